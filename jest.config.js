@@ -1,0 +1,32 @@
+/** Names of the package resolve to its sources, so that the tests run without a build and coverage is the sources'. */
+const door = {
+  '^toolwright$': '<rootDir>/src/index.ts',
+  '^toolwright/decorators$': '<rootDir>/decorators/index.ts',
+  '^toolwright/(openai|offline)$': '<rootDir>/src/providers/$1/index.ts',
+  '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
+  '^toolwright/(testing|builtin)$': '<rootDir>/src/$1/index.ts',
+};
+
+export default {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.test.ts'],
+  extensionsToTreatAsEsm: ['.ts'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/'],
+  moduleNameMapper: { ...door, '^(\\.{1,2}/.*)\\.js$': '$1' },
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      {
+        jsc: {
+          target: 'es2022',
+          parser: { syntax: 'typescript', decorators: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true },
+          keepClassNames: true,
+        },
+        module: { type: 'es6' },
+      },
+    ],
+  },
+  collectCoverageFrom: ['src/**/*.ts', 'decorators/**/*.ts'],
+};

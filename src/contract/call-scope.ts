@@ -1,0 +1,25 @@
+import type { InstanceResolver } from './instance-resolver.js';
+import type { Message } from './message.js';
+import type { ProgressUpdate, ToolContextData } from './tool-context.js';
+
+/** Hears of news from inside running calls, and of which call they are. */
+export type UpdateListener = (
+  update: ProgressUpdate,
+  call: { readonly callId: string; readonly tool: string },
+) => void;
+
+/** The surroundings of a call or a run: who asks, where, and with what (design §2, `scope`). */
+export interface CallScope {
+  readonly channel?: string;
+  readonly chatId?: string;
+  readonly conversationId?: string;
+  /** Id of the call; the framework numbers calls that come without one. */
+  readonly callId?: string;
+  readonly messages?: readonly Message[];
+  readonly signal?: AbortSignal;
+  readonly onUpdate?: UpdateListener;
+  /** The application's own data; handed on as it is, never serialised. */
+  readonly data?: ToolContextData;
+  /** Resolves what scoped tools and `context.resolve` ask for, e.g. the container of a request. */
+  readonly container?: Pick<InstanceResolver, 'resolve'>;
+}

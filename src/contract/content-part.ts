@@ -1,0 +1,26 @@
+/** Text for the model. The key is `content`, not `text` (seed 3.2). */
+export interface TextPart {
+  readonly type: 'text';
+  readonly content: string;
+}
+
+/** An image, base64 in `data`. */
+export interface ImagePart {
+  readonly type: 'image';
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+/** A file, base64 in `data`. */
+export interface FilePart {
+  readonly type: 'file';
+  readonly data: string;
+  readonly mimeType: string;
+  readonly filename: string;
+}
+
+/** One block of what a tool gives to the model. */
+export type ContentPart = TextPart | ImagePart | FilePart;
+
+/** What a tool gives to the model, in order (seed 3). */
+export type Content = readonly ContentPart[];

@@ -1,0 +1,60 @@
+import type { JsonObject } from './json-schema.js';
+import type { Message } from './message.js';
+import type { ToolSchema } from './tool-schema.js';
+
+/** Why the model stopped. */
+export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter';
+
+/** Tokens of one reply, or summed over a run. */
+export interface Usage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly totalTokens: number;
+}
+
+/** One request to a model. `options` are the loop's `llmOptions`, passed on as they are. */
+export interface LLMRequest {
+  readonly model: string;
+  readonly messages: readonly Message[];
+  readonly tools?: readonly ToolSchema[];
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly signal?: AbortSignal;
+}
+
+/** A call the model wants made; `arguments` is an object, or the raw text where it was no JSON object. */
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: JsonObject | string;
+}
+
+/** One reply of a model. */
+export interface LLMResponse {
+  readonly content: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: FinishReason;
+  readonly usage?: Usage;
+}
+
+/** What a streamed reply is made of: text as it comes, and the whole reply at the end, exactly once. */
+export type LLMStreamPart =
+  | { readonly type: 'text-delta'; readonly text: string }
+  | { readonly type: 'response'; readonly response: LLMResponse };
+
+/**
+ * A model behind one method. Implementations throw when no reply could be had; the loop turns that into
+ * status `failed` with a valid history.
+ *
+ * @example
+ * ```ts
+ * const echo: LLMProvider = {
+ *   async chat({ messages }) {
+ *     return { content: String(messages.at(-1)?.content), toolCalls: [], finishReason: 'stop' };
+ *   },
+ * };
+ * ```
+ */
+export interface LLMProvider {
+  chat(request: LLMRequest): Promise<LLMResponse>;
+  stream?(request: LLMRequest): AsyncIterable<LLMStreamPart>;
+}

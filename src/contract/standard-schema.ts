@@ -1,0 +1,30 @@
+import type { JsonSchema } from './json-schema.js';
+
+/** One problem that a Standard Schema found. */
+export interface StandardIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[];
+}
+
+/** What a Standard Schema's `validate` answers. */
+export type StandardResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly StandardIssue[] };
+
+/** The part of https://standardschema.dev that is used here; zod 4, valibot and arktype implement it. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly types?: { readonly input: Input; readonly output: Output };
+    validate(value: unknown): StandardResult<Output> | Promise<StandardResult<Output>>;
+    /** JSON Schema of either side (Standard JSON Schema 1.1). */
+    readonly jsonSchema?: {
+      input(options: { readonly target: string }): Record<string, unknown>;
+      output(options: { readonly target: string }): Record<string, unknown>;
+    };
+  };
+}
+
+/** A schema as an author may give it: JSON Schema (TypeBox is that too) or a Standard Schema. */
+export type SchemaSource = JsonSchema | StandardSchema;

@@ -1,0 +1,26 @@
+import type { ArgumentFault } from './argument-fault.js';
+import type { InstanceResolver } from './instance-resolver.js';
+import type { JsonObject, JsonSchema } from './json-schema.js';
+import type { Tool } from './tool.js';
+import type { ToolBehaviour } from './tool-options.js';
+
+/** Arguments in the form the tool takes, or what is wrong with them. */
+export type Hydrated =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly faults: readonly ArgumentFault[] };
+
+/** From arguments that fit the schema to what `execute` takes: class instances, dates, parsed values. */
+export type Hydrate = (args: JsonObject) => Hydrated | Promise<Hydrated>;
+
+/**
+ * A tool with all that the framework knows about it: what discovery and `defineTool` make (frozen), and
+ * what a hand-written {@link Tool} may carry of it.
+ */
+export interface ToolDefinition extends Tool, ToolBehaviour {
+  /** JSON Schema of the result, where one was declared. */
+  readonly output?: JsonSchema;
+  /** Runs after the check against `parameters` and before `execute`. */
+  readonly hydrate?: Hydrate;
+  /** Where `context.resolve` looks when the call brings no container of its own. */
+  readonly container?: InstanceResolver;
+}

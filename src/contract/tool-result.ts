@@ -1,0 +1,120 @@
+import type { Content } from './content-part.js';
+
+const BRAND = Symbol.for('toolwright.ToolResult');
+
+/** The five fields of a result that survive serialisation (seed 1.6). */
+export interface SerializedToolResult {
+  readonly for_llm: string;
+  readonly for_user?: string;
+  readonly silent: boolean;
+  readonly is_error: boolean;
+  readonly async: boolean;
+}
+
+/** What a {@link ToolResult} is made from; every flag not given is `false`. */
+export interface ToolResultFields {
+  readonly forLLM: string;
+  readonly forUser?: string;
+  readonly silent?: boolean;
+  readonly isError?: boolean;
+  readonly async?: boolean;
+  readonly error?: unknown;
+  readonly content?: Content;
+  readonly details?: unknown;
+}
+
+/**
+ * What came of a call: what the model sees, what the user sees, and how to treat it (seed 1.6–1.10).
+ *
+ * `JSON.stringify` gives `for_llm`, `for_user` (omitted if empty), `silent`, `is_error`, `async` and
+ * nothing else: `error` is for logs and `details` for the application.
+ */
+export class ToolResult {
+  /** Text for the model. Where it is empty, the model gets the error's text. */
+  readonly forLLM: string;
+  /** Text for the user; shown unless empty or `silent`. */
+  readonly forUser?: string;
+  /** Nothing is shown to the user, also where `forUser` is set. */
+  readonly silent: boolean;
+  /** The call failed. */
+  readonly isError: boolean;
+  /** The work goes on; a completion comes later. */
+  readonly async: boolean;
+  /** The underlying error, for logs; never serialised. */
+  error?: unknown;
+  /** Text, image and file parts for the model, where plain text is not enough. */
+  readonly content?: Content;
+  /** Data for the application only; never sent to a model. */
+  readonly details?: unknown;
+
+  constructor(fields: ToolResultFields) {
+    this.forLLM = fields.forLLM;
+    this.forUser = fields.forUser;
+    this.silent = fields.silent ?? false;
+    this.isError = fields.isError ?? false;
+    this.async = fields.async ?? false;
+    this.error = fields.error;
+    this.content = fields.content;
+    this.details = fields.details;
+  }
+
+  /** Attaches the underlying error and returns this same result; `isError` stays as it is (seed 1.8). */
+  withError(error: unknown): this {
+    this.error = error;
+    return this;
+  }
+
+  toJSON(): SerializedToolResult {
+    return {
+      for_llm: this.forLLM,
+      ...(this.forUser ? { for_user: this.forUser } : {}),
+      silent: this.silent,
+      is_error: this.isError,
+      async: this.async,
+    };
+  }
+
+  /** The result that `JSON.stringify` wrote (seed 1.10). */
+  static fromJSON(json: SerializedToolResult): ToolResult {
+    return new ToolResult({
+      forLLM: json.for_llm,
+      forUser: json.for_user,
+      silent: json.silent,
+      isError: json.is_error,
+      async: json.async,
+    });
+  }
+
+  /** Whether a value is a result, also one made by another copy of this package. */
+  static is(value: unknown): value is ToolResult {
+    return typeof value === 'object' && value !== null && BRAND in value;
+  }
+}
+
+// On the prototype, so that an instance costs no extra field and two copies of the package agree.
+Object.defineProperty(ToolResult.prototype, BRAND, { value: true });
+
+/** A plain success: `forLLM` only (seed 1.7). */
+export function toolResult(forLLM: string): ToolResult {
+  return new ToolResult({ forLLM });
+}
+
+/** A success that shows nothing to the user (seed 1.7). */
+export function silentResult(forLLM: string): ToolResult {
+  return new ToolResult({ forLLM, silent: true });
+}
+
+/** An acknowledgement: the work goes on and completes through the callback (seed 1.7). */
+export function asyncResult(forLLM: string): ToolResult {
+  return new ToolResult({ forLLM, async: true });
+}
+
+/** A failure; the message goes to the model (seed 1.7). */
+export function errorResult(message: string): ToolResult {
+  return new ToolResult({ forLLM: message, isError: true });
+}
+
+/** The same text for the model and for the user (seed 1.7). */
+export function userResult(content: string): ToolResult {
+  return new ToolResult({ forLLM: content, forUser: content });
+}

@@ -1,0 +1,11 @@
+import type { JsonSchema } from './json-schema.js';
+
+/** A tool as a model is offered it (seed 1.5): `toolToSchema(tool)`. */
+export interface ToolSchema {
+  readonly type: 'function';
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    readonly parameters: JsonSchema;
+  };
+}

@@ -1,0 +1,43 @@
+import { ToolwrightError } from './toolwright-error.js';
+
+/** One mistake in a declaration: where it is, what it is, and what to write instead. */
+export interface AuthorFault {
+  /** `ShopTools`, `ShopTools.placeOrder`, or a tool's name. */
+  readonly where: string;
+  /** The parameter, where it is one parameter's mistake: `order (#1)`. */
+  readonly parameter?: string;
+  /** What is wrong, as a sentence without its full stop. */
+  readonly problem: string;
+  /** What can have caused it. */
+  readonly causes?: readonly string[];
+  /** What to write instead. */
+  readonly fix: string;
+}
+
+/**
+ * All mistakes of all declarations, thrown once at start-up, before any model is called (design §1,
+ * invariant 3). `faults` has them as data.
+ */
+export class ToolDeclarationError extends ToolwrightError {
+  readonly faults: readonly AuthorFault[];
+
+  constructor(faults: readonly AuthorFault[]) {
+    super('InvalidToolSignature', describe(faults));
+    this.faults = faults;
+  }
+}
+
+function describe(faults: readonly AuthorFault[]): string {
+  const count = faults.length === 1 ? '1 tool declaration is' : `${faults.length} tool declarations are`;
+  return [`${count} wrong:`, ...faults.map((fault, index) => `\n${index + 1}. ${describeOne(fault)}`)].join(
+    '\n',
+  );
+}
+
+function describeOne({ where, parameter, problem, causes = [], fix }: AuthorFault): string {
+  const place = parameter === undefined ? where : `${where}, parameter ${parameter}`;
+  const lines = [`${place}: ${problem}.`];
+  if (causes.length > 0) lines.push('   Possible causes:', ...causes.map((cause) => `   - ${cause}`));
+  lines.push(`   Write instead: ${fix}`);
+  return lines.join('\n');
+}

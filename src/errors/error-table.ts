@@ -1,0 +1,76 @@
+/** One row: the number that travels, what happened, and what to do about it. */
+export interface ErrorEntry {
+  readonly code: number;
+  readonly happened: string;
+  readonly remedy: string;
+}
+
+/**
+ * Every error of the framework (500–504: seed 4.9; the rest continue it). `docs/errors.md` shows the same
+ * rows; a test compares the two.
+ */
+export const ERROR_TABLE = {
+  ToolNotFound: {
+    code: 500,
+    happened: 'A call named a tool that is not registered, or that the view in use hides.',
+    remedy: 'Nothing, if the model mistyped: it is told. Otherwise register the tool or widen the view.',
+  },
+  ToolExecutionFailed: {
+    code: 501,
+    happened: 'A tool threw, rejected or returned an Error.',
+    remedy: 'Read `cause`: it is what the tool threw. The model has been given the message.',
+  },
+  InvalidToolSignature: {
+    code: 502,
+    happened: 'A tool cannot be registered or discovered as it is declared.',
+    remedy: 'Mend the declaration; the message names the class, the method, the parameter and the fix.',
+  },
+  ToolRetriesExhausted: {
+    code: 503,
+    happened: 'The model sent unusable calls of one tool more often than `maxRetries` allows.',
+    remedy: 'Make the schema or the description clearer, or raise `maxRetries` or the tool’s `retries`.',
+  },
+  ToolLoopLimitReached: {
+    code: 504,
+    happened: 'The run made `maxIterations` requests and the model still wanted tools.',
+    remedy: 'Raise `maxIterations`, or set `onLimit: "answer"` to ask once more without tools.',
+  },
+  ToolLoopStuck: {
+    code: 505,
+    happened: 'The model repeated the same call with the same result until the loop guard stopped it.',
+    remedy: 'Let the tool’s result say what to do next, or adjust the loop guard.',
+  },
+  InvalidArguments: {
+    code: 506,
+    happened: 'The arguments of a call are no JSON object or do not fit the tool’s schema.',
+    remedy: 'Nothing: the model is told every fault and may try again.',
+  },
+  ToolTimedOut: {
+    code: 507,
+    happened: 'A call took longer than its `timeoutMs` or the run’s `toolTimeoutMs`.',
+    remedy: 'Heed `context.signal` in the tool, raise the limit, or run the work in the background.',
+  },
+  RunAborted: {
+    code: 508,
+    happened: 'The signal of the run was aborted; its open calls were answered with this error.',
+    remedy: 'Nothing, if you aborted it. The history in `messages` is valid and can be continued.',
+  },
+  ProviderFailed: {
+    code: 509,
+    happened: 'The provider gave no usable reply.',
+    remedy: 'Read `cause`: it is what the provider threw. The history in `messages` is valid.',
+  },
+  ReplyTruncated: {
+    code: 510,
+    happened: 'The reply ended by length or by a content filter before its calls were complete.',
+    remedy: 'Raise the token limit in `llmOptions`; the calls were answered and not run.',
+  },
+  NotExecutableHere: {
+    code: 511,
+    happened: 'A call needs an approval or is executed by the client, so it was not run here.',
+    remedy: 'Let a run suspend for it; `execute` and `call` have nobody to ask.',
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+/** The name of an error of the framework. */
+export type ErrorName = keyof typeof ERROR_TABLE;
