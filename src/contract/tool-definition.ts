@@ -21,6 +21,8 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly output?: JsonSchema;
   /** Runs after the check against `parameters` and before `execute`. */
   readonly hydrate?: Hydrate;
+  /** The tool takes the abort signal: after an abort it may wind up and answer for itself. */
+  readonly observesSignal?: boolean;
   /** Where `context.resolve` looks when the call brings no container of its own. */
   readonly container?: InstanceResolver;
 }

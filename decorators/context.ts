@@ -1,0 +1,17 @@
+import { recordParameter } from '../src/metadata/record-tool.js';
+
+/**
+ * The parameter receives the call's `ToolContext` and is never part of the schema. Parameters typed
+ * `ToolContext` or `AbortSignal` are injected without it; it is needed where the type is an interface.
+ *
+ * @example
+ * ```ts
+ * @Tool('Who am I?')
+ * whoAmI(@Context() context: Pick<ToolContext, 'data'>) {
+ *   return context.data.userId;
+ * }
+ * ```
+ */
+export function Context(): ParameterDecorator {
+  return (target, key, index) => recordParameter({ target, key, index }, { role: 'context' });
+}

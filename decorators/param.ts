@@ -1,0 +1,27 @@
+import type { ParamOptions } from '../src/contract/param-options.js';
+import { recordProperty } from '../src/metadata/record-property.js';
+import { recordParameter } from '../src/metadata/record-tool.js';
+
+/**
+ * Describes a parameter of a tool method, or a property of a DTO class. Only what the types cannot say is
+ * needed: a description, the items of an array, an enum, whether it is optional, and every JSON Schema
+ * constraint by its own name.
+ *
+ * @example
+ * ```ts
+ * @Tool('Search the notes')
+ * search(
+ *   @Param('Words to look for') query: string,
+ *   @Param({ description: 'At most so many', type: () => Integer, minimum: 1, maximum: 50 }) limit = 10,
+ *   @Param({ items: () => String, required: false }) tags?: string[],
+ * ) { … }
+ * ```
+ */
+export function Param(options: string | ParamOptions = {}): ParameterDecorator & PropertyDecorator {
+  const recorded = typeof options === 'string' ? { description: options } : options;
+  return (target: object, key: string | symbol | undefined, index?: number) => {
+    if (typeof index === 'number')
+      recordParameter({ target, key, index }, { role: 'property', options: recorded });
+    else if (typeof key === 'string') recordProperty(target, key, recorded);
+  };
+}

@@ -1,0 +1,25 @@
+import type { Tool as ToolContract } from '../src/contract/tool.js';
+import type { ToolOptions } from '../src/contract/tool-options.js';
+import { recordTool } from '../src/metadata/record-tool.js';
+
+/**
+ * Turns a method into a tool. The method stays an ordinary method that a unit test can call.
+ *
+ * The name is the method's in snake_case (`getHTTPStatus` → `get_http_status`) after the toolset's prefix,
+ * unless `name` is given. Parameters become the properties of the schema.
+ *
+ * @example
+ * ```ts
+ * @Tool('Find a customer’s orders, newest first')
+ * findOrders(@Param('Customer id, e.g. cus_123') customerId: string, limit = 10) {
+ *   return this.orders.find(customerId, limit);
+ * }
+ * ```
+ */
+export const Tool =
+  (options: string | ToolOptions = {}): MethodDecorator =>
+  (target, key) =>
+    recordTool({ target, key }, typeof options === 'string' ? { description: options } : options);
+
+/** The hand-written contract; see its own documentation. One symbol with the decorator (design §2). */
+export type Tool = ToolContract;

@@ -1,0 +1,24 @@
+import type { ClassType } from '../src/contract/class-type.js';
+import type { ToolsetOptions } from '../src/contract/toolset-options.js';
+import { recordToolset } from '../src/metadata/record-toolset.js';
+
+/**
+ * Marks a class whose `@Tool` methods are tools: `discoverTools` finds it and injects its constructor.
+ * It only records; nothing is registered in a container before discovery.
+ *
+ * @example
+ * ```ts
+ * @Toolset({ prefix: 'shop' })
+ * class ShopTools {
+ *   constructor(private readonly orders: OrderService) {}
+ *
+ *   @Tool('Find an order')            // offered as shop_find_order
+ *   findOrder(id: string) {
+ *     return this.orders.find(id);
+ *   }
+ * }
+ * ```
+ */
+export function Toolset(options: ToolsetOptions = {}): (target: ClassType) => void {
+  return (target) => recordToolset(target, options);
+}

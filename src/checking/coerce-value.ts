@@ -1,0 +1,63 @@
+/**
+ * The value in a type that is wanted, where that loses nothing; otherwise the value itself (design §4):
+ * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
+ * string, never `null` → `""` or `0`, never `true` → `1`.
+ */
+export function coerceValue(value: unknown, types: readonly string[]): unknown {
+  if (types.length === 0 || value === null || types.some((type) => isOfType(value, type))) return value;
+  if (typeof value === 'string') {
+    const fromText = coerceText(value, types);
+    if (fromText !== undefined) return fromText;
+  }
+  return types.includes('array') && !Array.isArray(value) ? [value] : value;
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case 'integer':
+      return Number.isInteger(value);
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value);
+    case 'null':
+      return value === null;
+    default:
+      return typeof value === type;
+  }
+}
+
+function coerceText(text: string, types: readonly string[]): unknown {
+  const trimmed = text.trim();
+  if (types.includes('number') || types.includes('integer')) {
+    const number = readNumber(trimmed);
+    if (number !== undefined && (types.includes('number') || Number.isInteger(number))) return number;
+  }
+  if (types.includes('boolean') && (trimmed === 'true' || trimmed === 'false')) return trimmed === 'true';
+  if (types.includes('object') && trimmed.startsWith('{')) return readJson(trimmed, 'object');
+  if (types.includes('array') && trimmed.startsWith('[')) return readJson(trimmed, 'array');
+  return undefined;
+}
+
+const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** The number a text spells, if no digit of it is lost. */
+function readNumber(text: string): number | undefined {
+  if (!DECIMAL.test(text)) return undefined;
+  const number = Number(text);
+  const digits = text
+    .replace(/[eE].*$/, '')
+    .replace(/[^\d]/g, '')
+    .replace(/^0+/, '')
+    .replace(/0+$/, '');
+  return Number.isFinite(number) && digits.length <= 15 ? number : undefined;
+}
+
+function readJson(text: string, type: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isOfType(value, type) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

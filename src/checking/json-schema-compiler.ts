@@ -1,0 +1,71 @@
+import { createRequire } from 'node:module';
+import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
+import type { JsonSchema } from '../contract/json-schema.js';
+
+/** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
+export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;
+
+/** One disagreement, in the validator's terms. `verbose` adds the value and the schema around it. */
+export type SchemaError = ErrorObject<string, Record<string, unknown>, unknown>;
+
+const require = createRequire(import.meta.url);
+
+const OPTIONS: Options = {
+  allErrors: true,
+  // A key such as `toString` counts only if it was sent (design, invariant 4).
+  ownProperties: true,
+  verbose: true,
+  // Authors' schemas may carry keywords of other tools; unknown ones are theirs, not errors.
+  strict: false,
+  logger: false,
+  code: { regExp: Object.assign(tolerantRegExp, { code: 'new RegExp' }) },
+};
+
+let draft7: Ajv | undefined;
+let draft2020: Ajv | undefined;
+
+/**
+ * Compiles a schema of draft 7 or 2020-12, formats included. The validator is loaded with the first
+ * schema: it takes 40 ms that a process without tool calls need not spend.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function compileSchema(schema: JsonSchema): CompiledSchema {
+  const validate: ValidateFunction = validatorFor(schema).compile(schema);
+  return (value) => (validate(value) ? undefined : (validate.errors as SchemaError[]));
+}
+
+function validatorFor(schema: JsonSchema): Ajv {
+  if (isDraft7(schema)) {
+    draft7 ??= withFormats(new (require('ajv').Ajv as typeof Ajv)(OPTIONS));
+    return draft7;
+  }
+  draft2020 ??= withFormats(new (require('ajv/dist/2020.js').Ajv2020 as typeof Ajv)(OPTIONS));
+  return draft2020;
+}
+
+function withFormats(validator: Ajv): Ajv {
+  const addFormats = require('ajv-formats').default as (ajv: Ajv) => Ajv;
+  return addFormats(validator);
+}
+
+/** Draft 7 says so, or writes tuples as `items: [...]`, which 2020-12 no longer knows. */
+function isDraft7(schema: JsonSchema): boolean {
+  if (typeof schema.$schema === 'string') return /draft-0[67]/.test(schema.$schema);
+  return hasTupleItems(schema);
+}
+
+function hasTupleItems(node: unknown): boolean {
+  if (typeof node !== 'object' || node === null) return false;
+  if ('items' in node && Array.isArray(node.items)) return true;
+  return Object.values(node).some(hasTupleItems);
+}
+
+/** Patterns are Unicode by specification; those that older tools wrote may not parse as such. */
+function tolerantRegExp(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, flags);
+  } catch {
+    return new RegExp(pattern, flags.replace('u', ''));
+  }
+}

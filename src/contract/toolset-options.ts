@@ -1,0 +1,16 @@
+/**
+ * How long an instance of a toolset class lives: one for all calls, one per resolution, or one per call
+ * in a child container that is disposed when the call has completed.
+ */
+export type ToolsetScope = 'singleton' | 'transient' | 'scoped';
+
+/** Options of `@Toolset`. */
+export interface ToolsetOptions {
+  /** Name for people; default: the class's name. */
+  readonly name?: string;
+  /** Put before each tool's derived name, with `_`; explicit names stay as they are. */
+  readonly prefix?: string;
+  readonly description?: string;
+  /** Default: what the container already says of the class, otherwise `singleton`. */
+  readonly scope?: ToolsetScope;
+}

@@ -1,0 +1,62 @@
+import type {
+  AgentToolResult,
+  AgentToolUpdateCallback,
+  ToolExecutionContext,
+} from '../contract/agent-tool.js';
+import type { SchemaSource } from '../contract/standard-schema.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolOptions } from '../contract/tool-options.js';
+import { type ArgumentsOf, defineTool } from './define-tool.js';
+
+/** A tool in seed 3's form: `label` is its title, `details` go to the application only. */
+export interface AgentTool<Source extends SchemaSource = SchemaSource, Details = unknown>
+  extends Omit<ToolOptions, 'parameters' | 'name' | 'description'> {
+  readonly name: string;
+  readonly label: string;
+  readonly description: string;
+  readonly parameters: Source;
+  execute(
+    toolCallId: string,
+    params: ArgumentsOf<Source>,
+    signal?: AbortSignal,
+    onUpdate?: AgentToolUpdateCallback<Details>,
+    context?: ToolExecutionContext,
+  ): Promise<AgentToolResult<Details>>;
+}
+
+/**
+ * Makes a tool of seed 3's form (3.1): `execute` gets the call's id, the checked arguments, a signal, a
+ * callback for partial results, and the call's context with the read-only history.
+ *
+ * @throws ToolDeclarationError (502) when the name is illegal or the schema cannot be read.
+ *
+ * @example
+ * ```ts
+ * const greet = agentTool({
+ *   name: 'greet',
+ *   label: 'Greeting',
+ *   description: 'Greets somebody',
+ *   parameters: Type.Object({ name: Type.String() }),
+ *   execute: async (_id, { name }) => ({ content: [{ type: 'text', content: `Hello, ${name}!` }], details: {} }),
+ * });
+ * ```
+ */
+export function agentTool<Source extends SchemaSource, Details = unknown>(
+  tool: AgentTool<Source, Details>,
+): ToolDefinition {
+  const { label, execute, annotations, ...options } = tool;
+  const definition = defineTool<Source>({
+    ...options,
+    annotations: { title: label, ...annotations },
+    execute: (params, context) =>
+      execute.call(
+        tool,
+        context.callId,
+        params,
+        context.signal,
+        (partial) => context.progress(partial),
+        context,
+      ),
+  });
+  return Object.freeze({ ...definition, observesSignal: true });
+}

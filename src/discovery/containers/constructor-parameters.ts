@@ -1,0 +1,48 @@
+import { type InjectionToken, injectable } from 'tsyringe';
+import type { ClassType } from '../../contract/class-type.js';
+
+/** What one constructor parameter asks the container for. */
+export interface ConstructorParameter {
+  readonly token: InjectionToken | undefined;
+  readonly isOptional: boolean;
+  /** `@injectAll`: every provider of the token. */
+  readonly isMultiple: boolean;
+}
+
+/** The parameters, or `unknown` where the class needs arguments that nothing describes. */
+export type ConstructorFacts = readonly ConstructorParameter[] | 'unknown';
+
+/** tsyringe's own key for what `@inject` and its siblings said. */
+const TOKENS_KEY = 'injectionTokens';
+
+interface TokenDescriptor {
+  readonly token: InjectionToken;
+  readonly isOptional?: boolean;
+  readonly multiple?: boolean;
+}
+
+/**
+ * What a class's constructor asks for. Where decorator metadata exists, the class is marked injectable on
+ * the way: tsyringe refuses classes that its `injectable()` never saw, and a decorator of ours must not
+ * do more than record.
+ */
+export function constructorParameters(target: ClassType): ConstructorFacts {
+  const designTypes: readonly unknown[] | undefined = Reflect.getMetadata('design:paramtypes', target);
+  if (designTypes === undefined) return target.length === 0 ? [] : 'unknown';
+  const tokens: Readonly<Record<number, InjectionToken | TokenDescriptor>> =
+    Reflect.getOwnMetadata(TOKENS_KEY, target) ?? {};
+  const parameters = designTypes.map((designType, index) => readParameter(tokens[index] ?? designType));
+  injectable()(target as new () => object);
+  return parameters;
+}
+
+function readParameter(asked: unknown): ConstructorParameter {
+  if (!isDescriptor(asked)) {
+    return { token: asked as InjectionToken | undefined, isOptional: false, isMultiple: false };
+  }
+  return { token: asked.token, isOptional: asked.isOptional ?? false, isMultiple: asked.multiple ?? false };
+}
+
+function isDescriptor(asked: unknown): asked is TokenDescriptor {
+  return typeof asked === 'object' && asked !== null && 'token' in asked;
+}

@@ -1,0 +1,82 @@
+import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import type { SchemaSource } from '../contract/standard-schema.js';
+import type { ToolContext } from '../contract/tool-context.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolOptions } from '../contract/tool-options.js';
+import { ToolDeclarationError } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { describeSchemas } from './describe-schemas.js';
+import { freezeTool } from './freeze-tool.js';
+import { illegalName, TOOL_NAME } from './tool-name.js';
+
+/**
+ * The type of the arguments that a schema stands for: a Standard Schema's output, TypeBox's `static`, and
+ * for plain JSON Schema an object of unknown values.
+ */
+export type ArgumentsOf<Source> = Source extends {
+  readonly '~standard': { readonly types?: { readonly output: infer Output } };
+}
+  ? Output
+  : Source extends { readonly static: infer Static }
+    ? Static
+    : JsonObject;
+
+/** Options of {@link defineTool}. */
+export interface DefineToolOptions<Source extends SchemaSource>
+  extends Omit<ToolOptions, 'parameters' | 'name'> {
+  readonly name: string;
+  /** Default: no arguments. */
+  readonly parameters?: Source;
+  /** Without it, the tool is executed by the client. */
+  execute?(args: ArgumentsOf<Source>, context: ToolContext): unknown;
+}
+
+/**
+ * A tool without a class: the same definition that `@Tool` leads to. The arguments of `execute` are typed
+ * by the schema.
+ *
+ * @throws ToolDeclarationError (502) when the name is illegal or the schema cannot be read.
+ *
+ * @example
+ * ```ts
+ * const add = defineTool({
+ *   name: 'add',
+ *   description: 'Adds two numbers',
+ *   parameters: z.object({ a: z.number(), b: z.number() }),
+ *   execute: ({ a, b }) => a + b,
+ * });
+ * ```
+ */
+export function defineTool<Source extends SchemaSource = JsonSchema>(
+  options: DefineToolOptions<Source>,
+): ToolDefinition {
+  const { name, execute, ...others } = options;
+  const schemas = describeSchemas(others, { properties: [] });
+  const faults = [
+    ...(TOOL_NAME.test(name) ? [] : [illegalName(name)]),
+    ...(schemas.ok ? [] : schemas.faults),
+  ];
+  if (faults.length > 0 || !schemas.ok) {
+    throw new ToolDeclarationError(
+      faults.map((fault) => ({ where: `defineTool(${JSON.stringify(name)})`, ...fault })),
+    );
+  }
+  const { parameters, output, hydrate } = schemas;
+  const behaviour = execute ? others : { ...others, execution: 'client' as const };
+  return freezeTool(behaviour, {
+    name,
+    parameters,
+    output,
+    hydrate,
+    execute: execute ?? refuseClientTool(name),
+  });
+}
+
+function refuseClientTool(name: string): () => never {
+  return () => {
+    throw new ToolwrightError(
+      'NotExecutableHere',
+      `The tool '${name}' is executed by the client; it cannot run here.`,
+    );
+  };
+}

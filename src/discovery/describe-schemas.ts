@@ -1,0 +1,63 @@
+import { createHydrator } from '../checking/hydration/create-hydrator.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { SchemaSource } from '../contract/standard-schema.js';
+import type { Hydrate } from '../contract/tool-definition.js';
+import type { ToolOptions } from '../contract/tool-options.js';
+import { readSchemaSource } from '../schema/schema-source.js';
+import { classParameters, parametersOf } from '../schema/write-schema.js';
+import type { MethodSignature, ParameterFault } from './describe-method.js';
+
+/** What a tool offers and how its arguments are revived. */
+export interface ToolSchemas {
+  readonly parameters: JsonSchema;
+  readonly output?: JsonSchema;
+  readonly hydrate?: Hydrate;
+}
+
+/** The schemas, or what keeps them from being written. */
+export type DescribedSchemas =
+  | ({ readonly ok: true } & ToolSchemas)
+  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+
+/** The schemas of a tool: an explicit one wins over the signature (design §2, precedence). */
+export function describeSchemas(
+  options: Pick<ToolOptions, 'parameters' | 'output'>,
+  signature: Omit<MethodSignature, 'bindings'>,
+): DescribedSchemas {
+  const faults: ParameterFault[] = [];
+  const output = options.output && explicit(options.output, 'output', faults);
+  const input = options.parameters
+    ? explicit(options.parameters, 'parameters', faults)
+    : derived(signature, faults);
+  if (input === undefined || faults.length > 0) return { ok: false, faults };
+  return { ok: true, parameters: input.schema, hydrate: input.hydrate, output: output?.schema };
+}
+
+interface Described {
+  readonly schema: JsonSchema;
+  readonly hydrate?: Hydrate;
+}
+
+function explicit(source: SchemaSource, what: string, faults: ParameterFault[]): Described | undefined {
+  const read = readSchemaSource(source);
+  if (!read.ok) {
+    faults.push({ problem: `its \`${what}\` ${read.problem}`, fix: read.fix });
+    return undefined;
+  }
+  const type = { kind: 'schema', schema: read.schema, standard: read.standard } as const;
+  return { schema: read.schema, hydrate: read.standard && createHydrator({ type }) };
+}
+
+function derived(
+  { argumentsClass, properties }: Omit<MethodSignature, 'bindings'>,
+  faults: ParameterFault[],
+): Described | undefined {
+  const written = argumentsClass
+    ? classParameters(argumentsClass.class, argumentsClass.groups)
+    : parametersOf(properties);
+  if (!written.ok) {
+    faults.push(...written.faults);
+    return undefined;
+  }
+  return { schema: written.schema, hydrate: createHydrator(argumentsClass ?? { properties }) };
+}

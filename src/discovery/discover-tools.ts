@@ -1,0 +1,118 @@
+import type { ClassType } from '../contract/class-type.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { readRecord } from '../metadata/class-record.js';
+import { loadedToolsets } from '../metadata/record-toolset.js';
+import {
+  type InstanceSource,
+  type ToolContainer,
+  type ToolsetHost,
+  toolsetHost,
+} from './containers/toolset-host.js';
+import { freezeTool } from './freeze-tool.js';
+import { type PlannedTool, planToolset } from './plan-toolset.js';
+
+/** Options of {@link discoverTools}. */
+export interface DiscoverOptions {
+  /** Default: every `@Toolset` class loaded so far. */
+  readonly toolsets?: readonly ClassType[];
+  /** Default: tsyringe's global container. */
+  readonly container?: ToolContainer;
+}
+
+/**
+ * Turns toolset classes into tools that are bound to injected instances: classes are read, the container
+ * is checked, and only then is anything created. Singletons are created now; scoped and transient
+ * toolsets at each call.
+ *
+ * @throws ToolDeclarationError (502) with every mistake of every class at once: types that cannot be known,
+ *   illegal and duplicate names, missing providers, singletons that would keep scoped dependencies.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry();
+ * tools.register(...discoverTools({ toolsets: [ShopTools, MailTools] }));
+ * ```
+ */
+export function discoverTools({
+  toolsets = loadedToolsets(),
+  container,
+}: DiscoverOptions = {}): ToolDefinition[] {
+  const host = toolsetHost(container);
+  const classes = [...new Set(toolsets)];
+  const plans = classes.map((toolset) => planToolset(toolset));
+  const tools = plans.flatMap((plan) => plan.tools);
+  refuse([
+    ...plans.flatMap((plan) => plan.faults),
+    ...duplicates(tools),
+    ...classes.flatMap((toolset) => host.inspect(toolset, scopeOf(toolset))),
+  ]);
+  const sources = openAll(host, classes);
+  return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
+}
+
+function refuse(faults: readonly AuthorFault[]): void {
+  if (faults.length > 0) throw new ToolDeclarationError(faults);
+}
+
+function scopeOf(toolset: ClassType) {
+  return readRecord(toolset)?.toolset?.scope;
+}
+
+function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
+  const first = new Map<string, PlannedTool>();
+  return tools.flatMap((tool) => {
+    const other = first.get(tool.name);
+    first.set(tool.name, other ?? tool);
+    if (other === undefined) return [];
+    return [
+      {
+        where: placeOf(tool),
+        problem: `its name "${tool.name}" is also the name of ${placeOf(other)}`,
+        fix: '@Tool({ name }) on one of them, or @Toolset({ prefix })',
+      },
+    ];
+  });
+}
+
+function placeOf(tool: PlannedTool): string {
+  return `${tool.class.name}.${String(tool.key)}`;
+}
+
+function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<ClassType, InstanceSource> {
+  const sources = new Map<ClassType, InstanceSource>();
+  const faults: AuthorFault[] = [];
+  for (const toolset of classes) {
+    try {
+      sources.set(toolset, host.open(toolset, scopeOf(toolset)));
+    } catch (error) {
+      faults.push({
+        where: toolset.name,
+        problem: `it could not be created: ${error instanceof Error ? error.message : String(error)}`,
+        fix: 'mend its constructor, or that of what it depends on',
+      });
+    }
+  }
+  refuse(faults);
+  return sources;
+}
+
+function bindTool(
+  planned: PlannedTool,
+  { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
+): ToolDefinition {
+  if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
+  const { key, bind, options, name, parameters, output, hydrate, observesSignal } = planned;
+  return freezeTool(options, {
+    name,
+    parameters,
+    output,
+    hydrate,
+    observesSignal,
+    container: host.resolver,
+    execute(args, context) {
+      const instance = source(context) as Record<string | symbol, (...values: unknown[]) => unknown>;
+      return instance[key]?.(...bind(args, context));
+    },
+  });
+}

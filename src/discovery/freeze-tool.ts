@@ -1,0 +1,15 @@
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolOptions } from '../contract/tool-options.js';
+
+/** What was derived for a tool; wins over the author's options of the same name, which it was derived from. */
+export type ToolParts = Pick<
+  ToolDefinition,
+  'name' | 'parameters' | 'output' | 'hydrate' | 'observesSignal' | 'container' | 'execute'
+>;
+
+/** A finished definition: the author's options and what was derived, frozen, without empty fields. */
+export function freezeTool(options: ToolOptions, parts: ToolParts): ToolDefinition {
+  const all = { ...options, description: options.description ?? '', ...parts };
+  const present = Object.entries(all).filter(([, value]) => value !== undefined);
+  return Object.freeze(Object.fromEntries(present)) as unknown as ToolDefinition;
+}

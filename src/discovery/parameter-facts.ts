@@ -1,0 +1,77 @@
+import type { ClassType } from '../contract/class-type.js';
+import { ToolContext } from '../contract/tool-context.js';
+import type { ParameterRecord } from '../metadata/tool-method-record.js';
+import type { InheritedMethod } from '../metadata/tool-methods.js';
+import { type ParsedParameter, parameterList } from './parameter-list.js';
+
+/** Everything that is known of one parameter, from its decorators, its metadata and its source. */
+export interface ParameterFacts {
+  readonly index: number;
+  readonly records: readonly ParameterRecord[];
+  /** `design:paramtypes` at this position; `undefined` where the build tool emits none. */
+  readonly designType: unknown;
+  readonly parsed?: ParsedParameter;
+}
+
+/** The parameters of a method, or why they cannot be known. */
+export type MethodFacts =
+  | { readonly ok: true; readonly parameters: readonly ParameterFacts[] }
+  | { readonly ok: false; readonly problem: string };
+
+/** Gathers the facts of a method's parameters; nothing is interpreted yet. */
+export function gatherParameters(
+  { record, declaredIn }: InheritedMethod,
+  method: MethodFunction,
+): MethodFacts {
+  const designTypes = readDesignTypes(declaredIn, record.key);
+  const parsed = parameterList(method);
+  const decorated = Math.max(-1, ...record.parameters.keys()) + 1;
+  const count = designTypes?.length ?? parsed?.length ?? Math.max(method.length, decorated);
+  // Where every property is named by hand, the source is not needed, whatever a wrapper or minifier made of it.
+  const usable = parsed !== undefined && parsed.length === count && decorated <= count;
+  if (parsed !== undefined && !usable && !allNamed(record.parameters, count, designTypes)) {
+    return {
+      ok: false,
+      problem: `its source lists ${parsed.length} parameters, its metadata ${Math.max(count, decorated)}`,
+    };
+  }
+  const parameters = Array.from({ length: Math.max(count, decorated) }, (_, index) => ({
+    index,
+    records: record.parameters.get(index) ?? [],
+    designType: designTypes?.[index],
+    parsed: usable ? parsed[index] : undefined,
+  }));
+  return { ok: true, parameters };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a method of a user's class has any signature
+export type MethodFunction = (...args: any[]) => unknown;
+
+/** Whether a parameter's type alone says that it is injected. */
+export function isInjectedType(designType: unknown): boolean {
+  return isContextType(designType) || designType === AbortSignal;
+}
+
+/** Whether a type is `ToolContext` or a class derived from it. */
+export function isContextType(designType: unknown): boolean {
+  return (
+    typeof designType === 'function' &&
+    (designType === ToolContext || designType.prototype instanceof ToolContext)
+  );
+}
+
+function readDesignTypes(declaredIn: ClassType, key: string | symbol): readonly unknown[] | undefined {
+  return Reflect.getOwnMetadata('design:paramtypes', declaredIn.prototype, key);
+}
+
+function allNamed(
+  records: ReadonlyMap<number, readonly ParameterRecord[]>,
+  count: number,
+  designTypes: readonly unknown[] | undefined,
+): boolean {
+  return Array.from({ length: count }, (_, index) => index).every((index) => {
+    const record = records.get(index)?.[0];
+    if (record === undefined) return isInjectedType(designTypes?.[index]);
+    return record.role !== 'property' || record.options.name !== undefined;
+  });
+}

@@ -1,0 +1,74 @@
+import { type Expression, type Pattern, parseExpressionAt, tokenizer, tokTypes } from 'acorn';
+import { type LiteralValue, literalValue } from './literal-value.js';
+
+/** One parameter as the method's own source spells it. */
+export interface ParsedParameter {
+  /** Absent for a destructured parameter, which has no name. */
+  readonly name?: string;
+  readonly isRest: boolean;
+  readonly hasDefault: boolean;
+  /** The default, where it is a literal. */
+  readonly defaultValue?: LiteralValue;
+}
+
+/**
+ * The parameter list of a function, read from its source; `undefined` where there is none to read (native
+ * and bound functions). Only the list is parsed, never the body: bodies are long and of no interest.
+ */
+export function parameterList(fn: (...args: never[]) => unknown): readonly ParsedParameter[] | undefined {
+  const source = Function.prototype.toString.call(fn);
+  try {
+    const list = listSource(source);
+    return list === undefined ? undefined : parseList(list).map(readParameter);
+  } catch {
+    return undefined;
+  }
+}
+
+function listSource(source: string): string | undefined {
+  if (/\{\s*\[native code\]\s*\}$/.test(source)) return undefined;
+  let depth = 0;
+  let brackets = 0;
+  let start = -1;
+  for (const token of tokenizer(source, { ecmaVersion: 'latest' })) {
+    if (start < 0 && token.type === tokTypes.arrow)
+      return source.slice(0, token.start).replace(/^async\s/, '');
+    // A computed method name, `['a' + b(1)](x)`, has parentheses of its own.
+    if (start < 0 && token.type === tokTypes.bracketL) brackets += 1;
+    if (start < 0 && token.type === tokTypes.bracketR) brackets -= 1;
+    if (brackets > 0) continue;
+    if (token.type === tokTypes.parenL) {
+      depth += 1;
+      if (start < 0) start = token.end;
+    } else if (token.type === tokTypes.parenR) {
+      depth -= 1;
+      if (depth === 0) return source.slice(start, token.start);
+    }
+  }
+  return undefined;
+}
+
+function parseList(list: string): readonly Pattern[] {
+  // A method, so that a default may say `super`; on a line of its own, in case the list ends in a comment.
+  const node = parseExpressionAt(`({_(${list}\n){}})`, 0, {
+    ecmaVersion: 'latest',
+    checkPrivateFields: false,
+  });
+  const object = node.type === 'ParenthesizedExpression' ? node.expression : node;
+  const property = object.type === 'ObjectExpression' ? object.properties[0] : undefined;
+  return property?.type === 'Property' && property.value.type === 'FunctionExpression'
+    ? property.value.params
+    : [];
+}
+
+function readParameter(pattern: Pattern): ParsedParameter {
+  if (pattern.type === 'AssignmentPattern') {
+    return {
+      ...readParameter(pattern.left),
+      hasDefault: true,
+      defaultValue: literalValue(pattern.right as Expression),
+    };
+  }
+  if (pattern.type === 'RestElement') return { ...readParameter(pattern.argument), isRest: true };
+  return { name: pattern.type === 'Identifier' ? pattern.name : undefined, isRest: false, hasDefault: false };
+}

@@ -1,0 +1,94 @@
+import 'reflect-metadata';
+
+export { Args, type ArgsOptions } from '../decorators/args.js';
+export { Context } from '../decorators/context.js';
+export { Param } from '../decorators/param.js';
+export { Tool } from '../decorators/tool.js';
+export { Toolset } from '../decorators/toolset.js';
+export type {
+  AgentToolResult,
+  AgentToolUpdateCallback,
+  ToolExecutionContext,
+} from './contract/agent-tool.js';
+export type { ArgumentFault } from './contract/argument-fault.js';
+export type { CallRecord, CallStatus } from './contract/call-record.js';
+export type { CallScope, UpdateListener } from './contract/call-scope.js';
+export type { ClassType } from './contract/class-type.js';
+export type { Content, ContentPart, FilePart, ImagePart, TextPart } from './contract/content-part.js';
+export type { InjectionToken, InstanceResolver, ScopedResolver } from './contract/instance-resolver.js';
+export { Integer } from './contract/integer.js';
+export type { JsonObject, JsonSchema } from './contract/json-schema.js';
+export type {
+  FinishReason,
+  LLMProvider,
+  LLMRequest,
+  LLMResponse,
+  LLMStreamPart,
+  ToolCall,
+  Usage,
+} from './contract/llm-provider.js';
+export type { LogFields, Logger } from './contract/logger.js';
+export type {
+  AssistantMessage,
+  Message,
+  MessageToolCall,
+  SystemMessage,
+  ToolMessage,
+  UserMessage,
+} from './contract/message.js';
+export type {
+  EnumSource,
+  ParamOptions,
+  SchemaConstraints,
+  TypeReference,
+  TypeToken,
+} from './contract/param-options.js';
+export type { SchemaSource, StandardSchema } from './contract/standard-schema.js';
+export type { AsyncCallback, AsyncTool, ContextualTool } from './contract/tool.js';
+export {
+  type ProgressUpdate,
+  type Question,
+  ToolContext,
+  type ToolContextData,
+} from './contract/tool-context.js';
+export type { ToolDefinition } from './contract/tool-definition.js';
+export type { Approval, ToolAnnotations, ToolOptions } from './contract/tool-options.js';
+export {
+  asyncResult,
+  errorResult,
+  type SerializedToolResult,
+  silentResult,
+  ToolResult,
+  type ToolResultFields,
+  toolResult,
+  userResult,
+} from './contract/tool-result.js';
+export type { ToolSchema } from './contract/tool-schema.js';
+export type { ToolsetOptions, ToolsetScope } from './contract/toolset-options.js';
+export { type AgentTool, agentTool } from './discovery/agent-tool.js';
+export { type ArgumentsOf, type DefineToolOptions, defineTool } from './discovery/define-tool.js';
+export { type DiscoverOptions, discoverTools } from './discovery/discover-tools.js';
+export { type AuthorFault, ToolDeclarationError } from './errors/author-fault.js';
+export { ERROR_TABLE, type ErrorEntry, type ErrorName } from './errors/error-table.js';
+export { ToolwrightError } from './errors/toolwright-error.js';
+export type { CallRequest, DescribeError, Invocation } from './invocation/invocation.js';
+export {
+  type BareTool,
+  type Completion,
+  type CompletionBlock,
+  type CompletionModel,
+  type CompletionRequest,
+  complete,
+} from './loop/complete.js';
+export type { ToolLoopConfig } from './loop/loop-config.js';
+export type { LoopStatus, ToolLoopResult } from './loop/loop-result.js';
+export { runToolLoop } from './loop/run-tool-loop.js';
+export type { NameFilter } from './registry/name-filter.js';
+export {
+  type FunctionParameter,
+  type FunctionParameterType,
+  registerFunction,
+} from './registry/register-function.js';
+export { type ToolCallResult, ToolRegistry, type ToolRegistryOptions } from './registry/tool-registry.js';
+export type { RegisteredTool } from './registry/tool-table.js';
+export { toolToSchema } from './registry/tool-to-schema.js';

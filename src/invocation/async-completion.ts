@@ -1,0 +1,65 @@
+import type { AsyncCallback } from '../contract/tool.js';
+import type { ToolContext } from '../contract/tool-context.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import type { CallLog } from './call-log.js';
+import { writeResult } from './write-result.js';
+
+/** What the completion of one call needs. */
+export interface CompletionParts {
+  readonly tool: string;
+  readonly log: CallLog;
+  readonly context: ToolContext;
+  readonly listener: AsyncCallback;
+  /** When the call began, by `performance.now()`. */
+  readonly since: number;
+  /** Runs after the completion was delivered. */
+  readonly onDelivered: () => void;
+}
+
+/**
+ * Delivers the completion of a call exactly once, and never before the call itself was answered; every
+ * further completion is only logged (seed 1.4).
+ */
+export class AsyncCompletion {
+  readonly #parts: CompletionParts;
+  #state: 'open' | 'completed' | 'delivered' = 'open';
+  #value: unknown;
+  #isReleased = false;
+
+  constructor(parts: CompletionParts) {
+    this.#parts = parts;
+  }
+
+  get isDelivered(): boolean {
+    return this.#state === 'delivered';
+  }
+
+  complete(value: unknown): void {
+    if (this.#state !== 'open') {
+      this.#parts.log.ignored('Async tool completed twice; the second completion is ignored');
+      return;
+    }
+    this.#state = 'completed';
+    this.#value = value;
+    if (this.#isReleased) this.#deliver();
+  }
+
+  /** The call has been answered: a completion may follow now. */
+  release(): void {
+    this.#isReleased = true;
+    if (this.#state === 'completed') this.#deliver();
+  }
+
+  #deliver(): void {
+    const { tool, log, context, listener, since, onDelivered } = this.#parts;
+    this.#state = 'delivered';
+    const result: ToolResult = writeResult(tool, this.#value);
+    log.completedAsync(result, performance.now() - since);
+    try {
+      listener(context, result);
+    } catch (error) {
+      log.ignored('A listener for async results threw', { error });
+    }
+    onDelivered();
+  }
+}

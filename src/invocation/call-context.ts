@@ -1,0 +1,155 @@
+import type { CallScope } from '../contract/call-scope.js';
+import type { InjectionToken, ScopedResolver } from '../contract/instance-resolver.js';
+import type { Logger } from '../contract/logger.js';
+import type { Message } from '../contract/message.js';
+import {
+  type ProgressUpdate,
+  type Question,
+  ToolContext,
+  type ToolContextData,
+} from '../contract/tool-context.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { CallEnvironment, CallRequest } from './invocation.js';
+import { silentLogger } from './silent-logger.js';
+
+const NO_DATA: ToolContextData = Object.freeze({});
+const NO_MESSAGES: readonly Message[] = Object.freeze([]);
+
+/** What the context of a call is made from. */
+export interface ContextParts {
+  readonly call: CallRequest;
+  readonly tool: ToolDefinition;
+  readonly environment: CallEnvironment;
+  /** Starts work that outlives the reply, or waits for it where nobody listens. */
+  readonly background: (
+    work: () => unknown,
+    acknowledgement: string | undefined,
+  ) => ToolResult | Promise<ToolResult>;
+}
+
+/** The context of one call. Whatever costs something is built when the tool first asks for it. */
+export class CallContext extends ToolContext {
+  readonly #parts: ContextParts;
+  #controller: AbortController | undefined;
+  #container: ScopedResolver | undefined;
+  #messages: readonly Message[] | undefined;
+  #stopped: unknown;
+
+  constructor(parts: ContextParts) {
+    super();
+    this.#parts = parts;
+  }
+
+  get #scope(): CallScope {
+    return this.#parts.environment.scope;
+  }
+
+  get callId(): string {
+    return this.#parts.call.id;
+  }
+
+  get toolName(): string {
+    return this.#parts.call.name;
+  }
+
+  get channel(): string | undefined {
+    return this.#scope.channel;
+  }
+
+  get chatId(): string | undefined {
+    return this.#scope.chatId;
+  }
+
+  get conversationId(): string | undefined {
+    return this.#scope.conversationId;
+  }
+
+  get messages(): readonly Message[] {
+    this.#messages ??= Object.isFrozen(this.#scope.messages)
+      ? this.#scope.messages
+      : Object.freeze([...(this.#scope.messages ?? NO_MESSAGES)]);
+    return this.#messages ?? NO_MESSAGES;
+  }
+
+  get data(): ToolContextData {
+    return this.#scope.data ?? NO_DATA;
+  }
+
+  get attempt(): number {
+    return this.#parts.environment.attempt ?? 1;
+  }
+
+  get rawArguments(): unknown {
+    return this.#parts.call.arguments;
+  }
+
+  get logger(): Logger {
+    return this.#parts.environment.logger ?? silentLogger;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      const outer = this.#scope.signal;
+      if (this.#stopped !== undefined) this.#controller.abort(this.#stopped);
+      else if (outer?.aborted) this.#controller.abort(outer.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  progress(update: ProgressUpdate): void {
+    try {
+      this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName });
+    } catch (error) {
+      this.logger.warn('A listener for tool progress threw', {
+        tool: this.toolName,
+        callId: this.callId,
+        error,
+      });
+    }
+  }
+
+  resolve<Instance>(token: InjectionToken<Instance>): Instance {
+    const { scope } = this.#parts.environment;
+    if (scope.container !== undefined) return scope.container.resolve(token);
+    const { container } = this.#parts.tool;
+    if (container === undefined) {
+      throw new ToolwrightError(
+        'ToolExecutionFailed',
+        `context.resolve: the tool '${this.toolName}' came without a container; give one in the scope: { container }.`,
+      );
+    }
+    this.#container ??= container.createScope?.();
+    return (this.#container ?? container).resolve(token);
+  }
+
+  background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
+    return this.#parts.background(work, acknowledgement);
+  }
+
+  async ask(_question: Question): Promise<never> {
+    throw new ToolwrightError(
+      'NotExecutableHere',
+      `The tool '${this.toolName}' asks a question, and nobody can answer here.`,
+    );
+  }
+
+  async once<Value>(_key: string, work: () => Value | Promise<Value>): Promise<Value> {
+    return work();
+  }
+
+  /** Tells the tool to stop, if it listens. For the framework. */
+  stop(reason: unknown): void {
+    this.#stopped = reason;
+    this.#controller?.abort(reason);
+  }
+
+  /** Closes what the call opened; called once, when it has completed. For the framework. */
+  async close(): Promise<void> {
+    const container = this.#container;
+    this.#container = undefined;
+    await container?.dispose();
+  }
+}

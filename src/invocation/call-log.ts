@@ -1,0 +1,74 @@
+import type { LogFields, Logger } from '../contract/logger.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import type { CallRequest } from './invocation.js';
+import { redact } from './redact.js';
+
+/** Writes the life of one call to the log (seed 1.16). A logger that throws changes nothing. */
+export class CallLog {
+  readonly #logger: Logger | undefined;
+  readonly #call: CallRequest;
+
+  constructor(logger: Logger | undefined, call: CallRequest) {
+    this.#logger = logger;
+    this.#call = call;
+  }
+
+  notFound(): void {
+    this.#write('warn', 'Tool not found');
+  }
+
+  rejected(faults: string, durationMs: number): void {
+    this.#write('warn', 'Tool call rejected', { durationMs, faults });
+  }
+
+  refused(reason: string): void {
+    this.#write('warn', 'Tool call refused', { reason });
+  }
+
+  started(args: unknown): void {
+    this.#write('info', 'Tool started');
+    if (this.#enabled('debug')) this.#write('debug', 'Tool arguments', { arguments: redact(args) });
+  }
+
+  removed(paths: readonly string[]): void {
+    if (paths.length > 0) this.#write('info', 'Unknown arguments removed', { removed: paths });
+  }
+
+  ended(result: ToolResult, durationMs: number): void {
+    if (result.isError)
+      this.#write('error', 'Tool failed', { durationMs, error: result.error ?? result.forLLM });
+    else this.#write('info', 'Tool completed', { durationMs, resultLength: result.forLLM.length });
+  }
+
+  startedAsync(durationMs: number): void {
+    this.#write('info', 'Tool started async work', { durationMs });
+  }
+
+  completedAsync(result: ToolResult, durationMs: number): void {
+    if (result.isError)
+      this.#write('error', 'Async tool failed', { durationMs, error: result.error ?? result.forLLM });
+    else this.#write('info', 'Async tool completed', { durationMs, resultLength: result.forLLM.length });
+  }
+
+  /** Something that changes nothing any more, but that somebody should know. */
+  ignored(what: string, fields?: LogFields): void {
+    this.#write('warn', what, fields);
+  }
+
+  #enabled(level: string): boolean {
+    try {
+      return this.#logger !== undefined && (this.#logger.isLevelEnabled?.(level) ?? true);
+    } catch {
+      return false;
+    }
+  }
+
+  #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: LogFields): void {
+    if (this.#logger === undefined) return;
+    try {
+      this.#logger[level](message, { tool: this.#call.name, callId: this.#call.id, ...fields });
+    } catch {
+      // There is nowhere left to report a logger that throws.
+    }
+  }
+}

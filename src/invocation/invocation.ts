@@ -1,0 +1,37 @@
+import type { CallRecord } from '../contract/call-record.js';
+import type { CallScope } from '../contract/call-scope.js';
+import type { Logger } from '../contract/logger.js';
+import type { AsyncCallback } from '../contract/tool.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolResult } from '../contract/tool-result.js';
+
+/** A call to be made; `arguments` is an object or raw JSON text. */
+export interface CallRequest {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: unknown;
+}
+
+/** What the model is told of something a tool threw; default: its message. */
+export type DescribeError = (thrown: unknown, tool: string) => string;
+
+/** What surrounds a call. */
+export interface CallEnvironment {
+  readonly find: (name: string) => ToolDefinition | undefined;
+  readonly scope: CallScope;
+  readonly logger?: Logger;
+  /** Milliseconds for tools that set no `timeoutMs` of their own; none: no limit. */
+  readonly toolTimeoutMs?: number;
+  /** Which try of the model at this tool this is; 1 is the first. */
+  readonly attempt?: number;
+  readonly describeError?: DescribeError;
+  /** Hears of completions; with it, tools may answer now and complete later. */
+  readonly onAsyncResult?: AsyncCallback;
+}
+
+/** How a call left the staircase: with a result, or with an acknowledgement and a completion to come. */
+export type Invocation = {
+  readonly status: 'settled' | 'started';
+  readonly result: ToolResult;
+  readonly record: CallRecord;
+};

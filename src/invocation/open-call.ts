@@ -1,0 +1,121 @@
+import type { AsyncTool, ContextualTool } from '../contract/tool.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import { asyncResult, type ToolResult } from '../contract/tool-result.js';
+import { AsyncCompletion } from './async-completion.js';
+import { CallContext } from './call-context.js';
+import { beginTurn, type EndTurn } from './exclusive-turn.js';
+import type { PermittedCall } from './permitted-call.js';
+import { writeFailure, writeResult } from './write-result.js';
+
+/** How long a shared object waits for its callback where no `toolTimeoutMs` is set: the loop's default. */
+const DEFAULT_TURN_MS = 120_000;
+
+/**
+ * What a running call holds: its context, its turn on a shared object, and the completion that may still
+ * come. Everything is given back when the call has completed, which for background work is after its
+ * answer.
+ */
+export class OpenCall {
+  readonly context: CallContext;
+  readonly #permitted: PermittedCall;
+  readonly #completion: AsyncCompletion | undefined;
+  #endTurn: EndTurn = () => {};
+  #limit: NodeJS.Timeout | undefined;
+  #hasBackgroundWork = false;
+  #isKept = false;
+
+  constructor(permitted: PermittedCall) {
+    this.#permitted = permitted;
+    const { tool, call, environment, log, since } = permitted;
+    this.context = new CallContext({
+      call,
+      tool,
+      environment,
+      background: (work, acknowledgement) => this.#background(work, acknowledgement),
+    });
+    const listener = environment.onAsyncResult;
+    if (listener === undefined) return;
+    const onDelivered = (): void => {
+      if (this.#isKept) void this.close();
+    };
+    this.#completion = new AsyncCompletion({
+      tool: tool.name,
+      log,
+      context: this.context,
+      listener,
+      since,
+      onDelivered,
+    });
+  }
+
+  /** Waits for the tool's turn if it is a shared object, and tells it of this call (seeds 1.2, 1.3, 1.13). */
+  async begin(): Promise<void> {
+    const { tool, environment } = this.#permitted;
+    if (!isContextual(tool) && !isAsync(tool)) return;
+    this.#endTurn = await beginTurn(tool);
+    const { channel, chatId } = environment.scope;
+    if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
+    if (isAsync(tool) && this.#completion)
+      tool.setCallback((_context, result) => this.#completion?.complete(result));
+  }
+
+  /**
+   * The call has its answer. Returns whether a completion is still to come, in which case the call stays
+   * open until then.
+   */
+  async answer(result: ToolResult): Promise<boolean> {
+    const expected =
+      this.#completion !== undefined &&
+      (this.#hasBackgroundWork || (result.async && isAsync(this.#permitted.tool)));
+    if (expected) this.#keep();
+    else await this.close();
+    // After the answer has gone up the staircase, not before.
+    if (this.#completion) setImmediate(() => this.#completion?.release());
+    return expected;
+  }
+
+  /** Gives everything back. A container that cannot be disposed is logged; it concerns nobody else. */
+  async close(): Promise<void> {
+    clearTimeout(this.#limit);
+    this.#endTurn();
+    try {
+      await this.context.close();
+    } catch (error) {
+      this.#permitted.log.ignored('A call’s container could not be disposed', { error });
+    }
+  }
+
+  #keep(): void {
+    this.#isKept = true;
+    // A tool whose callback never comes must not block its other calls for ever (design §2, AsyncTool).
+    const wait = this.#permitted.environment.toolTimeoutMs ?? DEFAULT_TURN_MS;
+    this.#limit = setTimeout(this.#endTurn, wait).unref();
+  }
+
+  #background(
+    work: () => unknown,
+    acknowledgement = 'Started; the result will follow.',
+  ): ToolResult | Promise<ToolResult> {
+    const settled = settleWork(this.#permitted.tool.name, work);
+    if (this.#completion === undefined) return settled;
+    this.#hasBackgroundWork = true;
+    void settled.then((result) => this.#completion?.complete(result));
+    return asyncResult(acknowledgement);
+  }
+}
+
+async function settleWork(tool: string, work: () => unknown): Promise<ToolResult> {
+  try {
+    return writeResult(tool, await work());
+  } catch (error) {
+    return writeFailure(tool, error);
+  }
+}
+
+function isContextual(tool: ToolDefinition): tool is ToolDefinition & ContextualTool {
+  return 'setContext' in tool && typeof tool.setContext === 'function';
+}
+
+function isAsync(tool: ToolDefinition): tool is ToolDefinition & AsyncTool {
+  return 'setCallback' in tool && typeof tool.setCallback === 'function';
+}

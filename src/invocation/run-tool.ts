@@ -1,0 +1,104 @@
+import type { JsonObject } from '../contract/json-schema.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { CallContext } from './call-context.js';
+
+/** How the body of a tool ended. */
+export type Ended =
+  | { readonly how: 'returned'; readonly value: unknown }
+  | { readonly how: 'threw'; readonly error: unknown }
+  | { readonly how: 'timed_out'; readonly timeoutMs: number }
+  | { readonly how: 'aborted' };
+
+/** What one run of a tool's body needs. */
+export interface ToolRun {
+  readonly tool: ToolDefinition;
+  readonly args: JsonObject;
+  readonly context: CallContext;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  /** Told of a body that ended after its call had been answered. */
+  readonly onLate: (ended: Ended) => void;
+}
+
+/** How long a tool that takes the signal may use to wind up after an abort, before it is answered for. */
+const ABORT_GRACE_MS = 500;
+
+/**
+ * Runs a tool's body. A timeout and an abort race it: whoever is first decides, the tool's signal is
+ * aborted, and what the body does later is only reported.
+ */
+export async function runTool(run: ToolRun): Promise<Ended> {
+  const { tool, signal, timeoutMs } = run;
+  if (signal?.aborted && !tool.observesSignal) return { how: 'aborted' };
+  const started = start(run);
+  if (started.how !== 'pending') return started;
+  if (signal === undefined && timeoutMs === undefined) return started.ended;
+  return race(run, started.ended);
+}
+
+type Started = Ended | { readonly how: 'pending'; readonly ended: Promise<Ended> };
+
+function start({ tool, args, context }: ToolRun): Started {
+  try {
+    const value = tool.execute(args, context);
+    if (isAsyncIterable(value)) return { how: 'pending', ended: settle(drain(value, context)) };
+    if (isThenable(value)) return { how: 'pending', ended: settle(value) };
+    return { how: 'returned', value };
+  } catch (error) {
+    return { how: 'threw', error };
+  }
+}
+
+async function settle(value: PromiseLike<unknown>): Promise<Ended> {
+  try {
+    return { how: 'returned', value: await value };
+  } catch (error) {
+    return { how: 'threw', error };
+  }
+}
+
+/** Each value of an async iterable is progress; what the generator returns is the result. */
+async function drain(values: AsyncIterable<unknown>, context: CallContext): Promise<unknown> {
+  const iterator = values[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await iterator.next();
+    if (next.done) return next.value;
+    context.progress(next.value);
+  }
+}
+
+function race({ tool, context, signal, timeoutMs, onLate }: ToolRun, ended: Promise<Ended>): Promise<Ended> {
+  return new Promise((resolve) => {
+    let answered = false;
+    const timers: NodeJS.Timeout[] = [];
+    const answer = (how: Ended): void => {
+      answered = true;
+      for (const timer of timers) clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
+      resolve(how);
+    };
+    const abort = (): void => {
+      context.stop(signal?.reason);
+      if (tool.observesSignal) timers.push(setTimeout(() => answer({ how: 'aborted' }), ABORT_GRACE_MS));
+      else answer({ how: 'aborted' });
+    };
+    if (timeoutMs !== undefined) {
+      const expire = (): void => {
+        context.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+        answer({ how: 'timed_out', timeoutMs });
+      };
+      timers.push(setTimeout(expire, timeoutMs));
+    }
+    ended.then((how) => (answered ? onLate(how) : answer(how)));
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort);
+  });
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}

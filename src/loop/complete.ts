@@ -1,0 +1,85 @@
+import { readArguments } from '../checking/read-arguments.js';
+import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import type { FinishReason, LLMProvider, Usage } from '../contract/llm-provider.js';
+import type { Message } from '../contract/message.js';
+import { toolToSchema } from '../registry/tool-to-schema.js';
+import { createCallNumberer } from './number-calls.js';
+import { requestReply } from './request-reply.js';
+
+/** A tool as `complete` takes it: only what a model is offered (seed 3.10). */
+export interface BareTool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+}
+
+/** What is asked. */
+export interface CompletionRequest {
+  readonly messages: readonly Message[];
+  readonly systemPrompt?: string;
+  readonly tools?: readonly BareTool[];
+}
+
+/** One block of a reply. */
+export type CompletionBlock =
+  | { readonly type: 'text'; readonly content: string }
+  | {
+      readonly type: 'toolCall';
+      readonly toolCallId: string;
+      readonly name: string;
+      /** An object; the raw text where it is no JSON object. */
+      readonly arguments: JsonObject | string;
+    };
+
+/** A reply. */
+export interface Completion {
+  readonly content: readonly CompletionBlock[];
+  readonly finishReason: FinishReason;
+  readonly usage?: Usage;
+}
+
+/** Who is asked. */
+export interface CompletionModel {
+  readonly provider: LLMProvider;
+  readonly model: string;
+  readonly llmOptions?: Readonly<Record<string, unknown>>;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * One request to a model; the calls it makes are returned, and nothing is executed (seed 3.10).
+ *
+ * @throws ToolwrightError `ProviderFailed` with the provider's error as `cause`; on abort, the signal's reason.
+ *
+ * @example
+ * ```ts
+ * const { content } = await complete({ provider, model: 'gpt-5' }, { messages, tools: [search] });
+ * const calls = content.filter((block) => block.type === 'toolCall');
+ * ```
+ */
+export async function complete(model: CompletionModel, request: CompletionRequest): Promise<Completion> {
+  const { messages, systemPrompt, tools = [] } = request;
+  const reply = await requestReply(model.provider, {
+    model: model.model,
+    messages:
+      systemPrompt === undefined ? [...messages] : [{ role: 'system', content: systemPrompt }, ...messages],
+    options: model.llmOptions ?? {},
+    ...(tools.length > 0 ? { tools: tools.map(toolToSchema) } : {}),
+    ...(model.signal ? { signal: model.signal } : {}),
+  });
+  if (!reply.ok) throw reply.reason === 'failed' ? reply.error : model.signal?.reason;
+  const { content, toolCalls, finishReason, usage } = reply.response;
+  const calls = createCallNumberer(messages)(toolCalls).map((call) => ({
+    type: 'toolCall' as const,
+    toolCallId: call.id,
+    name: call.name,
+    arguments: objectOrText(call.arguments),
+  }));
+  const text = content === '' ? [] : [{ type: 'text' as const, content }];
+  return { content: [...text, ...calls], finishReason, usage };
+}
+
+function objectOrText(raw: JsonObject | string): JsonObject | string {
+  const read = readArguments(raw);
+  return read.ok ? read.value : raw;
+}

@@ -1,0 +1,30 @@
+import type { LLMProvider } from '../contract/llm-provider.js';
+import type { Logger } from '../contract/logger.js';
+import type { AsyncCallback } from '../contract/tool.js';
+import type { ToolRegistry } from '../registry/tool-registry.js';
+import type { RegisteredTool } from '../registry/tool-table.js';
+
+/** What a run needs (design §2). */
+export interface ToolLoopConfig {
+  readonly provider: LLMProvider;
+  readonly model: string;
+  /** A registry, or tools to put into one; none: the model is offered no tools. */
+  readonly tools?: ToolRegistry | readonly RegisteredTool[];
+  /** Requests to the model at most; default 20. `0` makes none. */
+  readonly maxIterations?: number;
+  /** Passed to the provider as they are: `max_tokens`, `temperature`, … */
+  readonly llmOptions?: Readonly<Record<string, unknown>>;
+  /** How often the model may correct itself, per tool and run; default 2. */
+  readonly maxRetries?: number;
+  /** Calls of one message that run at the same time; default: all. */
+  readonly maxConcurrency?: number;
+  /** Milliseconds for tools that set no `timeoutMs`; default 120,000. */
+  readonly toolTimeoutMs?: number;
+  /** At the limit: end with status `limit`, throw, or ask once more with tools switched off. */
+  readonly onLimit?: 'return' | 'throw' | 'answer';
+  readonly signal?: AbortSignal;
+  /** Default: the registry's. */
+  readonly logger?: Logger;
+  /** Hears of completions of work that tools started; with it, such tools answer at once. */
+  readonly onAsyncResult?: AsyncCallback;
+}

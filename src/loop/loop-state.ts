@@ -1,0 +1,43 @@
+import type { CallRecord } from '../contract/call-record.js';
+import type { Usage } from '../contract/llm-provider.js';
+import type { Message } from '../contract/message.js';
+import type { LoopStatus, ToolLoopResult } from './loop-result.js';
+
+/** What grows while a run goes on. */
+export interface LoopState {
+  /** Only ever appended to. */
+  readonly messages: Message[];
+  readonly toolCalls: CallRecord[];
+  iterations: number;
+  usage: Usage;
+}
+
+const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+
+/** A run that has not begun; the input array stays the caller's. */
+export function beginState(messages: readonly Message[]): LoopState {
+  return { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE };
+}
+
+/** Adds the tokens of one reply, where it told them. */
+export function addUsage(state: LoopState, usage: Usage | undefined): void {
+  if (usage === undefined) return;
+  state.usage = {
+    inputTokens: state.usage.inputTokens + usage.inputTokens,
+    outputTokens: state.usage.outputTokens + usage.outputTokens,
+    totalTokens: state.usage.totalTokens + usage.totalTokens,
+  };
+}
+
+/** How a run ends. */
+export interface LoopEnd {
+  readonly status: LoopStatus;
+  readonly content?: string;
+  readonly error?: Error;
+}
+
+/** The outcome of a run that ends now. */
+export function endState(state: LoopState, { status, content = '', error }: LoopEnd): ToolLoopResult {
+  const { messages, toolCalls, iterations, usage } = state;
+  return { content, iterations, status, messages, toolCalls, usage, ...(error ? { error } : {}) };
+}

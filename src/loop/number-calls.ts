@@ -1,0 +1,38 @@
+import type { ToolCall } from '../contract/llm-provider.js';
+import type { Message } from '../contract/message.js';
+
+/** Gives each call of a reply an id of its own. */
+export type CallNumberer = (calls: readonly ToolCall[]) => readonly ToolCall[];
+
+/**
+ * Keeps the provider's ids; a call without one, or with one that stands twice in the same reply, gets
+ * `call_1`, `call_2`, …, continuing from the history (design §4, call ids).
+ */
+export function createCallNumberer(history: readonly Message[]): CallNumberer {
+  let last: number | undefined;
+  return (calls) => {
+    const seen = new Set<string>();
+    return calls.map((call) => {
+      if (isUsable(call.id) && !seen.has(call.id)) {
+        seen.add(call.id);
+        return call;
+      }
+      last = (last ?? highestNumber(history)) + 1;
+      while (seen.has(`call_${last}`) || calls.some(({ id }) => id === `call_${last}`)) last += 1;
+      const id = `call_${last}`;
+      seen.add(id);
+      return { ...call, id };
+    });
+  };
+}
+
+function isUsable(id: unknown): id is string {
+  return typeof id === 'string' && id !== '';
+}
+
+function highestNumber(history: readonly Message[]): number {
+  const ids = history.flatMap((message) =>
+    message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+  );
+  return Math.max(0, ...ids.map((id) => Number(/^call_(\d+)$/.exec(id)?.[1] ?? 0)));
+}

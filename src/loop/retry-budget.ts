@@ -1,0 +1,53 @@
+import type { CallRecord } from '../contract/call-record.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+
+/** Names that no tool has share one budget: a model can invent a new one each time. */
+const UNKNOWN: unique symbol = Symbol('unknown tools');
+
+/**
+ * How often the model may still correct itself. Counted per tool and run, once for each assistant message,
+ * and never reset (design §4, retries).
+ */
+export class RetryBudget {
+  readonly #maxRetries: number;
+  readonly #find: (name: string) => ToolDefinition | undefined;
+  readonly #rejections = new Map<string | typeof UNKNOWN, number>();
+
+  constructor(maxRetries: number, find: (name: string) => ToolDefinition | undefined) {
+    this.#maxRetries = maxRetries;
+    this.#find = find;
+  }
+
+  /** Which try of the model at this tool the next call is. */
+  attempt(name: string): number {
+    if (this.#rejections.size === 0) return 1;
+    return (this.#rejections.get(this.#keyOf(name)) ?? 0) + 1;
+  }
+
+  /** Counts what one assistant message brought; the error, if a budget is used up. */
+  spend(records: readonly CallRecord[]): ToolwrightError | undefined {
+    const rejected = new Map<string | typeof UNKNOWN, CallRecord>(
+      records
+        .filter(({ status }) => status === 'rejected')
+        .map((record) => [this.#keyOf(record.name), record] as const),
+    );
+    let exhausted: ToolwrightError | undefined;
+    for (const [key, record] of rejected) {
+      const count = (this.#rejections.get(key) ?? 0) + 1;
+      this.#rejections.set(key, count);
+      const allowed = this.#find(record.name)?.retries ?? this.#maxRetries;
+      if (count > allowed) exhausted ??= exhaustedError(record, count, allowed);
+    }
+    return exhausted;
+  }
+
+  #keyOf(name: string): string | typeof UNKNOWN {
+    return this.#find(name) === undefined ? UNKNOWN : name;
+  }
+}
+
+function exhaustedError(record: CallRecord, count: number, allowed: number): ToolwrightError {
+  const message = `The model sent ${count} unusable calls (last: '${record.name}'), and may correct itself ${allowed} times.`;
+  return new ToolwrightError('ToolRetriesExhausted', message, { cause: record.result.error });
+}

@@ -1,0 +1,73 @@
+import type { CallRecord } from '../contract/call-record.js';
+import type { CallScope } from '../contract/call-scope.js';
+import type { ToolCall } from '../contract/llm-provider.js';
+import type { Message } from '../contract/message.js';
+import { errorResult } from '../contract/tool-result.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { abortedResult } from '../invocation/perform-call.js';
+import type { InvokeOptions, ToolRegistry } from '../registry/tool-registry.js';
+import type { RetryBudget } from './retry-budget.js';
+import { runInOrder } from './run-in-order.js';
+
+/** The calls of one assistant message, and what they run in. */
+export interface CallBatch {
+  readonly calls: readonly ToolCall[];
+  readonly tools: ToolRegistry;
+  readonly scope: CallScope;
+  /** The history, which only grows. */
+  readonly messages: readonly Message[];
+  readonly retries: RetryBudget;
+  readonly maxConcurrency: number;
+  readonly options: InvokeOptions;
+}
+
+/** Runs every call of a message and gives one record for each, in call order, whatever happens. */
+export function runCalls(batch: CallBatch): Promise<readonly CallRecord[]> {
+  const scope = withHistory(batch.scope, batch.messages);
+  return runInOrder({
+    tasks: batch.calls,
+    run: (call) => runCall(batch, scope, call),
+    isSequential: ({ name }) => batch.tools.get(name)?.sequential ?? false,
+    maxConcurrency: Math.max(1, batch.maxConcurrency),
+  });
+}
+
+/** Answers the calls of a reply that was cut off: none of them can be trusted (design §4, truncated replies). */
+export function answerTruncated(calls: readonly ToolCall[], finishReason: string): readonly CallRecord[] {
+  return calls.map((call) => {
+    const message = `The reply was cut off (${finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
+    return notRun(
+      call,
+      'not_run',
+      errorResult(message).withError(new ToolwrightError('ReplyTruncated', message)),
+    );
+  });
+}
+
+async function runCall(
+  { tools, retries, options }: CallBatch,
+  scope: CallScope,
+  call: ToolCall,
+): Promise<CallRecord> {
+  if (scope.signal?.aborted) return notRun(call, 'aborted', abortedResult(call.name));
+  const { record } = await tools.invoke(call, scope, { ...options, attempt: retries.attempt(call.name) });
+  return record;
+}
+
+function notRun(call: ToolCall, status: CallRecord['status'], result: CallRecord['result']): CallRecord {
+  const { id, name, arguments: rawArguments } = call;
+  return { id, name, rawArguments, repairs: [], removed: [], attempts: 0, durationMs: 0, status, result };
+}
+
+/** The scope with the history up to now, copied only when a tool asks for it. */
+function withHistory(scope: CallScope, history: readonly Message[]): CallScope {
+  const length = history.length;
+  let messages: readonly Message[] | undefined;
+  return {
+    ...scope,
+    get messages() {
+      messages ??= Object.freeze(history.slice(0, length));
+      return messages;
+    },
+  };
+}

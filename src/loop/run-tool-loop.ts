@@ -1,0 +1,31 @@
+import type { CallScope } from '../contract/call-scope.js';
+import type { Message } from '../contract/message.js';
+import { driveLoop } from './drive-loop.js';
+import type { ToolLoopConfig } from './loop-config.js';
+import type { ToolLoopResult } from './loop-result.js';
+
+/**
+ * Runs the loop of model and tools until the model answers without calls (seed 1, design §2).
+ *
+ * It returns and does not reject: what the model, a tool or the provider did wrong is in `status`, `error`
+ * and `toolCalls`, and `messages` is a valid history on every path. The input array is not changed.
+ *
+ * @throws ToolDeclarationError for tools that are none, and `ToolLoopLimitReached` with `onLimit: 'throw'`.
+ *
+ * @example
+ * ```ts
+ * const run = await runToolLoop(
+ *   { provider, model: 'gpt-5', tools },
+ *   [{ role: 'user', content: 'Which orders are open?' }],
+ *   { data: { userId: 'u1' } },
+ * );
+ * console.log(run.status, run.content);
+ * ```
+ */
+export async function runToolLoop(
+  config: ToolLoopConfig,
+  messages: readonly Message[],
+  scope: CallScope = {},
+): Promise<ToolLoopResult> {
+  return driveLoop(config, messages, scope);
+}

@@ -1,0 +1,35 @@
+// Function words: they carry no topic.
+const COMMON = new Set(
+  `a about after all also am an and any are around as at be been but by can contain containing contains could d did
+  do does each for from give had has have hello help her hey hi his how i if in into is it its just know let like
+  ll m many may me mention mentions much my need needs now of on one or our out please provide re s so some t than
+  thank thanks that the their them then there these they this those to up us use using ve want was we were what
+  when where which while who will with would you your`.split(/\s+/),
+);
+
+/** A word of a text: its stem, where it stands, and whether it is a mere function word. */
+export interface Word {
+  readonly stem: string;
+  readonly common: boolean;
+  readonly at: number;
+  readonly end: number;
+}
+
+/** The words of a sentence or of an identifier (`listOpenInvoices`, `list_open.invoices`), in order. */
+export function readWords(text: string): Word[] {
+  return [...text.matchAll(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})|\p{L}+|\p{N}+/gu)].map(
+    ({ 0: word, index: at }) => {
+      const lower = word.toLowerCase();
+      // Crude stems will do: both sides of every comparison are stemmed alike.
+      const stem = lower
+        .replace(/([^aeiou])(?:ies|y)$/, '$1i')
+        .replace(/^(.{3,}?)(?:ations?|ating|ate[sd]?|ators?|ings?|ions?|ers?|ors?|ed|es|s|e)$/, '$1');
+      return { stem, common: COMMON.has(lower), at, end: at + word.length };
+    },
+  );
+}
+
+/** The distinct stems of a text that carry its topic. */
+export function topicOf(text: string): Set<string> {
+  return new Set(readWords(text).flatMap((word) => (word.common ? [] : [word.stem])));
+}

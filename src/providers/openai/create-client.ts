@@ -1,0 +1,33 @@
+import { OpenAI } from 'openai';
+import type { OpenAIProviderOptions } from './openai-provider-options.js';
+
+/** The client that sends the requests: the given one, or one made from the options and the environment. */
+export function createClient(options: OpenAIProviderOptions): OpenAI {
+  if (options.client !== undefined) return options.client;
+  const baseURL = options.baseURL ?? environment('OPENAI_BASE_URL');
+  return new OpenAI({
+    baseURL,
+    apiKey: keyFor(options.apiKey ?? environment('OPENAI_API_KEY'), baseURL),
+    organization: options.organization,
+    defaultHeaders: options.headers,
+    timeout: options.timeoutMs,
+    maxRetries: options.maxRetries,
+    // Every failure is thrown with its text; the client would write it to the console a second time.
+    logLevel: environment('OPENAI_LOG') === undefined ? 'off' : undefined,
+  });
+}
+
+function keyFor(key: string | undefined, baseURL: string | undefined): string {
+  if (key) return key;
+  if (baseURL === undefined) {
+    throw new Error(
+      'no API key: set OPENAI_API_KEY or pass apiKey, or pass baseURL for a server that needs no key',
+    );
+  }
+  // The client insists on a key, and local servers do not look at it.
+  return 'no-key-needed';
+}
+
+function environment(name: string): string | undefined {
+  return process.env[name]?.trim() || undefined;
+}

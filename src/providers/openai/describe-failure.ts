@@ -1,0 +1,117 @@
+import { recordOf, textOf } from './lenient-json.js';
+
+/** Where a failed request went, and what may have ended it. */
+export interface FailedRequest {
+  readonly baseURL: string;
+  readonly signal?: AbortSignal;
+}
+
+const CONNECTION_FAULTS: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused; is the server running?'],
+  ['ENOTFOUND', 'no such host; check the base URL'],
+  ['EAI_AGAIN', 'the host name could not be looked up; check the network'],
+  ['EHOSTUNREACH', 'no route to the host; check the network'],
+  ['ENETUNREACH', 'no route to the network; check the network'],
+  ['ECONNRESET', 'the connection was cut; try again'],
+  ['EPIPE', 'the connection was cut; try again'],
+  ['UND_ERR_SOCKET', 'the connection was cut; try again'],
+  ['ETIMEDOUT', 'no answer in time; check the network'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'no answer in time; check the network'],
+  ['CERT_HAS_EXPIRED', 'its TLS certificate has expired'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its TLS certificate is self-signed; see NODE_EXTRA_CA_CERTS'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'its TLS certificate is self-signed; see NODE_EXTRA_CA_CERTS'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'its TLS certificate is not trusted; see NODE_EXTRA_CA_CERTS'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'its TLS certificate is for another host; check the base URL'],
+]);
+
+const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: string]> = new Map([
+  [400, ['the request was refused', '']],
+  [401, ['the key was refused', 'check apiKey or OPENAI_API_KEY']],
+  [402, ['the account has no credit left', '']],
+  [403, ['the key may not do this', 'check the rights of the key and of the account']],
+  [404, ['not found', 'check the model name, and that the base URL is right (most end with /v1)']],
+  [408, ['the server gave up waiting', 'try again']],
+  [413, ['the request is too large', 'shorten the messages']],
+  [422, ['the request was refused', '']],
+  [429, ['too many requests, or no quota left', 'try again later or raise maxRetries']],
+]);
+
+/**
+ * The error to throw for a failed request: one line that says what happened and what to do, with the
+ * client's own error as its `cause`. After an abort it is the client's error as it is.
+ */
+export function describeFailure(error: unknown, { baseURL, signal }: FailedRequest): unknown {
+  if (signal?.aborted) return error;
+  return new Error(oneLine(sentenceFor(error, placeOf(baseURL))), { cause: error });
+}
+
+/** A base URL for messages: without a user's name, password or query, any of which may be a secret. */
+export function placeOf(baseURL: string): string {
+  if (!URL.canParse(baseURL)) return baseURL;
+  const { protocol, host, pathname } = new URL(baseURL);
+  return `${protocol}//${host}${pathname.replace(/\/$/, '')}`;
+}
+
+/** The beginning of a text, on one line, for use inside a message. */
+export function excerptOf(text: string): string {
+  const line = oneLine(text);
+  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+}
+
+function sentenceFor(error: unknown, place: string): string {
+  const { status, name } = recordOf(error);
+  const message = messageOf(error);
+  if (typeof status === 'number') return `${status} from ${place}: ${statusSentence(message, status)}`;
+  if (/timed? ?out/i.test(message)) return `${place} did not answer in time; raise timeoutMs or try again`;
+  const fault = connectionFault(error);
+  if (fault !== undefined) return `cannot reach ${place}: ${fault}`;
+  if (name === 'SyntaxError') return `${place} answered with broken JSON: ${excerptOf(message)}`;
+  const detail = excerptOf(withoutSecrets(messageOf(causesOf(error).at(-1))));
+  if (detail === 'bad port') return `cannot reach ${place}: the fetch standard blocks this port; use another`;
+  // The client's words for whatever went wrong before an answer.
+  if (message === 'Connection error.') return `cannot reach ${place}: ${detail}`;
+  return `the request to ${place} failed: ${detail}`;
+}
+
+function statusSentence(message: string, status: number): string {
+  const failed = ['the server failed', 'try again later'] as const;
+  const [problem, remedy] =
+    STATUS_FAULTS.get(status) ?? (status >= 500 ? failed : ['the request failed', '']);
+  const detail = detailOf(message, status);
+  return `${problem}${detail ? ` (${detail})` : ''}${remedy ? `; ${remedy}` : ''}`;
+}
+
+/** What the server said for itself; of an HTML page (a proxy's, mostly) only its title. */
+function detailOf(message: string, status: number): string {
+  const said = message.replace(`${status} `, '').replace('status code (no body)', '').trim();
+  if (!said.startsWith('<')) return excerptOf(said);
+  return excerptOf(/<title[^>]*>([^<]*)/i.exec(said)?.[1] ?? 'an HTML page');
+}
+
+function connectionFault(error: unknown): string | undefined {
+  return causesOf(error)
+    .map((cause) => CONNECTION_FAULTS.get(textOf(recordOf(cause).code)))
+    .find((fault) => fault !== undefined);
+}
+
+/** An error and its causes, outermost first; at most eight, since a chain may be a ring. */
+function causesOf(error: unknown): readonly unknown[] {
+  const chain: unknown[] = [error];
+  // By shape and not by `instanceof`: the errors of `fetch` may belong to another realm.
+  for (let link = recordOf(error).cause; link && chain.length < 8; link = recordOf(link).cause)
+    chain.push(link);
+  return chain;
+}
+
+function messageOf(error: unknown): string {
+  return textOf(recordOf(error).message) || String(error);
+}
+
+/** `fetch` repeats a URL that it refuses, together with the password in it. */
+function withoutSecrets(text: string): string {
+  return text.replace(/(\w+:\/\/)[^\s/@]+@/g, '$1').replace(/(\w+:\/\/[^\s?]+)\?\S*/g, '$1');
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}

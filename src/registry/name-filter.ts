@@ -1,0 +1,22 @@
+/** Which tools a view shows: names, or globs with `*`. What is denied is hidden even where it is allowed. */
+export interface NameFilter {
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+}
+
+/** Whether a filter lets a name through; without `allow`, all that is not denied. */
+export function createNameFilter({ allow, deny = [] }: NameFilter): (name: string) => boolean {
+  const isAllowed = allow === undefined ? () => true : matcher(allow);
+  const isDenied = matcher(deny);
+  return (name) => isAllowed(name) && !isDenied(name);
+}
+
+function matcher(patterns: readonly string[]): (name: string) => boolean {
+  const expressions = patterns.map(toExpression);
+  return (name) => expressions.some((expression) => expression.test(name));
+}
+
+function toExpression(glob: string): RegExp {
+  const parts = glob.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`);
+}

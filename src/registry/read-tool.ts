@@ -1,0 +1,46 @@
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
+import type { AuthorFault } from '../errors/author-fault.js';
+import type { RegisteredTool, ToolEntry } from './tool-table.js';
+
+/** A registrable thing understood, or why it is none. */
+export type ReadTool =
+  | { readonly name: string; readonly entry: ToolEntry }
+  | { readonly faults: readonly AuthorFault[] };
+
+/** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
+export function readTool(registered: RegisteredTool): ReadTool {
+  const offered: unknown = typeof registered === 'function' ? registered() : registered;
+  const faults = faultsOf(offered);
+  if (faults.length > 0) return { faults };
+  const tool = offered as ToolDefinition;
+  const open = typeof registered === 'function' ? () => registered() as ToolDefinition : () => tool;
+  return { name: tool.name, entry: { open, offered: tool } };
+}
+
+function faultsOf(tool: unknown): readonly AuthorFault[] {
+  if (typeof tool !== 'object' || tool === null) {
+    return [
+      {
+        where: `register(${String(tool)})`,
+        problem: 'it is no tool',
+        fix: 'an object with name, description, parameters and execute',
+      },
+    ];
+  }
+  const { name, description, parameters, execute } = tool as Partial<ToolDefinition>;
+  const where = `register(${typeof name === 'string' ? JSON.stringify(name) : 'a tool without a name'})`;
+  const faults: AuthorFault[] = [];
+  const must = (holds: boolean, problem: string, fix: string) =>
+    holds || faults.push({ where, problem, fix });
+  if (typeof name === 'string' && !TOOL_NAME.test(name)) faults.push({ where, ...illegalName(name) });
+  must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
+  must(typeof description === 'string', 'it has no description', 'a `description` that is a string');
+  must(
+    typeof parameters === 'object' && parameters !== null,
+    'it has no parameters',
+    '`parameters` as a JSON Schema object',
+  );
+  must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
+  return faults;
+}

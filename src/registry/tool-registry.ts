@@ -1,0 +1,183 @@
+import type { CallScope } from '../contract/call-scope.js';
+import type { Logger } from '../contract/logger.js';
+import type { AsyncCallback, Tool } from '../contract/tool.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import type { ToolSchema } from '../contract/tool-schema.js';
+import { ToolDeclarationError } from '../errors/author-fault.js';
+import { callTool } from '../invocation/call-tool.js';
+import type { CallRequest, DescribeError, Invocation } from '../invocation/invocation.js';
+import { createNameFilter, type NameFilter } from './name-filter.js';
+import { readTool } from './read-tool.js';
+import { resultText } from './result-text.js';
+import { type RegisteredTool, type ToolTable, ToolTableView, WritableToolTable } from './tool-table.js';
+import { toolToSchema } from './tool-to-schema.js';
+
+/** Options of a {@link ToolRegistry}. */
+export interface ToolRegistryOptions {
+  readonly logger?: Logger;
+  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
+  readonly toolTimeoutMs?: number;
+  /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
+  readonly describeError?: DescribeError;
+}
+
+/** What the loop adds to a call; wins over the registry's own options. */
+export interface InvokeOptions {
+  readonly logger?: Logger;
+  readonly toolTimeoutMs?: number;
+  readonly attempt?: number;
+  readonly onAsyncResult?: AsyncCallback;
+}
+
+/** The answer to {@link ToolRegistry.call} (seed 2.4). */
+export interface ToolCallResult {
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly content: string;
+  readonly isError: boolean;
+}
+
+/**
+ * Tools by name: registers them, offers them to models and runs them (seeds 1.11–1.17, 2.2–2.4). No method
+ * that runs a tool throws: what goes wrong is a result.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry();
+ * tools.register(...discoverTools({ toolsets: [ShopTools] }), calculateTool);
+ * const result = await tools.execute('find_orders', { customerId: 'cus_123' });
+ * ```
+ */
+export class ToolRegistry {
+  readonly #options: ToolRegistryOptions;
+  readonly #table: ToolTable;
+  #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
+  #calls = 0;
+
+  constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
+    this.#options = options;
+    this.#table = table;
+  }
+
+  /**
+   * Adds tools; one of the same name is replaced in its place. A function makes a new tool for each call.
+   *
+   * @throws ToolDeclarationError (502) naming every tool that is none; then nothing is registered.
+   */
+  register(...tools: readonly RegisteredTool[]): this {
+    const table = this.#writable();
+    const read = tools.map(readTool);
+    const faults = read.flatMap((one) => ('faults' in one ? one.faults : []));
+    if (faults.length > 0) throw new ToolDeclarationError(faults);
+    for (const one of read) if ('entry' in one) table.set(one.name, one.entry);
+    return this;
+  }
+
+  /** Copies the other's tools in; the other's win, and the other stays as it is (seed 2.3). */
+  merge(other: ToolRegistry): this {
+    const table = this.#writable();
+    for (const [name, entry] of [...other.#table.entries()]) table.set(name, entry);
+    return this;
+  }
+
+  /** A part of this registry, by names or globs: what it hides can neither be seen nor called. */
+  view(filter: NameFilter): ToolRegistry {
+    return new ToolRegistry(this.#options, new ToolTableView(this.#table, createNameFilter(filter)));
+  }
+
+  get(name: string): ToolDefinition | undefined {
+    return this.#table.get(name)?.open();
+  }
+
+  tools(): ToolDefinition[] {
+    return Array.from(this.#table.entries(), ([, { offered }]) => offered);
+  }
+
+  list(): string[] {
+    return Array.from(this.#table.entries(), ([name]) => name);
+  }
+
+  count(): number {
+    return this.list().length;
+  }
+
+  /** One line for people per tool (seed 1.17). */
+  getSummaries(): string[] {
+    return this.tools().map(({ name, description }) => `- \`${name}\` - ${description}`);
+  }
+
+  /** The definitions for a provider; the same array until something is registered. */
+  toProviderDefs(): readonly ToolSchema[] {
+    const { revision } = this.#table;
+    if (this.#definitions?.revision !== revision) {
+      this.#definitions = {
+        revision,
+        schemas: Object.freeze(this.tools().map((tool: Tool) => toolToSchema(tool))),
+      };
+    }
+    return this.#definitions.schemas;
+  }
+
+  /** The same as {@link toProviderDefs}. */
+  getDefinitions(): readonly ToolSchema[] {
+    return this.toProviderDefs();
+  }
+
+  /** Makes a call, as the loop and the bridges do. Never throws. */
+  invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
+    return callTool(call, { ...this.#options, ...options, scope, find: (name) => this.get(name) });
+  }
+
+  /** Runs a tool; `args` is an object or raw JSON text. Never throws (seed 1.12). */
+  execute(name: string, args?: unknown): Promise<ToolResult> {
+    return this.executeWithContext(name, args);
+  }
+
+  /** Runs a tool in a scope; with a listener, it may answer now and complete later (seed 1.13). */
+  async executeWithContext(
+    name: string,
+    args: unknown,
+    scope: CallScope = {},
+    onAsyncResult?: AsyncCallback,
+  ): Promise<ToolResult> {
+    const id = scope.callId ?? this.#nextId();
+    const { result } = await this.invoke({ id, name, arguments: args }, scope, { onAsyncResult });
+    return result;
+  }
+
+  /** Runs a call and gives its answer as text (seed 2.4). Never throws. */
+  async call(
+    call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
+    scope: CallScope = {},
+  ): Promise<ToolCallResult> {
+    const request = {
+      id: call.id ?? scope.callId ?? this.#nextId(),
+      name: call.name,
+      arguments: call.arguments,
+    };
+    const { result } = await this.invoke(request, scope);
+    return {
+      toolCallId: request.id,
+      name: request.name,
+      content: resultText(result),
+      isError: result.isError,
+    };
+  }
+
+  #nextId(): string {
+    this.#calls += 1;
+    return `call_${this.#calls}`;
+  }
+
+  #writable(): WritableToolTable {
+    if (this.#table instanceof WritableToolTable) return this.#table;
+    throw new ToolDeclarationError([
+      {
+        where: 'ToolRegistry.view',
+        problem: 'a view cannot be changed',
+        fix: 'register the tool in the registry itself',
+      },
+    ]);
+  }
+}

@@ -1,0 +1,74 @@
+import type { ClassType } from '../contract/class-type.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { StandardSchema } from '../contract/standard-schema.js';
+import type { PropertyTransform } from '../validators/transform-rules.js';
+
+/** The JSON types that need no reviving on the way in. */
+export type ScalarName = 'string' | 'number' | 'integer' | 'boolean';
+
+/**
+ * What is known of one value's type: the common source of the schema that the model sees and of the
+ * hydration that the tool's arguments go through, so that the two cannot disagree.
+ */
+export type ValueType =
+  | { readonly kind: 'any' }
+  | { readonly kind: 'scalar'; readonly name: ScalarName }
+  /** Text in JSON; an instance in the tool. `bytes` is a `Uint8Array`, `buffer` Node's subclass of it. */
+  | { readonly kind: 'date' | 'url' | 'bytes' | 'buffer' }
+  | { readonly kind: 'enum'; readonly values: readonly unknown[] }
+  | ArrayType
+  | { readonly kind: 'record'; readonly values: ValueType; readonly collection?: 'map' }
+  | { readonly kind: 'class'; readonly class: ClassType; readonly groups?: readonly string[] }
+  | TaggedType
+  /** An explicit schema; values arrive as JSON delivers them, or as the Standard Schema parses them. */
+  | { readonly kind: 'schema'; readonly schema: JsonSchema; readonly standard?: StandardSchema };
+
+/** An array in JSON, and in the tool unless it is a `Set` there. */
+export interface ArrayType {
+  readonly kind: 'array';
+  readonly items: ValueType;
+  /** Further keywords of the items' schema: what rules with `each: true` say. */
+  readonly keywords?: JsonSchema;
+  readonly collection?: 'set';
+}
+
+/** A union of classes, told apart by the value of one property. */
+export interface TaggedType {
+  readonly kind: 'tagged';
+  readonly property: string;
+  /** The tag stays on the instance. */
+  readonly keepProperty: boolean;
+  readonly variants: readonly TaggedVariant[];
+  readonly groups?: readonly string[];
+}
+
+/** One branch of a discriminated union. */
+export interface TaggedVariant {
+  readonly tag: string;
+  readonly class: ClassType;
+}
+
+/** One property of an arguments object or of a DTO class. */
+export interface PropertyModel {
+  /** The name in JSON. */
+  readonly name: string;
+  /** The name on the instance, where it differs (`@Expose({ name })`). */
+  readonly key?: string;
+  readonly type: ValueType;
+  readonly required: boolean;
+  readonly nullable: boolean;
+  /** Further keywords of the property's schema: description, constraints, default. */
+  readonly keywords: JsonSchema;
+  /** Applied to the revived value in this order (`@Transform`). */
+  readonly transforms?: readonly PropertyTransform[];
+  /** class-validator goes on into the value by itself (`@ValidateNested`). */
+  readonly cascades?: boolean;
+}
+
+/** What is known of a DTO class. */
+export interface ClassModel {
+  readonly class: ClassType;
+  readonly properties: readonly PropertyModel[];
+  /** It has rules that JSON Schema cannot say: class-validator has to look at instances. */
+  readonly validate: boolean;
+}

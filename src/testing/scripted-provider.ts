@@ -1,0 +1,125 @@
+import type {
+  FinishReason,
+  LLMProvider,
+  LLMRequest,
+  LLMResponse,
+  LLMStreamPart,
+  ToolCall,
+  Usage,
+} from '../contract/llm-provider.js';
+
+/** A call in a script; without `id` the framework numbers it, without `arguments` there are none. */
+export interface ScriptedCall {
+  readonly id?: string;
+  readonly name: string;
+  readonly arguments?: ToolCall['arguments'];
+}
+
+/** One reply of a script. */
+export interface ScriptedReply {
+  readonly content?: string;
+  readonly toolCalls?: readonly ScriptedCall[];
+  /** Default: `tool_calls` where there are calls, otherwise `stop`. */
+  readonly finishReason?: FinishReason;
+  readonly usage?: Usage;
+}
+
+/** What answers one request: a reply, an error to throw, or a function of the request that gives either. */
+export type ScriptedStep =
+  | ScriptedReply
+  | Error
+  | ((request: LLMRequest) => ScriptedReply | Error | Promise<ScriptedReply | Error>);
+
+/**
+ * A model that says what a test wrote down: one step per request, in order. It keeps what it was asked,
+ * throws where it is asked more than was written, and `assertUsedUp()` tells whether it was asked less.
+ *
+ * @example
+ * ```ts
+ * const provider = new ScriptedProvider([
+ *   { toolCalls: [{ name: 'find_orders', arguments: { customerId: 'cus_1' } }] },
+ *   { content: 'Two orders.' },
+ * ]);
+ * const run = await runToolLoop({ provider, model: 'test', tools }, [{ role: 'user', content: 'Orders?' }]);
+ * provider.assertUsedUp();
+ * expect(provider.requests[1].messages.at(-1)).toMatchObject({ role: 'tool' });
+ * ```
+ */
+export class ScriptedProvider implements LLMProvider {
+  readonly #steps: readonly ScriptedStep[];
+  readonly #requests: LLMRequest[] = [];
+
+  constructor(steps: readonly ScriptedStep[]) {
+    this.#steps = [...steps];
+  }
+
+  /** The requests so far, each with the messages that it had when it was made. */
+  get requests(): readonly LLMRequest[] {
+    return this.#requests;
+  }
+
+  /** Gives the next step's reply, or throws its error; an aborted signal throws its reason. */
+  async chat(request: LLMRequest): Promise<LLMResponse> {
+    // As a real client would, which never sends the request; so it takes no step.
+    request.signal?.throwIfAborted();
+    const step = this.#steps[this.#requests.length];
+    this.#requests.push({ ...request, messages: [...request.messages] });
+    if (step === undefined) {
+      const { length } = this.#requests;
+      throw new Error(`request ${length} is beyond the script, which has ${countOf(this.#steps.length)}`);
+    }
+    const reply = typeof step === 'function' ? await untilAborted(() => step(request), request.signal) : step;
+    if (reply instanceof Error) throw reply;
+    return toResponse(reply);
+  }
+
+  /** The same, with the content word by word first. */
+  async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
+    const response = await this.chat(request);
+    for (const text of response.content.match(/\s*\S+|\s+/g) ?? []) {
+      request.signal?.throwIfAborted();
+      yield { type: 'text-delta', text };
+    }
+    request.signal?.throwIfAborted();
+    yield { type: 'response', response };
+  }
+
+  /** Throws where replies of the script were never asked for. */
+  assertUsedUp(): void {
+    const left = this.#steps.length - this.#requests.length;
+    if (left > 0) throw new Error(`${left} of ${countOf(this.#steps.length)} were never asked for`);
+  }
+}
+
+function toResponse({ content = '', toolCalls = [], finishReason, usage }: ScriptedReply): LLMResponse {
+  return {
+    content,
+    toolCalls: toolCalls.map((call) => ({
+      id: call.id ?? '',
+      name: call.name,
+      arguments: call.arguments ?? {},
+    })),
+    finishReason: finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop'),
+    ...(usage ? { usage } : {}),
+  };
+}
+
+/** A step that never ends must not outlive an abort: real clients drop their request then. */
+async function untilAborted<Value>(
+  work: () => Value,
+  signal: AbortSignal | undefined,
+): Promise<Awaited<Value>> {
+  if (signal === undefined) return await work();
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work(), aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function countOf(replies: number): string {
+  return replies === 1 ? '1 scripted reply' : `${replies} scripted replies`;
+}

@@ -1,0 +1,67 @@
+import type { ArgumentFault } from '../contract/argument-fault.js';
+import { loadedCopies, loadInstalled } from './loaded-copies.js';
+import { validationStore } from './validation-rules.js';
+
+/** How an instance is validated. */
+export interface ValidateOptions {
+  readonly groups?: readonly string[];
+  /** Where the instance lies in the arguments; empty for the whole of them. */
+  readonly path: string;
+  /** The name in JSON of a property of an object, where it differs from the property's. */
+  nameOf(owner: object, property: string): string;
+}
+
+/** class-validator's `ValidationError`, as far as it is used here. */
+interface ValidationError {
+  readonly target?: object;
+  readonly property: string;
+  readonly constraints?: Readonly<Record<string, string>>;
+  readonly children?: readonly ValidationError[];
+}
+
+interface Validator {
+  readonly MetadataStorage?: unknown;
+  validate(instance: object, options: object): Promise<readonly ValidationError[]>;
+}
+
+/**
+ * Runs class-validator over an instance and all that `@ValidateNested` reaches from it: what JSON Schema
+ * cannot say is judged here.
+ *
+ * @returns One fault per broken rule, `{ path: 'items.0.sku', message: 'must be a string' }`; none if all hold.
+ * @throws what a validator of the author throws; Error when class-validator is not installed.
+ */
+export async function validateInstance(
+  instance: object,
+  options: ValidateOptions,
+): Promise<readonly ArgumentFault[]> {
+  const errors = await loadValidator().validate(instance, {
+    groups: options.groups ? [...options.groups] : undefined,
+    // Classes without rules are plain values here; the schema has judged them.
+    forbidUnknownValues: false,
+  });
+  return errors.flatMap((error) => flatten(error, options));
+}
+
+/** The user's copy, not a second one: containers set by `useContainer` live in the copy that was told. */
+function loadValidator(): Validator {
+  const copies = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
+  const store = validationStore()?.constructor;
+  const copy = copies.find(({ MetadataStorage }) => MetadataStorage === store) ?? copies[0];
+  return copy ?? (loadInstalled('class-validator') as Validator);
+}
+
+function flatten(error: ValidationError, options: ValidateOptions): readonly ArgumentFault[] {
+  const name = error.target === undefined ? error.property : options.nameOf(error.target, error.property);
+  const path = options.path === '' ? name : `${options.path}.${name}`;
+  const own = Object.values(error.constraints ?? {}).map((message) => ({
+    path,
+    message: withoutName(message, error.property),
+  }));
+  return [...own, ...(error.children ?? []).flatMap((child) => flatten(child, { ...options, path }))];
+}
+
+/** The path names the property already. */
+function withoutName(message: string, property: string): string {
+  return message.startsWith(`${property} `) ? message.slice(property.length + 1) : message;
+}

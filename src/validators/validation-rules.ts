@@ -1,0 +1,99 @@
+import type { ClassType } from '../contract/class-type.js';
+import { lineage } from '../metadata/class-record.js';
+
+/** What a rule does. `custom` are all that judge a value, class-validator's own ones included. */
+export type RuleRole = 'custom' | 'defined' | 'nested' | 'conditional' | 'promise' | 'allowed';
+
+/** One class-validator decorator on one property. */
+export interface ValidationRule {
+  readonly role: RuleRole;
+  /** `isInt`, `isOptional`, …; nothing for `@Validate` and others that carry no name. */
+  readonly name?: string;
+  readonly constraints: readonly unknown[];
+  /** It judges the items, not the array. */
+  readonly each: boolean;
+  /** Its `validateIf` option decides at call time whether it applies. */
+  readonly conditional: boolean;
+}
+
+/** class-validator's record of one decorator, as far as it is used here (0.14 and 0.15). */
+interface StoredRule {
+  readonly type: string;
+  readonly name?: string;
+  readonly propertyName: string;
+  readonly constraints?: readonly unknown[];
+  readonly groups?: readonly string[];
+  readonly always?: boolean;
+  readonly each?: boolean;
+  readonly validateIf?: unknown;
+}
+
+interface Store {
+  readonly validationMetadatas?: ReadonlyMap<unknown, readonly StoredRule[]>;
+}
+
+const ROLES: ReadonlyMap<string, RuleRole> = new Map([
+  ['isDefined', 'defined'],
+  ['nestedValidation', 'nested'],
+  ['conditionalValidation', 'conditional'],
+  ['promiseValidation', 'promise'],
+  ['whitelistValidation', 'allowed'],
+]);
+
+/**
+ * The class-validator rules of a class by property, those of its bases first. A property whose rules all
+ * belong to other groups is there with no rules. class-validator itself is not loaded: its store lies on
+ * `globalThis`, keyed by class, and only the classes of the prototype chain are looked up, so the cost does
+ * not grow with the number of classes in the process.
+ */
+export function validationRules(
+  target: ClassType,
+  groups: readonly string[] = [],
+): ReadonlyMap<string, readonly ValidationRule[]> {
+  const own = storedRules(target);
+  const inherited = lineage(target).slice(0, -1).flatMap(storedRules);
+  const applies = (rule: StoredRule) => isInGroups(rule, groups);
+  const applicable = own.filter(applies);
+  // class-validator drops an inherited rule where the class itself has one of the same *type* on the
+  // property, and all value rules are of one type (MetadataStorage.getTargetValidationMetadatas).
+  const isReplaced = (rule: StoredRule) =>
+    applicable.some(({ propertyName, type }) => propertyName === rule.propertyName && type === rule.type);
+  const kept = new Set([...inherited.filter((rule) => applies(rule) && !isReplaced(rule)), ...applicable]);
+  const rules = new Map<string, ValidationRule[]>();
+  for (const rule of [...inherited, ...own]) {
+    const ofProperty = rules.get(rule.propertyName) ?? [];
+    if (kept.has(rule)) ofProperty.push(readRule(rule));
+    rules.set(rule.propertyName, ofProperty);
+  }
+  return rules;
+}
+
+/** The properties that class-validator's decorators stand on in this very class, in declaration order. */
+export function validatedProperties(target: ClassType): readonly string[] {
+  return [...new Set(storedRules(target).map(({ propertyName }) => propertyName))];
+}
+
+function storedRules(target: unknown): readonly StoredRule[] {
+  return validationStore()?.validationMetadatas?.get(target) ?? [];
+}
+
+/** class-validator's store, once anything has been decorated; one for all copies of the package. */
+export function validationStore(): Store | undefined {
+  return (globalThis as { classValidatorMetadataStorage?: Store }).classValidatorMetadataStorage;
+}
+
+/** As class-validator decides it: with groups given, rules without a group apply only if `always` is set. */
+function isInGroups(rule: StoredRule, groups: readonly string[]): boolean {
+  if (rule.always === true || groups.length === 0) return true;
+  return (rule.groups ?? []).some((group) => groups.includes(group));
+}
+
+function readRule(rule: StoredRule): ValidationRule {
+  return {
+    role: ROLES.get(rule.type) ?? 'custom',
+    name: rule.name,
+    constraints: rule.constraints ?? [],
+    each: rule.each ?? false,
+    conditional: rule.validateIf !== undefined,
+  };
+}

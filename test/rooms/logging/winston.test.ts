@@ -1,0 +1,208 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Logger } from '../../../src/contract/logger.js';
+import { createLogger, type LoggerOptions } from '../../../src/logging/winston/index.js';
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /;
+
+/** What a logger with such options writes; the times are taken off. */
+function written(options: LoggerOptions, log: (logger: Logger) => void): string[] {
+  const chunks: string[] = [];
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      chunks.push(String(chunk));
+      done();
+    },
+  });
+  log(createLogger({ ...options, stream }));
+  return chunks
+    .join('')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.replace(TIME, ''));
+}
+
+describe('createLogger', () => {
+  const saved = process.env.LOG_LEVEL;
+  beforeEach(() => {
+    delete process.env.LOG_LEVEL;
+  });
+  afterEach(() => {
+    if (saved === undefined) delete process.env.LOG_LEVEL;
+    else process.env.LOG_LEVEL = saved;
+  });
+
+  test('an entry is one line of time, level, message and fields', () => {
+    const lines = written({}, (logger) => {
+      logger.info('tool finished', {
+        tool: 'find_orders',
+        durationMs: 12,
+        note: 'two words',
+        gone: undefined,
+      });
+      logger.warn('odd', { args: { a: [1n, null] }, empty: '' });
+    });
+    expect(lines).toEqual([
+      'info  tool finished tool=find_orders durationMs=12 note="two words"',
+      'warn  odd args={"a":["1",null]} empty=""',
+    ]);
+  });
+
+  test('every line begins with its time', () => {
+    const chunks: string[] = [];
+    const stream = new Writable({ write: (chunk, _encoding, done) => done(void chunks.push(String(chunk))) });
+    createLogger({ stream }).info('x');
+    expect(chunks.join('')).toMatch(TIME);
+  });
+
+  test('entries below the level are not written, and isLevelEnabled tells so', () => {
+    const lines = written({}, (logger) => {
+      logger.debug('hidden');
+      expect(logger.isLevelEnabled?.('debug')).toBe(false);
+      expect(logger.isLevelEnabled?.('info')).toBe(true);
+    });
+    expect(lines).toEqual([]);
+    expect(written({ level: 'debug' }, (logger) => logger.debug('shown'))).toEqual(['debug shown']);
+    expect(written({ level: 'silent' }, (logger) => logger.error('x'))).toEqual([]);
+  });
+
+  test('LOG_LEVEL decides where no level is given', () => {
+    process.env.LOG_LEVEL = 'DEBUG';
+    expect(written({}, (logger) => logger.debug('shown'))).toEqual(['debug shown']);
+    expect(written({ level: 'error' }, (logger) => logger.warn('hidden'))).toEqual([]);
+  });
+
+  test('an unknown LOG_LEVEL counts as info and is said once', () => {
+    process.env.LOG_LEVEL = 'loud';
+    expect(written({}, (logger) => logger.info('x'))).toEqual([
+      'warn  LOG_LEVEL is unknown, so info is used LOG_LEVEL=loud',
+      'info  x',
+    ]);
+  });
+
+  test('an unknown level in the options throws with the known ones', () => {
+    const level = 'loud' as 'info';
+    expect(() => createLogger({ level })).toThrow(/unknown log level 'loud'; use error, warn, info/);
+  });
+
+  test('an error among the fields is its message, and its stack only while debugging', () => {
+    const error = new Error('no such order', { cause: new Error('row 7') });
+    const log = (logger: Logger) => logger.warn('tool failed', { error });
+    expect(written({}, log)).toEqual(['warn  tool failed error="no such order"']);
+    const [first, ...stack] = written({ level: 'debug' }, log);
+    expect(first).toBe('warn  tool failed error="no such order"');
+    expect(stack[0]).toBe('  Error: no such order');
+    expect(stack.join('\n')).toContain('row 7');
+    expect(stack.every((line) => line.startsWith('  '))).toBe(true);
+  });
+
+  test('an error given in place of the fields is a field', () => {
+    const lines = written({}, (logger) => logger.error('it failed', new Error('why') as never));
+    expect(lines).toEqual(['error it failed error=why']);
+  });
+
+  test('fields called message or level, and messages with %s in them, lose nothing', () => {
+    const lines = written({}, (logger) => {
+      logger.info('first', { message: 'second', level: 'high' });
+      logger.info('100 %d and %s', { a: 1 });
+    });
+    expect(lines).toEqual(['info  first message=second level=high', 'info  100 %d and %s a=1']);
+  });
+
+  test('line breaks and escape sequences cannot forge an entry', () => {
+    const lines = written({}, (logger) => logger.info('a\nerror b\u001b[2J', { text: 'c\nd\u001b[2J' }));
+    expect(lines).toEqual([String.raw`info  a\nerror b\u001b[2J text="c\nd\u001b[2J"`]);
+  });
+
+  test('values that JSON cannot say do not make logging fail', () => {
+    const ring: Record<string, unknown> = { name: 'ring' };
+    ring.self = ring;
+    const [line, ...more] = written({}, (logger) => logger.info('x', { ring, fn: () => 1 }));
+    expect(line).toMatch(/^info {2}x ring=".*Circular.*" fn=/);
+    expect(more).toEqual([]);
+    const [json] = written({ json: true }, (logger) => logger.info('x', { ring }));
+    expect(JSON.parse(json ?? '')).toMatchObject({
+      message: 'x',
+      fields: expect.stringContaining('Circular'),
+    });
+  });
+
+  test('json writes one object per line, with errors as objects and stacks only while debugging', () => {
+    const log = (logger: Logger) =>
+      logger.warn('failed', { tool: 'a', level: 9, error: Object.assign(new Error('why'), { code: 501 }) });
+    const [line] = written({ json: true }, log);
+    expect(JSON.parse(line ?? '')).toEqual({
+      time: expect.stringMatching(/^\d{4}-/),
+      level: 'warn',
+      message: 'failed',
+      tool: 'a',
+      error: { name: 'Error', message: 'why', code: 501 },
+    });
+    const [debugging] = written({ json: true, level: 'debug' }, log);
+    expect(JSON.parse(debugging ?? '').error.stack).toContain('winston.test');
+  });
+
+  test('a child logger shows its own fields too', () => {
+    const lines: string[] = [];
+    const stream = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
+    createLogger({ stream }).child({ run: 7 }).info('x', { a: 1 });
+    expect(lines.join('').replace(TIME, '')).toBe('info  x run=7 a=1\n');
+  });
+
+  test('without a stream it writes to standard error', async () => {
+    const original = process.stderr.write;
+    const seen: string[] = [];
+    process.stderr.write = ((chunk: unknown) => seen.push(String(chunk)) > 0) as typeof process.stderr.write;
+    try {
+      createLogger().info('to stderr');
+      await setImmediate();
+    } finally {
+      process.stderr.write = original;
+    }
+    expect(seen.join('')).toContain('info  to stderr');
+  });
+});
+
+describe('a log file', () => {
+  let folder = '';
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'toolwright-log-'));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  test('gets the same lines as the stream', async () => {
+    const file = join(folder, 'run.log');
+    const lines: string[] = [];
+    const stream = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
+    const logger = createLogger({ file, stream });
+    logger.info('kept', { a: 1 });
+    logger.warn('too');
+    await ended(logger);
+    expect(await readFile(file, 'utf8')).toBe(lines.join(''));
+    expect(lines).toHaveLength(2);
+  });
+
+  test('that cannot be written is said, and nothing is thrown', async () => {
+    const said = Promise.withResolvers<string>();
+    const stream = new Writable({
+      write(chunk, _encoding, done) {
+        if (String(chunk).startsWith('cannot log')) said.resolve(String(chunk));
+        done();
+      },
+    });
+    createLogger({ file: folder, stream }).info('x');
+    expect(await said.promise).toMatch(/^cannot log: .*EISDIR/);
+  });
+});
+
+/** winston tells that a logger has finished before its file has been flushed; the transport tells the truth. */
+async function ended(logger: ReturnType<typeof createLogger>): Promise<void> {
+  const files = logger.transports.filter((transport) => 'filename' in transport);
+  const finished = files.map((file) => new Promise((resolve) => file.once('finish', resolve)));
+  logger.end();
+  await Promise.all(finished);
+}

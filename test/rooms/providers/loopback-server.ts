@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request as it arrived. */
+export interface SeenRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Record<string, unknown>;
+}
+
+/** Answers one request; may leave it unanswered. */
+export type Answer = (response: ServerResponse, request: SeenRequest) => void;
+
+/** A real server on loopback that answers as a test says and keeps what it was asked. */
+export class LoopbackServer implements AsyncDisposable {
+  readonly requests: SeenRequest[] = [];
+  readonly #server;
+
+  private constructor(answer: Answer) {
+    this.#server = createServer(async (incoming, response) => {
+      const text = (await collect<string>(incoming.setEncoding('utf8'))).join('');
+      const request = { path: incoming.url ?? '', headers: incoming.headers, body: JSON.parse(text || '{}') };
+      this.requests.push(request);
+      answer(response, request);
+    });
+  }
+
+  static async start(answer: Answer): Promise<LoopbackServer> {
+    const server = new LoopbackServer(answer);
+    server.#server.listen(0, '127.0.0.1');
+    await once(server.#server, 'listening');
+    return server;
+  }
+
+  get baseURL(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
+
+/** Answers every request with one JSON body. */
+export function json(body: unknown, status = 200): Answer {
+  return (response) => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+}
+
+/** Answers every request with text of some type. */
+export function page(text: string, type: string, status = 200): Answer {
+  return (response) => {
+    response.writeHead(status, type === '' ? {} : { 'content-type': type }).end(text);
+  };
+}
+
+/** Answers every request with server-sent events, one per chunk, and `[DONE]`. */
+export function events(chunks: readonly unknown[], ending = 'data: [DONE]\n\n'): Answer {
+  const lines = chunks.map(
+    (chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`,
+  );
+  return page(`${lines.join('')}${ending}`, 'text/event-stream');
+}
+
+/** A chunk with one delta. */
+export function delta(fields: Record<string, unknown>, finish_reason: string | null = null): unknown {
+  return { choices: [{ index: 0, delta: fields, finish_reason }] };
+}
+
+/** A completion with one message. */
+export function completion(message: Record<string, unknown>, rest: Record<string, unknown> = {}): unknown {
+  return { choices: [{ index: 0, message, finish_reason: 'stop', ...rest }] };
+}
+
+/** All that an iterable gives. */
+export async function collect<Part>(parts: AsyncIterable<Part>): Promise<Part[]> {
+  const all: Part[] = [];
+  for await (const part of parts) all.push(part);
+  return all;
+}

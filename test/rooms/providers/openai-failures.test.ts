@@ -1,0 +1,263 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import type { LLMProvider, LLMRequest } from '../../../src/contract/llm-provider.js';
+import { OpenAIProvider } from '../../../src/providers/openai/index.js';
+import { type Answer, completion, delta, events, json, LoopbackServer, page } from './loopback-server.js';
+
+const REQUEST: LLMRequest = { model: 'm', messages: [{ role: 'user', content: 'x' }], options: {} };
+const METHODS = ['chat', 'stream'] as const;
+
+async function failure(provider: LLMProvider, method: 'chat' | 'stream', request = REQUEST): Promise<Error> {
+  try {
+    if (method === 'chat') await provider.chat(request);
+    else for await (const _ of provider.stream!(request));
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new Error('the request should have failed');
+}
+
+async function failureOf(answer: Answer, method: 'chat' | 'stream') {
+  await using server = await LoopbackServer.start(answer);
+  const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0, timeoutMs: 5_000 });
+  const error = await failure(provider, method);
+  expect(error.message).not.toMatch(/\n/);
+  return { error, message: error.message.replaceAll(server.baseURL, 'BASE') };
+}
+
+describe.each(METHODS)('failures of %s are one line that says what to do', (method) => {
+  test('a refused connection', async () => {
+    const gone = await LoopbackServer.start(() => {});
+    const { baseURL } = gone;
+    await gone[Symbol.asyncDispose]();
+    const error = await failure(new OpenAIProvider({ baseURL, maxRetries: 0 }), method);
+    expect(error.message).toBe(`cannot reach ${baseURL}: connection refused; is the server running?`);
+    expect(error.cause).toBeInstanceOf(OpenAI.APIConnectionError);
+  });
+
+  test.each([
+    ['http://127.0.0.1:1/v1', /^cannot reach http:..127.0.0.1:1.v1: the fetch standard blocks this port/],
+    ['ftp://127.0.0.1/v1', /^cannot reach ftp:..127.0.0.1.v1: /],
+  ])('an address that cannot be reached: %s', async (baseURL, expected) => {
+    expect((await failure(new OpenAIProvider({ baseURL, maxRetries: 0 }), method)).message).toMatch(expected);
+  });
+
+  test.each([
+    [401, 'Wrong key', '401 from BASE: the key was refused (Wrong key); check apiKey or OPENAI_API_KEY'],
+    [
+      404,
+      'No model m',
+      '404 from BASE: not found (No model m); check the model name, and that the base URL is right',
+    ],
+    [400, 'Bad\n schema', '400 from BASE: the request was refused (Bad schema)'],
+    [429, 'Slow down', '429 from BASE: too many requests, or no quota left (Slow down); try again later'],
+    [418, 'Teapot', '418 from BASE: the request failed (Teapot)'],
+    [500, 'Oops', '500 from BASE: the server failed (Oops); try again later'],
+  ])('status %i', async (status, said, expected) => {
+    const { error, message } = await failureOf(json({ error: { message: said } }, status), method);
+    expect(message.startsWith(expected)).toBe(true);
+    expect(error.cause).toMatchObject({ status });
+  });
+
+  test('a status with an HTML page gives the title of the page', async () => {
+    const html = '<!doctype html>\n<html><head><title>Bad Gateway</title></head><body>nginx</body></html>';
+    const { message } = await failureOf(page(html, 'text/html', 502), method);
+    expect(message).toBe('502 from BASE: the server failed (Bad Gateway); try again later');
+  });
+
+  test('a status without a body', async () => {
+    const { message } = await failureOf(page('', '', 503), method);
+    expect(message).toBe('503 from BASE: the server failed; try again later');
+  });
+
+  test('an HTML page in place of a reply', async () => {
+    const { message } = await failureOf(page('<html>\n<body>Welcome</body></html>', 'text/html'), method);
+    expect(message).toBe(
+      'BASE answered with text that is no JSON (<html> <body>Welcome</body></html>); check the base URL (most end with /v1)',
+    );
+  });
+
+  test('no choice at all', async () => {
+    const { message } = await failureOf(json({ choices: [] }), method);
+    expect(message).toBe('BASE answered without a choice; try again');
+  });
+
+  test('an error reported with status 200', async () => {
+    const { message } = await failureOf(json({ error: { message: 'Upstream is down' } }), method);
+    expect(message).toBe('BASE reported an error: Upstream is down');
+  });
+
+  test('an empty body', async () => {
+    const { message } = await failureOf(page('', 'application/json'), method);
+    expect(message).toMatch(/^BASE answered with no completion/);
+  });
+
+  test('a connection that is cut before the answer', async () => {
+    const { message } = await failureOf((response) => response.socket?.destroy(), method);
+    expect(message).toBe('cannot reach BASE: the connection was cut; try again');
+  });
+
+  test('an abort before the request rejects and sends nothing', async () => {
+    await using server = await LoopbackServer.start(json(completion({ content: 'x' })));
+    const provider = new OpenAIProvider({ baseURL: server.baseURL });
+    const error = await failure(provider, method, { ...REQUEST, signal: AbortSignal.abort() });
+    expect(error).toBeInstanceOf(OpenAI.APIUserAbortError);
+    expect(server.requests).toHaveLength(0);
+  });
+
+  test('an abort during the request rejects with the abort error as it is', async () => {
+    const controller = new AbortController();
+    await using server = await LoopbackServer.start(() => controller.abort());
+    const provider = new OpenAIProvider({ baseURL: server.baseURL });
+    const error = await failure(provider, method, { ...REQUEST, signal: controller.signal });
+    expect(error).toBeInstanceOf(OpenAI.APIUserAbortError);
+  });
+
+  test('a request is sent again as often as maxRetries says', async () => {
+    await using server = await LoopbackServer.start((response) => {
+      response.writeHead(503, { 'retry-after-ms': '1' }).end();
+    });
+    await failure(new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 2 }), method);
+    expect(server.requests).toHaveLength(3);
+  });
+});
+
+describe('failures in the middle', () => {
+  const begun = 'data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n';
+
+  function cutAfterBeginning(finish: (socket: () => void) => void): Answer {
+    return (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(begun, () => finish(() => response.socket?.destroy()));
+    };
+  }
+
+  test('a body that does not come in time', async () => {
+    await using server = await LoopbackServer.start((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
+    });
+    const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0, timeoutMs: 50 });
+    const error = await failure(provider, 'chat');
+    expect(error.message).toBe(`${server.baseURL} did not answer in time; raise timeoutMs or try again`);
+  });
+
+  test('broken JSON is named as such', async () => {
+    const { message } = await failureOf(page('{"choices": [', 'application/json'), 'chat');
+    expect(message).toMatch(/^BASE answered with broken JSON: /);
+  });
+
+  test('a connection cut inside a stream throws after the text that came', async () => {
+    await using server = await LoopbackServer.start(cutAfterBeginning((cut) => setImmediate(cut)));
+    const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0 });
+    const seen: unknown[] = [];
+    const reading = (async () => {
+      for await (const part of provider.stream(REQUEST)) seen.push(part);
+    })();
+    await expect(reading).rejects.toThrow(
+      `cannot reach ${server.baseURL}: the connection was cut; try again`,
+    );
+    expect(seen).toEqual([{ type: 'text-delta', text: 'Hel' }]);
+  });
+
+  test('a chunk that is no JSON throws', async () => {
+    const { message } = await failureOf(events([delta({ content: 'a' }), '{"choices": [']), 'stream');
+    expect(message).toMatch(/^BASE answered with broken JSON: /);
+  });
+
+  test('an error sent as a chunk throws with its text', async () => {
+    const { message } = await failureOf(
+      events([delta({ content: 'a' }), { error: { message: 'GPU fell off' } }]),
+      'stream',
+    );
+    expect(message).toBe('the request to BASE failed: GPU fell off');
+  });
+
+  test('a stream without any chunk throws', async () => {
+    const { message } = await failureOf(events([]), 'stream');
+    expect(message).toMatch(/^BASE answered with no completion/);
+  });
+
+  test('an abort inside a stream throws instead of ending as if it were complete', async () => {
+    const controller = new AbortController();
+    await using server = await LoopbackServer.start(cutAfterBeginning(() => {}));
+    const provider = new OpenAIProvider({ baseURL: server.baseURL });
+    const seen: unknown[] = [];
+    const reading = (async () => {
+      for await (const part of provider.stream({ ...REQUEST, signal: controller.signal })) {
+        seen.push(part);
+        controller.abort();
+      }
+    })();
+    await expect(reading).rejects.toMatchObject({ name: 'AbortError' });
+    expect(seen).toHaveLength(1);
+  });
+
+  test('leaving a stream early ends the request', async () => {
+    const closed = Promise.withResolvers<void>();
+    await using server = await LoopbackServer.start((response, request) => {
+      response.on('close', () => closed.resolve());
+      cutAfterBeginning(() => {})(response, request);
+    });
+    for await (const _ of new OpenAIProvider({ baseURL: server.baseURL }).stream(REQUEST)) break;
+    await closed.promise;
+  });
+});
+
+describe('keys and addresses', () => {
+  const saved = { ...process.env };
+  beforeEach(() => {
+    delete process.env.OPENAI_API_KEY;
+    delete process.env.OPENAI_BASE_URL;
+  });
+  afterEach(() => {
+    process.env = { ...saved };
+  });
+
+  test('without a key and without a base URL the constructor says what to set', () => {
+    expect(() => new OpenAIProvider()).toThrow(/^no API key: set OPENAI_API_KEY or pass apiKey/);
+  });
+
+  test('key and base URL come from the environment', async () => {
+    await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
+    process.env.OPENAI_API_KEY = 'from-env';
+    process.env.OPENAI_BASE_URL = server.baseURL;
+    await new OpenAIProvider().chat(REQUEST);
+    expect(server.requests[0]?.path).toBe('/v1/chat/completions');
+    expect(server.requests[0]?.headers.authorization).toBe('Bearer from-env');
+  });
+
+  test('options win over the environment, and headers and organization are sent', async () => {
+    await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
+    process.env.OPENAI_API_KEY = 'from-env';
+    process.env.OPENAI_BASE_URL = 'http://127.0.0.1:1/v1';
+    const options = {
+      apiKey: 'mine',
+      baseURL: `${server.baseURL}/`,
+      organization: 'org',
+      headers: { 'x-a': 'b' },
+    };
+    await new OpenAIProvider(options).chat(REQUEST);
+    const headers = { authorization: 'Bearer mine', 'openai-organization': 'org', 'x-a': 'b' };
+    expect(server.requests[0]?.headers).toMatchObject(headers);
+  });
+
+  test('a local server needs no key', async () => {
+    await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
+    expect((await new OpenAIProvider({ baseURL: server.baseURL }).chat(REQUEST)).content).toBe('ok');
+  });
+
+  test('a ready client is used as it is', async () => {
+    await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
+    const client = new OpenAI({ apiKey: 'k', baseURL: server.baseURL, defaultHeaders: { 'x-mine': '1' } });
+    await new OpenAIProvider({ client }).chat(REQUEST);
+    expect(server.requests[0]?.headers['x-mine']).toBe('1');
+  });
+
+  test('a password in the base URL is not repeated in messages', async () => {
+    const provider = new OpenAIProvider({
+      baseURL: 'http://me:secret@127.0.0.1:1/v1?token=t',
+      maxRetries: 0,
+    });
+    expect((await failure(provider, 'chat')).message).not.toMatch(/secret|token/);
+  });
+});

@@ -1,0 +1,280 @@
+import { describe, expect, test } from '@jest/globals';
+import type { LLMRequest, LLMResponse } from '../../../src/contract/llm-provider.js';
+import { OpenAIProvider } from '../../../src/providers/openai/index.js';
+import {
+  type Answer,
+  collect,
+  completion,
+  delta,
+  events,
+  json,
+  LoopbackServer,
+  page,
+} from './loopback-server.js';
+
+const REQUEST: LLMRequest = { model: 'm', messages: [{ role: 'user', content: 'x' }], options: {} };
+
+async function chat(answer: Answer, request = REQUEST): Promise<LLMResponse> {
+  await using server = await LoopbackServer.start(answer);
+  return await new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0 }).chat(request);
+}
+
+async function stream(answer: Answer, request = REQUEST) {
+  await using server = await LoopbackServer.start(answer);
+  const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0 });
+  const parts = await collect(provider.stream(request));
+  const texts = parts.flatMap((part) => (part.type === 'text-delta' ? [part.text] : []));
+  const responses = parts.flatMap((part) => (part.type === 'response' ? [part.response] : []));
+  expect(responses).toHaveLength(1);
+  expect(parts.at(-1)?.type).toBe('response');
+  return { texts, response: responses[0]!, requests: server.requests };
+}
+
+function call(name: string, args: unknown, more: Record<string, unknown> = {}) {
+  return { function: { name, arguments: args }, ...more };
+}
+
+describe('whole replies of compatible servers', () => {
+  test('null content is an empty text, and left-out fields are left out', async () => {
+    expect(await chat(json({ choices: [{ message: { content: null } }] }))).toEqual({
+      content: '',
+      toolCalls: [],
+      finishReason: 'stop',
+    });
+  });
+
+  test('a call without an id has an empty one, and finish_reason stop beside calls means tool_calls', async () => {
+    const reply = await chat(json(completion({ tool_calls: [call('a', '{}'), call('a', '{}')] })));
+    expect(reply.toolCalls).toEqual([
+      { id: '', name: 'a', arguments: {} },
+      { id: '', name: 'a', arguments: {} },
+    ]);
+    expect(reply.finishReason).toBe('tool_calls');
+  });
+
+  test.each([
+    ['an object', { city: 'Rome' }, { city: 'Rome' }],
+    ['the JSON of an object', '{"city":"Rome"}', { city: 'Rome' }],
+    ['broken JSON', '{"city":"Ro', '{"city":"Ro'],
+    ['the JSON of something else', '["Rome"]', '["Rome"]'],
+    ['a list', ['Rome'], '["Rome"]'],
+    ['an empty text', '', ''],
+    ['null', null, ''],
+    ['left out', undefined, ''],
+  ])('arguments that are %s arrive as an object or as their raw text', async (_name, sent, got) => {
+    const reply = await chat(json(completion({ tool_calls: [call('a', sent, { id: 'i' })] })));
+    expect(reply.toolCalls).toEqual([{ id: 'i', name: 'a', arguments: got }]);
+  });
+
+  test('an argument called __proto__ is an ordinary argument', async () => {
+    const reply = await chat(json(completion({ tool_calls: [call('a', '{"__proto__":{"admin":true}}')] })));
+    const args = reply.toolCalls[0]?.arguments as object;
+    expect(Object.hasOwn(args, '__proto__')).toBe(true);
+    expect(Object.getPrototypeOf(args)).toBe(Object.prototype);
+  });
+
+  test('the legacy function_call is a call without an id', async () => {
+    const message = { content: null, function_call: { name: 'a', arguments: '{"b":1}' } };
+    const reply = await chat(json(completion(message, { finish_reason: 'function_call' })));
+    expect(reply.toolCalls).toEqual([{ id: '', name: 'a', arguments: { b: 1 } }]);
+    expect(reply.finishReason).toBe('tool_calls');
+  });
+
+  test('a custom call keeps its input as raw text, also where that looks like JSON', async () => {
+    const custom = { id: 'c', type: 'custom', custom: { name: 'sql', input: '{"a":1}' } };
+    const reply = await chat(json(completion({ tool_calls: [custom] })));
+    expect(reply.toolCalls).toEqual([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
+  });
+
+  test('a refusal is the content where there is no other', async () => {
+    const refusal = 'I cannot help with that.';
+    expect((await chat(json(completion({ content: null, refusal })))).content).toBe(refusal);
+    expect((await chat(json(completion({ content: 'But yes.', refusal })))).content).toBe('But yes.');
+    expect((await chat(json(completion({ content: [{ type: 'refusal', refusal }] })))).content).toBe(refusal);
+  });
+
+  test('content in parts gives its text parts, without the thinking', async () => {
+    const content = [
+      { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
+      { type: 'text', text: 'Four' },
+      { type: 'text', text: '.' },
+    ];
+    expect((await chat(json(completion({ content })))).content).toBe('Four.');
+  });
+
+  test.each([
+    ['length', 'length'],
+    ['MAX_TOKENS', 'length'],
+    ['model_length', 'length'],
+    ['error', 'length'],
+    ['content_filter', 'content_filter'],
+    ['SAFETY', 'content_filter'],
+    ['stop', 'stop'],
+    ['tool_calls', 'stop'],
+    ['eos', 'stop'],
+    ['constructor', 'stop'],
+    [null, 'stop'],
+  ])('finish reason %p of a reply without calls is %p', async (sent, got) => {
+    expect((await chat(json(completion({ content: 'x' }, { finish_reason: sent })))).finishReason).toBe(got);
+  });
+
+  test('a reply that ended by length says so although it has calls', async () => {
+    const body = completion({ tool_calls: [call('a', '{"b":')] }, { finish_reason: 'length' });
+    expect((await chat(json(body))).finishReason).toBe('length');
+  });
+
+  test('usage without a total is summed up', async () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 4 };
+    const reply = await chat(json({ ...(completion({ content: '' }) as object), usage }));
+    expect(reply.usage).toEqual({ inputTokens: 3, outputTokens: 4, totalTokens: 7 });
+  });
+
+  test.each(['', 'text/plain'])('JSON sent with content type "%s" is read', async (type) => {
+    expect((await chat(page(JSON.stringify(completion({ content: 'ok' })), type))).content).toBe('ok');
+  });
+
+  test('options of a stream are not sent with a whole request', async () => {
+    await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
+    const provider = new OpenAIProvider({ baseURL: server.baseURL });
+    await provider.chat({ ...REQUEST, options: { stream: true, stream_options: {}, seed: 1 } });
+    expect(server.requests[0]?.body).toEqual({ model: 'm', messages: REQUEST.messages, seed: 1 });
+  });
+});
+
+describe('streams of compatible servers', () => {
+  test('usage is asked for, and read from the last chunk that has it', async () => {
+    const chunks = [
+      { ...(delta({ content: 'a' }) as object), usage: null },
+      { ...(delta({}, 'stop') as object), usage: { prompt_tokens: 1, completion_tokens: 1 } },
+      { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } },
+    ];
+    const { response, requests } = await stream(events(chunks));
+    expect(response.usage).toEqual({ inputTokens: 1, outputTokens: 2, totalTokens: 3 });
+    expect(requests[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
+  });
+
+  test.each([
+    [{ include_usage: false }, { include_usage: false }],
+    [{ vendor: 1 }, { include_usage: true, vendor: 1 }],
+    [null, undefined],
+    [false, undefined],
+  ])('stream_options %j of the caller become %j', async (given, sent) => {
+    const request = { ...REQUEST, options: { stream_options: given } };
+    const { requests } = await stream(events([delta({ content: 'a' }, 'stop')]), request);
+    expect(requests[0]?.body.stream_options).toEqual(sent);
+  });
+
+  test('a server that refuses stream_options is asked again without, and from then on never with them', async () => {
+    await using server = await LoopbackServer.start((response, request) => {
+      const refuse = 'stream_options' in request.body;
+      const answer = refuse
+        ? json({ error: { message: 'Unknown field: stream_options' } }, 400)
+        : events([delta({ content: 'ok' }, 'stop')]);
+      answer(response, request);
+    });
+    const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0 });
+    for (const _ of [1, 2]) {
+      const parts = await collect(provider.stream(REQUEST));
+      expect(parts.at(-1)).toMatchObject({ type: 'response', response: { content: 'ok' } });
+    }
+    expect(server.requests.map(({ body }) => 'stream_options' in body)).toEqual([true, false, false]);
+  });
+
+  test('calls whose pieces come without index, and repeat id and name, are put together', async () => {
+    const chunks = [
+      delta({ tool_calls: [call('a', '{"x"', { id: '1' })] }),
+      delta({ tool_calls: [call('a', ':1}', { id: '1' })] }),
+      delta({ tool_calls: [call('a', '{"x":2}', { id: '2' })] }),
+      delta({ tool_calls: [call('b', '', { id: '3' })] }),
+      delta({ tool_calls: [{ function: { arguments: '{}' } }] }, 'tool_calls'),
+    ];
+    expect((await stream(events(chunks))).response.toolCalls).toEqual([
+      { id: '1', name: 'a', arguments: { x: 1 } },
+      { id: '2', name: 'a', arguments: { x: 2 } },
+      { id: '3', name: 'b', arguments: {} },
+    ]);
+  });
+
+  test('several calls that all claim index 0 stay apart', async () => {
+    const chunks = [
+      delta({ tool_calls: [call('a', '{"x":1}', { id: '1', index: 0 })] }),
+      delta({ tool_calls: [call('a', '{"x":2}', { id: '2', index: 0 })] }),
+      delta({ tool_calls: [call('b', '{}', { id: '3', index: 0 })] }, 'stop'),
+    ];
+    const { response } = await stream(events(chunks));
+    expect(response.toolCalls.map(({ id }) => id)).toEqual(['1', '2', '3']);
+    expect(response.finishReason).toBe('tool_calls');
+  });
+
+  test('an id that changes within a call does not split it', async () => {
+    const chunks = [
+      delta({ tool_calls: [call('a', '{"x":', { id: 'r1', index: 0 })] }),
+      delta({ tool_calls: [call('a', '1}', { id: 'r2', index: 0 })] }, 'tool_calls'),
+    ];
+    expect((await stream(events(chunks))).response.toolCalls).toEqual([
+      { id: 'r1', name: 'a', arguments: { x: 1 } },
+    ]);
+  });
+
+  test('calls come in the order of their index, whichever began first', async () => {
+    const chunks = [
+      delta({ tool_calls: [call('b', '{}', { id: '2', index: 1 })] }),
+      delta({ tool_calls: [call('a', '{}', { id: '1', index: 0 })] }, 'tool_calls'),
+    ];
+    const { response } = await stream(events(chunks));
+    expect(response.toolCalls.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+
+  test('the legacy function_call arrives in pieces', async () => {
+    const chunks = [
+      delta({ function_call: { name: 'a', arguments: '' } }),
+      delta({ function_call: { arguments: '{"b":1}' } }),
+      delta({}, 'function_call'),
+    ];
+    const { response } = await stream(events(chunks));
+    expect(response.toolCalls).toEqual([{ id: '', name: 'a', arguments: { b: 1 } }]);
+  });
+
+  test('a custom call arrives in pieces', async () => {
+    const chunks = [
+      delta({ tool_calls: [{ index: 0, id: 'c', type: 'custom', custom: { name: 'sql', input: '' } }] }),
+      delta({ tool_calls: [{ index: 0, custom: { input: '{"a"' } }] }),
+      delta({ tool_calls: [{ index: 0, custom: { input: ':1}' } }] }, 'tool_calls'),
+    ];
+    const { response } = await stream(events(chunks));
+    expect(response.toolCalls).toEqual([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
+  });
+
+  test('a refusal is the content, and comes as text at the end', async () => {
+    const chunks = [delta({ refusal: 'I ' }), delta({ refusal: 'cannot.' }, 'stop')];
+    const { texts, response } = await stream(events(chunks));
+    expect(texts).toEqual(['I cannot.']);
+    expect(response.content).toBe('I cannot.');
+  });
+
+  test('a stream without [DONE] that gave its reason is complete', async () => {
+    const { response } = await stream(events([delta({ content: 'all' }, 'stop')], ''));
+    expect(response).toEqual({ content: 'all', toolCalls: [], finishReason: 'stop' });
+  });
+
+  test.each([
+    ['inside the arguments', '{"path":"/tmp","all":true'],
+    ['before the arguments', ''],
+  ])('a stream that just ends %s counts as cut off by length', async (_where, args) => {
+    const chunks = [delta({ tool_calls: [call('remove', args, { id: '1', index: 0 })] })];
+    expect((await stream(events(chunks, ''))).response.finishReason).toBe('length');
+  });
+
+  test('a stream that just ends after whole arguments has its calls', async () => {
+    const chunks = [delta({ tool_calls: [call('a', '{"x":1}', { id: '1', index: 0 })] })];
+    expect((await stream(events(chunks, ''))).response.finishReason).toBe('tool_calls');
+  });
+
+  test('a server that answers a stream with the whole completion is understood', async () => {
+    const { texts, response } = await stream(
+      json(completion({ content: 'whole', tool_calls: [call('a', '{}')] })),
+    );
+    expect(texts).toEqual(['whole']);
+    expect(response.toolCalls).toEqual([{ id: '', name: 'a', arguments: {} }]);
+  });
+});

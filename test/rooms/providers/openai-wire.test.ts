@@ -1,0 +1,131 @@
+import { LLMock } from '@copilotkit/aimock';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { LLMRequest, LLMStreamPart } from '../../../src/contract/llm-provider.js';
+import { OpenAIProvider } from '../../../src/providers/openai/index.js';
+import { collect } from './loopback-server.js';
+
+const WEATHER = {
+  type: 'function',
+  function: {
+    name: 'get_weather',
+    description: 'Weather of a city',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  },
+} as const;
+
+function ask(text: string, more: Partial<LLMRequest> = {}): LLMRequest {
+  return { model: 'gpt-test', messages: [{ role: 'user', content: text }], options: {}, ...more };
+}
+
+describe('against a mock server that speaks the wire', () => {
+  const mock = new LLMock({ port: 0, host: '127.0.0.1', chunkSize: 5 });
+  let provider: OpenAIProvider;
+
+  beforeAll(async () => {
+    await mock.start();
+    provider = new OpenAIProvider({ baseURL: `${mock.url}/v1`, apiKey: 'test-key', maxRetries: 0 });
+    mock.onMessage('hello', {
+      content: 'Hello there, friend.',
+      usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 },
+    });
+    mock.onMessage('weather', {
+      toolCalls: [
+        { id: 'call_a', name: 'get_weather', arguments: '{"city":"Paris"}' },
+        { id: 'call_b', name: 'get_weather', arguments: '{"city":"Rome"}' },
+      ],
+    });
+    mock.onMessage('both', {
+      content: 'Let me look.',
+      toolCalls: [{ id: 'call_c', name: 'get_weather', arguments: '{"city":"Oslo"}' }],
+    });
+    mock.onMessage('cut', { content: 'Once upon', finishReason: 'length' });
+    mock.onMessage('filtered', { content: 'No', finishReason: 'content_filter' });
+  });
+  beforeEach(() => mock.clearRequests());
+  afterAll(() => mock.stop());
+
+  test('a text reply gives its content, reason and usage', async () => {
+    expect(await provider.chat(ask('hello'))).toEqual({
+      content: 'Hello there, friend.',
+      toolCalls: [],
+      finishReason: 'stop',
+      usage: { inputTokens: 7, outputTokens: 5, totalTokens: 12 },
+    });
+  });
+
+  test('calls arrive in order with their arguments as objects', async () => {
+    const { content, toolCalls, finishReason } = await provider.chat(ask('weather', { tools: [WEATHER] }));
+    expect(content).toBe('');
+    expect(finishReason).toBe('tool_calls');
+    expect(toolCalls).toEqual([
+      { id: 'call_a', name: 'get_weather', arguments: { city: 'Paris' } },
+      { id: 'call_b', name: 'get_weather', arguments: { city: 'Rome' } },
+    ]);
+  });
+
+  test('text beside calls is kept', async () => {
+    const reply = await provider.chat(ask('both', { tools: [WEATHER] }));
+    expect(reply.content).toBe('Let me look.');
+    expect(reply.toolCalls).toHaveLength(1);
+  });
+
+  test.each([
+    ['cut', 'length'],
+    ['filtered', 'content_filter'],
+  ])('a reply that was %s says so', async (text, reason) => {
+    expect((await provider.chat(ask(text))).finishReason).toBe(reason);
+    expect((await read(provider, ask(text))).response.finishReason).toBe(reason);
+  });
+
+  test('messages, tools and options are sent as they are', async () => {
+    const messages = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'weather' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'x', type: 'function', function: { name: 'get_weather', arguments: '{}' } }],
+      },
+      { role: 'tool', tool_call_id: 'x', content: 'rain' },
+      { role: 'user', content: 'hello' },
+    ] as const;
+    const options = { max_tokens: 5, temperature: 0.5, tool_choice: 'auto', vendor_field: [1] };
+    await provider.chat(ask('', { messages, tools: [WEATHER], options }));
+    expect(mock.getLastRequest()?.body).toMatchObject({
+      model: 'gpt-test',
+      messages,
+      tools: [WEATHER],
+      ...options,
+    });
+    expect(mock.getLastRequest()?.headers).toHaveProperty('authorization');
+  });
+
+  test('no tools means that the request names none', async () => {
+    await provider.chat(ask('hello', { tools: [] }));
+    expect(mock.getLastRequest()?.body).not.toHaveProperty('tools');
+  });
+
+  test('a stream brings the text in pieces and then the same response as chat', async () => {
+    const { texts, response } = await read(provider, ask('hello'));
+    expect(texts.length).toBeGreaterThan(1);
+    expect(texts.join('')).toBe('Hello there, friend.');
+    expect(response).toEqual(await provider.chat(ask('hello')));
+  });
+
+  test('a streamed call is put together from its pieces', async () => {
+    const { texts, response } = await read(provider, ask('weather', { tools: [WEATHER] }));
+    expect(texts).toEqual([]);
+    expect(response.toolCalls).toEqual((await provider.chat(ask('weather', { tools: [WEATHER] }))).toolCalls);
+    expect(response.finishReason).toBe('tool_calls');
+  });
+});
+
+async function read(provider: OpenAIProvider, request: LLMRequest) {
+  const parts: LLMStreamPart[] = await collect(provider.stream(request));
+  const last = parts.pop();
+  if (last?.type !== 'response') throw new Error('a stream ends with its response');
+  return {
+    texts: parts.map((part) => (part.type === 'text-delta' ? part.text : '')),
+    response: last.response,
+  };
+}
