@@ -4,6 +4,7 @@ import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.j
 import { readRecord } from '../metadata/class-record.js';
 import { loadedToolsets } from '../metadata/record-toolset.js';
 import {
+  type HostedToolset,
   type InstanceSource,
   type ToolContainer,
   type ToolsetHost,
@@ -45,7 +46,7 @@ export function discoverTools({
   refuse([
     ...plans.flatMap((plan) => plan.faults),
     ...duplicates(tools),
-    ...classes.flatMap((toolset) => host.inspect(toolset, scopeOf(toolset))),
+    ...classes.flatMap((toolset) => host.inspect(hosted(toolset))),
   ]);
   const sources = openAll(host, classes);
   return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
@@ -55,8 +56,8 @@ function refuse(faults: readonly AuthorFault[]): void {
   if (faults.length > 0) throw new ToolDeclarationError(faults);
 }
 
-function scopeOf(toolset: ClassType) {
-  return readRecord(toolset)?.toolset?.scope;
+function hosted(toolset: ClassType): HostedToolset {
+  return { class: toolset, scope: readRecord(toolset)?.toolset?.scope };
 }
 
 function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
@@ -84,7 +85,7 @@ function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<
   const faults: AuthorFault[] = [];
   for (const toolset of classes) {
     try {
-      sources.set(toolset, host.open(toolset, scopeOf(toolset)));
+      sources.set(toolset, host.open(hosted(toolset)));
     } catch (error) {
       faults.push({
         where: toolset.name,

@@ -5,7 +5,8 @@ import type { ToolContext } from '../../contract/tool-context.js';
 import type { ToolsetScope } from '../../contract/toolset-options.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { inspectDependencies } from './dependency-graph.js';
-import { providersOf } from './tsyringe-registry.js';
+import { settleSingletons } from './settle-singletons.js';
+import { isRegistered, providersOf } from './tsyringe-registry.js';
 import { tsyringeResolver } from './tsyringe-resolver.js';
 
 /** A container as `discoverTools` takes it: tsyringe's own, or anything behind the port. */
@@ -14,13 +15,19 @@ export type ToolContainer = DependencyContainer | InstanceResolver;
 /** Gives the instance that serves a call. */
 export type InstanceSource = (context: ToolContext) => object;
 
+/** A toolset class and what `@Toolset` says of its lifetime. */
+export interface HostedToolset {
+  readonly class: ClassType;
+  readonly scope?: ToolsetScope;
+}
+
 /** What discovery needs of a container, whichever it is. */
 export interface ToolsetHost {
   readonly resolver: InstanceResolver;
   /** What would fail or go wrong when a toolset is injected; nothing is created yet. */
-  inspect(toolset: ClassType, scope: ToolsetScope | undefined): readonly AuthorFault[];
+  inspect(toolset: HostedToolset): readonly AuthorFault[];
   /** Registers and creates what lives as long as the container. Throws what a constructor throws. */
-  open(toolset: ClassType, scope: ToolsetScope | undefined): InstanceSource;
+  open(toolset: HostedToolset): InstanceSource;
 }
 
 /** The host for a container; default: tsyringe's global one. */
@@ -32,43 +39,34 @@ function isTsyringe(container: ToolContainer): container is DependencyContainer 
   return 'createChildContainer' in container && typeof container.createChildContainer === 'function';
 }
 
-const perCall =
-  (toolset: ClassType): InstanceSource =>
-  (context) =>
-    context.resolve(toolset);
-
-function always(instance: object): InstanceSource {
-  return () => instance;
-}
-
 function portHost(resolver: InstanceResolver): ToolsetHost {
   return {
     resolver,
     inspect: () => [],
-    open: (toolset, scope = 'singleton') =>
-      scope === 'singleton' ? always(resolver.resolve(toolset) as object) : perCall(toolset),
+    open: ({ class: toolset, scope = 'singleton' }) =>
+      scope === 'singleton' ? always(resolver.resolve<object>(toolset)) : perCall(toolset),
   };
 }
 
 function tsyringeHost(container: DependencyContainer): ToolsetHost {
   return {
     resolver: tsyringeResolver(container),
-    inspect(toolset, scope) {
-      const provider = providersOf(container, tokenOf(toolset))[0];
-      if (provider?.kind === 'opaque') return [];
-      const root = { class: toolset, lifetime: scope ?? provider?.lifetime ?? 'singleton' };
-      const { faults } = inspectDependencies(container, root);
-      return faults.map((fault) => ({ where: toolset.name, ...fault }));
+    inspect(toolset) {
+      const lifetime = lifetimeOf(container, toolset);
+      if (lifetime === 'opaque') return [];
+      const { faults } = inspectDependencies(container, { class: toolset.class, lifetime });
+      return faults.map((fault) => ({ where: toolset.class.name, ...fault }));
     },
-    open(toolset, scope) {
-      const provider = providersOf(container, tokenOf(toolset))[0];
-      if (provider?.kind === 'opaque') return always(container.resolve(tokenOf(toolset)));
-      const lifetime = scope ?? provider?.lifetime ?? 'singleton';
-      if (provider === undefined) register(container, toolset, lifetime);
-      if (lifetime !== 'singleton') return perCall(toolset);
-      const { singletons } = inspectDependencies(container, { class: toolset, lifetime });
-      for (const token of singletons) container.resolve(token);
-      return always(container.resolve(tokenOf(toolset)));
+    open(toolset) {
+      const lifetime = lifetimeOf(container, toolset);
+      const token = toolset.class as new () => object;
+      if (lifetime === 'opaque') return always(container.resolve(token));
+      if (!isRegistered(container, token)) {
+        container.register(token, { useClass: token }, { lifecycle: LIFECYCLES[lifetime] });
+      }
+      if (lifetime !== 'singleton') return perCall(toolset.class);
+      settleSingletons(container, { class: toolset.class, lifetime });
+      return always(container.resolve(token));
     },
   };
 }
@@ -79,11 +77,20 @@ const LIFECYCLES: Readonly<Record<ToolsetScope, Lifecycle>> = {
   transient: Lifecycle.Transient,
 };
 
-function register(container: DependencyContainer, toolset: ClassType, scope: ToolsetScope): void {
-  container.register(tokenOf(toolset), { useClass: tokenOf(toolset) }, { lifecycle: LIFECYCLES[scope] });
+/** `@Toolset`'s word, otherwise the container's, otherwise one instance for all calls. */
+function lifetimeOf(
+  container: DependencyContainer,
+  { class: toolset, scope }: HostedToolset,
+): ToolsetScope | 'opaque' {
+  if (!isRegistered(container, toolset)) return scope ?? 'singleton';
+  const [provider] = providersOf(container, toolset);
+  return provider?.kind === 'class' ? (scope ?? provider.lifetime) : 'opaque';
 }
 
-/** tsyringe's types want a constructor that can be called. */
-function tokenOf(toolset: ClassType): new () => object {
-  return toolset as new () => object;
+function perCall(toolset: ClassType): InstanceSource {
+  return (context) => context.resolve<object>(toolset);
+}
+
+function always(instance: object): InstanceSource {
+  return () => instance;
 }

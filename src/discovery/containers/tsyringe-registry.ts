@@ -5,19 +5,15 @@ import type { ClassType } from '../../contract/class-type.js';
 /** How long what a token resolves to lives. */
 export type ProviderLifetime = 'singleton' | 'scoped' | 'transient';
 
-/** What a container does for a token, as far as it concerns injection. */
+/** What a container does for a token, as far as it concerns injection; aliases are followed. */
 export type ProviderFacts =
   | { readonly kind: 'class'; readonly class: ClassType; readonly lifetime: ProviderLifetime }
-  | { readonly kind: 'token'; readonly token: InjectionToken; readonly lifetime: ProviderLifetime }
   /** A value or a factory: nothing to look into. */
   | { readonly kind: 'opaque' };
 
 /** The part of tsyringe's container that its types keep private: it has no public way to read a provider. */
 interface Registration {
-  readonly provider: {
-    readonly useClass?: ClassType;
-    readonly useToken?: InjectionToken;
-  };
+  readonly provider: { readonly useClass?: ClassType; readonly useToken?: InjectionToken };
   readonly options: { readonly lifecycle: Lifecycle };
 }
 interface Internals {
@@ -32,19 +28,46 @@ const LIFETIMES: Readonly<Record<Lifecycle, ProviderLifetime>> = {
   [Lifecycle.Transient]: 'transient',
 };
 
-/** The providers registered for a token, in the nearest container that has any. */
-export function providersOf(container: DependencyContainer, token: InjectionToken): readonly ProviderFacts[] {
-  let current: Internals | undefined = container as unknown as Internals;
-  while (current !== undefined) {
-    if (current._registry?.has(token)) return current._registry.getAll(token).map(describe);
-    current = current.parent;
-  }
-  return [];
+/** Built-in types that appear in metadata where the real type is lost or cannot be injected by type. */
+const LOST_TYPES: readonly unknown[] = [Object, Array, Function, Promise, String, Number, Boolean];
+
+/** Whether metadata lost the type of a parameter, so that no container can know what is meant. */
+export function isLostType(token: unknown): boolean {
+  return token === undefined || LOST_TYPES.includes(token);
 }
 
-function describe({ provider, options }: Registration): ProviderFacts {
+/** The providers a container has for a token, a class that was never registered included; none: it is missing. */
+export function providersOf(container: DependencyContainer, token: unknown): readonly ProviderFacts[] {
+  const registrations = registrationsOf(container as unknown as Internals, token);
+  if (registrations.length > 0)
+    return registrations.flatMap((registration) => follow(container, registration));
+  if (typeof token !== 'function' || isLostType(token)) return [];
+  return [{ kind: 'class', class: token as ClassType, lifetime: 'transient' }];
+}
+
+/** Whether somebody registered a token, here or in a parent. */
+export function isRegistered(container: DependencyContainer, token: unknown): boolean {
+  return registrationsOf(container as unknown as Internals, token).length > 0;
+}
+
+/** tsyringe looks in the nearest container that has any registration of the token. */
+function registrationsOf(container: Internals | undefined, token: unknown): readonly Registration[] {
+  if (container === undefined) return [];
+  return container._registry?.has(token)
+    ? container._registry.getAll(token)
+    : registrationsOf(container.parent, token);
+}
+
+/** tsyringe refuses cycles of aliases when they are registered, so following them ends. */
+function follow(
+  container: DependencyContainer,
+  { provider, options }: Registration,
+): readonly ProviderFacts[] {
   const lifetime = LIFETIMES[options.lifecycle];
-  if (provider.useClass !== undefined) return { kind: 'class', class: provider.useClass, lifetime };
-  if (provider.useToken !== undefined) return { kind: 'token', token: provider.useToken, lifetime };
-  return { kind: 'opaque' };
+  if (provider.useClass !== undefined) return [{ kind: 'class', class: provider.useClass, lifetime }];
+  if (provider.useToken === undefined) return [{ kind: 'opaque' }];
+  const targets = providersOf(container, provider.useToken);
+  // An alias registered as a singleton keeps what it resolved to, however short-lived that is.
+  if (lifetime !== 'singleton') return targets;
+  return targets.map((target) => (target.kind === 'class' ? { ...target, lifetime } : target));
 }

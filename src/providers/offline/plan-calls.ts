@@ -8,7 +8,6 @@ interface Plan extends Filled {
   readonly text: string;
   readonly tool: ToolSchema;
   readonly rank: number;
-  readonly score: number;
 }
 
 /** The calls that a text asks of the tools, in the order in which it asks for them. */
@@ -17,46 +16,45 @@ export function planCalls(text: string, tools: readonly ToolSchema[], today: Dat
   const plan = (part: string, tool: ToolSchema, rank: number): Plan => {
     const { name, description, parameters } = tool.function;
     const own = topicOf(`${name} ${description} find get list look search see show say tell`);
-    const filled = fillArguments(parameters, part, own, today);
-    return { ...filled, text: part, tool, rank, score: rank + (filled.certain ? 2 : 0) + filled.covered * 2 };
+    return { ...fillArguments(parameters, part, own, today), text: part, tool, rank };
   };
   const best = (part: string): Plan | undefined => {
-    const plans = rank(part).map((score, index) => plan(part, tools[index]!, score));
-    const usable = plans.filter((one) => one.calls.length > 0 && (one.rank > 0 || isFormula(one)));
-    return usable.sort((a, b) => b.score - a.score)[0];
+    const usable = rank(part)
+      .map((score, index) => plan(part, tools[index]!, score))
+      .filter(isUsable);
+    const score = (one: Plan) => one.rank + (one.certain ? 2 : 0) + one.covered * 2;
+    return usable.sort((a, b) => score(b) - score(a))[0];
   };
   const plans: Plan[] = [];
   let loose = '';
   for (const clause of text.split(/(?<=[.?!;])\s+|(?<=,)\s+|\s+(?=and )/)) {
     const next = best(loose + clause);
     const last = plans.at(-1);
-    const opens =
-      next && (next.tool === last?.tool ? repeats(next, last) : last ? changes(next) : next.certain);
-    if (opens) plans.push(next);
-    else if (last) plans[plans.length - 1] = plan(`${last.text} ${clause}`, last.tool, last.rank);
-    loose = opens || last ? '' : `${loose}${clause} `;
+    if (next && opensCall(next, last)) plans.push(next);
+    else if (last) plans.push(plan(`${plans.pop()?.text} ${clause}`, last.tool, last.rank));
+    loose = plans.length > 0 ? '' : `${loose}${clause} `;
   }
-  const whole = plans.length > 1 ? plans : [best(text)];
-  return whole.flatMap(
+  const made = plans.length > 1 ? plans : [best(text)];
+  return made.flatMap(
     (one) => one?.calls.map((args) => ({ name: one.tool.function.name, arguments: args })) ?? [],
   );
 }
 
-// An arithmetic expression says what is wanted without a word.
-function isFormula({ certain, calls }: Plan): boolean {
-  return certain && Object.keys(calls[0] ?? {}).some((key) => /express|formula/i.test(key));
+// Some word must speak for a tool, except that an arithmetic expression says without one what is wanted.
+function isUsable({ rank, certain, calls }: Plan): boolean {
+  return (
+    calls.length > 0 &&
+    (rank > 0 || (certain && Object.keys(calls[0] ?? {}).some((key) => /express/i.test(key))))
+  );
 }
 
-/** Whether a clause names another tool clearly enough to be a request of its own. */
-function changes({ text, tool, certain, rank }: Plan): boolean {
+/** Whether a clause is a request of its own: names another tool clearly, or the same with values as full. */
+function opensCall({ text, tool, certain, rank, calls: [args = {}] }: Plan, last?: Plan): boolean {
+  if (last === undefined) return certain;
   const [own, said] = [[...topicOf(tool.function.name)], topicOf(text)];
-  return (certain || rank > 1) && own.filter((stem) => said.has(stem)).length >= own.length * 0.3;
-}
-
-/** Whether a clause gives the same tool a second full set of values. */
-function repeats({ certain, rank, calls: [args = {}] }: Plan, last: Plan): boolean {
-  const same = Object.keys(args).join() === Object.keys(last.calls[0] ?? {}).join();
+  if (tool !== last.tool)
+    return (certain || rank > 1) && own.filter((stem) => said.has(stem)).length >= own.length * 0.3;
   const firm =
     Object.values(args).length > 1 || Object.values(args).some((value) => typeof value !== 'string');
-  return certain && rank > 0 && same && firm;
+  return certain && rank > 0 && firm && Object.keys(args).join() === Object.keys(last.calls[0] ?? {}).join();
 }

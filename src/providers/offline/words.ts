@@ -7,24 +7,15 @@ const COMMON = new Set(
   when where which while who will with would you your`.split(/\s+/),
 );
 
-/** A word of a text: its stem, where it stands, and whether it is a mere function word. */
-export interface Word {
-  readonly stem: string;
-  readonly common: boolean;
-  readonly at: number;
-  readonly end: number;
-}
-
 /** The words of a sentence or of an identifier (`listOpenInvoices`, `list_open.invoices`), in order. */
-export function readWords(text: string): Word[] {
+export function readWords(text: string) {
   return [...text.matchAll(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})|\p{L}+|\p{N}+/gu)].map(
     ({ 0: word, index: at }) => {
       const lower = word.toLowerCase();
       // Crude stems will do: both sides of every comparison are stemmed alike.
-      const stem = lower
-        .replace(/([^aeiou])(?:ies|y)$/, '$1i')
-        .replace(/^(.{3,}?)(?:ations?|ating|ate[sd]?|ators?|ings?|ions?|ers?|ors?|ed|es|s|e)$/, '$1');
-      return { stem, common: COMMON.has(lower), at, end: at + word.length };
+      const singular = lower.replace(/([^aeiou])(?:ies|y)$/, '$1i');
+      const ending = /^(.{3,}?)(?:ations?|ating|ate[sd]?|ators?|ings?|ions?|ers?|ors?|ed|es|s|e)$/;
+      return { stem: singular.replace(ending, '$1'), common: COMMON.has(lower), at, end: at + word.length };
     },
   );
 }

@@ -1,0 +1,40 @@
+import {
+  type DependencyContainer,
+  container as globalContainer,
+  type InjectionToken,
+  Lifecycle,
+} from 'tsyringe';
+import type { ClassType } from '../../contract/class-type.js';
+import { inspectDependencies, type ProvidedClass } from './dependency-graph.js';
+import type { ProviderLifetime } from './tsyringe-registry.js';
+
+/** A token and what stands in for it. */
+export type Override = readonly [token: unknown, value: unknown];
+
+const LIFECYCLES: Readonly<Record<ProviderLifetime, Lifecycle>> = {
+  singleton: Lifecycle.Singleton,
+  scoped: Lifecycle.ContainerScoped,
+  transient: Lifecycle.Transient,
+};
+
+/**
+ * A child of the global container in which a class gets stand-ins for some of its dependencies. Every
+ * class on the way is registered anew: an instance that exists elsewhere would bring the real
+ * dependencies along, and a new one would leak the stand-ins.
+ */
+export function isolatedContainer(toolset: ClassType, overrides: Iterable<Override>): DependencyContainer {
+  const child = globalContainer.createChildContainer();
+  for (const [token, value] of overrides) child.registerInstance(token as InjectionToken, value);
+  const { providers } = inspectDependencies(child, { class: toolset, lifetime: 'transient' });
+  for (const [token, provider] of providers) register(child, token, provider);
+  return child;
+}
+
+function register(
+  child: DependencyContainer,
+  token: InjectionToken,
+  { class: target, lifetime }: ProvidedClass,
+): void {
+  const useClass = target as new () => object;
+  child.register(token as InjectionToken<object>, { useClass }, { lifecycle: LIFECYCLES[lifetime] });
+}

@@ -1,0 +1,119 @@
+import type { ClassType } from '../contract/class-type.js';
+import type { ParamOptions } from '../contract/param-options.js';
+import { lineage } from '../metadata/class-record.js';
+import { propertyOptions } from '../metadata/property-options.js';
+import { excludesAll, isExposed, transformedProperties, transformRule } from '../validators/transform-rules.js';
+import { validatedProperties, validationRules } from '../validators/validation-rules.js';
+import { describeProperty } from './describe-property.js';
+import { mergeOrders } from './merge-orders.js';
+import type { PropertyFault } from './type-result.js';
+import type { ClassModel, PropertyModel } from './value-type.js';
+
+/** A class, described; or every property that cannot be. */
+export type ClassModelResult =
+  | { readonly ok: true; readonly model: ClassModel }
+  | { readonly ok: false; readonly faults: readonly PropertyFault[] };
+
+// By reference, never by name: tool inputs are always called `Input` or `Args`.
+const models = new WeakMap<ClassType, Map<string, ClassModelResult>>();
+
+/** Names that would reach an object's prototype instead of the object. */
+const UNSAFE: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+/**
+ * What is known of a DTO class, from class-validator, class-transformer, `@Param` and decorator metadata of
+ * the class and its bases; properties of bases first. The class is never instantiated. The same class and
+ * groups give the same model object.
+ *
+ * @example
+ * ```ts
+ * const read = classModel(CreateOrderDto, ['create']);
+ * if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
+ * ```
+ */
+export function classModel(target: ClassType, groups: readonly string[] = []): ClassModelResult {
+  const key = JSON.stringify([...new Set(groups)].sort());
+  const ofClass = models.get(target) ?? new Map<string, ClassModelResult>();
+  const before = ofClass.get(key);
+  if (before !== undefined) return before;
+  const result = describeClass(target, groups);
+  // A class that two files import in a circle may be whole the next time.
+  if (result.ok) models.set(target, ofClass.set(key, result));
+  return result;
+}
+
+function describeClass(target: ClassType, groups: readonly string[]): ClassModelResult {
+  const keys = propertyKeys(target);
+  const rules = validationRules(target, groups);
+  const options = inheritedOptions(target);
+  const described = keys.map((key) => ({
+    key,
+    result: describeProperty({
+      owner: target,
+      key,
+      options: options.get(key),
+      rules: rules.get(key),
+      transform: transformRule(target, key),
+      designType: designType(target, key),
+      groups: groups.length > 0 ? groups : undefined,
+    }),
+  }));
+  const faults = described.flatMap(({ key, result }) => (result.ok ? [] : [faultOf(target, key, result)]));
+  if (keys.length === 0) faults.push(emptyClass(target));
+  if (faults.length > 0) return { ok: false, faults };
+  const properties = described.flatMap(({ result }) => (result.ok ? [result.property] : []));
+  const validate = described.some(({ result }) => result.ok && result.validate);
+  return { ok: true, model: { class: target, properties: unique(properties), validate } };
+}
+
+/** The properties that a decorator stands on and that arguments may set. */
+function propertyKeys(target: ClassType): readonly string[] {
+  const ofClasses = lineage(target).flatMap((one) =>
+    mergeOrders([validatedProperties(one), transformedProperties(one), [...propertyOptions(one).keys()]]),
+  );
+  const isOpen = !excludesAll(target);
+  return [...new Set(ofClasses)].filter(
+    (key) =>
+      typeof key === 'string' &&
+      !UNSAFE.has(key) &&
+      !transformRule(target, key)?.withheld &&
+      (isOpen || isExposed(target, key)),
+  );
+}
+
+/** A subclass that decorates a property again says only what is different. */
+function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
+  const options = new Map<string, ParamOptions>();
+  for (const one of lineage(target)) {
+    for (const [key, own] of propertyOptions(one)) options.set(key, { ...options.get(key), ...own });
+  }
+  return options;
+}
+
+/** `design:type`; nothing where nobody loaded reflect-metadata or the build tool emits none. */
+function designType(target: ClassType, key: string): unknown {
+  const reflect = Reflect as { getMetadata?(name: string, of: object, key: string): unknown };
+  return reflect.getMetadata?.('design:type', target.prototype, key);
+}
+
+/** Two properties of one name in JSON: the later declaration stands. */
+function unique(properties: readonly PropertyModel[]): readonly PropertyModel[] {
+  return [...new Map(properties.map((property) => [property.name, property])).values()];
+}
+
+function faultOf(target: ClassType, key: string, fault: Omit<PropertyFault, 'property'>): PropertyFault {
+  const { causes, fix } = fault;
+  return { property: key, problem: `property ${target.name}.${key}: ${fault.problem}`, causes, fix };
+}
+
+function emptyClass(target: ClassType): PropertyFault {
+  return {
+    property: '',
+    problem: `nothing is known of the properties of class ${target.name}`,
+    causes: [
+      'no property of the class has a decorator',
+      'its decorators come from a second copy of class-validator or class-transformer',
+    ],
+    fix: '@Param, or a decorator of class-validator, on every property of the class',
+  };
+}

@@ -1,0 +1,78 @@
+import type { ClassType } from '../contract/class-type.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { ParamOptions } from '../contract/param-options.js';
+import type { TransformRule } from '../validators/transform-rules.js';
+import type { ValidationRule } from '../validators/validation-rules.js';
+import { applicableKeywords } from './applicable-keywords.js';
+import { constraintKeywords, orderedKeywords } from './option-keywords.js';
+import { type PropertyRules, propertyRules } from './property-rules.js';
+import { isCollection, propertyType } from './property-type.js';
+import type { TypeFault } from './type-result.js';
+import type { PropertyModel, ValueType } from './value-type.js';
+
+/** What decorators and metadata say of one property of a class. */
+export interface DecoratedProperty {
+  readonly owner: ClassType;
+  readonly key: string;
+  readonly options?: ParamOptions;
+  /** Its class-validator rules in the groups asked for; nothing where it never had any. */
+  readonly rules?: readonly ValidationRule[];
+  readonly transform?: TransformRule;
+  readonly designType: unknown;
+  readonly groups?: readonly string[];
+}
+
+/** A property, described; or why it cannot be. */
+export type DescribedProperty =
+  | { readonly ok: true; readonly property: PropertyModel; readonly validate: boolean }
+  | TypeFault;
+
+/** Describes one property of a DTO class. */
+export function describeProperty(decorated: DecoratedProperty): DescribedProperty {
+  const { key, options = {}, transform, designType, groups } = decorated;
+  const rules = propertyRules(decorated.rules ?? [], !isCollection(designType));
+  const result = propertyType({ options, rules, transform, designType, groups });
+  if (!result.ok) return result;
+  const name = options.name ?? transform?.name ?? key;
+  const transforms = transform?.transforms ?? [];
+  const judged = (decorated.rules ?? []).length > 0;
+  return {
+    ok: true,
+    validate: rules.validate || (judged && (transforms.length > 0 || namesType(options))),
+    property: {
+      name,
+      ...(name === key ? {} : { key }),
+      type: withItemKeywords(result.type, rules),
+      required: isRequired(decorated, rules),
+      nullable: options.nullable ?? rules.isConditional,
+      keywords: keywordsOf(result.type, options, rules),
+      ...(transforms.length > 0 ? { transforms } : {}),
+      ...(rules.isNested ? { cascades: true } : {}),
+    },
+  };
+}
+
+/** `@Param` may say another type than the rules were written for, so the rules must be run. */
+function namesType({ schema, type, items, enum: values, additionalProperties }: ParamOptions): boolean {
+  return [schema, type, items, values, additionalProperties].some((said) => said !== undefined);
+}
+
+/** Rules make a property required unless all of them accept its absence; so does having no rules at all. */
+function isRequired({ options, rules: all }: DecoratedProperty, rules: PropertyRules): boolean {
+  if (options?.required !== undefined) return options.required;
+  if (options?.default !== undefined || rules.isOptional || rules.isConditional) return false;
+  return all === undefined || !rules.acceptsMissing;
+}
+
+/** An explicit schema is complete; otherwise what `@Param` says wins over the rules, keyword by keyword. */
+function keywordsOf(type: ValueType, options: ParamOptions, rules: PropertyRules): JsonSchema {
+  const fromRules = options.schema === undefined ? applicableKeywords(type, rules.own.keywords) : {};
+  const constraints = { ...fromRules, ...constraintKeywords(options) };
+  return orderedKeywords({ description: options.description, constraints, defaultValue: options.default });
+}
+
+function withItemKeywords(type: ValueType, rules: PropertyRules): ValueType {
+  if (type.kind !== 'array') return type;
+  const keywords = applicableKeywords(type.items, rules.items.keywords);
+  return Object.keys(keywords).length === 0 ? type : { ...type, keywords };
+}

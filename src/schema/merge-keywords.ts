@@ -1,0 +1,26 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+
+const STRICTEST: ReadonlyMap<string, (...values: number[]) => number> = new Map([
+  ...['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'].map(
+    (keyword) => [keyword, Math.max] as const,
+  ),
+  ...['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties'].map(
+    (keyword) => [keyword, Math.min] as const,
+  ),
+]);
+
+/** Both schemas at once: the stricter of two bounds; two patterns (or the like) that must both hold in `allOf`. */
+export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema {
+  const merged: Record<string, unknown> = { ...first };
+  const both: JsonSchema[] = [];
+  for (const [keyword, value] of Object.entries(second)) {
+    const before = merged[keyword];
+    const strictest = STRICTEST.get(keyword);
+    if (before === undefined) merged[keyword] = value;
+    else if (strictest) merged[keyword] = strictest(before as number, value as number);
+    else if (keyword === 'allOf') both.push(...(value as readonly JsonSchema[]));
+    else if (JSON.stringify(before) !== JSON.stringify(value)) both.push({ [keyword]: value });
+  }
+  if (both.length === 0) return merged;
+  return { ...merged, allOf: [...((merged.allOf as readonly JsonSchema[] | undefined) ?? []), ...both] };
+}

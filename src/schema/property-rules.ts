@@ -1,0 +1,89 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { ValidationRule } from '../validators/validation-rules.js';
+import { ruleMeaning } from './class-validator-rules.js';
+import { mergeKeywords } from './merge-keywords.js';
+import type { RuleMeaning, TypeHint } from './rules/rule-row.js';
+
+/** What a property's rules say of one kind of value: the property's, or its items'. */
+export interface ValueRules {
+  readonly hint?: TypeHint;
+  readonly keywords: JsonSchema;
+  readonly values?: readonly unknown[];
+}
+
+/** All class-validator rules of one property, summed up. */
+export interface PropertyRules {
+  readonly own: ValueRules;
+  /** What the rules with `each: true` say. */
+  readonly items: ValueRules;
+  /** Some rule is for items. */
+  readonly hasItems: boolean;
+  readonly isOptional: boolean;
+  /** `@ValidateIf`: whether any rule applies is known at call time only. */
+  readonly isConditional: boolean;
+  readonly isNested: boolean;
+  /** Every rule accepts a property that is not there. */
+  readonly acceptsMissing: boolean;
+  /** class-validator has to look at the value too. */
+  readonly validate: boolean;
+}
+
+const NOTHING: ValueRules = { keywords: {} };
+
+/** Sums up the rules of one property. Under `@ValidateIf` they give no constraints, only the type. */
+export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boolean): PropertyRules {
+  const isEach = (rule: ValidationRule) => rule.each && !eachIsOwn;
+  const isOptionalMark = ({ role, name }: ValidationRule) => role === 'conditional' && name === 'isOptional';
+  const conditions = rules.filter((rule) => rule.role === 'conditional' && !isOptionalMark(rule));
+  const judging = rules.filter(({ role }) => role !== 'conditional' && role !== 'allowed');
+  const isConditional = conditions.length > 0;
+  const meanings = judging.map((rule) => ({ meaning: meaningOf(rule), each: isEach(rule) }));
+  const own = meanings.filter(({ each }) => !each).map(({ meaning }) => meaning);
+  const items = meanings.filter(({ each }) => each).map(({ meaning }) => meaning);
+  const sum = (all: readonly RuleMeaning[]) => {
+    const total = all.reduce(add, NOTHING);
+    return isConditional ? { hint: total.hint, keywords: {} } : total;
+  };
+  return {
+    own: sum(own),
+    items: sum(items),
+    hasItems: rules.some(isEach),
+    isOptional: rules.some(isOptionalMark),
+    isConditional,
+    isNested: rules.some(({ role }) => role === 'nested'),
+    acceptsMissing: meanings.every(({ meaning }) => meaning.acceptsMissing ?? false),
+    validate: isConditional || meanings.some(({ meaning }) => !meaning.exact) || disagrees(own),
+  };
+}
+
+function meaningOf(rule: ValidationRule): RuleMeaning {
+  if (rule.conditional) return { exact: false, acceptsMissing: true };
+  // The nested class has rules of its own, which are judged with it.
+  if (rule.role === 'defined' || rule.role === 'nested') return { exact: true };
+  return ruleMeaning(rule.name, rule.constraints);
+}
+
+function add(total: ValueRules, meaning: RuleMeaning): ValueRules {
+  return {
+    hint: narrower(total.hint, meaning.hint),
+    keywords: mergeKeywords(total.keywords, meaning.keywords ?? {}),
+    values: total.values && meaning.values ? intersect(total.values, meaning.values) : total.values ?? meaning.values,
+  };
+}
+
+function narrower(one: TypeHint | undefined, other: TypeHint | undefined): TypeHint | undefined {
+  return one === 'number' && other === 'integer' ? other : one ?? other;
+}
+
+/** No value at all is no schema; class-validator then refuses whatever comes. */
+function intersect(some: readonly unknown[], others: readonly unknown[]): readonly unknown[] {
+  const common = some.filter((value) => others.includes(value));
+  return common.length > 0 ? common : some;
+}
+
+/** Rules that no value can keep together. */
+function disagrees(meanings: readonly RuleMeaning[]): boolean {
+  const hints = new Set(meanings.flatMap(({ hint }) => (hint === undefined ? [] : [hint === 'integer' ? 'number' : hint])));
+  const lists = meanings.filter(({ values }) => values !== undefined).length;
+  return hints.size > 1 || lists > 1;
+}

@@ -1,0 +1,52 @@
+import type { CallScope } from '../contract/call-scope.js';
+import type { ClassType } from '../contract/class-type.js';
+import type { ToolContextData } from '../contract/tool-context.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { isolatedContainer, type Override } from '../discovery/containers/isolated-container.js';
+import { discoverTools } from '../discovery/discover-tools.js';
+import { ToolRegistry } from '../registry/tool-registry.js';
+
+/** A stand-in: a token (class, string or symbol) with the value to inject, as a pair or in NestJS's form. */
+export type HarnessOverride = Override | { readonly provide: unknown; readonly useValue: unknown };
+
+/** Options of {@link toolHarness}. */
+export interface ToolHarnessOptions {
+  readonly overrides?: Iterable<HarnessOverride>;
+  /** What the tools find in `context.data`. */
+  readonly data?: ToolContextData;
+}
+
+/** One toolset, ready to be called in a test. */
+export interface ToolHarness {
+  /** All its tools, for a loop: `runToolLoop({ provider, model, tools: harness.tools }, …)`. */
+  readonly tools: ToolRegistry;
+  /** Calls a tool through the whole staircase: read, checked, hydrated, run. */
+  execute(name: string, args?: unknown, scope?: CallScope): Promise<ToolResult>;
+}
+
+/**
+ * A toolset with fakes injected, for a test; nothing outside the test sees them.
+ *
+ * @throws ToolDeclarationError with every mistake of the declaration, like `discoverTools`.
+ *
+ * @example
+ * ```ts
+ * const harness = toolHarness(ShopTools, { overrides: [[OrderService, fakeOrders]], data: { userId: 'u1' } });
+ * const result = await harness.execute('find_orders', { customerId: 'cus_1' });
+ * ```
+ */
+export function toolHarness(
+  toolset: ClassType,
+  { overrides = [], data }: ToolHarnessOptions = {},
+): ToolHarness {
+  const container = isolatedContainer(toolset, Array.from(overrides, toPair));
+  const tools = new ToolRegistry().register(...discoverTools({ toolsets: [toolset], container }));
+  return {
+    tools,
+    execute: (name, args, scope = {}) => tools.executeWithContext(name, args, { data, ...scope }),
+  };
+}
+
+function toPair(override: HarnessOverride): Override {
+  return 'provide' in override ? [override.provide, override.useValue] : override;
+}
