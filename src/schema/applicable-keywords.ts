@@ -20,7 +20,8 @@ export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonS
   const groups = groupsOf(type);
   const entries = Object.entries(keywords).filter(([keyword, value]) => {
     if (keyword === 'uniqueItems') return comparesItems(type);
-    if (keyword === 'minLength' && type.kind === 'enum') return !type.values.every((one) => isLongEnough(one, value));
+    if (keyword === 'minLength' && type.kind === 'enum')
+      return !type.values.every((one) => isLongEnough(one, value));
     return groups.includes(GROUPS.get(keyword) ?? 'any');
   });
   return Object.fromEntries(entries);

@@ -2,7 +2,12 @@ import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import { lineage } from '../metadata/class-record.js';
 import { propertyOptions } from '../metadata/property-options.js';
-import { excludesAll, isExposed, transformedProperties, transformRule } from '../validators/transform-rules.js';
+import {
+  excludesAll,
+  isExposed,
+  transformedProperties,
+  transformRule,
+} from '../validators/transform-rules.js';
 import { validatedProperties, validationRules } from '../validators/validation-rules.js';
 import { describeProperty } from './describe-property.js';
 import { mergeOrders } from './merge-orders.js';

@@ -6,7 +6,7 @@ import type { ValidationRule } from '../validators/validation-rules.js';
 import { applicableKeywords } from './applicable-keywords.js';
 import { constraintKeywords, orderedKeywords } from './option-keywords.js';
 import { type PropertyRules, propertyRules } from './property-rules.js';
-import { isCollection, propertyType } from './property-type.js';
+import { fitsHint, isCollection, propertyType } from './property-type.js';
 import type { TypeFault } from './type-result.js';
 import type { PropertyModel, ValueType } from './value-type.js';
 
@@ -35,10 +35,9 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
   if (!result.ok) return result;
   const name = options.name ?? transform?.name ?? key;
   const transforms = transform?.transforms ?? [];
-  const judged = (decorated.rules ?? []).length > 0;
   return {
     ok: true,
-    validate: rules.validate || (judged && (transforms.length > 0 || namesType(options))),
+    validate: rules.validate || mayDiffer(decorated, rules, result.type),
     property: {
       name,
       ...(name === key ? {} : { key }),
@@ -52,7 +51,13 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
   };
 }
 
-/** `@Param` may say another type than the rules were written for, so the rules must be run. */
+/** The rules were written for another type than the schema has, or for the value after a `@Transform`. */
+function mayDiffer(decorated: DecoratedProperty, rules: PropertyRules, type: ValueType): boolean {
+  if ((decorated.rules ?? []).length === 0) return false;
+  if ((decorated.transform?.transforms ?? []).length > 0 || namesType(decorated.options ?? {})) return true;
+  return rules.own.hint !== undefined && !fitsHint(type, rules.own.hint);
+}
+
 function namesType({ schema, type, items, enum: values, additionalProperties }: ParamOptions): boolean {
   return [schema, type, items, values, additionalProperties].some((said) => said !== undefined);
 }

@@ -44,7 +44,8 @@ export function describeValue(facts: ValueFacts): DescribedValue {
   const { options = {}, designType, groups } = facts;
   const literal = options.default === undefined ? facts.defaultValue : { value: options.default };
   const result =
-    typeFromOptions(options, { designType, groups }) ?? typeFromMetadata(facts, [options.const, literal?.value]);
+    typeFromOptions(options, { designType, groups }) ??
+    typeFromMetadata(facts, [options.const, literal?.value]);
   if (!result.ok) return result;
   return {
     ok: true,

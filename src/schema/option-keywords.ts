@@ -18,7 +18,9 @@ const NO_KEYWORDS: ReadonlySet<string> = new Set([
 
 /** The keywords that `@Param` gives by their own names, in the author's order; description and default apart. */
 export function constraintKeywords(options: ParamOptions): JsonSchema {
-  const entries = Object.entries(options).filter(([key, value]) => !NO_KEYWORDS.has(key) && value !== undefined);
+  const entries = Object.entries(options).filter(
+    ([key, value]) => !NO_KEYWORDS.has(key) && value !== undefined,
+  );
   const closed = options.additionalProperties === false ? { additionalProperties: false } : {};
   return { ...Object.fromEntries(entries), ...closed };
 }

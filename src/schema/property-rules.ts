@@ -67,12 +67,15 @@ function add(total: ValueRules, meaning: RuleMeaning): ValueRules {
   return {
     hint: narrower(total.hint, meaning.hint),
     keywords: mergeKeywords(total.keywords, meaning.keywords ?? {}),
-    values: total.values && meaning.values ? intersect(total.values, meaning.values) : total.values ?? meaning.values,
+    values:
+      total.values && meaning.values
+        ? intersect(total.values, meaning.values)
+        : (total.values ?? meaning.values),
   };
 }
 
 function narrower(one: TypeHint | undefined, other: TypeHint | undefined): TypeHint | undefined {
-  return one === 'number' && other === 'integer' ? other : one ?? other;
+  return one === 'number' && other === 'integer' ? other : (one ?? other);
 }
 
 /** No value at all is no schema; class-validator then refuses whatever comes. */
@@ -83,7 +86,9 @@ function intersect(some: readonly unknown[], others: readonly unknown[]): readon
 
 /** Rules that no value can keep together. */
 function disagrees(meanings: readonly RuleMeaning[]): boolean {
-  const hints = new Set(meanings.flatMap(({ hint }) => (hint === undefined ? [] : [hint === 'integer' ? 'number' : hint])));
+  const hints = new Set(
+    meanings.flatMap(({ hint }) => (hint === undefined ? [] : [hint === 'integer' ? 'number' : hint])),
+  );
   const lists = meanings.filter(({ values }) => values !== undefined).length;
   return hints.size > 1 || lists > 1;
 }

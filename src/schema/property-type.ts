@@ -84,14 +84,26 @@ function typeOfConst(value: unknown): ValueType | undefined {
 
 /** A rule is narrower than the metadata (`@IsInt` on `number`) or knows better (`@IsDateString` on `Date`). */
 function refine(type: ValueType, hint: TypeHint | undefined): ValueType {
-  if (hint === undefined || fits(type, hint)) return type;
+  if (hint === undefined || fitsHint(type, hint)) return type;
   return typeOfHint(hint) ?? type;
 }
 
-function fits(type: ValueType, hint: TypeHint): boolean {
-  if (type.kind === 'scalar') return type.name === hint;
-  if (type.kind === 'date') return hint === 'date';
-  return hint === 'object' && type.kind !== 'url';
+/** Whether every value of a type is of the kind that a rule accepts. */
+export function fitsHint(type: ValueType, hint: TypeHint): boolean {
+  switch (type.kind) {
+    case 'scalar':
+      return type.name === hint || (type.name === 'integer' && hint === 'number');
+    case 'enum':
+      return type.values.every((value) => value === null || typeof value === hint);
+    case 'date':
+      return hint === 'date';
+    case 'array':
+      return hint === 'array';
+    case 'schema':
+      return type.schema.type === hint;
+    default:
+      return hint === 'object' && type.kind !== 'any';
+  }
 }
 
 function fromTypeRule(rule: TypeRule, rules: ValueRules, groups: readonly string[] | undefined): TypeResult {
@@ -103,7 +115,9 @@ function fromTypeRule(rule: TypeRule, rules: ValueRules, groups: readonly string
   }
   const type = resolved(rule, groups);
   if (!type.ok || type.type.kind !== 'scalar') return type;
-  return rules.values === undefined ? known(refine(type.type, rules.hint)) : known({ kind: 'enum', values: rules.values });
+  return rules.values === undefined
+    ? known(refine(type.type, rules.hint))
+    : known({ kind: 'enum', values: rules.values });
 }
 
 function resolved(rule: TypeRule, groups: readonly string[] | undefined): TypeResult {

@@ -1,4 +1,5 @@
 import type { ParamOptions } from '../contract/param-options.js';
+import type { SchemaSource } from '../contract/standard-schema.js';
 import { enumValues } from './enum-values.js';
 import { resolveTypeReference } from './resolve-type-reference.js';
 import { readSchemaSource } from './schema-source.js';
@@ -48,10 +49,10 @@ function fromValues(
 /** An object that is no function is a schema; everything else names a type. */
 function fromReference(reference: object | string, groups: readonly string[] | undefined): TypeResult {
   const isSchema = '~standard' in Object(reference) || isPlainObject(reference);
-  return isSchema ? fromSource(reference as object) : resolveTypeReference(reference, groups);
+  return isSchema ? fromSource(reference as SchemaSource) : resolveTypeReference(reference, groups);
 }
 
-function fromSource(source: object): TypeResult {
+function fromSource(source: SchemaSource): TypeResult {
   const read = readSchemaSource(source);
   if (read.ok) return known({ kind: 'schema', schema: read.schema, standard: read.standard });
   return { ok: false, problem: `its schema ${read.problem}`, causes: [], fix: read.fix };

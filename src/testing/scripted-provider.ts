@@ -42,7 +42,7 @@ export type ScriptedStep =
  * ]);
  * const run = await runToolLoop({ provider, model: 'test', tools }, [{ role: 'user', content: 'Orders?' }]);
  * provider.assertUsedUp();
- * expect(provider.requests[1].messages.at(-1)).toMatchObject({ role: 'tool' });
+ * expect(provider.requests[1]?.messages.at(-1)).toMatchObject({ role: 'tool' });
  * ```
  */
 export class ScriptedProvider implements LLMProvider {

@@ -35,6 +35,8 @@ export function loadInstalled(name: string): unknown {
   try {
     return require(name);
   } catch (cause) {
-    throw new Error(`The package ${name} is needed here but cannot be loaded: npm install ${name}`, { cause });
+    throw new Error(`The package ${name} is needed here but cannot be loaded: npm install ${name}`, {
+      cause,
+    });
   }
 }

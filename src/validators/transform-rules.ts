@@ -19,7 +19,10 @@ export interface Discriminator {
 }
 
 /** One `@Transform` on the way in, with the parameters that class-transformer gives it. */
-export type PropertyTransform = (value: unknown, of: { readonly key: string; readonly source: object }) => unknown;
+export type PropertyTransform = (
+  value: unknown,
+  of: { readonly key: string; readonly source: object },
+) => unknown;
 
 /** What class-transformer's decorators say of one property on the way in. */
 export interface TransformRule {
@@ -58,7 +61,11 @@ interface StoredType {
 }
 
 interface StoredExpose {
-  readonly options?: { readonly name?: string; readonly groups?: readonly string[]; readonly toPlainOnly?: boolean };
+  readonly options?: {
+    readonly name?: string;
+    readonly groups?: readonly string[];
+    readonly toPlainOnly?: boolean;
+  };
 }
 
 interface StoredTransform {
@@ -104,7 +111,12 @@ function stores(): readonly Store[] {
 }
 
 function ownProperties(store: Store, target: ClassType): readonly string[] {
-  const maps = [store._typeMetadatas, store._transformMetadatas, store._exposeMetadatas, store._excludeMetadatas];
+  const maps = [
+    store._typeMetadatas,
+    store._transformMetadatas,
+    store._exposeMetadatas,
+    store._excludeMetadatas,
+  ];
   const keys = maps.flatMap((map) => [...(map.get(target)?.keys() ?? [])]);
   return keys.filter((key) => key !== undefined);
 }
@@ -121,8 +133,10 @@ function readRule(store: Store, target: ClassType, property: string): TransformR
     transforms: store
       .findTransformMetadatas(target, property, PLAIN_TO_CLASS)
       .filter(({ options }) => (options?.groups ?? []).length === 0)
-      .map(({ transformFn }) => (value, { key, source }) =>
-        transformFn({ value, key, obj: source, type: PLAIN_TO_CLASS, options: {} }),
+      .map(
+        ({ transformFn }) =>
+          (value, { key, source }) =>
+            transformFn({ value, key, obj: source, type: PLAIN_TO_CLASS, options: {} }),
       ),
   };
 }

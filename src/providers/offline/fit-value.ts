@@ -6,47 +6,38 @@ import { readWords, topicOf } from './words.js';
 const CUES: readonly (readonly [said: RegExp, meant: RegExp])[] = [
   [/\b(?:from|between) (?:the )?$/i, /from|start|origin|source|depart|pick|begin|first|min/],
   [/\b(?:to|and|until) (?:the )?$/i, /(?:^|_)to|end|dest|target|arriv|recei|final|second|max|recipient/],
-  [
-    /\b(?:in|at|near|around|for|of) (?:the )?$/i,
-    /loc|city|place|area|region|country|where|state|venue|zone|year/,
-  ],
+  [/\b(?:in|at|near|around) (?:the )?$/i, /loc|city|place|area|region|country|where|state|venue|zone|year/],
+  [/\b(?:for|of) (?:the )?$/i, /loc|city|place|region|country|customer|client|user|owner|person/],
   [/\b(?:by|with|starring|stars?|features?|featuring|like) $/i, /author|artist|direct|name|cast|star|writer/],
   [/\b(?:last|latest|newest|first|top) $/i, /limit|count|max|number|size/],
-  [/\b(?:of|for) $/i, /customer|client|user|owner|person/],
-  [/\b(?:on|for|at|by) $/i, /date|time|day/],
 ];
 
 /** How well a value's surroundings fit a parameter: the parameter's words nearby, a cue before it, its kind. */
 export function fitValue(name: string, schema: JsonSchema, { kind, at, end }: Found, text: string): number {
   const own = readWords(name).filter((word, _, all) => !word.common || all.length === 1);
-  const [named, said] = [new Set(own.map(({ stem }) => stem)), topicOf(schema.description ?? '')];
+  const said = topicOf(schema.description ?? '');
   const near = readWords(text).map((word) => {
-    const weight = named.has(word.stem) ? 3 : said.has(word.stem) ? 1 : 0;
-    return word.end <= at
-      ? weight / (1 + (at - word.end) / 10)
-      : word.at < end
-        ? 0
-        : weight / (1.2 + (word.at - end) / 8);
+    const weight = own.some(({ stem }) => stem === word.stem) ? 3 : said.has(word.stem) ? 1 : 0;
+    const distance =
+      word.end <= at ? at - word.end : word.at >= end ? 2 + word.at - end : Number.POSITIVE_INFINITY;
+    return weight / (1 + distance / 10);
   });
   const head = text.slice(Math.max(0, at - 20), at);
   const cue = CUES.some(([before, meant]) => before.test(head) && meant.test(name.toLowerCase())) ? 1.5 : 0;
-  return Math.max(0, ...near) + cue + (/date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -1 : 0);
+  return Math.max(...near) + cue + (/date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -1 : 0);
 }
 
-/** The schema of one value of a parameter: of an array, that of its items. */
-export function itemOf(schema: JsonSchema): JsonSchema {
-  return schema.type === 'array' ? ((schema.items ?? {}) as JsonSchema) : schema;
-}
-
-/** A value as a parameter wants it, or `undefined` where it is not of its kind. */
+/** A value as a parameter, or an array's item, wants it; `undefined` where it is not of its kind. */
 export function convertValue(name: string, schema: JsonSchema, { kind, value, text }: Found): unknown {
-  const { type = 'string', enum: options = [value] } = itemOf(schema);
+  const { type = 'string', enum: options } = (
+    schema.type === 'array' ? (schema.items ?? {}) : schema
+  ) as JsonSchema;
   const hint = `${name} ${schema.format ?? ''} ${schema.description ?? ''}`;
   const [formula, dated] = [/express|formula|equation/i.test(hint), /date|yyyy|\bday\b/i.test(hint)];
-  if (!options.includes(value)) return undefined;
+  if (options?.includes(value) === false) return undefined;
   if (type === 'integer') return Number.isInteger(value) ? value : undefined;
   if (type === 'number' && kind === 'number')
-    return text.endsWith('%') && !/percent/i.test(hint) ? Number(value) / 100 : value;
+    return /%$/.test(text) && !/percent/i.test(hint) ? Number(value) / 100 : value;
   if (type !== 'string' || kind === 'quoted') return type === 'string' ? value : undefined;
   if (kind === 'expression' || formula) return kind === 'expression' && formula ? value : undefined;
   if (kind === 'number')
@@ -54,12 +45,8 @@ export function convertValue(name: string, schema: JsonSchema, { kind, value, te
   if (kind === 'time') return /\btime|HH:MM/.test(hint) ? (/HH|24/.test(hint) ? value : text) : undefined;
   if (kind === 'date') return dated ? formatDate(String(value), hint) : undefined;
   // An example in the description that begins with the value shows the form that is wanted: `Berkeley, CA`.
-  const shown = hint.indexOf(`'${value}, `) + 1;
-  return dated && !/name|title/i.test(name)
-    ? undefined
-    : shown > 0
-      ? hint.slice(shown, hint.indexOf("'", shown))
-      : value;
+  const shown = hint.split("'").find((example) => example.startsWith(`${value}, `));
+  return dated && !/name|title/i.test(name) ? undefined : (shown ?? value);
 }
 
 function formatDate(iso: string, hint: string): string {

@@ -1,13 +1,9 @@
 import { readWords } from './words.js';
 
+type Kind = 'quoted' | 'date' | 'time' | 'expression' | 'number' | 'name' | 'phrase';
+
 /** A value in a text. Dates are `2024-03-05`, times `15:30`; a phrase is words that are nothing else. */
-export interface Found {
-  readonly kind: 'quoted' | 'date' | 'time' | 'expression' | 'number' | 'name' | 'phrase';
-  readonly value: string | number;
-  readonly text: string;
-  readonly at: number;
-  readonly end: number;
-}
+export type Found = Readonly<{ kind: Kind; value: string | number; text: string; at: number; end: number }>;
 
 const MONTHS = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const NUMBERS = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ');
@@ -16,7 +12,7 @@ const CAPITAL = "(?<![\\p{L}\\p{N}_'’.])\\p{Lu}(?:[\\p{L}\\p{N}&-]|['’](?!s\
 const REGION = `\\p{Lu}{2,3}(?![\\p{L}\\d])|${CAPITAL}(?![\\p{L}\\d]|, \\p{Lu}|,? and \\p{Lu})`;
 
 // Tried in this order; what one pattern took, the later ones do not see, but for numbers in expressions.
-const PATTERNS: readonly (readonly [Found['kind'], RegExp])[] = [
+const PATTERNS: readonly (readonly [Kind, RegExp])[] = [
   ['quoted', /(?<![\p{L}\p{N}])['"`“‘].+?['"`”’](?![\p{L}\p{N}])/gu],
   ['date', /\b(?<y>\d{4})[-./](?<m>\d{1,2})[-./](?<d>\d{1,2})\b/g],
   [
@@ -40,17 +36,24 @@ export function readValues(text: string, own: ReadonlySet<string>, today: Date):
   const found: Found[] = [];
   for (const [kind, pattern] of PATTERNS) {
     for (const { 0: whole, index, groups = {} } of unread.matchAll(pattern)) {
-      const at = kind === 'name' ? index + skipOpening(text.slice(0, index), whole) : index;
-      const said = text.slice(at, index + whole.length);
-      const value = toValue(kind, said, groups, today);
-      if (value !== '') found.push({ kind, value, text: said, at, end: at + said.length });
-      if (kind !== 'expression') unread = unread.replace(said, ' '.repeat(said.length));
+      const end = index + whole.length;
+      const at = kind === 'name' ? skipOpening(text, index, end) : index;
+      if (at < end)
+        found.push({
+          kind,
+          value: toValue(kind, text.slice(at, end), groups, today),
+          text: text.slice(at, end),
+          at,
+          end,
+        });
+      if (kind !== 'expression') unread = unread.slice(0, at) + ' '.repeat(end - at) + unread.slice(end);
     }
   }
   const phrases: Found[] = [];
   for (const { stem, common, at, end } of readWords(unread)) {
     if (common || own.has(stem)) continue;
-    const start = /^[ -]$/.test(unread.slice(phrases.at(-1)?.end, at)) ? phrases.pop()!.at : at;
+    const last = phrases.at(-1);
+    const start = last && /^[ -]$/.test(unread.slice(last.end, at)) ? (phrases.pop()?.at ?? at) : at;
     phrases.push({
       kind: 'phrase',
       value: text.slice(start, end),
@@ -62,29 +65,24 @@ export function readValues(text: string, own: ReadonlySet<string>, today: Date):
   return [...found, ...phrases].sort((a, b) => a.at - b.at);
 }
 
-function toValue(
-  kind: Found['kind'],
-  text: string,
-  groups: Record<string, string>,
-  today: Date,
-): string | number {
+function toValue(kind: Kind, text: string, groups: Record<string, string>, today: Date): string | number {
   const word = text.toLowerCase();
-  const { y = today.getFullYear(), m = today.getMonth() + 1, d, h, min = '00', half = '' } = groups;
+  const { y = today.getFullYear(), m = today.getMonth() + 1, d, h, min = '00', half } = groups;
   if (kind === 'quoted') return text.slice(1, -1);
   if (kind === 'number')
     return NUMBERS.includes(word) ? NUMBERS.indexOf(word) : Number(word.replace(/[,%]/g, ''));
-  if (kind === 'time') {
-    const hour = half === '' ? Number(h) : (Number(h) % 12) + (half.toLowerCase() === 'p' ? 12 : 0);
-    return `${String(hour).padStart(2, '0')}:${min}`;
-  }
+  const hour = half ? (Number(h) % 12) + (/p/i.test(half) ? 12 : 0) : h;
+  if (kind === 'time') return `${String(hour).padStart(2, '0')}:${min}`;
   if (kind !== 'date') return text;
   const month = Number(m) || MONTHS.indexOf(String(m).toLowerCase()) + 1;
-  const day = d ?? today.getDate() + ['yesterday', 'today', 'tomorrow'].indexOf(word) - 1;
-  return new Date(Date.UTC(Number(y), month - 1, Number(day))).toISOString().slice(0, 10);
+  const day = Number(d ?? today.getDate() + ['yesterday', 'today', 'tomorrow'].indexOf(word) - 1);
+  return new Date(Date.UTC(Number(y), month - 1, day)).toISOString().slice(0, 10);
 }
 
 // The capital that opens a sentence makes no name: `Find Yamaha` is `Yamaha`, `Translate` is nothing.
-function skipOpening(before: string, name: string): number {
-  const opens = /^\p{Lu}\p{Ll}+$/u.test(name) && /(?:^|[.?!:;]\s+|\n)["']?$/.test(before);
-  return opens ? name.length : (readWords(name).find((word) => !word.common)?.at ?? name.length);
+function skipOpening(text: string, at: number, end: number): number {
+  const opens =
+    /^\p{Lu}\p{Ll}+$/u.test(text.slice(at, end)) && /(?:^|[.?!:;]\s+|\n)["']?$/.test(text.slice(0, at));
+  const first = readWords(text.slice(at, end)).find((word) => !word.common);
+  return opens || !first ? end : at + first.at;
 }

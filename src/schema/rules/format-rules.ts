@@ -97,7 +97,5 @@ function ipAddress(version: unknown): RuleMeaning {
 
 function hash(algorithm: unknown): RuleMeaning {
   const digits = Object.hasOwn(HASH_DIGITS, String(algorithm)) ? HASH_DIGITS[String(algorithm)] : undefined;
-  return digits === undefined
-    ? partly('string')
-    : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
+  return digits === undefined ? partly('string') : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
 }

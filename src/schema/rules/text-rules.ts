@@ -7,7 +7,8 @@ import { exactly, optionsOf, partly, type RuleMeaning, type RuleTable } from './
  * schema is narrower (`maxLength` on emoji).
  */
 export const TEXT_RULES: RuleTable = {
-  isLength: ([least, most]) => exactly('string', { ...lengthOf('minLength', least), ...lengthOf('maxLength', most) }),
+  isLength: ([least, most]) =>
+    exactly('string', { ...lengthOf('minLength', least), ...lengthOf('maxLength', most) }),
   minLength: ([least]) => exactly('string', lengthOf('minLength', least)),
   maxLength: ([most]) => exactly('string', lengthOf('maxLength', most)),
   // A character takes one to four bytes.
@@ -20,7 +21,9 @@ export const TEXT_RULES: RuleTable = {
   contains: ([part]) => containing(part),
   notContains: ([part]) => {
     const { keywords, exact } = containing(part);
-    return keywords?.pattern === undefined ? partly('string') : { hint: 'string', keywords: { not: keywords }, exact };
+    return keywords?.pattern === undefined
+      ? partly('string')
+      : { hint: 'string', keywords: { not: keywords }, exact };
   },
   isAlpha: ([locale]) => inLocale(locale, '^[a-zA-Z]+$'),
   isAlphanumeric: ([locale]) => inLocale(locale, '^[0-9a-zA-Z]+$'),

@@ -1,6 +1,14 @@
 import type { EnumSource } from '../../contract/param-options.js';
 import { enumValues } from '../enum-values.js';
-import { exactly, isJsonScalar, oneOf, optionsOf, partly, type RuleMeaning, type RuleTable } from './rule-row.js';
+import {
+  exactly,
+  isJsonScalar,
+  oneOf,
+  optionsOf,
+  partly,
+  type RuleMeaning,
+  type RuleTable,
+} from './rule-row.js';
 
 /** Rules for any value, objects and numbers. */
 export const VALUE_RULES: RuleTable = {

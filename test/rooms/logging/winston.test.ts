@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -102,7 +102,7 @@ describe('createLogger', () => {
 
   test('an error given in place of the fields is a field', () => {
     const lines = written({}, (logger) => logger.error('it failed', new Error('why') as never));
-    expect(lines).toEqual(['error it failed error=why']);
+    expect(lines).toEqual(['error it failed error="why"']);
   });
 
   test('fields called message or level, and messages with %s in them, lose nothing', () => {
@@ -194,8 +194,9 @@ describe('a log file', () => {
         done();
       },
     });
-    createLogger({ file: folder, stream }).info('x');
-    expect(await said.promise).toMatch(/^cannot log: .*EISDIR/);
+    await writeFile(join(folder, 'plain'), '');
+    createLogger({ file: join(folder, 'plain', 'run.log'), stream }).info('x');
+    expect(await said.promise).toMatch(/^cannot log: .*ENOTDIR/);
   });
 });
 

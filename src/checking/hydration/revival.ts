@@ -1,0 +1,33 @@
+import type { ArgumentFault } from '../../contract/argument-fault.js';
+
+/** An instance that class-validator has to look at once everything is revived. */
+export interface Validation {
+  readonly instance: object;
+  readonly path: string;
+  readonly groups?: readonly string[];
+}
+
+/** What comes up while one call's arguments are revived. */
+export interface Revival {
+  readonly faults: ArgumentFault[];
+  /** Values that come later: Standard Schemas may validate asynchronously. */
+  readonly pending: Promise<void>[];
+  readonly validations: Validation[];
+}
+
+/** Where a value belongs. */
+export interface Place {
+  readonly revival: Revival;
+  /** With dots: `items.0.sku`. */
+  readonly path: string;
+  /** Replaces the value when it comes later. */
+  put(value: unknown): void;
+}
+
+/** From a JSON value that fits the schema to what the tool takes. */
+export type Revive = (value: unknown, place: Place) => unknown;
+
+/** The path of a child. */
+export function childPath(path: string, key: string | number): string {
+  return path === '' ? String(key) : `${path}.${key}`;
+}

@@ -1,0 +1,103 @@
+import type { JsonObject } from '../../contract/json-schema.js';
+import { classModel } from '../../schema/class-model.js';
+import type { ClassModel, PropertyModel, TaggedType, ValueType } from '../../schema/value-type.js';
+import { needsValidation } from './needs-validation.js';
+import { childPath, type Place, type Revive } from './revival.js';
+import { reviverOf } from './reviver-of.js';
+
+/** A property with the reviver of its type, if that needs one. */
+interface Step {
+  readonly property: PropertyModel;
+  readonly key: string;
+  readonly revive?: Revive;
+}
+
+/** How instances of one class are made. */
+interface Plan {
+  readonly create: new () => Record<string, unknown>;
+  readonly steps: readonly Step[];
+  readonly groups?: readonly string[];
+  readonly validate: boolean;
+}
+
+const plans = new WeakMap<ClassModel, Plan>();
+
+/**
+ * Instances of a DTO class. Only properties of the class are taken over, so nothing else that was sent
+ * reaches the instance. With `cascaded`, class-validator comes here from the object around it.
+ */
+export function reviveClass(type: ValueType & { readonly kind: 'class' }, cascaded: boolean): Revive {
+  return (value, place) => {
+    const plan = planOf(type);
+    const instance = build(plan, value as JsonObject, place);
+    if (plan.validate && !cascaded) {
+      place.revival.validations.push({ instance, path: place.path, groups: plan.groups });
+    }
+    return instance;
+  };
+}
+
+/** Instances of the class that the tag names. The schema lets no other tag through. */
+export function reviveTagged(type: TaggedType, cascaded: boolean): Revive {
+  const { property, keepProperty, groups } = type;
+  const variants = new Map(
+    type.variants.map((variant) => [
+      variant.tag,
+      reviveClass({ kind: 'class', class: variant.class, groups }, cascaded),
+    ]),
+  );
+  return (value, place) => {
+    const tag = Object.hasOwn(value as object, property) ? (value as JsonObject)[property] : undefined;
+    const instance = variants.get(tag as string)?.(value, place);
+    if (keepProperty && instance !== undefined) (instance as JsonObject)[property] = tag;
+    return instance ?? value;
+  };
+}
+
+/** Made when the first value of the class comes: recursive classes end, and start-up costs nothing. */
+function planOf({ class: target, groups }: ValueType & { readonly kind: 'class' }): Plan {
+  const read = classModel(target, groups);
+  if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
+  const before = plans.get(read.model);
+  if (before !== undefined) return before;
+  const settable = read.model.properties.filter(({ name, key = name }) => isSettable(target.prototype, key));
+  const plan: Plan = {
+    create: target as unknown as Plan['create'],
+    steps: settable.map((property) => ({
+      property,
+      key: property.key ?? property.name,
+      revive: reviverOf(property.type, property.cascades ?? false),
+    })),
+    groups,
+    validate: needsValidation(read.model),
+  };
+  plans.set(read.model, plan);
+  return plan;
+}
+
+/** A getter without a setter would throw. */
+function isSettable(prototype: object | null, key: string): boolean {
+  if (prototype === null) return true;
+  const own = Object.getOwnPropertyDescriptor(prototype, key);
+  if (own === undefined) return isSettable(Object.getPrototypeOf(prototype), key);
+  return own.get === undefined || own.set !== undefined;
+}
+
+function build(plan: Plan, source: JsonObject, place: Place): object {
+  const instance = new plan.create();
+  for (const { property, key, revive } of plan.steps) {
+    const { name, required, nullable, transforms = [] } = property;
+    if (!Object.hasOwn(source, name)) continue;
+    let value = source[name];
+    // `null` for an optional property means absent (design §4).
+    if (value === null && !required && !nullable) continue;
+    const put = (late: unknown) => {
+      instance[key] = transforms.reduce((before, transform) => transform(before, { key, source }), late);
+    };
+    if (revive !== undefined && value !== null) {
+      value = revive(value, { revival: place.revival, path: childPath(place.path, name), put });
+    }
+    put(value);
+  }
+  return instance;
+}

@@ -1,0 +1,42 @@
+import type { ValueType } from '../../schema/value-type.js';
+import type { Revive } from './revival.js';
+import { reviveClass, reviveTagged } from './revive-class.js';
+import { intoMap, intoSet, reviveItems, reviveValues } from './revive-collection.js';
+import { reviveStandard } from './revive-standard.js';
+import { reviveBuffer, reviveBytes, reviveDate, reviveUrl } from './revive-text.js';
+
+/**
+ * The reviver of a type; nothing where JSON's own value is the tool's, so that what needs no work gets none.
+ * `cascaded`: class-validator gets to the value by itself, from the object around it.
+ */
+export function reviverOf(type: ValueType, cascaded = false): Revive | undefined {
+  switch (type.kind) {
+    case 'date':
+      return reviveDate;
+    case 'url':
+      return reviveUrl;
+    case 'bytes':
+      return reviveBytes;
+    case 'buffer':
+      return reviveBuffer;
+    case 'array': {
+      const item = reviverOf(type.items, cascaded);
+      const array = item && reviveItems(item);
+      return type.collection === 'set' ? intoSet(array) : array;
+    }
+    case 'record': {
+      // class-validator does not go into the values of plain objects, but it does into those of a Map.
+      const value = reviverOf(type.values, cascaded && type.collection === 'map');
+      const record = value && reviveValues(value);
+      return type.collection === 'map' ? intoMap(record) : record;
+    }
+    case 'class':
+      return reviveClass(type, cascaded);
+    case 'tagged':
+      return reviveTagged(type, cascaded);
+    case 'schema':
+      return type.standard && reviveStandard(type.standard);
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,30 @@
+import type { ArgumentFault } from '../../contract/argument-fault.js';
+import type { ClassType } from '../../contract/class-type.js';
+import { classModel } from '../../schema/class-model.js';
+import { validateInstance } from '../../validators/validate-instance.js';
+import type { Validation } from './revival.js';
+
+/** Lets class-validator judge the instances; paths carry the names that the properties have in JSON. */
+export async function runValidations(validations: readonly Validation[]): Promise<readonly ArgumentFault[]> {
+  const faults = await Promise.all(
+    validations.map(({ instance, path, groups }) => {
+      const nameOf = (owner: object, key: string) => jsonName({ owner, key, groups });
+      return validateInstance(instance, { path, groups, nameOf });
+    }),
+  );
+  return faults.flat();
+}
+
+interface Named {
+  readonly owner: object;
+  readonly key: string;
+  readonly groups?: readonly string[];
+}
+
+function jsonName({ owner, key, groups }: Named): string {
+  // Items and values of collections keep their index or key.
+  if (Array.isArray(owner) || owner instanceof Map || owner instanceof Set) return key;
+  const read = classModel(owner.constructor as ClassType, groups);
+  const property = read.ok ? read.model.properties.find((one) => (one.key ?? one.name) === key) : undefined;
+  return property?.name ?? key;
+}

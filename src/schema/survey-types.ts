@@ -1,0 +1,78 @@
+import { classModel } from './class-model.js';
+import { type ObjectNode, ObjectNodes } from './object-node.js';
+import type { PropertyFault } from './type-result.js';
+import type { PropertyModel, ValueType } from './value-type.js';
+
+/** What has to be known of all types before the first of them is written. */
+export interface TypeSurvey {
+  readonly nodes: ObjectNodes;
+  /** Objects that contain themselves and so need a name in `$defs`. */
+  readonly recursive: ReadonlySet<ObjectNode>;
+  /** Everything that keeps a schema from being written, each class once. */
+  readonly faults: readonly PropertyFault[];
+}
+
+interface Walk {
+  readonly nodes: ObjectNodes;
+  readonly recursive: Set<ObjectNode>;
+  readonly faults: PropertyFault[];
+  readonly seen: Set<unknown>;
+  /** The objects around the current one. */
+  readonly around: Set<ObjectNode>;
+}
+
+/** Walks through all types that the properties reach. */
+export function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): TypeSurvey {
+  const walk: Walk = {
+    nodes: new ObjectNodes(),
+    recursive: new Set(),
+    faults: [],
+    seen: new Set(),
+    around: new Set(),
+  };
+  if (root === undefined) visitAll(properties, '', walk);
+  else visitNode(walk.nodes.of(root.model, root.tag), '', walk);
+  return walk;
+}
+
+function visitAll(properties: readonly PropertyModel[], path: string, walk: Walk): void {
+  for (const { name, type } of properties) visit(type, path === '' ? name : `${path}.${name}`, walk);
+}
+
+function visit(type: ValueType, path: string, walk: Walk): void {
+  if (type.kind === 'array') visit(type.items, path, walk);
+  else if (type.kind === 'record') visit(type.values, path, walk);
+  else if (type.kind === 'class') visitClass(type, path, walk);
+  else if (type.kind === 'tagged') {
+    for (const variant of type.variants) {
+      const tag = { property: type.property, value: variant.tag };
+      visitClass({ class: variant.class, groups: type.groups, tag }, path, walk);
+    }
+  }
+}
+
+type ClassPlace = Pick<ValueType & { kind: 'class' }, 'class' | 'groups'> & Pick<ObjectNode, 'tag'>;
+
+function visitClass(place: ClassPlace, path: string, walk: Walk): void {
+  const read = classModel(place.class, place.groups);
+  if (read.ok) {
+    visitNode(walk.nodes.of(read.model, place.tag), path, walk);
+    return;
+  }
+  if (walk.seen.has(place.class)) return;
+  walk.seen.add(place.class);
+  walk.faults.push(...read.faults.map((fault) => ({ ...fault, property: joined(path, fault.property) })));
+}
+
+function visitNode(node: ObjectNode, path: string, walk: Walk): void {
+  if (walk.around.has(node)) walk.recursive.add(node);
+  if (walk.seen.has(node)) return;
+  walk.seen.add(node);
+  walk.around.add(node);
+  visitAll(node.model.properties, path, walk);
+  walk.around.delete(node);
+}
+
+function joined(path: string, property: string): string {
+  return [path, property].filter((part) => part !== '').join('.');
+}

@@ -1,0 +1,77 @@
+import { expect, test } from '@jest/globals';
+import { readManifest } from './repository.js';
+import { packageImports, readSource, sourceTree } from './source-tree.js';
+
+/** The one place that knows a third-party package (design §3). */
+const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
+  'class-validator': /^src\/validators\//,
+  'class-transformer': /^src\/validators\//,
+  tsyringe: /^src\/discovery\/containers\//,
+  acorn: /^src\/discovery\//,
+  ajv: /^src\/checking\//,
+  'ajv-formats': /^src\/checking\//,
+  openai: /^src\/providers\/openai\//,
+  winston: /^src\/logging\/winston\//,
+  'reflect-metadata': /^(src|decorators)\/index\.ts$/,
+};
+
+/** Application code declares DTOs and injects as any user would. */
+const OPEN_TO_EXAMPLES = new Set(['class-validator', 'class-transformer', 'tsyringe', 'zod', '@sinclair/typebox']);
+
+/** The one file whose job is to load what it is told; its callers name the package. */
+const LOADERS_BY_NAME = ['src/validators/loaded-copies.ts'];
+
+test('a third-party package is imported by its doorkeeper only', () => {
+  const strangers = sourceTree().flatMap((file) =>
+    packageImports(file)
+      .filter((name) => !mayImport(file.path, name))
+      .map((name) => `${file.path} imports ${name}`),
+  );
+  expect(strangers).toEqual([]);
+});
+
+test('every package that the sources import is declared for users', () => {
+  const { dependencies = {}, peerDependencies = {}, devDependencies = {} } = readManifest();
+  const undeclared = sourceTree().flatMap((file) => {
+    const declared = { ...dependencies, ...peerDependencies };
+    const known = file.path.startsWith('examples/') ? { ...declared, ...devDependencies } : declared;
+    return packageImports(file).filter((name) => !Object.hasOwn(known, name));
+  });
+  expect([...new Set(undeclared)]).toEqual([]);
+});
+
+test('every dependency and peer dependency is imported somewhere in the package', () => {
+  const { dependencies = {}, peerDependencies = {} } = readManifest();
+  const imported = new Set(sourceTree().flatMap(packageImports));
+  const unused = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !imported.has(name));
+  expect(unused).toEqual([]);
+});
+
+test('modules whose name is computed are loaded in one known file only', () => {
+  const computed = sourceTree().filter(({ imports }) => imports.some(({ specifier }) => specifier === undefined));
+  expect(computed.map(({ path }) => path)).toEqual(LOADERS_BY_NAME);
+});
+
+test('every way to name a module is seen', () => {
+  const text = `
+    import a from 'a';
+    import type { B } from 'b/deep';
+    export { c } from '@scope/c/deep';
+    type D = import('d').D;
+    const e = await import('e');
+    const load = createRequire(import.meta.url);
+    const f = load('f').default;
+    const g = load.resolve('g');
+    const h = require('h') as H;
+    const i = createRequire(import.meta.url)('i');
+    const j = loadInstalled('j');
+    import k = require('k');
+  `;
+  const names = packageImports(readSource('src/loop/x.ts', text));
+  expect(names.sort()).toEqual(['@scope/c', 'a', 'b', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k']);
+});
+
+function mayImport(path: string, name: string): boolean {
+  if (path.startsWith('examples/') && OPEN_TO_EXAMPLES.has(name)) return true;
+  return DOORKEEPERS[name]?.test(path) ?? false;
+}

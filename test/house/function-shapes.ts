@@ -1,0 +1,53 @@
+import { isNode, literalText, type Syntax, type SyntaxNode, walk } from './syntax.js';
+
+/** A function's measures. */
+export interface FunctionShape {
+  /** Its own name, or that of what it is assigned to; `(anonymous)` otherwise. */
+  readonly name: string;
+  readonly line: number;
+  readonly lines: number;
+  /** Positional parameters; a `this` parameter is none. */
+  readonly parameters: number;
+}
+
+const FUNCTIONS = new Set([
+  'FunctionDeclaration',
+  'FunctionExpression',
+  'ArrowFunctionExpression',
+  'ClassMethod',
+  'PrivateMethod',
+  'Constructor',
+  'MethodProperty',
+  'TsMethodSignature',
+  'TsFunctionType',
+  'TsCallSignatureDeclaration',
+]);
+
+/** Every function, method and function type of a file. */
+export function functionsOf(syntax: Syntax): FunctionShape[] {
+  return [...walk(syntax.body)]
+    .filter(({ node }) => FUNCTIONS.has(node.type))
+    .map(({ node, parent }) => {
+      const [first, last] = syntax.linesOf(node);
+      return {
+        name: nameOf(node) ?? nameOf(parent) ?? '(anonymous)',
+        line: first,
+        lines: last - first + 1,
+        parameters: parametersOf(node).filter((parameter) => !isThis(parameter)).length,
+      };
+    });
+}
+
+function nameOf(node: SyntaxNode | undefined): string | undefined {
+  if (node?.type === 'Constructor') return 'constructor';
+  return literalText(node?.identifier) ?? literalText(node?.key) ?? literalText(node?.id);
+}
+
+function parametersOf(node: SyntaxNode): readonly SyntaxNode[] {
+  const owner = node.function && typeof node.function === 'object' ? node.function : node;
+  return 'params' in owner && Array.isArray(owner.params) ? owner.params.filter(isNode) : [];
+}
+
+function isThis(parameter: SyntaxNode): boolean {
+  return (literalText(parameter) ?? literalText(parameter.pat)) === 'this';
+}

@@ -1,0 +1,68 @@
+import { expect, test } from '@jest/globals';
+import { readManifest } from './repository.js';
+import { type Room, roomOf } from './rooms.js';
+import { localImports, readSource, type SourceFile, sourceTree } from './source-tree.js';
+
+test('every source file is in a room that the design names', () => {
+  const homeless = sourceTree().filter(({ path }) => roomOf(path) === undefined);
+  expect(homeless.map(({ path }) => path)).toEqual([]);
+});
+
+test('a room imports only rooms of a lower rank, types included', () => {
+  expect(sourceTree().flatMap(wrongDirections)).toEqual([]);
+});
+
+test('an import between two leaves, or upwards, would be found', () => {
+  const leaf = readSource('src/providers/openai/a.ts', "import type { B } from '../offline/b.js';");
+  const upwards = readSource('src/errors/a.ts', "type A = import('../loop/b.js').B;");
+  const declaring = readSource('decorators/a.ts', "export { b } from '../src/schema/b.js';");
+  expect([leaf, upwards, declaring].flatMap(wrongDirections)).toEqual([
+    'src/providers/openai/a.ts (providers/openai) imports ../offline/b.js (providers/offline)',
+    'src/errors/a.ts (errors) imports ../loop/b.js (loop)',
+    'decorators/a.ts (decorators) imports ../src/schema/b.js (schema)',
+  ]);
+});
+
+test('relative imports end in .js and name files that exist', () => {
+  const wrong = sourceTree().flatMap((file) =>
+    localImports(file)
+      .filter(({ specifier, target }) => !specifier.endsWith('.js') || !target.endsWith('.ts'))
+      .map(({ specifier }) => `${file.path} imports ${specifier}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('examples import only public names of the package and files of their own folder', () => {
+  const names = new Set(Object.keys(readManifest().exports).map((door) => door.replace(/^\./, 'toolwright')));
+  const wrong = sourceTree()
+    .filter(({ path }) => path.startsWith('examples/'))
+    .flatMap((file) => {
+      const own = `${file.path.split('/').slice(0, 2).join('/')}/`;
+      const strayed = localImports(file).filter(({ target }) => !target.startsWith(own));
+      const unknown = file.imports.filter(
+        ({ specifier = '' }) => /^toolwright(\/|$)/.test(specifier) && !names.has(specifier),
+      );
+      return [...strayed, ...unknown].map(({ specifier }) => `${file.path} imports ${specifier}`);
+    });
+  expect(wrong).toEqual([]);
+});
+
+test('the sources of the package never import the package by its name', () => {
+  const wrong = sourceTree()
+    .filter(({ path }) => !path.startsWith('examples/'))
+    .filter(({ imports }) => imports.some(({ specifier = '' }) => /^toolwright(\/|$)/.test(specifier)));
+  expect(wrong.map(({ path }) => path)).toEqual([]);
+});
+
+function wrongDirections(file: SourceFile): string[] {
+  const from = roomOf(file.path);
+  return localImports(file).flatMap(({ specifier, target }) => {
+    const to = roomOf(target);
+    if (from !== undefined && to !== undefined && maySee(from, to)) return [];
+    return [`${file.path} (${from?.name}) imports ${specifier} (${to?.name})`];
+  });
+}
+
+function maySee(from: Room, to: Room): boolean {
+  return from.name === to.name || to.rank < from.rank;
+}

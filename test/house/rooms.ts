@@ -1,0 +1,53 @@
+/** A part of the house, and how high it stands (design §3). */
+export interface Room {
+  readonly name: string;
+  readonly rank: number;
+}
+
+const RANKS: Readonly<Record<string, number>> = {
+  contract: 0,
+  errors: 1,
+  metadata: 2,
+  validators: 3,
+  schema: 4,
+  checking: 5,
+  discovery: 6,
+  invocation: 7,
+  registry: 8,
+  detection: 8,
+  loop: 9,
+  conversation: 10,
+  builtin: 11,
+  typegen: 11,
+  satellite: 12,
+  testing: 12,
+  cli: 12,
+};
+
+/** Folders whose subfolders are leaves, each a room of its own. */
+const LEAF_FOLDERS = new Set(['providers', 'bridges', 'logging', 'stores']);
+
+/** The declaration side: sees contract, errors and metadata, and stands right above them. */
+const DECLARATION: Room = { name: 'decorators', rank: 2.5 };
+
+/** The door sees everything below it, and nobody sees the door. */
+const DOOR: Room = { name: 'src/index.ts', rank: 100 };
+
+/** Outside: sees the package by its public names only. */
+const EXAMPLES: Room = { name: 'examples', rank: 101 };
+
+/** The room that a file belongs to; `undefined` for a file in a folder that the design does not know. */
+export function roomOf(path: string): Room | undefined {
+  const [top, folder = '', leaf = ''] = path.split('/');
+  if (top === 'decorators') return DECLARATION;
+  if (top === 'examples') return EXAMPLES;
+  if (path === 'src/index.ts') return DOOR;
+  if (LEAF_FOLDERS.has(folder)) return { name: `${folder}/${leaf}`, rank: 11 };
+  const rank = RANKS[folder];
+  return top === 'src' && rank !== undefined ? { name: folder, rank } : undefined;
+}
+
+/** Whether a room is a leaf or one of the outermost: those have doors of their own. */
+export function hasDoor({ rank }: Room): boolean {
+  return rank === 11 || rank === 12;
+}

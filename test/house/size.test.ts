@@ -1,0 +1,77 @@
+import { expect, test } from '@jest/globals';
+import { readSource, sourceTree } from './source-tree.js';
+
+const MOST_LINES_OF_A_FILE = 250;
+const MOST_LINES_OF_A_FUNCTION = 60;
+const MOST_PARAMETERS = 3;
+const MEDIAN_LINES = 90;
+
+/** Signatures that the seeds fix, or that another package's contract fixes. */
+const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
+  'src/registry/register-function.ts registerFunction': 'seed 4.2: registry, name, description, params, fn',
+  'src/registry/tool-registry.ts executeWithContext': 'seed 1.13: name, args, scope, callback',
+  'src/discovery/agent-tool.ts execute': 'seed 3.1: toolCallId, params, signal, onUpdate, context',
+};
+
+test('a file has at most 250 lines', () => {
+  const long = sourceTree().filter(({ lines }) => lines.length > MOST_LINES_OF_A_FILE);
+  expect(long.map(({ path, lines }) => `${path}: ${lines.length}`)).toEqual([]);
+});
+
+test('half of the files have fewer than 90 lines', () => {
+  const lengths = sourceTree()
+    .map(({ lines }) => lines.length)
+    .sort((one, other) => one - other);
+  expect(lengths[Math.floor(lengths.length / 2)]).toBeLessThan(MEDIAN_LINES);
+});
+
+test('a function has at most 60 lines', () => {
+  const long = sourceTree().flatMap(({ path, functions }) =>
+    functions
+      .filter(({ lines }) => lines > MOST_LINES_OF_A_FUNCTION)
+      .map(({ name, line, lines }) => `${path}:${line} ${name}: ${lines}`),
+  );
+  expect(long).toEqual([]);
+});
+
+test('a function takes at most three positional parameters, the seeds’ signatures excepted', () => {
+  const wide = sourceTree().flatMap(({ path, functions }) =>
+    functions
+      .filter(({ name, parameters }) => parameters > MOST_PARAMETERS && !isFromOutside(path, name))
+      .map(({ name, line, parameters }) => `${path}:${line} ${name}: ${parameters}`),
+  );
+  expect(wide).toEqual([]);
+});
+
+test('no exception to the parameter rule has outlived its function', () => {
+  const wide = new Set(
+    sourceTree().flatMap(({ path, functions }) =>
+      functions.filter(({ parameters }) => parameters > MOST_PARAMETERS).map(({ name }) => `${path} ${name}`),
+    ),
+  );
+  expect(Object.keys(SIGNATURES_FROM_OUTSIDE).filter((signature) => !wide.has(signature))).toEqual([]);
+});
+
+test('functions of every kind are measured, by their own lines and parameters', () => {
+  const text = [
+    'const arrow = (a, b) => {',
+    '  return a;',
+    '};',
+    'class K { constructor(a) {}',
+    '  #hidden(this: K, a, { b }, ...c) {} }',
+    'interface I { method(a, b?): void }',
+    'type F = (a: number) => void;',
+  ].join('\n');
+  const shapes = readSource('src/loop/x.ts', text).functions;
+  expect(shapes.map(({ name, lines, parameters }) => [name, lines, parameters])).toEqual([
+    ['arrow', 3, 2],
+    ['constructor', 1, 1],
+    ['hidden', 1, 3],
+    ['method', 1, 2],
+    ['F', 1, 1],
+  ]);
+});
+
+function isFromOutside(path: string, name: string): boolean {
+  return Object.hasOwn(SIGNATURES_FROM_OUTSIDE, `${path} ${name}`);
+}

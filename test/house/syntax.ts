@@ -1,0 +1,74 @@
+import { createRequire } from 'node:module';
+
+/** A node of the parser's tree; only `type` is sure. */
+export interface SyntaxNode {
+  readonly type: string;
+  readonly span?: { readonly start: number; readonly end: number };
+  readonly [part: string]: unknown;
+}
+
+/** A file's tree, with the way from a node back to the text. */
+export interface Syntax {
+  readonly body: readonly SyntaxNode[];
+  /** The text before a node, from the beginning of the file. */
+  textBefore(node: SyntaxNode): string;
+  textOf(node: SyntaxNode): string;
+  /** First and last line of a node, counted from 1. */
+  linesOf(node: SyntaxNode): readonly [first: number, last: number];
+}
+
+// The parser's own types want its option objects spelled out in full; only this call is needed.
+const { parseSync } = createRequire(import.meta.url)('@swc/core') as {
+  parseSync(text: string, options: object): { readonly body: readonly SyntaxNode[] };
+};
+
+/**
+ * Parses TypeScript with decorators.
+ *
+ * @throws Error when the text is no TypeScript.
+ */
+export function parseTypeScript(text: string): Syntax {
+  const bytes = Buffer.from(text);
+  const { body } = parseSync(text, { syntax: 'typescript', decorators: true, target: 'es2022' });
+  // The parser counts bytes of UTF-8, and the first of them as 1.
+  const cut = (from: number, to: number) => bytes.subarray(from - 1, to - 1).toString();
+  const lineAt = (position: number) => cut(1, position).split('\n').length;
+  return {
+    body,
+    textBefore: (node) => cut(1, spanOf(node).start),
+    textOf: (node) => cut(spanOf(node).start, spanOf(node).end),
+    linesOf: (node) => [lineAt(spanOf(node).start), lineAt(spanOf(node).end)],
+  };
+}
+
+function spanOf(node: SyntaxNode): { readonly start: number; readonly end: number } {
+  if (node.span === undefined) throw new Error(`A ${node.type} has no place in the text.`);
+  return node.span;
+}
+
+/** Whether something is a node. */
+export function isNode(value: unknown): value is SyntaxNode {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
+}
+
+/** Every node of a tree with the node above it, from the top. */
+export function* walk(
+  value: unknown,
+  parent?: SyntaxNode,
+): Generator<{ readonly node: SyntaxNode; readonly parent: SyntaxNode | undefined }> {
+  if (Array.isArray(value)) {
+    for (const item of value) yield* walk(item, parent);
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  if (isNode(value)) yield { node: value, parent };
+  // Call arguments are wrapped in objects without a type of their own.
+  for (const part of Object.values(value)) yield* walk(part, isNode(value) ? value : parent);
+}
+
+/** The text of a literal or a name; `undefined` for anything else. */
+export function literalText(value: unknown): string | undefined {
+  if (!isNode(value)) return undefined;
+  const named = ['StringLiteral', 'Identifier', 'PrivateName'].includes(value.type);
+  return named && typeof value.value === 'string' ? value.value : undefined;
+}
