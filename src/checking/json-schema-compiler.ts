@@ -37,15 +37,21 @@ export function compileSchema(schema: JsonSchema): CompiledSchema {
 
 function validatorFor(schema: JsonSchema): Ajv {
   if (isDraft7(schema)) {
-    draft7 ??= withFormats(new (require('ajv').Ajv as typeof Ajv)(OPTIONS));
+    if (draft7 === undefined) {
+      const { Ajv } = require('ajv') as typeof import('ajv');
+      draft7 = withFormats(new Ajv(OPTIONS));
+    }
     return draft7;
   }
-  draft2020 ??= withFormats(new (require('ajv/dist/2020.js').Ajv2020 as typeof Ajv)(OPTIONS));
+  if (draft2020 === undefined) {
+    const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
+    draft2020 = withFormats(new Ajv2020(OPTIONS));
+  }
   return draft2020;
 }
 
 function withFormats(validator: Ajv): Ajv {
-  const addFormats = require('ajv-formats').default as (ajv: Ajv) => Ajv;
+  const { default: addFormats } = require('ajv-formats') as { default: (ajv: Ajv) => Ajv };
   return addFormats(validator);
 }
 

@@ -41,7 +41,7 @@ function rewrite(node: unknown, embed: Embedding): unknown {
 
 /** The definition that a reference means, moved to the larger schema on first use. */
 function move(reference: string, embed: Embedding): JsonSchema {
-  const steps = reference.split('/').slice(1).map(unescape);
+  const steps = reference.split('/').slice(1).map(readStep);
   const target = follow(embed.root, steps);
   if (target === undefined) return { $ref: reference };
   const { $defs: _, definitions: __, ...body } = target;
@@ -61,6 +61,6 @@ function follow(root: JsonSchema, steps: readonly string[]): JsonSchema | undefi
   return typeof node === 'object' && node !== null ? (node as JsonSchema) : undefined;
 }
 
-function unescape(step: string): string {
+function readStep(step: string): string {
   return decodeURIComponent(step).replace(/~1/g, '/').replace(/~0/g, '~');
 }

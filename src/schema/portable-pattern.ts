@@ -68,22 +68,17 @@ function escaped(character: string, inClass: boolean): string {
 
 /** `a-f` → `a-fA-F`; of a range across both cases, what of it has another case is added. */
 function bothCasesOfRange(range: string): string {
-  const [from, , to] = [...range] as [string, string, string];
-  const lower = overlap({ from, to }, { from: 'a', to: 'z' });
-  const upper = overlap({ from, to }, { from: 'A', to: 'Z' });
-  return `${range}${lower?.toUpperCase() ?? ''}${upper?.toLowerCase() ?? ''}`;
+  const from = range.charCodeAt(0);
+  const to = range.charCodeAt(2);
+  const common = (first: string, last: string) => {
+    const start = Math.max(from, first.charCodeAt(0));
+    const end = Math.min(to, last.charCodeAt(0));
+    return start <= end ? String.fromCharCode(start, HYPHEN, end) : '';
+  };
+  return `${range}${common('a', 'z').toUpperCase()}${common('A', 'Z').toLowerCase()}`;
 }
 
-interface Span {
-  readonly from: string;
-  readonly to: string;
-}
-
-function overlap(one: Span, other: Span): string | undefined {
-  const from = one.from > other.from ? one.from : other.from;
-  const to = one.to < other.to ? one.to : other.to;
-  return from <= to ? `${from}-${to}` : undefined;
-}
+const HYPHEN = 0x2d;
 
 function compiles(source: string): boolean {
   try {

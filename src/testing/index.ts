@@ -1,4 +1,4 @@
-export { ScriptedProvider, type ScriptedReply } from './scripted-provider.js';
+export { type ScriptedCall, ScriptedProvider, type ScriptedReply, type ScriptedStep } from './scripted-provider.js';
 export {
   type HarnessOverride,
   type ToolHarness,

@@ -7,13 +7,16 @@ export interface ImportEdge {
   readonly way: 'import' | 'export from' | 'import()' | 'require' | 'type import' | 'load';
 }
 
+/** Functions of this package that take a module's name as `require` does. */
+const OWN_LOADERS = new Set(['loadInstalled', 'loadedCopies']);
+
 /**
  * Every way in which a file can name another module: `import`, `export … from`, `import()`, `require`
  * (also one made by `createRequire`, under whatever name), `import('x').T` in types, `import x = require()`,
- * and the package's own `loadInstalled('x')`.
+ * and the package's own loaders.
  */
 export function importsOf(body: readonly SyntaxNode[]): ImportEdge[] {
-  const loaders = new Set(['require', 'loadInstalled']);
+  const loaders = new Set(['require', ...OWN_LOADERS]);
   for (const { node } of walk(body)) if (isMadeLoader(node)) loaders.add(literalText(node.id) ?? '');
   return [...walk(body)].flatMap(({ node }) => edgesOf(node, loaders));
 }
@@ -46,7 +49,7 @@ function callEdges(node: SyntaxNode, loaders: ReadonlySet<string>): ImportEdge[]
   const loads = node.callee.type === 'Identifier' || literalText(node.callee.property) === 'resolve';
   if (isCreateRequire(node.callee)) return [{ specifier: named, way: 'require' }];
   if (!loads || !loaders.has(loader)) return [];
-  return [{ specifier: named, way: loader === 'loadInstalled' ? 'load' : 'require' }];
+  return [{ specifier: named, way: OWN_LOADERS.has(loader) ? 'load' : 'require' }];
 }
 
 function firstArgument(node: SyntaxNode): SyntaxNode | undefined {

@@ -67,12 +67,11 @@ function reviveProperties(properties: readonly PropertyModel[]): Revive | undefi
   return (args, { revival, path }: Place) => {
     const revived: JsonObject = { ...(args as JsonObject) };
     for (const { name, revive } of steps) {
-      const value = Object.hasOwn(revived, name) ? revived[name] : null;
-      if (value === null) continue;
+      if (!Object.hasOwn(revived, name)) continue;
       const put = (later: unknown) => {
         revived[name] = later;
       };
-      put(revive(value, { revival, path: childPath(path, name), put }));
+      put(revive(revived[name], { revival, path: childPath(path, name), put }));
     }
     return revived;
   };

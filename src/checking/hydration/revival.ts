@@ -1,4 +1,5 @@
 import type { ArgumentFault } from '../../contract/argument-fault.js';
+import type { ValueType } from '../../schema/value-type.js';
 
 /** An instance that class-validator has to look at once everything is revived. */
 export interface Validation {
@@ -26,6 +27,9 @@ export interface Place {
 
 /** From a JSON value that fits the schema to what the tool takes. */
 export type Revive = (value: unknown, place: Place) => unknown;
+
+/** The reviver of a type, handed to those that revive parts. */
+export type ReviverOf = (type: ValueType, cascaded?: boolean) => Revive | undefined;
 
 /** The path of a child. */
 export function childPath(path: string, key: string | number): string {

@@ -2,8 +2,9 @@ import type { JsonObject } from '../../contract/json-schema.js';
 import { classModel } from '../../schema/class-model.js';
 import type { ClassModel, PropertyModel, TaggedType, ValueType } from '../../schema/value-type.js';
 import { needsValidation } from './needs-validation.js';
-import { childPath, type Place, type Revive } from './revival.js';
-import { reviverOf } from './reviver-of.js';
+import { childPath, type Place, type Revive, type ReviverOf } from './revival.js';
+
+type ClassValue = ValueType & { readonly kind: 'class' };
 
 /** A property with the reviver of its type, if that needs one. */
 interface Step {
@@ -26,9 +27,9 @@ const plans = new WeakMap<ClassModel, Plan>();
  * Instances of a DTO class. Only properties of the class are taken over, so nothing else that was sent
  * reaches the instance. With `cascaded`, class-validator comes here from the object around it.
  */
-export function reviveClass(type: ValueType & { readonly kind: 'class' }, cascaded: boolean): Revive {
+export function reviveClass(type: ClassValue, cascaded: boolean, reviverOf: ReviverOf): Revive {
   return (value, place) => {
-    const plan = planOf(type);
+    const plan = planOf(type, reviverOf);
     const instance = build(plan, value as JsonObject, place);
     if (plan.validate && !cascaded) {
       place.revival.validations.push({ instance, path: place.path, groups: plan.groups });
@@ -38,12 +39,12 @@ export function reviveClass(type: ValueType & { readonly kind: 'class' }, cascad
 }
 
 /** Instances of the class that the tag names. The schema lets no other tag through. */
-export function reviveTagged(type: TaggedType, cascaded: boolean): Revive {
+export function reviveTagged(type: TaggedType, cascaded: boolean, reviverOf: ReviverOf): Revive {
   const { property, keepProperty, groups } = type;
   const variants = new Map(
     type.variants.map((variant) => [
       variant.tag,
-      reviveClass({ kind: 'class', class: variant.class, groups }, cascaded),
+      reviveClass({ kind: 'class', class: variant.class, groups }, cascaded, reviverOf),
     ]),
   );
   return (value, place) => {
@@ -55,7 +56,7 @@ export function reviveTagged(type: TaggedType, cascaded: boolean): Revive {
 }
 
 /** Made when the first value of the class comes: recursive classes end, and start-up costs nothing. */
-function planOf({ class: target, groups }: ValueType & { readonly kind: 'class' }): Plan {
+function planOf({ class: target, groups }: ClassValue, reviverOf: ReviverOf): Plan {
   const read = classModel(target, groups);
   if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
   const before = plans.get(read.model);
@@ -85,19 +86,41 @@ function isSettable(prototype: object | null, key: string): boolean {
 
 function build(plan: Plan, source: JsonObject, place: Place): object {
   const instance = new plan.create();
-  for (const { property, key, revive } of plan.steps) {
-    const { name, required, nullable, transforms = [] } = property;
+  for (const step of plan.steps) {
+    const { name, required, nullable } = step.property;
     if (!Object.hasOwn(source, name)) continue;
-    let value = source[name];
     // `null` for an optional property means absent (design §4).
-    if (value === null && !required && !nullable) continue;
-    const put = (late: unknown) => {
-      instance[key] = transforms.reduce((before, transform) => transform(before, { key, source }), late);
-    };
-    if (revive !== undefined && value !== null) {
-      value = revive(value, { revival: place.revival, path: childPath(place.path, name), put });
-    }
-    put(value);
+    if (source[name] === null && !required && !nullable) continue;
+    assign(step, { instance, source, place });
   }
   return instance;
+}
+
+interface Assignment {
+  readonly instance: Record<string, unknown>;
+  readonly source: JsonObject;
+  readonly place: Place;
+}
+
+function assign({ property, key, revive }: Step, { instance, source, place }: Assignment): void {
+  const { name, transforms = [] } = property;
+  let value = source[name];
+  const set = () => {
+    instance[key] = transforms.reduce((before, transform) => transform(before, { key, source }), value);
+  };
+  if (revive === undefined) {
+    set();
+    return;
+  }
+  const { revival } = place;
+  const before = revival.pending.length;
+  const put = (late: unknown) => {
+    value = late;
+    if (transforms.length === 0) set();
+  };
+  value = revive(value, { revival, path: childPath(place.path, name), put });
+  const later = revival.pending.slice(before);
+  // A transform sees the value once, when all of it is there.
+  if (transforms.length > 0 && later.length > 0) revival.pending.push(Promise.all(later).then(set));
+  else set();
 }

@@ -5,7 +5,7 @@ import { childPath, type Place, type Revive } from './revival.js';
 export function reviveStandard(standard: StandardSchema): Revive {
   return (value, place) => {
     const result = standard['~standard'].validate(value);
-    if (!(result instanceof Promise)) return settle(result, place);
+    if (!('then' in result)) return settle(result, place);
     place.revival.pending.push(result.then((later) => place.put(settle(later, place))));
     return undefined;
   };

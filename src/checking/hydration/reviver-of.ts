@@ -10,6 +10,13 @@ import { reviveBuffer, reviveBytes, reviveDate, reviveUrl } from './revive-text.
  * `cascaded`: class-validator gets to the value by itself, from the object around it.
  */
 export function reviverOf(type: ValueType, cascaded = false): Revive | undefined {
+  // A Standard Schema has its own view of `null`; elsewhere the schema has let it through as a value.
+  if (type.kind === 'schema') return type.standard && reviveStandard(type.standard);
+  const revive = reviverOfValue(type, cascaded);
+  return revive && ((value, place) => (value === null ? null : revive(value, place)));
+}
+
+function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined {
   switch (type.kind) {
     case 'date':
       return reviveDate;
@@ -31,11 +38,9 @@ export function reviverOf(type: ValueType, cascaded = false): Revive | undefined
       return type.collection === 'map' ? intoMap(record) : record;
     }
     case 'class':
-      return reviveClass(type, cascaded);
+      return reviveClass(type, cascaded, reviverOf);
     case 'tagged':
-      return reviveTagged(type, cascaded);
-    case 'schema':
-      return type.standard && reviveStandard(type.standard);
+      return reviveTagged(type, cascaded, reviverOf);
     default:
       return undefined;
   }

@@ -1,8 +1,8 @@
 import type { ToolSchema } from '../../contract/tool-schema.js';
 import { readWords, topicOf } from './words.js';
 
-/** Indexes tools; the function it gives scores them in order, by BM25: 0 has no word in common with the text. */
-export function rankTools(tools: readonly ToolSchema[]): (text: string) => number[] {
+/** Scores tools against a text, in order, by BM25; 0 has no word in common with the text. */
+export function rankTools(tools: readonly ToolSchema[], text: string): number[] {
   const documents = tools.map(({ function: { name, description, parameters } }) => {
     const details = JSON.stringify(parameters.properties ?? {}).replace(
       /"(?:type|description|items)":|"string"/g,
@@ -14,12 +14,15 @@ export function rankTools(tools: readonly ToolSchema[]): (text: string) => numbe
     );
   });
   const average = documents.flat().length / tools.length;
-  const gain = (term: string, document: readonly string[]) => {
-    const count = document.filter((stem) => stem === term).length / 2;
-    const holders = documents.filter((stems) => stems.includes(term)).length;
+  const scores = tools.map(() => 0);
+  for (const term of topicOf(text)) {
+    const counts = documents.map((stems) => stems.filter((stem) => stem === term).length / 2);
+    const holders = counts.filter((count) => count > 0).length;
     const rarity = Math.log(1 + (tools.length - holders + 0.5) / (holders + 0.5));
-    return (rarity * 2.2 * count) / (count + 0.6 + (0.6 * document.length) / average);
-  };
-  return (text) =>
-    documents.map((document) => [...topicOf(text)].reduce((sum, term) => sum + gain(term, document), 0));
+    for (const [index, count] of counts.entries()) {
+      const length = (documents[index]?.length ?? 0) / average;
+      scores[index] = (scores[index] ?? 0) + (rarity * 2.2 * count) / (count + 0.6 + 0.6 * length);
+    }
+  }
+  return scores;
 }

@@ -34,35 +34,31 @@ const PATTERNS: readonly (readonly [Kind, RegExp])[] = [
 export function readValues(text: string, own: ReadonlySet<string>, today: Date): Found[] {
   let unread = text;
   const found: Found[] = [];
+  const add = (kind: Kind, at: number, end: number, groups = {}) =>
+    found.push({
+      kind,
+      value: toValue(kind, text.slice(at, end), groups, today),
+      text: text.slice(at, end),
+      at,
+      end,
+    });
   for (const [kind, pattern] of PATTERNS) {
-    for (const { 0: whole, index, groups = {} } of unread.matchAll(pattern)) {
+    for (const { 0: whole, index, groups } of unread.matchAll(pattern)) {
       const end = index + whole.length;
       const at = kind === 'name' ? skipOpening(text, index, end) : index;
-      if (at < end)
-        found.push({
-          kind,
-          value: toValue(kind, text.slice(at, end), groups, today),
-          text: text.slice(at, end),
-          at,
-          end,
-        });
+      if (at < end) add(kind, at, end, groups);
       if (kind !== 'expression') unread = unread.slice(0, at) + ' '.repeat(end - at) + unread.slice(end);
     }
   }
-  const phrases: Found[] = [];
-  for (const { stem, common, at, end } of readWords(unread)) {
-    if (common || own.has(stem)) continue;
-    const last = phrases.at(-1);
-    const start = last && /^[ -]$/.test(unread.slice(last.end, at)) ? (phrases.pop()?.at ?? at) : at;
-    phrases.push({
-      kind: 'phrase',
-      value: text.slice(start, end),
-      text: text.slice(start, end),
-      at: start,
-      end,
-    });
+  let start: number | undefined;
+  const left = readWords(unread).filter(({ stem, common }) => !common && !own.has(stem));
+  for (const [index, { at, end }] of left.entries()) {
+    start ??= at;
+    if (/^[ -]$/.test(unread.slice(end, left[index + 1]?.at))) continue;
+    add('phrase', start, end);
+    start = undefined;
   }
-  return [...found, ...phrases].sort((a, b) => a.at - b.at);
+  return found.sort((a, b) => a.at - b.at);
 }
 
 function toValue(kind: Kind, text: string, groups: Record<string, string>, today: Date): string | number {

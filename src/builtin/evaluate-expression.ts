@@ -1,0 +1,131 @@
+import { Parser } from 'expr-eval-fork';
+import { MATH_CONSTANTS, MATH_FUNCTIONS } from './math-names.js';
+
+/** An expression comes from a model: whatever it sends, the work stays small. */
+const MAX_LENGTH = 1_000;
+const MAX_DEPTH = 50;
+
+/** No quotes, brackets, `;`, `=`, `?`, `!`: without them the parser has neither text, lists nor statements. */
+const FOREIGN = /[^\w\s.,+\-*/%^()]/u;
+
+/** A name, and not the `e5` of `1e5` nor the `xFF` of `0xFF`. */
+const NAMES = /(?<![\w.])[A-Za-z_]\w*/g;
+
+const DISABLED = Object.fromEntries(
+  [
+    'assignment',
+    'fndef',
+    'logical',
+    'comparison',
+    'conditional',
+    'concatenate',
+    'in',
+    'factorial',
+    'array',
+  ].map((operator) => [operator, false]),
+);
+
+/**
+ * The value of an arithmetic expression: `+ - * / % ^`, parentheses, the functions and constants of
+ * {@link MATH_FUNCTIONS} and {@link MATH_CONSTANTS}. Nothing else can be reached from it.
+ *
+ * @throws Error with a message for the model where the expression is too long or too deep, cannot be read,
+ *   names something unknown, divides by zero or has no finite value.
+ *
+ * @example
+ * ```ts
+ * evaluateExpression('2 + 2 * 3'); // 8
+ * ```
+ */
+export function evaluateExpression(expression: string): number {
+  const text = normalize(expression);
+  refuseUnsafe(text);
+  const value = evaluate(text);
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw new Error(`The result of '${excerpt(text)}' is not a finite number.`);
+  return value;
+}
+
+/** What models write instead of the plain signs. */
+function normalize(expression: string): string {
+  return expression
+    .replaceAll('**', '^')
+    .replace(/[×·⋅]/gu, '*')
+    .replaceAll('÷', '/')
+    .replace(/[−–]/gu, '-')
+    .replaceAll('π', 'pi')
+    .trim();
+}
+
+function refuseUnsafe(text: string): void {
+  if (text === '') throw new Error('The expression is empty.');
+  if (text.length > MAX_LENGTH)
+    throw new Error(`The expression is too long: ${text.length} characters, at most ${MAX_LENGTH}.`);
+  const foreign = FOREIGN.exec(text)?.[0];
+  if (foreign !== undefined)
+    throw new Error(
+      `The expression has '${foreign}', which is not allowed. Use numbers, + - * / % ^ and ( ).`,
+    );
+  if (depthOf(text) > MAX_DEPTH)
+    throw new Error(`The expression is nested too deeply: at most ${MAX_DEPTH} levels of parentheses.`);
+  const unknown = text.match(NAMES)?.find((name) => !isKnown(name));
+  if (unknown === undefined) return;
+  const known = [...Object.keys(MATH_CONSTANTS), ...Object.keys(MATH_FUNCTIONS)].join(', ');
+  throw new Error(`Unknown name '${excerpt(unknown)}'. Known are: ${known}.`);
+}
+
+function isKnown(name: string): boolean {
+  return Object.hasOwn(MATH_FUNCTIONS, name) || Object.hasOwn(MATH_CONSTANTS, name);
+}
+
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const sign of text) {
+    if (sign === '(') depth += 1;
+    else if (sign === ')') depth -= 1;
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest;
+}
+
+class DivisionByZero extends Error {
+  constructor() {
+    super('Division by zero.');
+  }
+}
+
+function evaluate(text: string): unknown {
+  try {
+    return createParser().evaluate(text);
+  } catch (error) {
+    if (error instanceof DivisionByZero) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`Cannot read the expression '${excerpt(text)}': ${reason}.`, { cause: error });
+  }
+}
+
+/** A new one for each expression: the library keeps some of its state on the parser. */
+function createParser(): Parser {
+  const parser: Parser & { binaryOps?: Record<string, unknown> } = new Parser({
+    allowMemberAccess: false,
+    operators: DISABLED,
+  });
+  parser.functions = MATH_FUNCTIONS;
+  parser.consts = MATH_CONSTANTS;
+  parser.unaryOps = Object.assign(Object.create(null), { '-': (a: number) => -a, '+': (a: number) => a });
+  parser.binaryOps = Object.assign(Object.create(null), parser.binaryOps, {
+    '/': (a: number, b: number) => a / nonZero(b),
+    '%': (a: number, b: number) => a % nonZero(b),
+  });
+  return parser;
+}
+
+function nonZero(divisor: number): number {
+  if (divisor === 0) throw new DivisionByZero();
+  return divisor;
+}
+
+function excerpt(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}

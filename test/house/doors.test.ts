@@ -1,0 +1,74 @@
+import { describe, expect, test } from '@jest/globals';
+import jestConfig from '../../jest.config.js';
+import { doors, publicNames } from './doors.js';
+import { isThere, readManifest, readText } from './repository.js';
+import { hasDoor, roomOf } from './rooms.js';
+import { sourceTree } from './source-tree.js';
+
+const MAPPER = Object.entries(jestConfig.moduleNameMapper);
+
+describe('package.json exports', () => {
+  test('every door is an index.ts that exists', () => {
+    const missing = doors().filter(({ path }) => !path.endsWith('/index.ts') || !isThere(path));
+    expect(missing).toEqual([]);
+  });
+
+  test('every leaf with an index.ts is a door, and no other folder but the root and decorators is', () => {
+    const leaves = sourceTree()
+      .map(({ path }) => path)
+      .filter((path) => path.startsWith('src/') && path.endsWith('/index.ts') && path !== 'src/index.ts');
+    const listed = doors().map(({ path }) => path);
+    expect(listed.sort()).toEqual(['decorators/index.ts', 'src/index.ts', ...leaves].sort());
+  });
+
+  test('only leaves and outermost rooms have an index.ts; the rooms in between have no door', () => {
+    const wrong = sourceTree()
+      .filter(({ path }) => path.startsWith('src/') && path.endsWith('/index.ts') && path !== 'src/index.ts')
+      .filter(({ path }) => !hasDoor(roomOf(path) ?? { name: path, rank: 0 }));
+    expect(wrong.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('the subpath is the folder’s name', () => {
+    const folders = doors().map(({ name, path }) => [name, path.split('/').at(-2)]);
+    expect(folders.filter(([name, folder]) => name !== 'toolwright' && name !== `toolwright/${folder}`)).toEqual([]);
+  });
+
+  test('the paths of tsconfig.json are the same doors', () => {
+    const { compilerOptions } = JSON.parse(readText('tsconfig.json')) as {
+      compilerOptions: { paths: Record<string, string[]> };
+    };
+    expect(compilerOptions.paths).toEqual(
+      Object.fromEntries(doors().map(({ name, path }) => [name, [`./${path}`]])),
+    );
+  });
+
+  test('jest.config.js maps every door to the same file', () => {
+    const mapped = doors().map(({ name }) => ({ name, path: mapName(name) }));
+    expect(mapped).toEqual(doors());
+  });
+
+  test('the packed files contain every door', () => {
+    const { files } = readManifest() as unknown as { files: string[] };
+    const outside = doors().filter(({ path }) => !files.some((folder) => `dist/${path}`.startsWith(`${folder}/`)));
+    expect(outside).toEqual([]);
+  });
+});
+
+describe('the public names', () => {
+  test.each(doors())('every name of $name leads to a declaration', (door) => {
+    const lost = publicNames(door).filter(({ declarations }) => declarations.length === 0);
+    expect(lost.map(({ name }) => name)).toEqual([]);
+  });
+
+  test.each(doors())('every name of $name has a docstring', (door) => {
+    const bare = publicNames(door).filter(({ declarations }) => !declarations.every(({ documented }) => documented));
+    expect(bare.map(({ name, declarations }) => `${name} (${declarations[0]?.file.path})`)).toEqual([]);
+  });
+});
+
+/** What Jest makes of a module's name, without its `<rootDir>/`. */
+function mapName(name: string): string {
+  const rule = MAPPER.find(([pattern]) => new RegExp(pattern).test(name));
+  if (rule === undefined) return name;
+  return name.replace(new RegExp(rule[0]), rule[1]).replace('<rootDir>/', '');
+}

@@ -1,0 +1,81 @@
+import { posix } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { readSource, type SourceFile, sourceTree } from './source-tree.js';
+
+/** Doors and programs have the name of their part, not of an export. */
+const NAMED_BY_PART = new Set(['index', 'main']);
+
+const NAMELESS = /^(utils?|common|helpers?|misc|shared|lib|stuff)$/;
+
+test('no file or folder is called utils, common, helpers or misc', () => {
+  const nameless = sourceTree().filter(({ path }) =>
+    path.replace(/\.ts$/, '').split('/').some((part) => NAMELESS.test(part)),
+  );
+  expect(nameless.map(({ path }) => path)).toEqual([]);
+});
+
+test('files and folders are written in kebab-case', () => {
+  const odd = sourceTree().filter(({ path }) => !/^[a-z0-9]+([-/][a-z0-9]+)*\.ts$/.test(path));
+  expect(odd.map(({ path }) => path)).toEqual([]);
+});
+
+test('a file is named after its main export, or after what all of its exports are about', () => {
+  expect(sourceTree().filter(isMisnamed).map(describeNames)).toEqual([]);
+});
+
+test('a file named after nothing in it would be found', () => {
+  const files = [
+    readSource('src/loop/run-tool-loop.ts', 'export function runToolLoop() {} export const other = 1;'),
+    readSource('src/errors/error-table.ts', 'export const ERROR_TABLE = {};'),
+    readSource('src/loop/loop-config.ts', 'export interface ToolLoopConfig {} export const other = 1;'),
+    readSource('src/loop/call-text.ts', 'export const readTexts = 1; export const callName = 1; export type X = 1;'),
+    readSource('src/loop/things.ts', 'export function runToolLoop() {}'),
+    readSource('src/loop/read-text.ts', 'export const readWords = 1; export const other = 1;'),
+    readSource('src/loop/nothing.ts', 'const nothing = 1;'),
+  ];
+  expect(files.filter(isMisnamed).map(({ path }) => path)).toEqual([
+    'src/loop/things.ts',
+    'src/loop/read-text.ts',
+    'src/loop/nothing.ts',
+  ]);
+});
+
+function isMisnamed(file: SourceFile): boolean {
+  const name = posix.basename(file.path, '.ts');
+  if (NAMED_BY_PART.has(name)) return false;
+  const words = stemsOf(name);
+  const isMain = (exported: string) => words.every((word) => stemsOf(exported).includes(word));
+  return !exportedNames(file).some(isMain) && !isFamily(file, words);
+}
+
+/** Several exports of equal weight: every value (or type, in a file without values) shares a word of the name. */
+function isFamily(file: SourceFile, words: readonly string[]): boolean {
+  const values = exportedNames(file, (kind) => kind !== 'interface' && kind !== 'type');
+  const family = values.length > 0 ? values : exportedNames(file);
+  return family.length > 0 && family.every((name) => stemsOf(name).some((stem) => words.includes(stem)));
+}
+
+function exportedNames({ exports }: SourceFile, isMeant: (kind: string) => boolean = () => true): string[] {
+  return exports.names
+    .filter(({ declared }) => declared === undefined || isMeant(declared.kind))
+    .map(({ name }) => kebabCase(name));
+}
+
+/** Words of a name, cut so that `rules` is `rule` and `compiler` is `compile`. */
+function stemsOf(name: string): string[] {
+  return name.split('-').map((word) => word.slice(0, 6).replace(/(s|es|r)$/, ''));
+}
+
+function describeNames(file: SourceFile): string {
+  return `${file.path} exports ${exportedNames(file).join(', ') || 'nothing'}`;
+}
+
+/** `OpenAIProvider` → `open-ai-provider`, but the brand is one word: `openai-provider`. */
+function kebabCase(name: string): string {
+  return name
+    .replace('OpenAI', 'Openai')
+    .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1-$2')
+    .replaceAll('_', '-')
+    .toLowerCase();
+}
