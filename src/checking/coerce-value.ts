@@ -1,3 +1,5 @@
+import { isOfType } from './is-of-type.js';
+
 /**
  * The value in a type that is wanted, where that loses nothing; otherwise the value itself (design §4):
  * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
@@ -10,21 +12,6 @@ export function coerceValue(value: unknown, types: readonly string[]): unknown {
     if (fromText !== undefined) return fromText;
   }
   return types.includes('array') && !Array.isArray(value) ? [value] : value;
-}
-
-function isOfType(value: unknown, type: string): boolean {
-  switch (type) {
-    case 'integer':
-      return Number.isInteger(value);
-    case 'array':
-      return Array.isArray(value);
-    case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value);
-    case 'null':
-      return value === null;
-    default:
-      return typeof value === type;
-  }
 }
 
 function coerceText(text: string, types: readonly string[]): unknown {

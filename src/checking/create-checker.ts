@@ -35,25 +35,39 @@ export function createChecker(schema: JsonSchema, { refuseExtra = false }: Check
   const validate = compileSchema(schema);
   const tidy = createTidier(schema);
   return (args) => {
-    const notes = { removed: [] as string[], coerced: [] as string[] };
-    if (refuseExtra) tidy(args, { mend: false, keepExtra: false }, notes);
     const errors = validate(args);
-    if (errors === undefined && notes.removed.length === 0) {
-      const value = tidy(args, { mend: false, keepExtra: refuseExtra }, notes);
-      return { ok: true, value, removed: notes.removed, coerced: NONE };
+    if (errors === undefined) {
+      const notes = noNotes();
+      const value = tidy(args, { mend: false }, notes);
+      if (!refuseExtra || notes.removed.length === 0)
+        return { ok: true, value, removed: notes.removed, coerced: NONE };
     }
-    const extra = refuseExtra ? notes.removed.map(refuse) : [];
-    const mended = tidy(args, { mend: true, keepExtra: refuseExtra }, notes);
+    const notes = noNotes();
+    const mended = tidy(args, { mend: true }, notes);
     const remaining = validate(mended);
-    if (remaining === undefined && extra.length === 0) {
+    const extra = refuseExtra ? notes.removed.map(refuse) : [];
+    if (remaining === undefined && extra.length === 0)
       return { ok: true, value: mended, removed: notes.removed, coerced: notes.coerced };
-    }
-    return {
-      ok: false,
-      faults: [...describeErrors(remaining ?? [], schema), ...extra],
-      removed: refuseExtra ? NONE : notes.removed,
-    };
+    const faults = unwrapped(describeErrors(remaining ?? [], schema), notes.wrapped);
+    return { ok: false, faults: [...faults, ...extra], removed: refuseExtra ? NONE : notes.removed };
   };
+}
+
+function noNotes() {
+  return { removed: [] as string[], coerced: [] as string[], wrapped: [] as string[] };
+}
+
+/**
+ * Faults describe what was sent (design §4): where one value was taken for a list and did not fit, there
+ * was no list, and so no element 0.
+ */
+function unwrapped(faults: readonly ArgumentFault[], wrapped: readonly string[]): readonly ArgumentFault[] {
+  return wrapped.reduce<readonly ArgumentFault[]>((told, path) => {
+    const first = told.findIndex((fault) => `${fault.path}.`.startsWith(`${path}.0.`));
+    if (first < 0) return told;
+    const others = told.slice(first).filter((fault) => fault.path !== `${path}.0`);
+    return [...told.slice(0, first), { path, message: 'must be array' }, ...others];
+  }, faults);
 }
 
 function refuse(path: string): ArgumentFault {

@@ -1,8 +1,11 @@
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { chooseBranch } from './choose-branch.js';
+import { branchTypes } from './branch-types.js';
+import { type ChosenBranch, chooseBranch } from './choose-branch.js';
+import { isOfType } from './is-of-type.js';
 import type { SchemaError } from './json-schema-compiler.js';
 import { schemaOrder } from './schema-order.js';
+import { schemasAt } from './schemas-at.js';
 
 /** The validator's errors as faults: one per place and cause, in the order of the schema (design §4). */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ArgumentFault[] {
@@ -11,47 +14,67 @@ export function describeErrors(errors: readonly SchemaError[], schema: JsonSchem
   return schemaOrder(distinct, schema);
 }
 
+/** An error as the validator gave it, and as it is to be told. */
+interface Told {
+  readonly source: SchemaError;
+  readonly told: SchemaError;
+}
+
 /**
- * Of a union, the validator reports the errors of every branch. Only those of the branch that was meant
- * help; where that is unclear, the union's own error stands for all.
+ * Of a union, the validator reports the errors of every branch, and then the union's own. Only those of the
+ * branch that was meant help; where that is unclear, the union's own error stands for all.
  */
 function relevant(errors: readonly SchemaError[], schema: JsonSchema): readonly SchemaError[] {
-  const kept: SchemaError[] = [];
+  let kept: readonly Told[] = [];
   for (const error of errors) {
-    if (error.keyword !== 'anyOf' && error.keyword !== 'oneOf') {
-      kept.push(error);
+    const branches = branchesOf(error);
+    if (branches === undefined) {
+      kept = [...kept, { source: error, told: error }];
       continue;
     }
-    const branches = (error.parentSchema?.[error.keyword] ?? []) as readonly JsonSchema[];
-    const prefixes = branches.map((branch, index) => branch.$ref ?? `${error.schemaPath}/${index}`);
-    const firstOfUnion = kept.findIndex(
-      (earlier) => isWithin(earlier, error) && startsWithAny(earlier, prefixes),
-    );
-    const ofBranches = firstOfUnion < 0 ? [] : kept.splice(firstOfUnion);
+    const arose = (branch: JsonSchema) => (earlier: Told) =>
+      aroseIn(earlier.source, { branch, error, schema });
+    const isOfBranch = (earlier: Told): boolean => branches.some((branch) => arose(branch)(earlier));
+    const ofBranches = kept.filter(isOfBranch);
     const chosen = chooseBranch(branches, error.data, schema);
-    if (chosen.kind === 'branch') {
-      const prefix = prefixes[branches.indexOf(chosen.branch)] ?? '';
-      kept.push(...ofBranches.filter((branchError) => branchError.schemaPath.startsWith(prefix)));
-    } else if (chosen.kind === 'tag') {
-      kept.push({
-        ...error,
-        keyword: 'enum',
-        instancePath: `${error.instancePath}/${chosen.property}`,
-        params: { allowedValues: chosen.tags },
-      });
-    } else {
-      kept.push(error);
-    }
+    const helpful = chosen.kind === 'branch' ? ofBranches.filter(arose(chosen.branch)) : [];
+    const told = helpful.length > 0 ? helpful : [{ source: error, told: ownError(error, chosen, schema) }];
+    kept = [...kept.filter((earlier) => !ofBranches.includes(earlier)), ...told];
   }
-  return kept;
+  return kept.map(({ told }) => told);
 }
 
-function isWithin(error: SchemaError, union: SchemaError): boolean {
-  return error.instancePath === union.instancePath || error.instancePath.startsWith(`${union.instancePath}/`);
+function branchesOf({ keyword, parentSchema }: SchemaError): readonly JsonSchema[] | undefined {
+  if (keyword !== 'anyOf' && keyword !== 'oneOf') return undefined;
+  return (parentSchema?.[keyword] ?? []) as readonly JsonSchema[];
 }
 
-function startsWithAny({ schemaPath }: SchemaError, prefixes: readonly string[]): boolean {
-  return prefixes.some((prefix) => schemaPath.startsWith(prefix));
+interface UnionBranch {
+  readonly branch: JsonSchema;
+  /** The union's own error. */
+  readonly error: SchemaError;
+  readonly schema: JsonSchema;
+}
+
+function aroseIn(
+  { instancePath, parentSchema }: SchemaError,
+  { branch, error, schema }: UnionBranch,
+): boolean {
+  const isWithin = instancePath === error.instancePath || instancePath.startsWith(`${error.instancePath}/`);
+  if (!isWithin || parentSchema === undefined) return false;
+  const path = parts(instancePath.slice(error.instancePath.length));
+  return schemasAt(branch, path, schema).has(parentSchema as JsonSchema);
+}
+
+/** What a union says for itself: the tags it knows, the types it takes, or that nothing fits. */
+function ownError(error: SchemaError, chosen: ChosenBranch, schema: JsonSchema): SchemaError {
+  if (chosen.kind === 'tag') {
+    const instancePath = `${error.instancePath}/${pointerPart(chosen.property)}`;
+    return { ...error, keyword: 'enum', instancePath, params: { allowedValues: chosen.tags } };
+  }
+  const types = branchTypes(branchesOf(error) ?? [], schema);
+  if (types.length === 0 || types.some((type) => isOfType(error.data, type))) return error;
+  return { ...error, keyword: 'type', params: { type: types } };
 }
 
 function describe(error: SchemaError): ArgumentFault {
@@ -83,11 +106,19 @@ function describe(error: SchemaError): ArgumentFault {
 
 /** A JSON pointer with dots: `/items/0/sku` → `items.0.sku`. */
 function dotted(pointer: string): string {
+  return parts(pointer).join('.');
+}
+
+function parts(pointer: string): readonly string[] {
+  if (pointer === '') return [];
   return pointer
     .slice(1)
     .split('/')
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .join('.');
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function pointerPart(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 function join(path: string, key: string): string {

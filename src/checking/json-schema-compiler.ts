@@ -18,6 +18,8 @@ const OPTIONS: Options = {
   // Authors' schemas may carry keywords of other tools; unknown ones are theirs, not errors.
   strict: false,
   logger: false,
+  // Two tools may bring schemas of the same `$id`.
+  addUsedSchema: false,
   code: { regExp: Object.assign(tolerantRegExp, { code: 'new RegExp' }) },
 };
 
@@ -31,7 +33,11 @@ let draft2020: Ajv | undefined;
  * @throws Error when the schema itself is not valid.
  */
 export function compileSchema(schema: JsonSchema): CompiledSchema {
-  const validate: ValidateFunction = validatorFor(schema).compile(schema);
+  const validator = validatorFor(schema);
+  const known = withKnownDraft(schema, validator);
+  const validate: ValidateFunction = validator.compile(known);
+  // The validator would keep every schema for ever, also those that are made anew for each call.
+  validator.removeSchema(known);
   return (value) => (validate(value) ? undefined : (validate.errors as SchemaError[]));
 }
 
@@ -55,10 +61,16 @@ function withFormats(validator: Ajv): Ajv {
   return addFormats(validator);
 }
 
+/** Without a `$schema` that the validator does not know: it would refuse to compile 2019-09, draft 6, … */
+function withKnownDraft(schema: JsonSchema, validator: Ajv): JsonSchema {
+  const { $schema } = schema;
+  if (typeof $schema !== 'string' || validator.getSchema($schema) !== undefined) return schema;
+  return { ...schema, $schema: undefined };
+}
+
 /** Draft 7 says so, or writes tuples as `items: [...]`, which 2020-12 no longer knows. */
 function isDraft7(schema: JsonSchema): boolean {
-  if (typeof schema.$schema === 'string') return /draft-0[67]/.test(schema.$schema);
-  return hasTupleItems(schema);
+  return /draft-0[4-7]|draft\/2019-09/.test(String(schema.$schema)) || hasTupleItems(schema);
 }
 
 function hasTupleItems(node: unknown): boolean {

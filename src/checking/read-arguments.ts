@@ -20,6 +20,7 @@ export function readArguments(raw: unknown): ReadArguments {
 }
 
 function readParsed(value: unknown): ReadArguments {
+  if (typeof value === 'string' && value.trim() === '') return { ok: true, value: {} };
   const inner = typeof value === 'string' ? parse(value) : undefined;
   return inner === undefined ? readObject(value ?? {}) : readObject(inner.value ?? {});
 }

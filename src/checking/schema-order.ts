@@ -10,18 +10,25 @@ export function schemaOrder(faults: readonly ArgumentFault[], schema: JsonSchema
 }
 
 function ranksOf(path: string, root: JsonSchema): readonly number[] {
-  let schema: JsonSchema | undefined = root;
+  let schemas: readonly JsonSchema[] = [root];
   return path.split('.').map((part) => {
-    const current: JsonSchema = schema ? resolveReference(schema, root) : {};
-    const names = Object.keys(current.properties ?? {});
+    const current = schemas.flatMap((schema) => withBranches(schema, root));
+    const names = [...new Set(current.flatMap(({ properties = {} }) => Object.keys(properties)))];
     const position = names.indexOf(part);
-    if (position >= 0) {
-      schema = current.properties?.[part];
-      return position;
-    }
-    schema = isSchema(current.items) ? current.items : undefined;
+    schemas = current.flatMap(({ properties = {}, items }) => {
+      if (position >= 0) return Object.hasOwn(properties, part) ? [properties[part] as JsonSchema] : [];
+      return isSchema(items) ? [items] : [];
+    });
+    if (position >= 0) return position;
     return /^\d+$/.test(part) ? Number(part) : Number.MAX_SAFE_INTEGER;
   });
+}
+
+/** The schema behind a reference, or the branches that stand for it: of a union, one branch's faults are told. */
+function withBranches(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
+  const resolved = resolveReference(schema, root);
+  const branches = [...(resolved.anyOf ?? []), ...((resolved.oneOf ?? []) as readonly JsonSchema[])];
+  return [resolved, ...branches.map((branch) => resolveReference(branch, root))];
 }
 
 function isSchema(items: JsonSchema['items']): items is JsonSchema {

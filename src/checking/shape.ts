@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { branchTypes } from './branch-types.js';
 import { resolveReference } from './resolve-reference.js';
 
 /**
@@ -7,7 +8,7 @@ import { resolveReference } from './resolve-reference.js';
  */
 export interface Shape {
   readonly schema: JsonSchema;
-  /** JSON types the schema allows; empty where it does not say. */
+  /** JSON types the schema or its branches allow; empty where it does not say. */
   readonly types: readonly string[];
   readonly properties: ReadonlyMap<string, ShapeSource>;
   readonly required: ReadonlySet<string>;
@@ -29,7 +30,7 @@ export function shapesOf(root: JsonSchema): (schema: JsonSchema) => Shape {
     const resolved = resolveReference(schema, root);
     const existing = known.get(resolved);
     if (existing !== undefined) return existing;
-    const shape = readShape(resolved, (child) => () => shapeOf(child));
+    const shape = readShape(resolved, { root, later: (child) => () => shapeOf(child) });
     known.set(resolved, shape);
     return shape;
   };
@@ -48,12 +49,17 @@ const OPEN_KEYWORDS = [
   '$dynamicRef',
 ];
 
-function readShape(schema: JsonSchema, later: (schema: JsonSchema) => ShapeSource): Shape {
+interface ShapeReader {
+  readonly root: JsonSchema;
+  readonly later: (schema: JsonSchema) => ShapeSource;
+}
+
+function readShape(schema: JsonSchema, { root, later }: ShapeReader): Shape {
   const properties = Object.entries(schema.properties ?? {}).filter(([name]) => name !== '__proto__');
   const { additionalProperties, items } = schema;
   return {
     schema,
-    types: schema.type === undefined ? [] : [schema.type].flat(),
+    types: schema.type === undefined ? branchTypes(schema.anyOf ?? [], root) : [schema.type].flat(),
     properties: new Map(properties.map(([name, child]) => [name, later(child)])),
     required: new Set(schema.required),
     defaults: properties.flatMap(([name, child]) =>

@@ -9,14 +9,14 @@ export interface TidyNotes {
   readonly removed: string[];
   /** Values that were turned into the type that the schema wants. */
   readonly coerced: string[];
+  /** Of those, the ones that were put into an array of one. */
+  readonly wrapped: string[];
 }
 
 /** How far tidying may go. */
 export interface TidyOptions {
   /** Mend types and drop `null`; only after plain validation failed (design §4, coercion). */
   readonly mend: boolean;
-  /** Extra keys stay, to be reported as faults. */
-  readonly keepExtra: boolean;
 }
 
 /** A value brought into the form the schema describes; the input is never changed, only copied where needed. */
@@ -45,6 +45,8 @@ function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
   const branch = shape.anyOf.length > 0 ? chooseBranch(shape.anyOf, value, place.walk.root) : undefined;
   if (branch?.kind === 'branch') return tidyValue(place.walk.shapeOf(branch.branch), value, place);
   const mended = place.walk.mend ? mend(shape, value, place) : value;
+  // What is now an object may show by its tag which branch it was meant for.
+  if (mended !== value && shape.anyOf.length > 0) return tidyValue(shape, mended, place);
   if (Array.isArray(mended)) return shape.items ? tidyArray(shape.items(), mended, place) : mended;
   if (typeof mended !== 'object' || mended === null) return mended;
   return tidyObject(shape, mended as JsonObject, place);
@@ -52,7 +54,9 @@ function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
 
 function mend(shape: Shape, value: unknown, { walk, path }: Place): unknown {
   const mended = coerceValue(value, shape.types);
-  if (mended !== value) walk.coerced.push(path);
+  if (mended === value) return value;
+  walk.coerced.push(path);
+  if (Array.isArray(mended) && mended[0] === value) walk.wrapped.push(path);
   return mended;
 }
 
@@ -64,7 +68,7 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
     const child = shape.properties.get(key) ?? shape.values;
     const before = value[key];
     if (child === undefined) {
-      if (shape.keepsExtra || walk.keepExtra) continue;
+      if (shape.keepsExtra) continue;
       walk.removed.push(path);
     } else if (!isAbsent({ shape, child, key, value: before, walk })) {
       const after = tidyValue(child(), before, { walk, path });

@@ -1,7 +1,7 @@
-import type { ClassType } from './class-type.js';
-
 /** What an instance is asked for by: a class, or a token that the container knows. */
-export type InjectionToken<Instance = unknown> = ClassType<Instance> | string | symbol;
+export type InjectionToken<Instance = unknown> =
+  // biome-ignore lint/suspicious/noExplicitAny: only `any` accepts every constructor signature
+  (new (...args: any[]) => Instance) | string | symbol;
 
 /** A resolver that lives for one call and is closed when the call has completed. */
 export interface ScopedResolver {

@@ -1,6 +1,7 @@
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import { callListener } from './call-listener.js';
 import type { CallLog } from './call-log.js';
 import { writeResult } from './write-result.js';
 
@@ -55,11 +56,10 @@ export class AsyncCompletion {
     this.#state = 'delivered';
     const result: ToolResult = writeResult(tool, this.#value);
     log.completedAsync(result, performance.now() - since);
-    try {
-      listener(context, result);
-    } catch (error) {
-      log.ignored('A listener for async results threw', { error });
-    }
+    callListener(
+      () => listener(context, result),
+      (error) => log.ignored('A listener for async results threw', { error }),
+    );
     onDelivered();
   }
 }

@@ -11,6 +11,8 @@ import {
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { callListener } from './call-listener.js';
+import type { CallLog } from './call-log.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
 import { silentLogger } from './silent-logger.js';
 
@@ -22,6 +24,7 @@ export interface ContextParts {
   readonly call: CallRequest;
   readonly tool: ToolDefinition;
   readonly environment: CallEnvironment;
+  readonly log: CallLog;
   /** Starts work that outlives the reply, or waits for it where nobody listens. */
   readonly background: (
     work: () => unknown,
@@ -32,10 +35,11 @@ export interface ContextParts {
 /** The context of one call. Whatever costs something is built when the tool first asks for it. */
 export class CallContext extends ToolContext {
   readonly #parts: ContextParts;
-  #controller: AbortController | undefined;
+  #stopper: AbortController | undefined;
+  #signal: AbortSignal | undefined;
   #container: ScopedResolver | undefined;
   #messages: readonly Message[] | undefined;
-  #stopped: unknown;
+  #isStopped = false;
 
   constructor(parts: ContextParts) {
     super();
@@ -90,25 +94,27 @@ export class CallContext extends ToolContext {
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
+    if (this.#signal === undefined) {
       const outer = this.#scope.signal;
-      if (this.#stopped !== undefined) this.#controller.abort(this.#stopped);
-      else if (outer?.aborted) this.#controller.abort(outer.reason);
+      // Joined for as long as the tool holds it: background work outlives the answer, and an abort of the
+      // run concerns it too.
+      this.#signal = outer ? AbortSignal.any([outer, this.#controller.signal]) : this.#controller.signal;
     }
-    return this.#controller.signal;
+    return this.#signal;
+  }
+
+  /** Whether the call was answered before its tool had ended. For the framework. */
+  get isStopped(): boolean {
+    return this.#isStopped;
   }
 
   progress(update: ProgressUpdate): void {
-    try {
-      this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName });
-    } catch (error) {
-      this.logger.warn('A listener for tool progress threw', {
-        tool: this.toolName,
-        callId: this.callId,
-        error,
-      });
-    }
+    // The call has been answered as timed out or aborted; there is nothing left to hear of it.
+    if (this.isStopped) return;
+    callListener(
+      () => this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName }),
+      (error) => this.#parts.log.ignored('A listener for tool progress threw', { error }),
+    );
   }
 
   resolve<Instance>(token: InjectionToken<Instance>): Instance {
@@ -142,6 +148,7 @@ export class CallContext extends ToolContext {
 
   /** Tells the tool to stop, if it listens. For the framework. */
   stop(reason: unknown): void {
+    this.#isStopped = true;
     this.#stopped = reason;
     this.#controller?.abort(reason);
   }

@@ -1,6 +1,7 @@
-import { type Checker, createChecker } from '../checking/create-checker.js';
+import type { Checker } from '../checking/create-checker.js';
 import { describeFaults } from '../checking/describe-faults.js';
 import { readArguments } from '../checking/read-arguments.js';
+import { sharedChecker } from '../checking/shared-checker.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
@@ -42,7 +43,7 @@ function checkerOf(tool: ToolDefinition): Checker {
   const { parameters } = tool;
   const known = checkers.get(tool);
   if (known?.parameters === parameters) return known.check;
-  const check = createChecker(parameters, { refuseExtra: tool.annotations?.destructive ?? false });
+  const check = sharedChecker(parameters, { refuseExtra: tool.annotations?.destructive ?? false });
   checkers.set(tool, { parameters, check });
   return check;
 }

@@ -31,6 +31,7 @@ export class OpenCall {
       call,
       tool,
       environment,
+      log,
       background: (work, acknowledgement) => this.#background(work, acknowledgement),
     });
     const listener = environment.onAsyncResult;
@@ -96,7 +97,7 @@ export class OpenCall {
     work: () => unknown,
     acknowledgement = 'Started; the result will follow.',
   ): ToolResult | Promise<ToolResult> {
-    const settled = settleWork(this.#permitted.tool.name, work);
+    const settled = settleWork(this.#permitted, work);
     if (this.#completion === undefined) return settled;
     this.#hasBackgroundWork = true;
     void settled.then((result) => this.#completion?.complete(result));
@@ -104,11 +105,11 @@ export class OpenCall {
   }
 }
 
-async function settleWork(tool: string, work: () => unknown): Promise<ToolResult> {
+async function settleWork({ tool, environment }: PermittedCall, work: () => unknown): Promise<ToolResult> {
   try {
-    return writeResult(tool, await work());
+    return writeResult(tool.name, await work(), environment.describeError);
   } catch (error) {
-    return writeFailure(tool, error);
+    return writeFailure(tool.name, error, environment.describeError);
   }
 }
 

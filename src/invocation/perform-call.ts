@@ -42,7 +42,7 @@ async function run({ tool, args, environment, log }: PermittedCall, open: OpenCa
 function write({ tool, environment }: PermittedCall, ended: Ended): PerformedCall {
   switch (ended.how) {
     case 'returned': {
-      const result = writeResult(tool.name, ended.value);
+      const result = writeResult(tool.name, ended.value, environment.describeError);
       return { status: result.isError ? 'error' : 'success', result };
     }
     case 'threw': {

@@ -1,32 +1,52 @@
+import { types } from 'node:util';
 import type { Content, ContentPart } from '../contract/content-part.js';
 import { errorResult, ToolResult, type ToolResultFields, toolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from './error-message.js';
 import type { DescribeError } from './invocation.js';
 
-/** What a method returned, as a result (design §4, what a method returns). */
-export function writeResult(tool: string, value: unknown): ToolResult {
+/** What a method returned, as a result (design §4, what a method returns). Never throws. */
+export function writeResult(tool: string, value: unknown, describe?: DescribeError): ToolResult {
+  try {
+    return write(tool, value, describe);
+  } catch (error) {
+    // Proxies and getters of a returned object are the tool's own code.
+    return writeFailure(tool, error, describe);
+  }
+}
+
+function write(tool: string, value: unknown, describe: DescribeError | undefined): ToolResult {
   if (typeof value === 'string') return toolResult(value);
   if (value === undefined || value === null) return toolResult('ok');
-  if (ToolResult.is(value)) return value;
-  if (value instanceof Error) return writeFailure(tool, value);
+  if (ToolResult.is(value)) return typeof value.forLLM === 'string' ? value : withText(value);
+  if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool, value, describe);
   if (isResultFields(value)) return new ToolResult(value);
   if (hasContent(value))
     return new ToolResult({ forLLM: textOf(value.content), content: value.content, details: value.details });
-  return writeJson(tool, value);
+  return writeJson(tool, value, describe);
 }
 
 /** What a method threw, as a result: the model gets exactly its message, the log gets the cause. */
 export function writeFailure(tool: string, thrown: unknown, describe?: DescribeError): ToolResult {
-  const message = describe ? describe(thrown, tool) : errorMessage(thrown);
-  const error = new ToolwrightError(
-    'ToolExecutionFailed',
-    `The tool '${tool}' failed: ${errorMessage(thrown)}`,
-    {
-      cause: thrown,
-    },
-  );
-  return errorResult(message).withError(error);
+  const message = `The tool '${tool}' failed: ${errorMessage(thrown)}`;
+  const error = new ToolwrightError('ToolExecutionFailed', message, { cause: thrown });
+  return errorResult(described(tool, thrown, describe)).withError(error);
+}
+
+/** A description that fails must not let out what it was to mask. */
+function described(tool: string, thrown: unknown, describe: DescribeError | undefined): string {
+  if (describe === undefined) return errorMessage(thrown);
+  try {
+    return String(describe(thrown, tool));
+  } catch {
+    return `The tool '${tool}' failed.`;
+  }
+}
+
+/** A result whose author's types were not checked: a message's content must be text. */
+function withText(result: ToolResult): ToolResult {
+  const forLLM: unknown = result.forLLM;
+  return new ToolResult({ ...result, forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM) });
 }
 
 /** The text of parts, one line for each (design §4). */
@@ -34,17 +54,15 @@ export function textOf(content: Content): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.content] : [])).join('\n');
 }
 
-function writeJson(tool: string, value: unknown): ToolResult {
+function writeJson(tool: string, value: unknown, describe: DescribeError | undefined): ToolResult {
   try {
     const json = JSON.stringify(value, (_key, field) =>
       typeof field === 'bigint' ? field.toString() : field,
     );
     return toolResult(json ?? 'ok');
-  } catch (error) {
-    return writeFailure(
-      tool,
-      new TypeError(`the result cannot be written as JSON: ${errorMessage(error)}`, { cause: error }),
-    );
+  } catch (cause) {
+    const message = `the result cannot be written as JSON: ${errorMessage(cause)}`;
+    return writeFailure(tool, new TypeError(message, { cause }), describe);
   }
 }
 

@@ -5,5 +5,5 @@
  */
 export const TEXT_FORMATS: Readonly<Record<string, RegExp>> = {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  email: /^(?:"[^]*"|[^\x00-\x20"@]+)@[^\x00-\x20@]+\.[^\x00-\x20@]+$/,
+  email: /^(?:"[\s\S]*"|[^\x00-\x20"@]+)@[^\x00-\x20@]+\.[^\x00-\x20@]+$/,
 };

@@ -1,4 +1,9 @@
-export { type ScriptedCall, ScriptedProvider, type ScriptedReply, type ScriptedStep } from './scripted-provider.js';
+export {
+  type ScriptedCall,
+  ScriptedProvider,
+  type ScriptedReply,
+  type ScriptedStep,
+} from './scripted-provider.js';
 export {
   type HarnessOverride,
   type ToolHarness,

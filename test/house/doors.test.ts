@@ -1,10 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import jestConfig from '../../jest.config.js';
 import { doors, publicNames } from './doors.js';
 import { isThere, readManifest, readText } from './repository.js';
 import { hasDoor, roomOf } from './rooms.js';
 import { sourceTree } from './source-tree.js';
 
+// The name is a plain string for the compiler: a configuration has no types.
+const { default: jestConfig } = (await import('../../jest.config.js' as string)) as {
+  default: { moduleNameMapper: Record<string, string> };
+};
 const MAPPER = Object.entries(jestConfig.moduleNameMapper);
 
 describe('package.json exports', () => {
@@ -30,7 +33,9 @@ describe('package.json exports', () => {
 
   test('the subpath is the folder’s name', () => {
     const folders = doors().map(({ name, path }) => [name, path.split('/').at(-2)]);
-    expect(folders.filter(([name, folder]) => name !== 'toolwright' && name !== `toolwright/${folder}`)).toEqual([]);
+    expect(
+      folders.filter(([name, folder]) => name !== 'toolwright' && name !== `toolwright/${folder}`),
+    ).toEqual([]);
   });
 
   test('the paths of tsconfig.json are the same doors', () => {
@@ -49,7 +54,9 @@ describe('package.json exports', () => {
 
   test('the packed files contain every door', () => {
     const { files } = readManifest() as unknown as { files: string[] };
-    const outside = doors().filter(({ path }) => !files.some((folder) => `dist/${path}`.startsWith(`${folder}/`)));
+    const outside = doors().filter(
+      ({ path }) => !files.some((folder) => `dist/${path}`.startsWith(`${folder}/`)),
+    );
     expect(outside).toEqual([]);
   });
 });
@@ -61,14 +68,15 @@ describe('the public names', () => {
   });
 
   test.each(doors())('every name of $name has a docstring', (door) => {
-    const bare = publicNames(door).filter(({ declarations }) => !declarations.every(({ documented }) => documented));
+    const bare = publicNames(door).filter(
+      ({ declarations }) => !declarations.every(({ documented }) => documented),
+    );
     expect(bare.map(({ name, declarations }) => `${name} (${declarations[0]?.file.path})`)).toEqual([]);
   });
 });
 
 /** What Jest makes of a module's name, without its `<rootDir>/`. */
 function mapName(name: string): string {
-  const rule = MAPPER.find(([pattern]) => new RegExp(pattern).test(name));
-  if (rule === undefined) return name;
-  return name.replace(new RegExp(rule[0]), rule[1]).replace('<rootDir>/', '');
+  const [pattern, target] = MAPPER.find(([rule]) => new RegExp(rule).test(name)) ?? [name, name];
+  return name.replace(new RegExp(pattern), target).replace('<rootDir>/', '');
 }

@@ -1,8 +1,7 @@
 import { posix } from 'node:path';
 import type { ExportedName, ExportKind } from './module-exports.js';
-import { readManifest } from './repository.js';
+import { readManifest, readText } from './repository.js';
 import { readSource, type SourceFile, sourceTree } from './source-tree.js';
-import { readText } from './repository.js';
 
 /** One entry of the package. */
 export interface Door {
@@ -47,7 +46,9 @@ function declarationsOf(path: string, name: string): Declaration[] {
   const file = fileAt(path);
   return file.exports.names
     .filter((one) => one.name === name)
-    .flatMap((one) => (one.source ? declarationsOf(targetOf(path, one.source.specifier), one.source.name) : own(file, one)));
+    .flatMap((one) =>
+      one.source ? declarationsOf(targetOf(path, one.source.specifier), one.source.name) : own(file, one),
+    );
 }
 
 function own(file: SourceFile, { declared }: ExportedName): Declaration[] {

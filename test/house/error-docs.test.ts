@@ -36,6 +36,13 @@ function rowsOf(markdown: string): Row[] {
   return markdown.split('\n').flatMap((line) => {
     const [, code, name, happened, remedy] = line.split(/\s*(?<!\\)\|\s*/);
     if (code === undefined || !/^\d+$/.test(code)) return [];
-    return [{ code: Number(code), name: (name ?? '').replaceAll('`', ''), happened: happened ?? '', remedy: remedy ?? '' }];
+    return [
+      {
+        code: Number(code),
+        name: (name ?? '').replaceAll('`', ''),
+        happened: happened ?? '',
+        remedy: remedy ?? '',
+      },
+    ];
   });
 }

@@ -9,7 +9,10 @@ const NAMELESS = /^(utils?|common|helpers?|misc|shared|lib|stuff)$/;
 
 test('no file or folder is called utils, common, helpers or misc', () => {
   const nameless = sourceTree().filter(({ path }) =>
-    path.replace(/\.ts$/, '').split('/').some((part) => NAMELESS.test(part)),
+    path
+      .replace(/\.ts$/, '')
+      .split('/')
+      .some((part) => NAMELESS.test(part)),
   );
   expect(nameless.map(({ path }) => path)).toEqual([]);
 });
@@ -28,7 +31,10 @@ test('a file named after nothing in it would be found', () => {
     readSource('src/loop/run-tool-loop.ts', 'export function runToolLoop() {} export const other = 1;'),
     readSource('src/errors/error-table.ts', 'export const ERROR_TABLE = {};'),
     readSource('src/loop/loop-config.ts', 'export interface ToolLoopConfig {} export const other = 1;'),
-    readSource('src/loop/call-text.ts', 'export const readTexts = 1; export const callName = 1; export type X = 1;'),
+    readSource(
+      'src/loop/call-text.ts',
+      'export const readTexts = 1; export const callName = 1; export type X = 1;',
+    ),
     readSource('src/loop/things.ts', 'export function runToolLoop() {}'),
     readSource('src/loop/read-text.ts', 'export const readWords = 1; export const other = 1;'),
     readSource('src/loop/nothing.ts', 'const nothing = 1;'),
@@ -63,7 +69,7 @@ function exportedNames({ exports }: SourceFile, isMeant: (kind: string) => boole
 
 /** Words of a name, cut so that `rules` is `rule` and `compiler` is `compile`. */
 function stemsOf(name: string): string[] {
-  return name.split('-').map((word) => word.slice(0, 6).replace(/(s|es|r)$/, ''));
+  return name.split('-').map((word) => word.slice(0, 6).replace(/(ie[rs]|es|er|s|e|y)$/, ''));
 }
 
 function describeNames(file: SourceFile): string {

@@ -35,7 +35,9 @@ test('no line switches the type checker off', () => {
 test('every rule that the linter is told to skip is skipped for a stated reason', () => {
   const bare = sourceTree().flatMap(({ path, lines }) =>
     lines.flatMap((line, index) =>
-      /biome-ignore/.test(line) && !/biome-ignore(-\w+)? \S+: \S+ \S+/.test(line) ? [`${path}:${index + 1}`] : [],
+      /biome-ignore/.test(line) && !/biome-ignore(-\w+)? \S+: \S+ \S+/.test(line)
+        ? [`${path}:${index + 1}`]
+        : [],
     ),
   );
   expect(bare).toEqual([]);
@@ -44,7 +46,10 @@ test('every rule that the linter is told to skip is skipped for a stated reason'
 test('stars, defaults and unexplained anys would be found, however they are written', () => {
   const star = readSource('src/loop/a.ts', "export * as b from './b.js';");
   const fallback = readSource('src/loop/b.ts', 'export { c as default };');
-  const untyped = readSource('src/loop/c.ts', 'const a = <T>(b: T) => b as Map<string, any[]>;\n// any\nlet c: any;');
+  const untyped = readSource(
+    'src/loop/c.ts',
+    'const a = <T>(b: T) => b as Map<string, any[]>;\n// any\nlet c: any;',
+  );
   expect([star.exports.hasStar, fallback.exports.hasDefault]).toEqual([true, true]);
   expect(unexplainedAnys(untyped)).toEqual(['src/loop/c.ts:1', 'src/loop/c.ts:3']);
 });

@@ -16,7 +16,9 @@ test('the public names are those of public-api.txt', () => {
 
 test.each(doors())('what $name exports at run time is what its source says', async (door) => {
   const module = (await import(door.name)) as Record<string, unknown>;
-  const values = publicNames(door).filter(({ declarations }) => declarations.some(({ kind }) => VALUES.has(kind)));
+  const values = publicNames(door).filter(({ declarations }) =>
+    declarations.some(({ kind }) => VALUES.has(kind)),
+  );
   const said = new Set(values.map(({ name }) => name));
   // Type-only exports of values (`export type { SomeClass }`) do not exist at run time.
   const typeOnly = [...said].filter((name) => !(name in module));

@@ -14,9 +14,10 @@ export function needsValidation(model: ClassModel, around: ReadonlySet<ClassMode
   );
 }
 
-/** What class-validator goes into by itself: classes and arrays of them, but not the values of plain objects. */
+/** What class-validator goes into by itself: classes, arrays and maps of them, but not the values of plain objects. */
 function classesIn(type: ValueType): readonly ClassModel[] {
   if (type.kind === 'array') return classesIn(type.items);
+  if (type.kind === 'record' && type.collection === 'map') return classesIn(type.values);
   if (type.kind === 'class') return modelsOf([type.class], type.groups);
   if (type.kind === 'tagged')
     return modelsOf(

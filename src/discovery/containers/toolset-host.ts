@@ -44,7 +44,7 @@ function portHost(resolver: InstanceResolver): ToolsetHost {
     resolver,
     inspect: () => [],
     open: ({ class: toolset, scope = 'singleton' }) =>
-      scope === 'singleton' ? always(resolver.resolve<object>(toolset)) : perCall(toolset),
+      scope === 'singleton' ? always(resolver.resolve(tokenOf(toolset))) : perCall(toolset),
   };
 }
 
@@ -59,7 +59,7 @@ function tsyringeHost(container: DependencyContainer): ToolsetHost {
     },
     open(toolset) {
       const lifetime = lifetimeOf(container, toolset);
-      const token = toolset.class as new () => object;
+      const token = tokenOf(toolset.class);
       if (lifetime === 'opaque') return always(container.resolve(token));
       if (!isRegistered(container, token)) {
         container.register(token, { useClass: token }, { lifecycle: LIFECYCLES[lifetime] });
@@ -88,9 +88,15 @@ function lifetimeOf(
 }
 
 function perCall(toolset: ClassType): InstanceSource {
-  return (context) => context.resolve<object>(toolset);
+  const token = tokenOf(toolset);
+  return (context) => context.resolve(token);
 }
 
 function always(instance: object): InstanceSource {
   return () => instance;
+}
+
+/** Containers' types want a constructor that can be called; a toolset is one. */
+function tokenOf(toolset: ClassType): new () => object {
+  return toolset as new () => object;
 }

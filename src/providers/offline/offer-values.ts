@@ -14,8 +14,10 @@ export type Offer = Readonly<{
 const CUES: readonly (readonly [said: RegExp, meant: RegExp])[] = [
   [/\b(?:from|between) (?:the )?$/i, /from|start|origin|source|depart|pick|begin|first|min/],
   [/\b(?:to|and|until) (?:the )?$/i, /(?:^|_)to|end|dest|target|arriv|recei|final|second|max|recipient/],
-  [/\b(?:in|at|near|around) (?:the )?$/i, /loc|city|place|area|region|country|where|state|venue|zone|year/],
-  [/\b(?:for|of) (?:the )?$/i, /loc|city|place|region|country|customer|client|user|owner|person/],
+  [
+    /\b(?:in|at|near|around|for|of) (?:the )?$/i,
+    /loc|city|place|area|region|country|where|zone|year|customer|owner/,
+  ],
   [/\b(?:by|with|starring|stars?|features?|featuring|like) $/i, /author|artist|direct|name|cast|star|writer/],
   [/\b(?:last|latest|newest|first|top) $/i, /limit|count|max|number|size/],
 ];
@@ -27,14 +29,14 @@ export function offerValues(
   text: string,
   values: readonly Found[],
 ): Offer[] {
-  const [many, item] = [
-    schema.type === 'array',
-    schema.type === 'array' ? ((schema.items ?? {}) as JsonSchema) : schema,
-  ];
+  const many = schema.type === 'array';
+  const item = many ? ((schema.items ?? {}) as JsonSchema) : schema;
   const named = readNamed(name, item, text);
   if (named.length > 0) return [{ name, values: many ? [named] : named.slice(0, 1), used: [], score: 9 }];
-  const hint = `${name} ${schema.format ?? ''} ${schema.description ?? ''}`;
-  const converted = values.map((one) => convert(one, item, hint));
+  const converted = values.map((one) =>
+    convert(one, item, `${name} ${schema.format ?? ''} ${schema.description ?? ''}`),
+  );
+  const fits = rateFit(name, schema, text);
   return values.flatMap((first, start) => {
     // Values that stand side by side (`Rome, Oslo and Bern`) are offered together.
     const stop = values.findIndex((one, index) => {
@@ -46,8 +48,8 @@ export function offerValues(
     });
     const used = values.slice(start, stop < 0 ? undefined : stop);
     const run = converted.slice(start, start + used.length);
-    const score = fit(first, name, schema, text) + (many ? used.length / 2 : 0);
-    return used.length > 0 ? { name, values: many ? [run] : run, used, score } : [];
+    if (used.length === 0) return [];
+    return { name, values: many ? [run] : run, used, score: fits(first) + (many ? used.length / 2 : 0) };
   });
 }
 
@@ -56,12 +58,14 @@ function readNamed(name: string, { type, enum: options = [] }: JsonSchema, text:
   const words = readWords(text);
   const truth =
     type === 'boolean' ? [true, false] : options.filter((one) => /^(?:true|false)$/i.test(String(one)));
-  const hit = truth.length > 0 && words.find(({ stem }) => topicOf(name).has(stem));
-  const no = /\b(?:no|not|without|\w+n't|exclud\w*|never|disabled?)\W+(?:\w+\W+){0,3}$/i;
-  if (hit) return truth.filter((one) => /^true$/i.test(String(one)) !== no.test(text.slice(0, hit.at)));
+  const hit = words.find(({ stem }) => topicOf(name).has(stem));
+  const no = /\b(?:no|not|without|\w+n't|exclud\w*|never|disabled?)\W+(?:\w+\W+){0,3}$/i.test(
+    text.slice(0, hit?.at),
+  );
+  if (truth.length > 0) return truth.filter((one) => hit && /^true$/i.test(String(one)) !== no);
   const said = (one: string) => readWords(one).every(({ stem }) => words.some((word) => word.stem === stem));
   const hits = options.filter((one) => typeof one === 'string' && one !== '' && said(one));
-  return truth.length > 0 ? [] : hits.sort((a, b) => String(b).length - String(a).length);
+  return hits.sort((a, b) => String(b).length - String(a).length);
 }
 
 // The value as the schema wants it, or `undefined` where it is not of its kind.
@@ -80,28 +84,28 @@ function convert(
   if (kind === 'number')
     return /\bid\b|_id|number|code|year|zip|phone|version/i.test(hint) ? text : undefined;
   if (kind === 'time') return /\btime|HH:MM/.test(hint) ? (/HH|24/.test(hint) ? value : text) : undefined;
-  const [year = '', month = '', day = ''] = kind === 'date' ? String(value).split('-') : [];
-  const form = /(?:YYYY|MM|DD)([-/.])(?:YYYY|MM|DD)\1(?:YYYY|MM|DD)/i.exec(hint)?.[0] ?? 'YYYY-MM-DD';
-  const formed = form.toUpperCase().replace('YYYY', year).replace('MM', month).replace('DD', day);
-  if (kind === 'date' || dated) return kind === 'date' && dated ? formed : undefined;
+  if (kind !== 'date' && dated) return undefined;
   // An example in the description that begins with the value shows the form that is wanted: `Berkeley, CA`.
-  return hint.split("'").find((example) => example.startsWith(`${value}, `)) ?? value;
+  if (kind !== 'date') return hint.split("'").find((example) => example.startsWith(`${value}, `)) ?? value;
+  const [year = '', month = '', day = ''] = String(value).split('-');
+  const form = /(?:YYYY|MM|DD)([-/.])(?:YYYY|MM|DD)\1(?:YYYY|MM|DD)/i.exec(hint)?.[0] ?? 'YYYY-MM-DD';
+  return dated ? form.toUpperCase().replace('YYYY', year).replace('MM', month).replace('DD', day) : undefined;
 }
 
-// The parameter's words nearby, a cue right before, and the kind of the value.
-function fit({ kind, at, end }: Found, name: string, { description = '' }: JsonSchema, text: string): number {
+// How well a place in the text fits: the parameter's words nearby, a cue right before, the kind of the value.
+function rateFit(name: string, { description = '' }: JsonSchema, text: string): (found: Found) => number {
   const own = readWords(name).filter((word, _, all) => !word.common || all.length === 1);
-  const near = readWords(text).map((word) => {
-    const weight = own.some(({ stem }) => stem === word.stem)
-      ? 3
-      : topicOf(description).has(word.stem)
-        ? 1
-        : 0;
-    const distance =
-      word.end <= at ? at - word.end : word.at >= end ? 2 + word.at - end : Number.POSITIVE_INFINITY;
-    return weight / (1 + distance / 10);
-  });
-  const head = text.slice(Math.max(0, at - 20), at);
-  const cue = CUES.some(([before, meant]) => before.test(head) && meant.test(name.toLowerCase())) ? 1.5 : 0;
-  return Math.max(...near) + cue + (/date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -1 : 0);
+  const keys = new Map([...topicOf(description)].map((stem) => [stem, 1]));
+  for (const { stem } of own) keys.set(stem, 3);
+  const cues = CUES.filter(([, meant]) => meant.test(name.toLowerCase()));
+  const hits = readWords(text).filter(({ stem }) => keys.has(stem));
+  return ({ kind, at, end }) => {
+    const near = hits.map((word) => {
+      const distance =
+        word.end <= at ? at - word.end : word.at >= end ? 2 + word.at - end : Number.POSITIVE_INFINITY;
+      return (keys.get(word.stem) ?? 0) / (1 + distance / 10);
+    });
+    const cue = cues.some(([said]) => said.test(text.slice(Math.max(0, at - 20), at))) ? 1.5 : 0;
+    return Math.max(0, ...near) + cue + (/date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -1 : 0);
+  };
 }

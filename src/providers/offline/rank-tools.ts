@@ -14,15 +14,14 @@ export function rankTools(tools: readonly ToolSchema[], text: string): number[] 
     );
   });
   const average = documents.flat().length / tools.length;
-  const scores = tools.map(() => 0);
-  for (const term of topicOf(text)) {
-    const counts = documents.map((stems) => stems.filter((stem) => stem === term).length / 2);
-    const holders = counts.filter((count) => count > 0).length;
-    const rarity = Math.log(1 + (tools.length - holders + 0.5) / (holders + 0.5));
-    for (const [index, count] of counts.entries()) {
-      const length = (documents[index]?.length ?? 0) / average;
-      scores[index] = (scores[index] ?? 0) + (rarity * 2.2 * count) / (count + 0.6 + 0.6 * length);
-    }
-  }
-  return scores;
+  const rarities = [...topicOf(text)].map((term) => {
+    const holders = documents.filter((document) => document.includes(term)).length;
+    return { term, rarity: Math.log(1 + (tools.length - holders + 0.5) / (holders + 0.5)) };
+  });
+  return documents.map((document) =>
+    rarities.reduce((sum, { term, rarity }) => {
+      const count = document.filter((stem) => stem === term).length / 2;
+      return sum + (rarity * 2.2 * count) / (count + 0.6 + (0.6 * document.length) / average);
+    }, 0),
+  );
 }

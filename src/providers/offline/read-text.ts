@@ -28,35 +28,27 @@ const PATTERNS: readonly (readonly [Kind, RegExp])[] = [
   ['name', /https?:\/\/\S+|[\w.+-]+@[\w-]+\.\w+|\/?\w[\w-]*[/_.][\w/.-]*\w/g],
   ['name', /(?<![\p{L}\p{N}])(?:\p{L}+[\d-]*\d[\p{L}\d-]*|\d+\p{L}[\p{L}\d-]*|\p{Ll}+\p{Lu}\w*)/gu],
   ['name', RegExp(`${CAPITAL}(?: (?:(?:of|the|de|del) )?${CAPITAL})*(?:, (?:${REGION}))?`, 'gu')],
+  ['phrase', /[\p{L}\p{N}]+(?:[ -][\p{L}\p{N}]+)*/gu],
 ];
 
 /** The values in a text, as they stand; a year that is not said is that of `today`; `own` makes no phrase. */
 export function readValues(text: string, own: ReadonlySet<string>, today: Date): Found[] {
   let unread = text;
   const found: Found[] = [];
-  const add = (kind: Kind, at: number, end: number, groups = {}) =>
-    found.push({
-      kind,
-      value: toValue(kind, text.slice(at, end), groups, today),
-      text: text.slice(at, end),
-      at,
-      end,
-    });
+  const take = (at: number, end: number) =>
+    (unread = unread.slice(0, at) + ' '.repeat(end - at) + unread.slice(end));
   for (const [kind, pattern] of PATTERNS) {
-    for (const { 0: whole, index, groups } of unread.matchAll(pattern)) {
+    const dull = readWords(unread).filter(
+      ({ stem, common }) => kind === 'phrase' && (common || own.has(stem)),
+    );
+    for (const { at, end } of dull) take(at, end);
+    for (const { 0: whole, index, groups = {} } of unread.matchAll(pattern)) {
       const end = index + whole.length;
       const at = kind === 'name' ? skipOpening(text, index, end) : index;
-      if (at < end) add(kind, at, end, groups);
-      if (kind !== 'expression') unread = unread.slice(0, at) + ' '.repeat(end - at) + unread.slice(end);
+      const said = text.slice(at, end);
+      if (said !== '') found.push({ kind, value: toValue(kind, said, groups, today), text: said, at, end });
+      if (kind !== 'expression') take(at, end);
     }
-  }
-  let start: number | undefined;
-  const left = readWords(unread).filter(({ stem, common }) => !common && !own.has(stem));
-  for (const [index, { at, end }] of left.entries()) {
-    start ??= at;
-    if (/^[ -]$/.test(unread.slice(end, left[index + 1]?.at))) continue;
-    add('phrase', start, end);
-    start = undefined;
   }
   return found.sort((a, b) => a.at - b.at);
 }

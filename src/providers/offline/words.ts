@@ -1,4 +1,4 @@
-// Function words: they carry no topic.
+// Words that carry no topic.
 const COMMON = new Set(
   `a about after all also am an and any are as at be been but by can contain containing contains could d did do does
   each for from give had has have hello help her hey hi his how i if in into is it its just know let like ll m many

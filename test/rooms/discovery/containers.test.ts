@@ -1,9 +1,9 @@
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import {
-  container as globalContainer,
-  delay,
   type DependencyContainer,
+  delay,
+  container as globalContainer,
   inject,
   injectAll,
   injectable,
@@ -11,12 +11,15 @@ import {
   scoped,
   singleton,
 } from 'tsyringe';
-import { toolsetHost } from '../../../src/discovery/containers/toolset-host.js';
+import type { ClassType } from '../../../src/contract/class-type.js';
 import { isolatedContainer } from '../../../src/discovery/containers/isolated-container.js';
+import { toolsetHost } from '../../../src/discovery/containers/toolset-host.js';
 
 const fresh = (): DependencyContainer => globalContainer.createChildContainer();
-const problems = (container: DependencyContainer, toolset: new (...args: never[]) => object, scope?: 'scoped') =>
-  toolsetHost(container).inspect({ class: toolset, scope }).map(({ problem }) => problem);
+const problems = (container: DependencyContainer, toolset: ClassType, scope?: 'scoped') =>
+  toolsetHost(container)
+    .inspect({ class: toolset, scope })
+    .map(({ problem }) => problem);
 
 describe('inspecting what a toolset depends on', () => {
   test('finds nothing where everything can be provided: classes, tokens, factories, values, all of a token', () => {
@@ -55,7 +58,9 @@ describe('inspecting what a toolset depends on', () => {
         @inject('database') readonly database: unknown,
       ) {}
     }
-    expect(problems(fresh(), Tools)).toEqual(["nothing provides parameter #1 ('database') of Tools(Service, ?)"]);
+    expect(problems(fresh(), Tools)).toEqual([
+      "nothing provides parameter #1 ('database') of Tools(Service, ?)",
+    ]);
   });
 
   test('finds a missing provider deep below, and says on which path', () => {

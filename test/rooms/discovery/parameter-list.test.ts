@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { parameterList } from '../../../src/discovery/parameter-list.js';
 
 const names = (fn: (...args: never[]) => unknown) => parameterList(fn)?.map(({ name }) => name);
-const defaults = (fn: (...args: never[]) => unknown) => parameterList(fn)?.map(({ defaultValue }) => defaultValue?.value);
+const defaults = (fn: (...args: never[]) => unknown) =>
+  parameterList(fn)?.map(({ defaultValue }) => defaultValue?.value);
 
 /** A function from source text, so that no compiler of the tests changes how it is spelled. */
 function method(source: string): (...args: never[]) => unknown {
@@ -57,16 +58,34 @@ describe('the names of parameters', () => {
 
 describe('literal defaults', () => {
   test('are evaluated for every kind of literal', () => {
-    const source = "find(a = 10, b = -1.5, c = 'x', d = true, e = null, f = `t`, g = [1, ['a']], h = { i: { j: 2 }, 'k-l': [] }) {}";
-    expect(defaults(method(source))).toEqual([10, -1.5, 'x', true, null, 't', [1, ['a']], { i: { j: 2 }, 'k-l': [] }]);
+    const source =
+      "find(a = 10, b = -1.5, c = 'x', d = true, e = null, f = `t`, g = [1, ['a']], h = { i: { j: 2 }, 'k-l': [] }) {}";
+    expect(defaults(method(source))).toEqual([
+      10,
+      -1.5,
+      'x',
+      true,
+      null,
+      't',
+      [1, ['a']],
+      { i: { j: 2 }, 'k-l': [] },
+    ]);
   });
 
   test('are seen through what coverage tools and minifiers write', () => {
-    expect(defaults(method('find(a = (globalThis.counter++, 10), b = !0, c = !1) {}'))).toEqual([10, true, false]);
+    expect(defaults(method('find(a = (globalThis.counter++, 10), b = !0, c = !1) {}'))).toEqual([
+      10,
+      true,
+      false,
+    ]);
   });
 
   test('are unknown, but known to be there, where they are no literals', () => {
-    const parsed = parameterList(method('find(a = Date.now(), b = new Date(), c = [...d], e = { f }, g = { ["h"]: 1 }, i = 1n, j = /x/) {}'));
+    const parsed = parameterList(
+      method(
+        'find(a = Date.now(), b = new Date(), c = [...d], e = { f }, g = { ["h"]: 1 }, i = 1n, j = /x/) {}',
+      ),
+    );
     expect(parsed?.map(({ hasDefault }) => hasDefault)).toEqual(Array(7).fill(true));
     expect(parsed?.map(({ defaultValue }) => defaultValue)).toEqual(Array(7).fill(undefined));
   });

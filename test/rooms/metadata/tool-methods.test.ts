@@ -23,7 +23,11 @@ class Derived extends Base {
 }
 
 const described = (target: typeof Base) =>
-  toolMethods(target).map(({ record, declaredIn }) => [String(record.key), record.tool?.description, declaredIn.name]);
+  toolMethods(target).map(({ record, declaredIn }) => [
+    String(record.key),
+    record.tool?.description,
+    declaredIn.name,
+  ]);
 
 test('tools of a base class are tools of the subclass, and redeclaring one replaces it in its place', () => {
   expect(described(Derived)).toEqual([
@@ -54,7 +58,8 @@ test('two subclasses of one base do not see each other', () => {
 });
 
 test('tools of a mixin are tools of the class that it makes', () => {
-  function WithPing<Class extends new (...args: never[]) => object>(Parent: Class) {
+  // biome-ignore lint/suspicious/noExplicitAny: TypeScript wants exactly this of a mixin
+  function WithPing<Class extends new (...args: any[]) => object>(Parent: Class) {
     class Pinging extends Parent {
       @Tool('ping')
       ping() {}
@@ -70,7 +75,9 @@ test('tools of a mixin are tools of the class that it makes', () => {
 
 test('the record of a class is invisible to whoever enumerates the class', () => {
   expect(Object.keys(Base)).toEqual([]);
-  expect(JSON.stringify(Object.getOwnPropertyNames(Derived).sort())).toBe(JSON.stringify(['length', 'name', 'prototype']));
+  expect(JSON.stringify(Object.getOwnPropertyNames(Derived).sort())).toBe(
+    JSON.stringify(['length', 'name', 'prototype']),
+  );
   expect(readRecord(Derived)).not.toBe(readRecord(Base));
 });
 

@@ -1,0 +1,549 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import { Type } from 'class-transformer';
+import { IsEmail, IsInt, IsOptional, IsString, MinLength, ValidateNested } from 'class-validator';
+import {
+  Args,
+  type ClassType,
+  Context,
+  discoverTools,
+  Integer,
+  type JsonSchema,
+  Param,
+  Tool,
+  ToolContext,
+  type ToolDeclarationError,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { z } from 'zod';
+
+type ToolClass = ClassType;
+
+const schemas = (...toolsets: ToolClass[]): Record<string, JsonSchema> =>
+  Object.fromEntries(discoverTools({ toolsets }).map(({ name, parameters }) => [name, parameters]));
+const registry = (...toolsets: ToolClass[]) => new ToolRegistry().register(...discoverTools({ toolsets }));
+const faultsOf = (...toolsets: ToolClass[]) => {
+  try {
+    discoverTools({ toolsets });
+  } catch (error) {
+    return (error as ToolDeclarationError).faults;
+  }
+  throw new Error('nothing was thrown');
+};
+const places = (...toolsets: ToolClass[]) =>
+  faultsOf(...toolsets).map(({ where, parameter, problem }) => [where, parameter, problem]);
+
+enum Mode {
+  Fast = 'fast',
+  Slow = 'slow',
+}
+enum Level {
+  Low = 1,
+  High = 2,
+}
+
+describe('parameters', () => {
+  test('become properties from their names, types, literal defaults and @Param, in the author’s order', () => {
+    @Toolset()
+    class Tools {
+      @Tool('Search')
+      search(
+        @Param('Words to look for') query: string,
+        @Param({ type: () => Integer, minimum: 1, maximum: 50 }) limit = 10,
+        @Param({ enum: Mode, default: Mode.Fast }) mode: Mode,
+        @Param({ items: () => String, required: false, maxItems: 3 }) tags?: string[],
+        @Param({ required: false }) since?: Date,
+        exact = false,
+      ) {
+        return [query, limit, mode, tags, since, exact];
+      }
+    }
+    expect(schemas(Tools).search).toEqual({
+      type: 'object',
+      properties: {
+        query: { type: 'string', description: 'Words to look for' },
+        limit: { type: 'integer', minimum: 1, maximum: 50, default: 10 },
+        mode: { type: 'string', enum: ['fast', 'slow'], default: 'fast' },
+        tags: { type: 'array', items: { type: 'string' }, maxItems: 3 },
+        since: { type: 'string', format: 'date-time' },
+        exact: { type: 'boolean', default: false },
+      },
+      required: ['query'],
+    });
+    expect(Object.keys(schemas(Tools).search?.properties ?? {})).toEqual([
+      'query',
+      'limit',
+      'mode',
+      'tags',
+      'since',
+      'exact',
+    ]);
+  });
+
+  test('arrive in the order of the method, whatever the order of the JSON keys, and dates as Date', async () => {
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      order(first: string, second: number, third: Date) {
+        return `${first}|${second}|${third.getUTCFullYear()}`;
+      }
+    }
+    const result = await registry(Tools).execute(
+      'order',
+      '{"third":"2024-05-01T00:00:00Z","second":2,"first":"a"}',
+    );
+    expect(result.forLLM).toBe('a|2|2024');
+  });
+
+  test('keep their own defaults where nothing was sent', async () => {
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      page(size = 20, @Param({ required: false, type: () => String }) after: string = String(size)) {
+        return `${size} ${after}`;
+      }
+    }
+    expect((await registry(Tools).execute('page', {})).forLLM).toBe('20 20');
+    expect((await registry(Tools).execute('page', { size: 3 })).forLLM).toBe('3 3');
+  });
+
+  test('that are rest parameters are arrays of their element’s type', async () => {
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      sum(@Param('First') first: number, @Param({ items: () => Number }) ...others: number[]) {
+        return others.reduce((total, one) => total + one, first);
+      }
+    }
+    expect(schemas(Tools).sum?.properties?.others).toEqual({ type: 'array', items: { type: 'number' } });
+    expect((await registry(Tools).execute('sum', { first: 1, others: [2, 3] })).forLLM).toBe('6');
+    expect((await registry(Tools).execute('sum', { first: 1 })).forLLM).toBe('1');
+  });
+
+  test('that are the context or a signal are injected and never part of the schema', async () => {
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      typed(name: string, context: ToolContext, signal: AbortSignal) {
+        return [name, context.chatId, signal.aborted];
+      }
+
+      @Tool('x')
+      marked(@Context() context: Pick<ToolContext, 'chatId'>, name: string) {
+        return [name, context.chatId];
+      }
+    }
+    expect(schemas(Tools).typed?.properties).toEqual({ name: { type: 'string' } });
+    expect(schemas(Tools).marked?.properties).toEqual({ name: { type: 'string' } });
+    const scope = { channel: 'web', chatId: 'c1' };
+    expect((await registry(Tools).executeWithContext('typed', { name: 'a' }, scope)).forLLM).toBe(
+      '["a","c1",false]',
+    );
+    expect((await registry(Tools).executeWithContext('marked', { name: 'a' }, scope)).forLLM).toBe(
+      '["a","c1"]',
+    );
+  });
+
+  test('of every enum kind are offered as the values', () => {
+    enum Mixed {
+      Text = 'text',
+      Number = 7,
+    }
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      set(
+        @Param({ enum: Mode }) a: string,
+        @Param({ enum: Level }) b: number,
+        @Param({ enum: Mixed }) c: Mixed,
+        @Param({ enum: ['x', 'y'] }) d: string,
+      ) {
+        return [a, b, c, d];
+      }
+    }
+    expect(schemas(Tools).set?.properties).toEqual({
+      a: { type: 'string', enum: ['fast', 'slow'] },
+      b: { type: 'number', enum: [1, 2] },
+      c: { enum: ['text', 7] },
+      d: { type: 'string', enum: ['x', 'y'] },
+    });
+  });
+
+  test('can be records, nullable, and anything an explicit schema says', () => {
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      set(
+        @Param({ additionalProperties: { type: 'number' } }) scores: Record<string, number>,
+        @Param({ nullable: true }) note: string,
+        @Param({ schema: { type: 'string', format: 'uri' } }) link: unknown,
+        @Param({ schema: z.union([z.string(), z.number()]) }) either: string | number,
+      ) {
+        return [scores, note, link, either];
+      }
+    }
+    expect(schemas(Tools).set?.properties).toEqual({
+      scores: { type: 'object', additionalProperties: { type: 'number' } },
+      note: { type: ['string', 'null'] },
+      link: { type: 'string', format: 'uri' },
+      either: { type: ['string', 'number'] },
+    });
+  });
+});
+
+class AddressDto {
+  @IsString()
+  @MinLength(2)
+  city!: string;
+}
+class PersonDto {
+  @Param('Where to write to')
+  @IsEmail()
+  email!: string;
+
+  @ValidateNested()
+  @Type(() => AddressDto)
+  address!: AddressDto;
+
+  @IsOptional()
+  @IsInt()
+  age?: number;
+}
+
+describe('DTO classes', () => {
+  @Toolset()
+  class Tools {
+    @Tool('x')
+    alone(person: PersonDto, context: ToolContext) {
+      return [person instanceof PersonDto, person.address instanceof AddressDto, context.toolName];
+    }
+
+    @Tool('x')
+    marked(@Args() person: PersonDto) {
+      return person instanceof PersonDto;
+    }
+
+    @Tool('x')
+    beside(person: PersonDto, note: string) {
+      return [person instanceof PersonDto, note];
+    }
+  }
+  const person = { email: 'a@b.de', address: { city: 'Bonn' } };
+
+  test('take the whole arguments object where they are the only parameter', async () => {
+    expect(schemas(Tools).alone).toEqual(schemas(Tools).marked);
+    expect(schemas(Tools).alone).toEqual({
+      type: 'object',
+      properties: {
+        email: { type: 'string', description: 'Where to write to', format: 'email' },
+        address: {
+          type: 'object',
+          properties: { city: { type: 'string', minLength: 2 } },
+          required: ['city'],
+        },
+        age: { type: 'integer' },
+      },
+      required: ['email', 'address'],
+    });
+    expect((await registry(Tools).execute('alone', person)).forLLM).toBe('[true,true,"alone"]');
+    expect((await registry(Tools).execute('marked', person)).forLLM).toBe('true');
+  });
+
+  test('are one property beside other parameters', async () => {
+    expect(Object.keys(schemas(Tools).beside?.properties ?? {})).toEqual(['person', 'note']);
+    expect((await registry(Tools).execute('beside', { person, note: 'n' })).forLLM).toBe('[true,"n"]');
+  });
+
+  test('report every fault with its path, a missing nested object too', async () => {
+    const { forLLM, isError } = await registry(Tools).execute('alone', { email: 'nobody', age: 1.5 });
+    expect(isError).toBe(true);
+    expect(forLLM).toBe(
+      'Validation failed for tool \'alone\':\n  - email: must match format "email"\n  - address: is required\n  - age: must be integer',
+    );
+  });
+
+  test('of the same name are never merged', () => {
+    const makeInput = (name: string) => {
+      class Input {}
+      Reflect.decorate([IsString()], Input.prototype, name);
+      Reflect.defineMetadata('design:type', String, Input.prototype, name);
+      return Input;
+    };
+    const One = makeInput('one');
+    const Two = makeInput('two');
+    @Toolset()
+    class Both {
+      @Tool('x')
+      both(@Param({ type: () => One }) a: object, @Param({ type: () => Two }) b: object) {
+        return [a, b];
+      }
+    }
+    const { a, b } = schemas(Both).both?.properties ?? {};
+    expect([Object.keys(a?.properties ?? {}), Object.keys(b?.properties ?? {})]).toEqual([['one'], ['two']]);
+  });
+});
+
+describe('names', () => {
+  test('are the method’s in snake case after the prefix, unless they are given', () => {
+    @Toolset({ prefix: 'crm' })
+    class Tools {
+      @Tool('x')
+      getHTTPStatus() {}
+
+      @Tool({ name: 'exact' })
+      other() {}
+    }
+    expect(discoverTools({ toolsets: [Tools] }).map(({ name }) => name)).toEqual([
+      'crm_get_http_status',
+      'exact',
+    ]);
+  });
+});
+
+describe('explicit schemas', () => {
+  test('win over everything that was derived, and a Standard Schema parses the arguments', async () => {
+    const parameters = z.object({ day: z.string().transform((text) => text.toUpperCase()) });
+    @Toolset()
+    class Tools {
+      @Tool({ description: 'x', parameters })
+      plan(@Args() args: PersonDto) {
+        return args;
+      }
+    }
+    expect(schemas(Tools).plan?.properties).toEqual({ day: { type: 'string' } });
+    expect((await registry(Tools).execute('plan', { day: 'mon' })).forLLM).toBe('{"day":"MON"}');
+  });
+});
+
+describe('inheritance', () => {
+  class Base {
+    @Tool('base')
+    ping(name: string) {
+      return `base ${name}`;
+    }
+  }
+  @Toolset()
+  class Sub extends Base {
+    override ping(name: string) {
+      return `sub ${name}`;
+    }
+  }
+
+  test('gives a subclass the tools of its base, and calls what the subclass overrides', async () => {
+    expect(schemas(Sub)).toEqual({
+      ping: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+    });
+    expect((await registry(Sub).execute('ping', { name: 'x' })).forLLM).toBe('sub x');
+    expect((await registry(Base).execute('ping', { name: 'x' })).forLLM).toBe('base x');
+  });
+
+  test('keeps private fields working', async () => {
+    @Toolset()
+    class Tools {
+      #count = 41;
+
+      @Tool('x')
+      next() {
+        this.#count += 1;
+        return this.#count;
+      }
+    }
+    expect((await registry(Tools).execute('next')).forLLM).toBe('42');
+  });
+});
+
+describe('the author’s mistakes', () => {
+  test('are thrown once, all classes together, each with its place', () => {
+    @Toolset()
+    class First {
+      @Tool('x')
+      list(ids: string[], anything: unknown) {
+        return [ids, anything];
+      }
+
+      @Tool({ name: 'not a name' })
+      odd() {}
+    }
+    @Toolset()
+    class Second {
+      @Tool('x')
+      static build() {}
+
+      @Tool('x')
+      twice(@Context() one: unknown, two: ToolContext) {
+        return [one, two];
+      }
+
+      @Tool({ name: 'same' })
+      a() {}
+
+      @Tool({ name: 'same' })
+      b() {}
+    }
+    expect(places(First, Second)).toEqual([
+      ['First.list', 'ids (#0)', expect.stringContaining('type is not known')],
+      ['First.list', 'anything (#1)', expect.stringContaining('type is not known')],
+      ['First.odd', undefined, expect.stringContaining('"not a name"')],
+      ['Second.twice', undefined, 'two parameters receive the context'],
+      ['Second.build', undefined, expect.stringContaining('static method')],
+      ['Second.b', undefined, 'its name "same" is also the name of Second.a'],
+    ]);
+  });
+
+  test('name what can have caused them and what to write instead', () => {
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      list(ids: string[]) {
+        return ids;
+      }
+    }
+    const [fault] = faultsOf(Tools);
+    expect(fault?.causes?.join('\n')).toContain('import type');
+    expect(fault?.causes?.join('\n')).toContain('esbuild');
+    expect(fault?.fix).toContain('@Param');
+  });
+
+  test('include metadata that is missing altogether, as under a build tool that emits none', () => {
+    class Tools {
+      list(ids: string) {
+        return ids;
+      }
+    }
+    Reflect.decorate(
+      [Tool('x')],
+      Tools.prototype,
+      'list',
+      Object.getOwnPropertyDescriptor(Tools.prototype, 'list'),
+    );
+    expect(places(Tools)).toEqual([['Tools.list', 'ids (#0)', expect.stringContaining('type is not known')]]);
+  });
+
+  test('include a method that another decorator replaced', () => {
+    const Wrap: MethodDecorator = (_target, _key, descriptor: PropertyDescriptor) => {
+      const original = descriptor.value;
+      descriptor.value = function wrapped(this: unknown, ...args: unknown[]) {
+        return original.apply(this, args);
+      };
+    };
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      @Wrap
+      find(id: string, limit: number) {
+        return [id, limit];
+      }
+
+      @Tool('x')
+      @Wrap
+      named(@Param({ name: 'id' }) id: string, @Param({ name: 'limit' }) limit: number) {
+        return [id, limit];
+      }
+    }
+    expect(places(Tools)).toEqual([
+      ['Tools.find', undefined, 'its source lists 1 parameters, its metadata 2'],
+    ]);
+  });
+
+  test('include decorators in places where they mean nothing', () => {
+    @Toolset()
+    class Tools {
+      constructor(@Param('x') readonly url: string) {}
+
+      @Tool('x')
+      ping() {}
+    }
+    @Toolset()
+    class Empty {}
+    @Toolset()
+    class Half {
+      @Tool('x')
+      ok() {}
+
+      forgotten(@Param('x') id: string) {
+        return id;
+      }
+    }
+    expect(places(Tools, Empty, Half)).toEqual([
+      ['Tools', undefined, 'a parameter decorator stands at constructor parameter #0'],
+      ['Empty', undefined, 'it has no @Tool method'],
+      ['Half.forgotten', undefined, 'its parameters are decorated, but it is no tool'],
+      ['Tools', undefined, 'nothing provides parameter #0 (String) of Tools(?)'],
+    ]);
+  });
+
+  test('include two parameters of one name, @Args beside properties, and names that cannot be read', () => {
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      clash(@Param({ name: 'id' }) a: string, @Param({ name: 'id' }) b: string) {
+        return [a, b];
+      }
+
+      @Tool('x')
+      both(@Args() person: PersonDto, note: string) {
+        return [person, note];
+      }
+
+      @Tool('x')
+      destructured({ a }: { a: string }, b: string) {
+        return [a, b];
+      }
+    }
+    expect(places(Tools)).toEqual([
+      ['Tools.clash', undefined, 'two parameters are the property "id"'],
+      ['Tools.both', undefined, expect.stringContaining('one parameter takes the whole arguments object')],
+      ['Tools.destructured', '#0', 'it has no name that can be read'],
+    ]);
+  });
+});
+
+test('definitions are the same bytes every time', () => {
+  const Tools = class {
+    list(person: PersonDto) {
+      return person;
+    }
+  };
+  Reflect.decorate(
+    [Tool('x')],
+    Tools.prototype,
+    'list',
+    Object.getOwnPropertyDescriptor(Tools.prototype, 'list'),
+  );
+  Reflect.defineMetadata('design:paramtypes', [PersonDto], Tools.prototype, 'list');
+  expect(JSON.stringify(schemas(Tools))).toBe(JSON.stringify(schemas(Tools)));
+});
+
+test('discovery creates nothing while something is wrong', () => {
+  let created = 0;
+  @Toolset()
+  class Tools {
+    constructor() {
+      created += 1;
+    }
+
+    @Tool('x')
+    bad(ids: string[]) {
+      return ids;
+    }
+  }
+  expect(faultsOf(Tools)).toHaveLength(1);
+  expect(created).toBe(0);
+});
+
+test('a tool whose symbol has no description needs a name', () => {
+  const key = Symbol('sym');
+  const bare = Symbol('');
+  @Toolset()
+  class Tools {
+    @Tool('x')
+    [key]() {
+      return 'called';
+    }
+
+    @Tool('x')
+    [bare]() {}
+  }
+  expect(places(Tools)).toEqual([['Tools.Symbol()', undefined, expect.stringContaining('tool name ""')]]);
+});

@@ -1,0 +1,57 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { completeExample, type DocExample, docExamples } from './doc-examples.js';
+import { ROOT } from './repository.js';
+import { runCompiler } from './run-compiler.js';
+import { packageSources, readSource } from './source-tree.js';
+
+const FOLDER = 'node_modules/.cache/toolwright-doc-examples';
+
+const WRONG: DocExample = {
+  path: 'src/loop/run-tool-loop.ts',
+  line: 1,
+  code: 'const { status } = await runToolLoop({ provider }, messages);\nstatus.nothing;',
+};
+
+test('every example in a docstring type-checks, with the application around it that example-names.ts declares', () => {
+  const examples = packageSources().flatMap(docExamples);
+  expect(examples.length).toBeGreaterThan(10);
+  const complaints = checkExamples([...examples, WRONG]);
+  // The last example is wrong on purpose: so it is known that the compiler looked.
+  expect(complaints.filter((complaint) => !complaint.startsWith('example '))).toEqual([]);
+  expect(complaints.map((complaint) => complaint.slice(0, 17))).toEqual([
+    'example 1: TS2741',
+    'example 2: TS2339',
+  ]);
+}, 60_000);
+
+test('examples are found in docstrings of any depth, and only there', () => {
+  const text = '/**\n * Text.\n *\n * ```ts\n * a();\n *\n *   b();\n * ```\n */\n// ```ts no ```\nlet a;\n';
+  expect(docExamples(readSource('src/loop/x.ts', text))).toEqual([
+    { path: 'src/loop/x.ts', line: 5, code: 'a();\n\n  b();' },
+  ]);
+});
+
+/** Complaints as `path:line of the docstring's code`, and as `example line` for the last of them. */
+function checkExamples(examples: readonly DocExample[]): string[] {
+  const folder = join(ROOT, FOLDER);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const files = examples.map((_, index) => `example-${index}.ts`);
+  for (const [index, file] of files.entries()) {
+    writeFileSync(join(folder, file), completeExample(examples[index]!, FOLDER));
+  }
+  // Unused expressions and names are what examples are made of; the rest is as strict as the sources.
+  const project = { extends: '../../../tsconfig.json', compilerOptions: { rootDir: '../../..' }, files };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(project));
+  return runCompiler('tsconfig.json', folder).flatMap(({ file, line, code, message }) => {
+    const index = files.indexOf(file);
+    const example = examples[index];
+    // Faults of the sources themselves are the type check's, not the examples'.
+    if (example === undefined) return [];
+    const place =
+      index === files.length - 1 ? `example ${line}` : `${example.path}:${example.line + line - 1}`;
+    return [`${place}: ${code} ${message}`];
+  });
+}

@@ -1,0 +1,96 @@
+import { posix } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { isThere, listFiles, readManifest, readText } from './repository.js';
+
+/** Commands of npm itself that a README may name. */
+const NPM_COMMANDS = new Set([
+  'ci',
+  'install',
+  'i',
+  'start',
+  'test',
+  'run',
+  'pack',
+  'publish',
+  'view',
+  'version',
+]);
+
+const PAGES = listFiles('').filter((path) => path.endsWith('.md'));
+
+const MANUAL = PAGES.filter((path) => /^(README|CONTRIBUTING)\.md$|^docs\//.test(path));
+
+test('the repository has the pages that newcomers look for', () => {
+  expect(
+    ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'LICENSE'].filter((path) => !isThere(path)),
+  ).toEqual([]);
+});
+
+test('the README names the two commands for a fresh machine', () => {
+  const readme = readText('README.md');
+  expect(
+    ['npm ci && npm start', 'npm ci && npm test'].filter((command) => !readme.includes(command)),
+  ).toEqual([]);
+});
+
+test('every npm script that the manual names exists', () => {
+  const { scripts } = readManifest();
+  const wrong = MANUAL.flatMap((path) =>
+    npmScripts(readText(path))
+      .filter((name) => !Object.hasOwn(scripts, name))
+      .map((name) => `${path}: npm run ${name}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('every relative link leads to something that is there', () => {
+  const broken = PAGES.flatMap((path) =>
+    relativeLinks(readText(path))
+      .filter((link) => !leadsSomewhere(path, link))
+      .map((link) => `${path}: ${link}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+test('commands and links are found where they stand', () => {
+  const text =
+    'Run `npm run bench -- --json`, `npm ci && npm start`, npm tset; [a](x/y.md#z), [b](https://z), ![c](d.png)';
+  expect(npmScripts(text)).toEqual(['bench', 'start', 'tset']);
+  expect(relativeLinks(text)).toEqual(['x/y.md#z', 'd.png']);
+});
+
+test('a link to a heading that is not there would be found', () => {
+  expect(leadsSomewhere('docs/errors.md', '#errors')).toBe(true);
+  expect(leadsSomewhere('docs/errors.md', '#nothing')).toBe(false);
+});
+
+/** Scripts by `npm run x`, and by `npm x` where that is no command of npm. */
+function npmScripts(text: string): string[] {
+  const names = [...text.matchAll(/\bnpm (?:run )?(?:--?[\w-]+ )*([a-z][\w:-]*)/g)].map(
+    ([, name = '']) => name,
+  );
+  return names.filter((name) => name === 'start' || name === 'test' || !NPM_COMMANDS.has(name));
+}
+
+function relativeLinks(text: string): string[] {
+  const prose = text.replace(/```[\s\S]*?```/g, '');
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link = '']) => link)
+    .filter((link) => !/^\w+:/.test(link));
+}
+
+function leadsSomewhere(page: string, link: string): boolean {
+  const [path = '', heading] = link.split('#');
+  const target = path === '' ? page : posix.normalize(posix.join(posix.dirname(page), path));
+  if (!isThere(target)) return false;
+  return heading === undefined || !target.endsWith('.md') || headingsOf(target).includes(heading);
+}
+
+function headingsOf(path: string): string[] {
+  return [...readText(path).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}

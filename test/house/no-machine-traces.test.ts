@@ -1,0 +1,32 @@
+import { expect, test } from '@jest/globals';
+import { listFiles, readText } from './repository.js';
+
+/** Folders of the machine on which something was written; put together so that this file has none. */
+const MACHINE_PATH = new RegExp(
+  `(?<![\\w.:>~})-])/(?:${['home', 'root', 'work', 'tmp', 'Users'].join('|')})/`,
+);
+
+const FILES = listFiles('').filter((path) => !/\.(png|jpg|gif|ico|db|sqlite)$/.test(path));
+
+test('no file names a folder of a machine', () => {
+  const traces = FILES.flatMap((path) =>
+    readText(path)
+      .split('\n')
+      .flatMap((line, index) => (MACHINE_PATH.test(line) ? [`${path}:${index + 1}`] : [])),
+  );
+  expect(traces).toEqual([]);
+});
+
+test('package-lock.json names no registry, so that every machine uses its own', () => {
+  const lock = readText('package-lock.json');
+  expect(lock.includes('"resolved"')).toBe(false);
+  expect(lock.match(/https?:\/\/[^"]*registry[^"]*/g)).toBeNull();
+});
+
+test('a machine’s path would be found, and a path within the project would not', () => {
+  const at = (folder: string) => MACHINE_PATH.test(`see '/${folder}/x/y.ts'`);
+  expect(['home', 'tmp', 'src'].map(at)).toEqual([true, true, false]);
+  expect(
+    ['https://example.org/home/x', './work/x', 'src/tmp/x'].some((text) => MACHINE_PATH.test(text)),
+  ).toBe(false);
+});

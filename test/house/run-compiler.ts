@@ -1,0 +1,27 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { ROOT } from './repository.js';
+
+/** One complaint of the compiler. */
+export interface CompilerError {
+  /** Relative to the folder that the compiler ran in. */
+  readonly file: string;
+  readonly line: number;
+  /** `TS2345` */
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Type-checks a project with the repository's own compiler; nothing is written. */
+export function runCompiler(project: string, folder = ROOT): CompilerError[] {
+  const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const run = spawnSync(process.execPath, [compiler, '-p', project, '--noEmit', '--pretty', 'false'], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  const errors = [...run.stdout.matchAll(/^(?:(.+)\((\d+),\d+\): )?error (TS\d+): (.*)$/gm)].map(
+    ([, file = '', line = '0', code = '', message = '']) => ({ file, line: Number(line), code, message }),
+  );
+  if (run.status !== 0 && errors.length === 0) throw new Error(`tsc failed: ${run.stdout}${run.stderr}`);
+  return errors;
+}

@@ -1,0 +1,13 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import type { JsonSchema } from '../../../src/contract/json-schema.js';
+import { TEXT_FORMATS } from '../../../src/schema/text-formats.js';
+
+/** An independent judge of the schemas: ajv with its formats, in its strict mode as far as types go. */
+export function compileSchema(schema: JsonSchema): (value: unknown) => boolean {
+  const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, ownProperties: true });
+  addFormats.default(ajv);
+  for (const [name, expression] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, expression);
+  const validate = ajv.compile(schema);
+  return (value) => validate(value);
+}
