@@ -35,11 +35,11 @@ export interface ContextParts {
 /** The context of one call. Whatever costs something is built when the tool first asks for it. */
 export class CallContext extends ToolContext {
   readonly #parts: ContextParts;
-  #stopper: AbortController | undefined;
+  #controller: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #container: ScopedResolver | undefined;
   #messages: readonly Message[] | undefined;
-  #isStopped = false;
+  #stopped: { readonly reason: unknown } | undefined;
 
   constructor(parts: ContextParts) {
     super();
@@ -94,18 +94,21 @@ export class CallContext extends ToolContext {
   }
 
   get signal(): AbortSignal {
-    if (this.#signal === undefined) {
-      const outer = this.#scope.signal;
-      // Joined for as long as the tool holds it: background work outlives the answer, and an abort of the
-      // run concerns it too.
-      this.#signal = outer ? AbortSignal.any([outer, this.#controller.signal]) : this.#controller.signal;
-    }
+    this.#signal ??= this.#openSignal();
     return this.#signal;
+  }
+
+  /** Follows the run's signal for good: background work outlives the answer, and an abort concerns it too. */
+  #openSignal(): AbortSignal {
+    this.#controller = new AbortController();
+    if (this.#stopped !== undefined) this.#controller.abort(this.#stopped.reason);
+    const outer = this.#scope.signal;
+    return outer ? AbortSignal.any([this.#controller.signal, outer]) : this.#controller.signal;
   }
 
   /** Whether the call was answered before its tool had ended. For the framework. */
   get isStopped(): boolean {
-    return this.#isStopped;
+    return this.#stopped !== undefined;
   }
 
   progress(update: ProgressUpdate): void {
@@ -148,8 +151,7 @@ export class CallContext extends ToolContext {
 
   /** Tells the tool to stop, if it listens. For the framework. */
   stop(reason: unknown): void {
-    this.#isStopped = true;
-    this.#stopped = reason;
+    this.#stopped = { reason };
     this.#controller?.abort(reason);
   }
 

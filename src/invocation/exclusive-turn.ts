@@ -6,14 +6,27 @@ const tails = new WeakMap<object, Promise<void>>();
 /**
  * Waits until all earlier turns on an object have ended, and begins the next. `setContext` and
  * `setCallback` store on a shared object, so calls of such an object must not overlap (design, invariant 2).
+ * An abort ends the wait at once; the turn that was waited for is then given up by `EndTurn` as any other.
  */
-export async function beginTurn(shared: object): Promise<EndTurn> {
+export async function beginTurn(shared: object, signal?: AbortSignal): Promise<EndTurn> {
   const before = tails.get(shared);
   let end: EndTurn = () => {};
   const turn = new Promise<void>((resolve) => {
     end = resolve;
   });
   tails.set(shared, before ? before.then(() => turn) : turn);
-  await before;
+  if (before !== undefined) await (signal ? unlessAborted(before, signal) : before);
   return end;
+}
+
+function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    signal.addEventListener('abort', done);
+    void work.then(done);
+  });
 }

@@ -4,6 +4,7 @@ import { asyncResult, type ToolResult } from '../contract/tool-result.js';
 import { AsyncCompletion } from './async-completion.js';
 import { CallContext } from './call-context.js';
 import { beginTurn, type EndTurn } from './exclusive-turn.js';
+import { MAX_TIMER_MS } from './max-timer-ms.js';
 import type { PermittedCall } from './permitted-call.js';
 import { writeFailure, writeResult } from './write-result.js';
 
@@ -49,11 +50,16 @@ export class OpenCall {
     });
   }
 
-  /** Waits for the tool's turn if it is a shared object, and tells it of this call (seeds 1.2, 1.3, 1.13). */
+  /**
+   * Waits for the tool's turn if it is a shared object, and tells it of this call (seeds 1.2, 1.3, 1.13).
+   * An abort ends the wait; the body is not run then.
+   */
   async begin(): Promise<void> {
     const { tool, environment } = this.#permitted;
     if (!isContextual(tool) && !isAsync(tool)) return;
-    this.#endTurn = await beginTurn(tool);
+    const { signal } = environment.scope;
+    this.#endTurn = await beginTurn(tool, signal);
+    if (signal?.aborted) return;
     const { channel, chatId } = environment.scope;
     if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
     if (isAsync(tool) && this.#completion)
@@ -90,7 +96,7 @@ export class OpenCall {
     this.#isKept = true;
     // A tool whose callback never comes must not block its other calls for ever (design §2, AsyncTool).
     const wait = this.#permitted.environment.toolTimeoutMs ?? DEFAULT_TURN_MS;
-    this.#limit = setTimeout(this.#endTurn, wait).unref();
+    this.#limit = setTimeout(this.#endTurn, Math.min(wait, MAX_TIMER_MS)).unref();
   }
 
   #background(

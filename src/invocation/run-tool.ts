@@ -1,6 +1,7 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { CallContext } from './call-context.js';
+import { MAX_TIMER_MS } from './max-timer-ms.js';
 
 /** How the body of a tool ended. */
 export type Ended =
@@ -63,6 +64,8 @@ async function drain(values: AsyncIterable<unknown>, context: CallContext): Prom
   for (;;) {
     const next = await iterator.next();
     if (next.done) return next.value;
+    // Nobody waits for it any more; `return` lets the generator's `finally` run.
+    if (context.isStopped) return (await iterator.return?.())?.value;
     context.progress(next.value);
   }
 }
@@ -87,7 +90,7 @@ function race({ tool, context, signal, timeoutMs, onLate }: ToolRun, ended: Prom
         context.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
         answer({ how: 'timed_out', timeoutMs });
       };
-      timers.push(setTimeout(expire, timeoutMs));
+      timers.push(setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)));
     }
     ended.then((how) => (answered ? onLate(how) : answer(how)));
     if (signal?.aborted) abort();

@@ -2,6 +2,7 @@ import { posix } from 'node:path';
 import type { ExportedName, ExportKind } from './module-exports.js';
 import { readManifest, readText } from './repository.js';
 import { readSource, type SourceFile, sourceTree } from './source-tree.js';
+import type { SyntaxNode } from './syntax.js';
 
 /** One entry of the package. */
 export interface Door {
@@ -53,7 +54,15 @@ function declarationsOf(path: string, name: string): Declaration[] {
 
 function own(file: SourceFile, { declared }: ExportedName): Declaration[] {
   if (declared === undefined) return [];
-  return [{ file, kind: declared.kind, documented: isDocumented(file.syntax.textBefore(declared.node)) }];
+  return [{ file, kind: declared.kind, documented: isDocumented(textBefore(file, declared.node)) }];
+}
+
+/** The text before a declaration; the decorators of an exported class may stand before its `export`. */
+function textBefore({ syntax }: SourceFile, node: SyntaxNode): string {
+  const declaration = node.declaration as SyntaxNode;
+  const [decorator] = (declaration.decorators ?? []) as readonly SyntaxNode[];
+  const places = [node, decorator ?? node].map((one) => syntax.textBefore(one));
+  return places.reduce((one, other) => (other.length < one.length ? other : one));
 }
 
 /** Whether a text ends in a doc comment; line comments for tools may stand between it and the declaration. */
