@@ -11,7 +11,8 @@ export function coerceValue(value: unknown, types: readonly string[]): unknown {
     const fromText = coerceText(value, types);
     if (fromText !== undefined) return fromText;
   }
-  return types.includes('array') && !Array.isArray(value) ? [value] : value;
+  // Where something else would do as well, it is not said that a list was meant.
+  return types.every((type) => type === 'array' || type === 'null') ? [value] : value;
 }
 
 function coerceText(text: string, types: readonly string[]): unknown {

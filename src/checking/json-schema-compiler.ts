@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import type { JsonSchema } from '../contract/json-schema.js';
+import { TEXT_FORMATS } from '../schema/text-formats.js';
 
 /** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
 export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;
@@ -58,7 +59,9 @@ function validatorFor(schema: JsonSchema): Ajv {
 
 function withFormats(validator: Ajv): Ajv {
   const { default: addFormats } = require('ajv-formats') as { default: (ajv: Ajv) => Ajv };
-  return addFormats(validator);
+  addFormats(validator);
+  for (const [name, pattern] of Object.entries(TEXT_FORMATS)) validator.addFormat(name, pattern);
+  return validator;
 }
 
 /** Without a `$schema` that the validator does not know: it would refuse to compile 2019-09, draft 6, … */

@@ -4,5 +4,8 @@
  * It becomes `{ "type": "integer" }`. It is never instantiated.
  */
 export class Integer {
+  /** Without a member of its own, TypeScript would take any class for this one. */
+  declare private readonly wholeNumber: true;
+
   private constructor() {}
 }

@@ -17,7 +17,7 @@ export type TypeToken =
  * A type as an author names it: usually behind a function, so that classes declared later can be named;
  * an array of one token means an array of it.
  */
-export type TypeReference = TypeToken | (() => TypeToken | readonly [TypeToken]);
+export type TypeReference = TypeToken | (() => TypeToken | readonly TypeToken[]);
 
 /** The values that are allowed: a list, or a TypeScript enum object. */
 export type EnumSource = readonly unknown[] | Readonly<Record<string, string | number>>;

@@ -48,11 +48,10 @@ export function describeMethod(parameters: readonly ParameterFacts[]): Described
 function describeParameter(facts: ParameterFacts, takesAll: boolean): DescribedParameter {
   const [record, second] = facts.records;
   if (second !== undefined) {
-    return fault(
-      facts,
-      'it has two decorators that contradict each other',
-      'one of @Param, @Args and @Context',
-    );
+    return fault(facts, {
+      problem: 'it has two decorators that contradict each other',
+      fix: 'one of @Param, @Args and @Context',
+    });
   }
   if (record?.role === 'context') return { binding: { from: 'context' } };
   if (record === undefined && isInjected(facts)) {
@@ -69,29 +68,28 @@ function describeArguments(facts: ParameterFacts, groups: readonly string[] | un
   if (isDtoClass(facts.designType)) {
     return { binding: { from: 'arguments' }, class: { class: facts.designType, groups } };
   }
-  return fault(
-    facts,
-    '@Args needs the type of the parameter to be a class at run time',
-    '@Args() args: SomeDto',
-    [
+  return fault(facts, {
+    problem: '@Args needs the type of the parameter to be a class at run time',
+    causes: [
       'the class is imported with `import type`',
       'the type is an interface, which does not exist at run time',
       'the build tool emits no decorator metadata (esbuild, tsx)',
     ],
-  );
+    fix: '@Args() args: SomeDto',
+  });
 }
 
 function describeProperty(facts: ParameterFacts, options: ParamOptions): DescribedParameter {
   const name = options.name ?? facts.parsed?.name;
   if (name === undefined) {
-    return fault(
-      facts,
-      'it has no name that can be read',
-      "@Param({ name: '…' }), which needs no name in the source",
-      ['it is destructured', 'the method is native, bound, or wrapped by another decorator'],
-    );
+    return fault(facts, {
+      problem: 'it has no name that can be read',
+      causes: ['it is destructured', 'the method is native, bound, or wrapped by another decorator'],
+      fix: "@Param({ name: '…' }), which needs no name in the source",
+    });
   }
-  if (name === '__proto__') return fault(facts, 'a property cannot be called __proto__', 'another name');
+  if (name === '__proto__')
+    return fault(facts, { problem: 'a property cannot be called __proto__', fix: 'another name' });
   const isRest = facts.parsed?.isRest ?? false;
   const described = describeValue({
     options: isRest ? restOptions(options, facts.designType) : options,
@@ -176,13 +174,8 @@ function clashes(of: {
   return faults;
 }
 
-function fault(
-  facts: ParameterFacts,
-  problem: string,
-  fix: string,
-  causes?: readonly string[],
-): DescribedParameter {
-  return { fault: { parameter: label(facts), problem, fix, causes } };
+function fault(facts: ParameterFacts, what: Omit<ParameterFault, 'parameter'>): DescribedParameter {
+  return { fault: { parameter: label(facts), ...what } };
 }
 
 function label({ index, parsed }: ParameterFacts): string {

@@ -1,13 +1,12 @@
 import type { CallRecord, CallStatus } from '../contract/call-record.js';
-import type { ToolDefinition } from '../contract/tool-definition.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { refusalOf } from './allow-call.js';
 import { CallLog } from './call-log.js';
 import { checkArguments, type ReadyArguments } from './check-arguments.js';
 import { errorMessage } from './error-message.js';
 import type { CallEnvironment, CallRequest, Invocation } from './invocation.js';
 import { performCall } from './perform-call.js';
+import { refusalOf } from './refusal-of.js';
 
 /**
  * The staircase every call takes, whoever makes it: find ▸ read ▸ check ▸ allow ▸ run ▸ write (design §1).
@@ -22,12 +21,12 @@ export async function callTool(call: CallRequest, environment: CallEnvironment):
     record: record({ call, environment, status, result, since, ready }),
   });
 
-  const tool = environment.find(call.name);
-  if (tool === undefined) {
-    log.notFound();
-    return end('rejected', notFound(call.name));
-  }
   try {
+    const tool = environment.find(call.name);
+    if (tool === undefined) {
+      log.notFound();
+      return end('rejected', notFound(call.name));
+    }
     const checking = checkArguments(tool, call.arguments);
     const ready = checking instanceof Promise ? await checking : checking;
     if (!ready.ok) {
@@ -44,8 +43,8 @@ export async function callTool(call: CallRequest, environment: CallEnvironment):
     const performed = await performCall({ tool, call, environment, args: ready.hydrated, log, since });
     return end(performed.status, performed.result, ready);
   } catch (error) {
-    // Only the framework or the tool's own declaration (a schema that is none) can get here.
-    const result = brokenTool(tool, error);
+    // Only the tool's declaration can get here: a schema that is none, or a factory that throws.
+    const result = brokenTool(call.name, error);
     log.ended(result, performance.now() - since);
     return end('error', result);
   }
@@ -91,7 +90,7 @@ function refused(message: string): ToolResult {
   return errorResult(message).withError(new ToolwrightError('NotExecutableHere', message));
 }
 
-function brokenTool(tool: ToolDefinition, cause: unknown): ToolResult {
-  const message = `The tool '${tool.name}' cannot be called: ${errorMessage(cause)}`;
+function brokenTool(tool: string, cause: unknown): ToolResult {
+  const message = `The tool '${tool}' cannot be called: ${errorMessage(cause)}`;
   return errorResult(message).withError(new ToolwrightError('InvalidToolSignature', message, { cause }));
 }

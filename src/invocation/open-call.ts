@@ -52,33 +52,33 @@ export class OpenCall {
 
   /**
    * Waits for the tool's turn if it is a shared object, and tells it of this call (seeds 1.2, 1.3, 1.13).
-   * An abort ends the wait; the body is not run then.
+   * Returns whether the tool may run: an abort ends the wait, and then it may not.
    */
-  async begin(): Promise<void> {
+  async begin(): Promise<boolean> {
     const { tool, environment } = this.#permitted;
-    if (!isContextual(tool) && !isAsync(tool)) return;
+    if (!isContextual(tool) && !isAsync(tool)) return true;
     const { signal } = environment.scope;
     this.#endTurn = await beginTurn(tool, signal);
-    if (signal?.aborted) return;
+    if (signal?.aborted) return false;
     const { channel, chatId } = environment.scope;
     if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
     if (isAsync(tool) && this.#completion)
       tool.setCallback((_context, result) => this.#completion?.complete(result));
+    return true;
   }
 
-  /**
-   * The call has its answer. Returns whether a completion is still to come, in which case the call stays
-   * open until then.
-   */
-  async answer(result: ToolResult): Promise<boolean> {
-    const expected =
-      this.#completion !== undefined &&
-      (this.#hasBackgroundWork || (result.async && isAsync(this.#permitted.tool)));
-    if (expected) this.#keep();
+  /** Whether a completion is still to come after this result. */
+  awaitsCompletion(result: ToolResult): boolean {
+    const isCallback = result.async && isAsync(this.#permitted.tool);
+    return this.#completion !== undefined && (this.#hasBackgroundWork || isCallback);
+  }
+
+  /** The call has its answer; where a completion is still to come, it stays open until then. */
+  async answer(result: ToolResult): Promise<void> {
+    if (this.awaitsCompletion(result)) this.#keep();
     else await this.close();
     // After the answer has gone up the staircase, not before.
     if (this.#completion) setImmediate(() => this.#completion?.release());
-    return expected;
   }
 
   /** Gives everything back. A container that cannot be disposed is logged; it concerns nobody else. */

@@ -1,5 +1,5 @@
 import type { CallStatus } from '../contract/call-record.js';
-import { errorResult, type ToolResult } from '../contract/tool-result.js';
+import { errorResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { OpenCall } from './open-call.js';
 import type { PermittedCall } from './permitted-call.js';
@@ -16,16 +16,23 @@ export interface PerformedCall {
 export async function performCall(permitted: PermittedCall): Promise<PerformedCall> {
   const { log, since } = permitted;
   const open = new OpenCall(permitted);
-  const performed = write(permitted, await run(permitted, open));
+  const performed = started(open, write(permitted, await run(permitted, open)));
   if (performed.result.async) log.startedAsync(performance.now() - since);
   else log.ended(performed.result, performance.now() - since);
-  const isExpected = await open.answer(performed.result);
-  return isExpected && performed.status === 'success' ? { ...performed, status: 'started' } : performed;
+  await open.answer(performed.result);
+  return performed;
+}
+
+/** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */
+function started(open: OpenCall, performed: PerformedCall): PerformedCall {
+  const { status, result } = performed;
+  if (status !== 'success' || !open.awaitsCompletion(result)) return performed;
+  return { status: 'started', result: result.async ? result : new ToolResult({ ...result, async: true }) };
 }
 
 async function run({ tool, args, environment, log }: PermittedCall, open: OpenCall): Promise<Ended> {
   try {
-    await open.begin();
+    if (!(await open.begin())) return { how: 'aborted' };
   } catch (error) {
     return { how: 'threw', error };
   }

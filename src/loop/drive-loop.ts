@@ -2,6 +2,7 @@ import type { CallRecord } from '../contract/call-record.js';
 import type { CallScope } from '../contract/call-scope.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
+import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resultText } from '../registry/result-text.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
@@ -57,7 +58,7 @@ function beginRun(config: ToolLoopConfig, messages: readonly Message[], scope: C
     tools,
     signal,
     scope: { ...scope, signal },
-    retries: new RetryBudget(config.maxRetries ?? DEFAULTS.maxRetries, (name) => tools.get(name)),
+    retries: new RetryBudget(config.maxRetries ?? DEFAULTS.maxRetries, (name) => tools.offered(name)),
     numberCalls: createCallNumberer(state.messages),
     maxIterations: config.maxIterations ?? DEFAULTS.maxIterations,
   };
@@ -129,12 +130,18 @@ async function answerCalls(run: Run, response: LLMResponse): Promise<readonly Ca
 
 /** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */
 function direct({ tools }: Run, records: readonly CallRecord[]): LoopEnd | undefined {
-  const isDirect = records.every(({ name, status }) => status === 'success' && tools.get(name)?.returnDirect);
+  const isDirect = records.every(
+    ({ name, status }) => status === 'success' && tools.offered(name)?.returnDirect,
+  );
   if (!isDirect) return undefined;
   return {
     status: 'completed',
-    content: records.map(({ result }) => result.forUser ?? resultText(result)).join('\n'),
+    content: records.map(({ result }) => directText(result)).join('\n'),
   };
+}
+
+function directText(result: ToolResult): string {
+  return result.silent || !result.forUser ? resultText(result) : result.forUser;
 }
 
 async function atLimit(run: Run): Promise<LoopEnd> {

@@ -21,11 +21,11 @@ export function beginState(messages: readonly Message[]): LoopState {
 
 /** Adds the tokens of one reply, where it told them. */
 export function addUsage(state: LoopState, usage: Usage | undefined): void {
-  if (usage === undefined) return;
+  if (usage === undefined || usage === null) return;
   state.usage = {
-    inputTokens: state.usage.inputTokens + usage.inputTokens,
-    outputTokens: state.usage.outputTokens + usage.outputTokens,
-    totalTokens: state.usage.totalTokens + usage.totalTokens,
+    inputTokens: state.usage.inputTokens + (usage.inputTokens ?? 0),
+    outputTokens: state.usage.outputTokens + (usage.outputTokens ?? 0),
+    totalTokens: state.usage.totalTokens + (usage.totalTokens ?? 0),
   };
 }
 

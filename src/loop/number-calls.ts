@@ -34,5 +34,6 @@ function highestNumber(history: readonly Message[]): number {
   const ids = history.flatMap((message) =>
     message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
   );
-  return Math.max(0, ...ids.map((id) => Number(/^call_(\d+)$/.exec(id)?.[1] ?? 0)));
+  // Nine digits: longer ones are a provider's own ids, and past 2^53 they could no longer be counted on.
+  return ids.reduce((highest, id) => Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0)), 0);
 }

@@ -32,6 +32,8 @@ export async function requestReply(provider: LLMProvider, request: LLMRequest): 
 function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
+    // The provider may have been what aborted, before there was anything to listen with.
+    if (signal.aborted) abort();
     signal.addEventListener('abort', abort, { once: true });
     Promise.resolve(work)
       .then(resolve, reject)
@@ -43,7 +45,13 @@ function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promis
 function tidyResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
   if (typeof response !== 'object' || response === null)
     throw new TypeError('the provider returned no response');
-  const toolCalls: readonly ToolCall[] = response.toolCalls ?? [];
+  const { content, usage } = response;
+  const toolCalls = (response.toolCalls ?? []).map(tidyCall);
   const finishReason: FinishReason = response.finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop');
-  return { content: response.content ?? '', toolCalls, finishReason, usage: response.usage };
+  return { content: typeof content === 'string' ? content : '', toolCalls, finishReason, usage };
+}
+
+function tidyCall(call: Partial<ToolCall> | null | undefined): ToolCall {
+  const { id, name, arguments: args } = call ?? {};
+  return { id: typeof id === 'string' ? id : '', name: String(name ?? ''), arguments: args ?? {} };
 }

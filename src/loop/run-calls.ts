@@ -27,7 +27,7 @@ export function runCalls(batch: CallBatch): Promise<readonly CallRecord[]> {
   return runInOrder({
     tasks: batch.calls,
     run: (call) => runCall(batch, scope, call),
-    isSequential: ({ name }) => batch.tools.get(name)?.sequential ?? false,
+    isSequential: ({ name }) => batch.tools.offered(name)?.sequential ?? false,
     maxConcurrency: Math.max(1, batch.maxConcurrency),
   });
 }

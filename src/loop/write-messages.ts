@@ -9,7 +9,7 @@ export function assistantMessage(content: string, calls: readonly ToolCall[]): A
   const tool_calls = calls.map(({ id, name, arguments: args }) => ({
     id,
     type: 'function' as const,
-    function: { name: String(name), arguments: argumentsText(args) },
+    function: { name: functionName(name), arguments: argumentsText(args) },
   }));
   return { role: 'assistant', content, tool_calls };
 }
@@ -19,15 +19,20 @@ export function toolMessage(toolCallId: string, result: ToolResult): ToolMessage
   return { role: 'tool', content: resultText(result), tool_call_id: toolCallId };
 }
 
+/** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
+function functionName(name: string): string {
+  return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
+}
+
 /**
  * Always the text of a JSON object: strict servers parse the history, and refuse the whole request for
  * one broken call in it. What was really sent stands in the call's record and in its answer.
  */
 function argumentsText(args: unknown): string {
-  if (typeof args !== 'string') return JSON.stringify(args ?? {});
   try {
-    const parsed: unknown = JSON.parse(args);
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? args : '{}';
+    const text = typeof args === 'string' ? args : JSON.stringify(args);
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? text : '{}';
   } catch {
     return '{}';
   }

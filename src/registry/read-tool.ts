@@ -1,6 +1,7 @@
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
 import type { AuthorFault } from '../errors/author-fault.js';
+import { errorMessage } from '../invocation/error-message.js';
 import type { RegisteredTool, ToolEntry } from './tool-table.js';
 
 /** A registrable thing understood, or why it is none. */
@@ -10,12 +11,28 @@ export type ReadTool =
 
 /** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
 export function readTool(registered: RegisteredTool): ReadTool {
-  const offered: unknown = typeof registered === 'function' ? registered() : registered;
+  let offered: unknown = registered;
+  if (typeof registered === 'function') {
+    try {
+      offered = registered();
+    } catch (error) {
+      return { faults: [factoryFault(registered.name, error)] };
+    }
+  }
   const faults = faultsOf(offered);
   if (faults.length > 0) return { faults };
   const tool = offered as ToolDefinition;
   const open = typeof registered === 'function' ? () => registered() as ToolDefinition : () => tool;
   return { name: tool.name, entry: { open, offered: tool } };
+}
+
+function factoryFault(name: string, error: unknown): AuthorFault {
+  return {
+    where: `register(${name || 'a function'})`,
+    problem: `as a function it must return a tool, and it threw: ${errorMessage(error)}`,
+    causes: ['it is a class; a toolset class is discovered'],
+    fix: '`() => tool`, or `...discoverTools({ toolsets: [TheClass] })`',
+  };
 }
 
 function faultsOf(tool: unknown): readonly AuthorFault[] {

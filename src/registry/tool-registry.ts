@@ -86,8 +86,14 @@ export class ToolRegistry {
     return new ToolRegistry(this.#options, new ToolTableView(this.#table, createNameFilter(filter)));
   }
 
+  /** The tool for the next call: of one that a function makes, a new instance each time. */
   get(name: string): ToolDefinition | undefined {
     return this.#table.get(name)?.open();
+  }
+
+  /** The tool as it is offered, for its options: one that a function makes is not made anew. */
+  offered(name: string): ToolDefinition | undefined {
+    return this.#table.get(name)?.offered;
   }
 
   tools(): ToolDefinition[] {

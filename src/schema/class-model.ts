@@ -50,14 +50,15 @@ export function classModel(target: ClassType, groups: readonly string[] = []): C
 function describeClass(target: ClassType, groups: readonly string[]): ClassModelResult {
   const keys = propertyKeys(target);
   const rules = validationRules(target, groups);
+  const rulesOfAnyGroup = groups.length > 0 ? validationRules(target) : rules;
   const options = inheritedOptions(target);
   const described = keys.map((key) => ({
     key,
     result: describeProperty({
-      owner: target,
       key,
       options: options.get(key),
       rules: rules.get(key),
+      rulesOfAnyGroup: rulesOfAnyGroup.get(key),
       transform: transformRule(target, key),
       designType: designType(target, key),
       groups: groups.length > 0 ? groups : undefined,

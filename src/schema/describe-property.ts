@@ -1,4 +1,3 @@
-import type { ClassType } from '../contract/class-type.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { TransformRule } from '../validators/transform-rules.js';
@@ -12,11 +11,12 @@ import type { PropertyModel, ValueType } from './value-type.js';
 
 /** What decorators and metadata say of one property of a class. */
 export interface DecoratedProperty {
-  readonly owner: ClassType;
   readonly key: string;
   readonly options?: ParamOptions;
   /** Its class-validator rules in the groups asked for; nothing where it never had any. */
   readonly rules?: readonly ValidationRule[];
+  /** Its rules in any group, which may tell its type where nothing else does. */
+  readonly rulesOfAnyGroup?: readonly ValidationRule[];
   readonly transform?: TransformRule;
   readonly designType: unknown;
   readonly groups?: readonly string[];
@@ -30,8 +30,13 @@ export type DescribedProperty =
 /** Describes one property of a DTO class. */
 export function describeProperty(decorated: DecoratedProperty): DescribedProperty {
   const { key, options = {}, transform, designType, groups } = decorated;
-  const rules = propertyRules(decorated.rules ?? [], !isCollection(designType));
-  const result = propertyType({ options, rules, transform, designType, groups });
+  const eachIsOwn = !isCollection(designType);
+  const rules = propertyRules(decorated.rules ?? [], eachIsOwn);
+  const facts = { options, rules, transform, designType, groups };
+  const applicable = propertyType(facts);
+  const result = applicable.ok
+    ? applicable
+    : propertyType({ ...facts, rules: propertyRules(decorated.rulesOfAnyGroup ?? [], eachIsOwn) });
   if (!result.ok) return result;
   const name = options.name ?? transform?.name ?? key;
   const transforms = transform?.transforms ?? [];

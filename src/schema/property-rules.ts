@@ -35,7 +35,8 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
   const isEach = (rule: ValidationRule) => rule.each && !eachIsOwn;
   const isOptionalMark = ({ role, name }: ValidationRule) => role === 'conditional' && name === 'isOptional';
   const conditions = rules.filter((rule) => rule.role === 'conditional' && !isOptionalMark(rule));
-  const judging = rules.filter(({ role }) => role !== 'conditional' && role !== 'allowed');
+  // Decorators of one property run from the last to the first; the author's order is the other way round.
+  const judging = rules.filter(({ role }) => role !== 'conditional' && role !== 'allowed').reverse();
   const isConditional = conditions.length > 0;
   const meanings = judging.map((rule) => ({ meaning: meaningOf(rule), each: isEach(rule) }));
   const own = meanings.filter(({ each }) => !each).map(({ meaning }) => meaning);

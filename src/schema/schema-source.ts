@@ -11,7 +11,7 @@ const TARGET = 'draft-2020-12';
 /**
  * JSON Schema of a schema as an author may give it: JSON Schema itself (TypeBox is that, with symbols that
  * JSON does not have), or a Standard Schema that can give JSON Schema of its input (zod 4, arktype, …).
- * The bytes are the author's; only `$schema` is left out, which providers do not take.
+ * The bytes of JSON Schema are the author's; a derived one comes without `$schema`, which nobody wrote.
  *
  * @example
  * ```ts
@@ -29,7 +29,7 @@ export function readSchemaSource(source: SchemaSource): ReadSchema {
     };
   }
   try {
-    return { ok: true, schema: plainSchema(source) };
+    return { ok: true, schema: plainCopy(source) };
   } catch (error) {
     return { ok: false, problem: `is not plain JSON: ${messageOf(error)}`, fix: 'a schema without cycles' };
   }
@@ -46,7 +46,8 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
   try {
     const schema = writeJsonSchema(standard);
     if (typeof schema === 'object' && schema !== null) {
-      return { ok: true, schema: plainSchema(schema), standard };
+      const { $schema: _, ...derived } = plainCopy(schema);
+      return { ok: true, schema: derived, standard };
     }
   } catch (error) {
     return {
@@ -75,9 +76,8 @@ function writeJsonSchema(standard: StandardSchema): unknown {
 }
 
 /** A copy of what JSON shows of the schema. */
-function plainSchema(source: object): JsonSchema {
-  const { $schema: _, ...schema } = JSON.parse(JSON.stringify(source)) as JsonSchema;
-  return schema;
+function plainCopy(source: object): JsonSchema {
+  return JSON.parse(JSON.stringify(source)) as JsonSchema;
 }
 
 function messageOf(error: unknown): string {

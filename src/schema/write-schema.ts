@@ -5,10 +5,10 @@ import { Definitions } from './definitions.js';
 import { surveyTypes, type TypeSurvey } from './survey-types.js';
 import type { PropertyFault } from './type-result.js';
 import type { PropertyModel } from './value-type.js';
-import { writeObject } from './write-value.js';
+import { writeObject } from './write-object.js';
 
 /** A schema, or everything that keeps it from being written. */
-export type WrittenSchema =
+export type WriteSchemaResult =
   | { readonly ok: true; readonly schema: JsonSchema }
   | { readonly ok: false; readonly faults: readonly PropertyFault[] };
 
@@ -16,18 +16,18 @@ export type WrittenSchema =
  * JSON Schema (2020-12) of an arguments object: `type`, `properties`, `required` (empty if none is) and
  * `$defs` if some class contains itself; nothing else. The same properties give the same bytes.
  */
-export function parametersOf(properties: readonly PropertyModel[]): WrittenSchema {
+export function parametersOf(properties: readonly PropertyModel[]): WriteSchemaResult {
   return write(properties, surveyTypes(properties));
 }
 
 /** The same for a DTO class that takes all arguments, under class-validator groups if any are given. */
-export function classParameters(target: ClassType, groups?: readonly string[]): WrittenSchema {
+export function classParameters(target: ClassType, groups?: readonly string[]): WriteSchemaResult {
   const read = classModel(target, groups);
   if (!read.ok) return read;
   return write(read.model.properties, surveyTypes(read.model.properties, { model: read.model }));
 }
 
-function write(properties: readonly PropertyModel[], survey: TypeSurvey): WrittenSchema {
+function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteSchemaResult {
   if (survey.faults.length > 0) return { ok: false, faults: survey.faults };
   const definitions = new Definitions();
   const schema = writeObject(properties, { survey, definitions });

@@ -1,12 +1,14 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { completeExample, type DocExample, docExamples } from './doc-examples.js';
-import { ROOT } from './repository.js';
+import { completeExample, type DocExample, docExamples, pageExamples } from './doc-examples.js';
+import { listFiles, ROOT, readText } from './repository.js';
 import { runCompiler } from './run-compiler.js';
 import { packageSources, readSource } from './source-tree.js';
 
 const FOLDER = 'node_modules/.cache/toolwright-doc-examples';
+
+const PAGES = ['README.md', 'CONTRIBUTING.md', ...listFiles('docs')];
 
 const WRONG: DocExample = {
   path: 'src/loop/run-tool-loop.ts',
@@ -14,8 +16,11 @@ const WRONG: DocExample = {
   code: 'const { status } = await runToolLoop({ provider }, messages);\nstatus.nothing;',
 };
 
-test('every example in a docstring type-checks, with the application around it that example-names.ts declares', () => {
-  const examples = packageSources().flatMap(docExamples);
+test('every example in a docstring or the manual type-checks, with the application around it that example-names.ts declares', () => {
+  const examples = [
+    ...packageSources().flatMap(docExamples),
+    ...PAGES.flatMap((path) => pageExamples(path, readText(path))),
+  ];
   expect(examples.length).toBeGreaterThan(10);
   const complaints = checkExamples([...examples, WRONG]);
   // The last example is wrong on purpose: so it is known that the compiler looked.
@@ -33,7 +38,13 @@ test('examples are found in docstrings of any depth, and only there', () => {
   ]);
 });
 
-/** Complaints as `path:line of the docstring's code`, and as `example line` for the last of them. */
+test('examples of a page are found with their lines', () => {
+  expect(pageExamples('docs/x.md', '# X\n\n```ts\na();\n```\n\n```sh\nls\n```\n')).toEqual([
+    { path: 'docs/x.md', line: 4, code: 'a();' },
+  ]);
+});
+
+/** Complaints as `path:line`, and as `example line` for the last of them. */
 function checkExamples(examples: readonly DocExample[]): string[] {
   const folder = join(ROOT, FOLDER);
   rmSync(folder, { recursive: true, force: true });
@@ -45,7 +56,7 @@ function checkExamples(examples: readonly DocExample[]): string[] {
   // Unused expressions and names are what examples are made of; the rest is as strict as the sources.
   const project = { extends: '../../../tsconfig.json', compilerOptions: { rootDir: '../../..' }, files };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(project));
-  return runCompiler('tsconfig.json', folder).flatMap(({ file, line, code, message }) => {
+  return runCompiler('tsconfig.json', { folder }).flatMap(({ file, line, code, message }) => {
     const index = files.indexOf(file);
     const example = examples[index];
     // Faults of the sources themselves are the type check's, not the examples'.

@@ -4,7 +4,7 @@ import { ROOT, readText } from './repository.js';
 import { readSource, type SourceFile } from './source-tree.js';
 import { parseTypeScript } from './syntax.js';
 
-/** A block of code out of a docstring. */
+/** A block of code out of a docstring or a page. */
 export interface DocExample {
   readonly path: string;
   readonly line: number;
@@ -22,6 +22,15 @@ export function docExamples({ path, text }: SourceFile): DocExample[] {
       code: (block[1] ?? '').replace(/^[ \t]*\*[ ]?/gm, '').trimEnd(),
     })),
   );
+}
+
+/** The `ts` blocks of a page of the manual. */
+export function pageExamples(path: string, text: string): DocExample[] {
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(({ index, 1: code = '' }) => ({
+    path,
+    line: text.slice(0, index).split('\n').length + 1,
+    code: code.trimEnd(),
+  }));
 }
 
 /** A file that the compiler can check: the example with the imports that it takes for granted. */
@@ -46,7 +55,7 @@ function sourcesOfNames({ path }: DocExample, folder: string): { from: string; n
     from: door.name,
     names: [...new Set(publicNames(door).map(({ name }) => name))],
   }));
-  return [local(path), ...entries, local(NAMES)];
+  return [...(path.endsWith('.ts') ? [local(path)] : []), ...entries, local(NAMES)];
 }
 
 function specifier(folder: string, file: string): string {

@@ -13,7 +13,8 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'expr-eval-fork': /^src\/builtin\//,
   openai: /^src\/providers\/openai\//,
   winston: /^src\/logging\/winston\//,
-  'reflect-metadata': /^(src|decorators)\/index\.ts$/,
+  // Whichever door is opened first has to bring it: the classes behind it are decorated when they load.
+  'reflect-metadata': /^(src|decorators)\/(.+\/)?index\.ts$/,
 };
 
 /** Application code declares DTOs and injects as any user would. */
@@ -52,6 +53,13 @@ test('every dependency and peer dependency is imported somewhere in the package'
   const imported = new Set(sourceTree().flatMap(packageImports));
   const unused = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !imported.has(name));
   expect(unused).toEqual([]);
+});
+
+test('bundlers are told to keep every door that loads reflect-metadata', () => {
+  const { sideEffects } = readManifest();
+  const doors = sourceTree().filter((file) => packageImports(file).includes('reflect-metadata'));
+  const kept = doors.map(({ path }) => `./dist/${path.replace(/\.ts$/, '.js')}`);
+  expect([...sideEffects].sort()).toEqual(kept.sort());
 });
 
 test('modules whose name is computed are loaded in one known file only', () => {

@@ -1,12 +1,25 @@
 /**
- * What the examples in docstrings leave out: an application around them. `doc-examples.test.ts` imports from
+ * What the examples in docstrings and in the manual leave out: an application around them. `doc-examples.test.ts` imports from
  * here what an example uses and does not declare. Only types: nothing of this runs.
  */
-import type { Content, LLMProvider, Message, Tool, ToolLoopResult, ToolRegistry } from 'toolwright';
+import type { Type as SchemaBuilder } from '@sinclair/typebox';
+import type { Type as TypeDecorator } from 'class-transformer';
+import type {
+  Content,
+  InjectionToken,
+  LLMProvider,
+  Message,
+  Tool,
+  ToolLoopResult,
+  ToolRegistry,
+} from 'toolwright';
 
 export { expect } from '@jest/globals';
-export { Type } from '@sinclair/typebox';
+export { ArrayMinSize, IsEmail, IsEnum, IsOptional, ValidateNested } from 'class-validator';
 export { z } from 'zod';
+
+/** Two packages have a `Type`; an example means the one that it uses. */
+export declare const Type: typeof SchemaBuilder & typeof TypeDecorator;
 
 export interface Order {
   readonly id: string;
@@ -15,6 +28,21 @@ export interface Order {
 
 export declare class OrderService {
   find(customerId: string, limit?: number): Promise<readonly Order[]>;
+  place(order: CreateOrderDto): Promise<Order>;
+}
+
+export declare class Mailer {
+  statement(userId: unknown, year: number): Promise<string>;
+}
+
+export interface NoteQuery {
+  readonly limit: number;
+  readonly tags?: readonly string[];
+  readonly user: unknown;
+}
+
+export declare class NoteStore {
+  search(words: string, query: NoteQuery): Promise<readonly string[]>;
 }
 
 export declare class ShopTools {
@@ -30,6 +58,24 @@ export declare class CreateOrderDto {
   due: Date;
 }
 
+export declare class ItemDto {
+  sku: string;
+}
+
+export declare enum Shipping {
+  Standard = 'standard',
+  Express = 'express',
+}
+
+/** A container of another make. */
+export interface ForeignContainer {
+  get<Instance>(token: InjectionToken<Instance>): Instance;
+  createChild(): ForeignContainer & { close(): Promise<void> };
+}
+
+export declare const myContainer: ForeignContainer;
+export declare function openDatabase(): object;
+
 /** What a method that stands alone in an example finds on `this`. */
 export declare abstract class ExampleToolset {
   readonly orders: OrderService;
@@ -44,5 +90,7 @@ export declare const run: ToolLoopResult;
 export declare const readFile: Tool;
 export declare const search: Tool;
 export declare const content: Content;
+export declare const userId: string;
+export declare const model: string;
 
 export declare function askTheUserToGoOn(): void;

@@ -8,6 +8,8 @@ export interface FunctionShape {
   readonly lines: number;
   /** Positional parameters; a `this` parameter is none. */
   readonly parameters: number;
+  /** A method with `@Tool`: callers name its parameters. */
+  readonly isTool: boolean;
 }
 
 const FUNCTIONS = new Set([
@@ -34,6 +36,7 @@ export function functionsOf(syntax: Syntax): FunctionShape[] {
         line: first,
         lines: last - first + 1,
         parameters: parametersOf(node).filter((parameter) => !isThis(parameter)).length,
+        isTool: isTool(node),
       };
     });
 }
@@ -46,6 +49,11 @@ function nameOf(node: SyntaxNode | undefined): string | undefined {
 function parametersOf(node: SyntaxNode): readonly SyntaxNode[] {
   const owner = node.function && typeof node.function === 'object' ? node.function : node;
   return 'params' in owner && Array.isArray(owner.params) ? owner.params.filter(isNode) : [];
+}
+
+function isTool(node: SyntaxNode): boolean {
+  const owner = node.function as { readonly decorators?: readonly SyntaxNode[] } | undefined;
+  return [...walk(owner?.decorators)].some(({ node: part }) => literalText(part.callee) === 'Tool');
 }
 
 function isThis(parameter: SyntaxNode): boolean {

@@ -9,6 +9,8 @@ const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git', '.assistan
 /** The part of `package.json` that the rules read. */
 export interface PackageManifest {
   readonly exports: Readonly<Record<string, string>>;
+  readonly files: readonly string[];
+  readonly sideEffects: readonly string[];
   readonly scripts: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;

@@ -12,13 +12,20 @@ export interface CompilerError {
   readonly message: string;
 }
 
-/** Type-checks a project with the repository's own compiler; nothing is written. */
-export function runCompiler(project: string, folder = ROOT): CompilerError[] {
+/** Type-checks a project with the repository's own compiler; writes the result only if told to. */
+export function runCompiler(
+  project: string,
+  { folder = ROOT, emit = false }: { readonly folder?: string; readonly emit?: boolean } = {},
+): CompilerError[] {
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  const run = spawnSync(process.execPath, [compiler, '-p', project, '--noEmit', '--pretty', 'false'], {
-    cwd: folder,
-    encoding: 'utf8',
-  });
+  const run = spawnSync(
+    process.execPath,
+    [compiler, '-p', project, ...(emit ? [] : ['--noEmit']), '--pretty', 'false'],
+    {
+      cwd: folder,
+      encoding: 'utf8',
+    },
+  );
   const errors = [...run.stdout.matchAll(/^(?:(.+)\((\d+),\d+\): )?error (TS\d+): (.*)$/gm)].map(
     ([, file = '', line = '0', code = '', message = '']) => ({ file, line: Number(line), code, message }),
   );

@@ -37,7 +37,11 @@ test('a function has at most 60 lines', () => {
 test('a function takes at most three positional parameters, the seeds’ signatures excepted', () => {
   const wide = sourceTree().flatMap(({ path, functions }) =>
     functions
-      .filter(({ name, parameters }) => parameters > MOST_PARAMETERS && !isFromOutside(path, name))
+      // A tool's arguments are not positional to the model, which names them.
+      .filter(
+        ({ name, parameters, isTool }) =>
+          parameters > MOST_PARAMETERS && !isTool && !isFromOutside(path, name),
+      )
       .map(({ name, line, parameters }) => `${path}:${line} ${name}: ${parameters}`),
   );
   expect(wide).toEqual([]);
@@ -70,6 +74,12 @@ test('functions of every kind are measured, by their own lines and parameters', 
     ['method', 1, 2],
     ['F', 1, 1],
   ]);
+});
+
+test('a tool’s method is known by its decorator', () => {
+  const text = "class K { @Tool('A') a() {}\n  @tools.Tool b() {}\n  @Other() c() {}\n  d() {} }";
+  const tools = readSource('src/loop/x.ts', text).functions.filter(({ isTool }) => isTool);
+  expect(tools.map(({ name }) => name)).toEqual(['a']);
 });
 
 function isFromOutside(path: string, name: string): boolean {

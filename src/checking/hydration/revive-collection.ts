@@ -33,12 +33,12 @@ export function reviveValues(reviveValue: Revive): Revive {
 }
 
 /** A `Set` from an array. What comes later is taken over when all of it is there. */
-export function intoSet(reviveArray: Revive | undefined): Revive {
+export function reviveSet(reviveArray: Revive | undefined): Revive {
   return collect(reviveArray, (items) => new Set(items as readonly unknown[]));
 }
 
 /** A `Map` from an object. */
-export function intoMap(reviveObject: Revive | undefined): Revive {
+export function reviveMap(reviveObject: Revive | undefined): Revive {
   return collect(reviveObject, (values) => new Map(Object.entries(values as object)));
 }
 

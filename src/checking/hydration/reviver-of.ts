@@ -1,7 +1,7 @@
 import type { ValueType } from '../../schema/value-type.js';
 import type { Revive } from './revival.js';
 import { reviveClass, reviveTagged } from './revive-class.js';
-import { intoMap, intoSet, reviveItems, reviveValues } from './revive-collection.js';
+import { reviveItems, reviveMap, reviveSet, reviveValues } from './revive-collection.js';
 import { reviveStandard } from './revive-standard.js';
 import { reviveBuffer, reviveBytes, reviveDate, reviveUrl } from './revive-text.js';
 
@@ -29,13 +29,13 @@ function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined 
     case 'array': {
       const item = reviverOf(type.items, cascaded);
       const array = item && reviveItems(item);
-      return type.collection === 'set' ? intoSet(array) : array;
+      return type.collection === 'set' ? reviveSet(array) : array;
     }
     case 'record': {
       // class-validator does not go into the values of plain objects, but it does into those of a Map.
       const value = reviverOf(type.values, cascaded && type.collection === 'map');
       const record = value && reviveValues(value);
-      return type.collection === 'map' ? intoMap(record) : record;
+      return type.collection === 'map' ? reviveMap(record) : record;
     }
     case 'class':
       return reviveClass(type, cascaded, reviverOf);

@@ -8,7 +8,7 @@ import {
   nameOf,
   unknownConstructor,
 } from './dependency-faults.js';
-import { type ProviderLifetime, providersOf } from './tsyringe-registry.js';
+import { type ProviderLifetime, providersOf } from './providers-of.js';
 
 /** A class and how long its instances live. */
 export interface ProvidedClass {

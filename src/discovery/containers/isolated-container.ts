@@ -6,7 +6,7 @@ import {
 } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
 import { inspectDependencies, type ProvidedClass } from './dependency-graph.js';
-import type { ProviderLifetime } from './tsyringe-registry.js';
+import type { ProviderLifetime } from './providers-of.js';
 
 /** A token and what stands in for it. */
 export type Override = readonly [token: unknown, value: unknown];

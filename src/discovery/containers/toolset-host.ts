@@ -5,8 +5,8 @@ import type { ToolContext } from '../../contract/tool-context.js';
 import type { ToolsetScope } from '../../contract/toolset-options.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { inspectDependencies } from './dependency-graph.js';
+import { isRegistered, providersOf } from './providers-of.js';
 import { settleSingletons } from './settle-singletons.js';
-import { isRegistered, providersOf } from './tsyringe-registry.js';
 import { tsyringeResolver } from './tsyringe-resolver.js';
 
 /** A container as `discoverTools` takes it: tsyringe's own, or anything behind the port. */

@@ -1,7 +1,7 @@
 import type { DependencyContainer, InjectionToken as TsyringeToken } from 'tsyringe';
 import type { InjectionToken, InstanceResolver } from '../../contract/instance-resolver.js';
+import { providersOf } from './providers-of.js';
 import { settleSingletons } from './settle-singletons.js';
-import { providersOf } from './tsyringe-registry.js';
 
 /** A tsyringe container behind the port. */
 export function tsyringeResolver(container: DependencyContainer): InstanceResolver {

@@ -1,13 +1,10 @@
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
-import { type Offer, offerValues } from './offer-values.js';
+import { rateFit, readNamed, toArgument } from './match-value.js';
 import { type Found, readValues } from './read-text.js';
 import { topicOf } from './words.js';
 
-/**
- * What a text gives for a tool: `calls` has the arguments of each call it asks for, none where a required value
- * is missing; `certain`: nothing required was taken from what was left over; `covered`: which part of the topic
- * the tool's own words and the arguments explain, 0 to 1.
- */
+/** The arguments of each call that a text asks for: none where a required value is missing. `certain`: nothing was
+ * taken from what was left over. `covered`: the part of the topic that the tool and the arguments explain, 0 to 1. */
 export type Filled = Readonly<{ calls: readonly JsonObject[]; certain: boolean; covered: number }>;
 
 /** Fills an object schema from a text; `own` are stems that belong to the tool or to any request. */
@@ -15,48 +12,62 @@ export function fillArguments(
   schema: JsonSchema,
   text: string,
   own: ReadonlySet<string>,
-  today: Date,
+  year: number,
 ): Filled {
   const { properties = {}, required = [] } = schema;
-  const values = readValues(text, own, today);
-  const picks = new Map<string, Offer>();
+  const found = readValues(text, own, year);
   const taken = new Set<Found>();
+  const picks = new Map<string, unknown>();
+  const lists: {
+    readonly name: string;
+    readonly values: readonly unknown[];
+    readonly more: readonly Found[];
+  }[] = [];
   const offers = Object.entries(properties).flatMap(([name, property]) => {
-    const [nested] = property.properties ? fillArguments(property, text, own, today).calls : [];
-    const filled = nested && Object.keys(nested).length > 0;
-    return filled
-      ? { name, values: [nested], used: [], score: 9 }
-      : offerValues(name, property, text, values);
+    const [nested = {}] = property.properties ? fillArguments(property, text, own, year).calls : [];
+    const named = Object.keys(nested).length > 0 ? nested : readNamed(name, property, text);
+    if (named !== undefined) picks.set(name, named);
+    const fitting = found.filter((one) => toArgument(name, property, one) !== undefined);
+    const runs = fitting.map((_, index) => runFrom(fitting.slice(index), text));
+    return runs.map((run) => ({ name, property, run, score: rateFit(name, property, run, text) }));
   });
-  for (const offer of offers.sort((a, b) => b.score - a.score)) {
-    const first = offer.values.length > 1 ? offer.used.slice(0, 1) : offer.used;
-    const enough = offer.score > (required.includes(offer.name) ? -0.3 : 0.9);
-    if (picks.has(offer.name) || !enough || first.some((one) => taken.has(one))) continue;
-    for (const one of first) taken.add(one);
-    picks.set(offer.name, offer);
+  for (const { name, property, run, score } of offers.sort((a, b) => b.score - a.score)) {
+    const used = property.type === 'array' ? run : run.slice(0, 1);
+    const enough = score > (required.includes(name) ? -0.3 : 0.9);
+    if (!enough || picks.has(name) || used.some((one) => taken.has(one))) continue;
+    for (const one of used) taken.add(one);
+    const values = run.map((one) => toArgument(name, property, one));
+    picks.set(name, property.type === 'array' ? values : values[0]);
+    if (used.length < run.length) lists.push({ name, values, more: run.slice(1) });
   }
   const open = () => required.filter((name) => !picks.has(name));
   const certain = picks.size > 0 && open().length === 0 && [...taken].every(({ kind }) => kind !== 'phrase');
   for (const name of open()) {
-    const { type, enum: options, default: value } = properties[name] ?? {};
+    const { type, enum: options, default: preset } = properties[name] ?? {};
     const free = type === 'string' && !options && !/date|time|express/i.test(name);
-    const phrase = values.find((one) => free && one.kind === 'phrase' && !taken.has(one));
+    const phrase = found.find((one) => free && one.kind === 'phrase' && !taken.has(one));
     // Where nothing else was read, a free text goes on to the end.
     const rest =
-      taken.size > 0 ? phrase?.text : phrase && text.slice(phrase.at).replace(/[\s.?!,;:"']+$/, '');
+      taken.size > 0 ? phrase?.value : phrase && text.slice(phrase.at).replace(/[\s.?!,;:"']+$/, '');
     if (phrase) taken.add(phrase);
-    if ((value ?? rest) !== undefined) picks.set(name, { name, values: [value ?? rest], used: [], score: 0 });
+    if ((preset ?? rest) !== undefined) picks.set(name, preset ?? rest);
   }
-  const given = Object.keys(properties).flatMap((name) => picks.get(name) ?? []);
-  const lists = given.filter(
-    ({ values, used }) => values.length > 1 && !used.slice(1).some((one) => taken.has(one)),
+  const args = Object.fromEntries(
+    Object.keys(properties).flatMap((name) => (picks.has(name) ? [[name, picks.get(name)]] : [])),
   );
-  const calls = Array.from({ length: lists[0]?.values.length ?? 1 }, (_, index) =>
-    Object.fromEntries(
-      given.map((one) => [one.name, one.values[lists.includes(one) ? index : 0] ?? one.values[0]]),
-    ),
-  );
+  // What stands beside a value and fits no other parameter asks for further calls.
+  const list = lists.find(({ more }) => !more.some((one) => taken.has(one)));
+  const calls = list?.values.map((value) => ({ ...args, [list.name]: value })) ?? [args];
   const [topic, known] = [[...topicOf(text)], new Set([...own, ...topicOf(JSON.stringify(calls))])];
   const covered = topic.filter((stem) => known.has(stem)).length / (topic.length || 1);
   return { calls: open().length > 0 ? [] : calls, certain, covered };
+}
+
+// The values of one kind that stand side by side: `Rome, Oslo and Bern`.
+function runFrom(values: readonly Found[], text: string): readonly Found[] {
+  const stop = values.findIndex(({ kind, at }, index) => {
+    const between = text.slice(values[index - 1]?.end ?? at, at);
+    return kind !== values[0]?.kind || !/^[\s,;]*(?:\b(?:and|or)\b|&)?[\s$]*$/.test(between);
+  });
+  return values.slice(0, stop < 0 ? undefined : stop);
 }

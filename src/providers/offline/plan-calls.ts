@@ -7,45 +7,40 @@ import { topicOf } from './words.js';
 type Plan = Filled & Readonly<{ text: string; tool: ToolSchema; rank: number }>;
 
 /** The calls that a text asks of the tools, in the order in which it asks for them. */
-export function planCalls(text: string, tools: readonly ToolSchema[], today: Date): Omit<ToolCall, 'id'>[] {
+export function planCalls(text: string, tools: readonly ToolSchema[], year: number): Omit<ToolCall, 'id'>[] {
   const plans: Plan[] = [];
   let loose = '';
   for (const clause of text.split(/(?<=[.?!;])\s+|(?<=,)\s+|\s+(?=and )/)) {
-    const next = choose(loose + clause, tools, today);
-    const last = plans.at(-1);
+    const [next, last] = [choose(loose + clause, tools, year), plans.at(-1)];
     if (next && opensCall(next, last)) plans.push(next);
-    else if (last) plans.push(fill(`${plans.pop()?.text} ${clause}`, last.tool, last.rank, today));
+    else if (last) plans.push(plan(`${plans.pop()?.text} ${clause}`, last.tool, last.rank, year));
     loose = plans.length > 0 ? '' : `${loose}${clause} `;
   }
-  const chosen = plans.length > 1 ? plans : [choose(text, tools, today)];
+  const chosen = plans.length > 1 ? plans : [choose(text, tools, year)];
   return chosen.flatMap(
     (one) => one?.calls.map((args) => ({ name: one.tool.function.name, arguments: args })) ?? [],
   );
 }
 
-function fill(text: string, tool: ToolSchema, rank: number, today: Date): Plan {
+function plan(text: string, tool: ToolSchema, rank: number, year: number): Plan {
   const { name, description, parameters } = tool.function;
   const own = topicOf(`${name} ${description} find get list look search see show say tell`);
-  return { ...fillArguments(parameters, text, own, today), text, tool, rank };
+  return { ...fillArguments(parameters, text, own, year), text, tool, rank };
 }
 
-function choose(text: string, tools: readonly ToolSchema[], today: Date): Plan | undefined {
-  const ranks = rankTools(tools, text);
+function choose(text: string, tools: readonly ToolSchema[], year: number): Plan | undefined {
   const score = ({ rank, certain, covered }: Plan) => rank + (certain ? 2 : 0) + covered * 2;
+  const plans = rankTools(tools, text).map((rank, index) => plan(text, tools[index]!, rank, year));
   // Some word must speak for a tool, except that an arithmetic expression says without one what is wanted.
-  const usable = ({ rank, certain, calls: [args] }: Plan) =>
-    args && (rank > 0 || (certain && Object.keys(args).some((key) => /express/i.test(key))));
-  const plans = tools.map((tool, index) => fill(text, tool, ranks[index] ?? 0, today)).filter(usable);
-  return plans.sort((a, b) => score(b) - score(a))[0];
+  const usable = plans.filter(({ rank, calls: [args] }) => args && (rank > 0 || 'expression' in args));
+  return usable.sort((a, b) => score(b) - score(a))[0];
 }
 
-// Whether a clause is a request of its own: names another tool clearly, or the same with values as full.
+// Whether a clause is a request of its own: names another tool clearly, or the same with other values.
 function opensCall({ text, tool, certain, rank, calls: [args = {}] }: Plan, last?: Plan): boolean {
   const [own, said] = [[...topicOf(tool.function.name)], topicOf(text)];
   const named = own.filter((stem) => said.has(stem)).length >= own.length * 0.3;
-  if (last === undefined) return certain;
-  if (tool !== last.tool) return (certain || rank > 1) && named;
-  const firm =
-    Object.values(args).length > 1 || Object.values(args).some((value) => typeof value !== 'string');
-  return certain && rank > 0 && firm && Object.keys(args).join() === Object.keys(last.calls[0] ?? {}).join();
+  if (last && tool !== last.tool) return named && (certain || rank > 1);
+  const same = Object.keys(args).join() === Object.keys(last?.calls[0] ?? {}).join();
+  return certain && (!last || (same && ('expression' in args || Object.values(args).some(Number.isFinite))));
 }

@@ -1,9 +1,7 @@
 import { readWords } from './words.js';
 
-type Kind = 'quoted' | 'date' | 'time' | 'expression' | 'number' | 'name' | 'phrase';
-
-/** A value in a text. Dates are `2024-03-05`, times `15:30`; a phrase is words that are nothing else. */
-export type Found = Readonly<{ kind: Kind; value: string | number; text: string; at: number; end: number }>;
+/** A value in a text: quoted, date (`2024-03-05`), time, expression, number, name or phrase, which is any other words. */
+export type Found = Readonly<{ kind: string; value: string | number; at: number; end: number }>;
 
 const MONTHS = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const NUMBERS = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ');
@@ -12,7 +10,7 @@ const CAPITAL = "(?<![\\p{L}\\p{N}_'’.])\\p{Lu}(?:[\\p{L}\\p{N}&-]|['’](?!s\
 const REGION = `\\p{Lu}{2,3}(?![\\p{L}\\d])|${CAPITAL}(?![\\p{L}\\d]|, \\p{Lu}|,? and \\p{Lu})`;
 
 // Tried in this order; what one pattern took, the later ones do not see, but for numbers in expressions.
-const PATTERNS: readonly (readonly [Kind, RegExp])[] = [
+const PATTERNS: readonly (readonly [kind: string, pattern: RegExp])[] = [
   ['quoted', /(?<![\p{L}\p{N}])['"`“‘].+?['"`”’](?![\p{L}\p{N}])/gu],
   ['date', /\b(?<y>\d{4})[-./](?<m>\d{1,2})[-./](?<d>\d{1,2})\b/g],
   [
@@ -20,7 +18,6 @@ const PATTERNS: readonly (readonly [Kind, RegExp])[] = [
     RegExp(`\\b${MONTH} (?:the )?(?<d>\\d{1,2})(?:st|nd|rd|th)?\\b(?:,? ?(?:of )?(?<y>\\d{4}))?`, 'gi'),
   ],
   ['date', RegExp(`\\b(?<d>\\d{1,2})(?:st|nd|rd|th)? (?:of )?${MONTH}(?:,? ?(?<y>\\d{4}))?\\b`, 'gi')],
-  ['date', /\b(?:yesterday|today|tomorrow)\b/gi],
   ['time', /\b(?<h>\d{1,2})(?::(?<min>\d\d)|(?=\s*[ap]\.?m\b))(?:\s*(?<half>[ap])\.?m\b\.?)?/gi],
   ['expression', /[-(]*\d[\d.]*\)*(?:\s*[-+*/^%×÷]+\s*[-(]*\d[\d.]*\)*)+/g],
   ['number', /(?<![\p{L}\p{N}_.-]|[A-Za-z]-)-?\d+(?:,\d{3})*(?:\.\d+)?%?(?=\p{L}{0,3}(?![\p{L}\p{N}_]))/gu],
@@ -31,46 +28,37 @@ const PATTERNS: readonly (readonly [Kind, RegExp])[] = [
   ['phrase', /[\p{L}\p{N}]+(?:[ -][\p{L}\p{N}]+)*/gu],
 ];
 
-/** The values in a text, as they stand; a year that is not said is that of `today`; `own` makes no phrase. */
-export function readValues(text: string, own: ReadonlySet<string>, today: Date): Found[] {
+/** The values in a text, as they stand; a year that is not said is `year`; the stems `own` make no phrase. */
+export function readValues(text: string, own: ReadonlySet<string>, year: number): Found[] {
   let unread = text;
   const found: Found[] = [];
-  const take = (at: number, end: number) =>
+  const skip = (at: number, end: number) =>
     (unread = unread.slice(0, at) + ' '.repeat(end - at) + unread.slice(end));
   for (const [kind, pattern] of PATTERNS) {
     const dull = readWords(unread).filter(
       ({ stem, common }) => kind === 'phrase' && (common || own.has(stem)),
     );
-    for (const { at, end } of dull) take(at, end);
+    for (const { at, end } of dull) skip(at, end);
     for (const { 0: whole, index, groups = {} } of unread.matchAll(pattern)) {
       const end = index + whole.length;
-      const at = kind === 'name' ? skipOpening(text, index, end) : index;
-      const said = text.slice(at, end);
-      if (said !== '') found.push({ kind, value: toValue(kind, said, groups, today), text: said, at, end });
-      if (kind !== 'expression') take(at, end);
+      // The capital that opens a sentence makes no name: `Find Yamaha` is `Yamaha`, `Translate` is nothing.
+      const opens = /^\p{Lu}\p{Ll}+$/u.test(whole) && /(?:^|[.?!:;]\s+|\n)["']?$/.test(text.slice(0, index));
+      const first = readWords(whole).find((word) => !word.common && !opens)?.at ?? whole.length;
+      const at = kind === 'name' ? index + first : index;
+      if (at < end) found.push({ kind, value: toValue(kind, text.slice(at, end), groups, year), at, end });
+      if (kind !== 'expression') skip(at, end);
     }
   }
   return found.sort((a, b) => a.at - b.at);
 }
 
-function toValue(kind: Kind, text: string, groups: Record<string, string>, today: Date): string | number {
-  const word = text.toLowerCase();
-  const { y = today.getFullYear(), m = today.getMonth() + 1, d, h, min = '00', half } = groups;
+function toValue(kind: string, text: string, groups: Record<string, string>, year: number): string | number {
+  const { y = year, m = '', d = '', h, min = '00', half } = groups;
+  const word = NUMBERS.indexOf(text.toLowerCase());
+  const two = (part: unknown) => `${part}`.padStart(2, '0');
   if (kind === 'quoted') return text.slice(1, -1);
   if (kind === 'number')
-    return NUMBERS.includes(word) ? NUMBERS.indexOf(word) : Number(word.replace(/[,%]/g, ''));
-  const hour = half ? (Number(h) % 12) + (/p/i.test(half) ? 12 : 0) : h;
-  if (kind === 'time') return `${String(hour).padStart(2, '0')}:${min}`;
-  if (kind !== 'date') return text;
-  const month = Number(m) || MONTHS.indexOf(String(m).toLowerCase()) + 1;
-  const day = Number(d ?? today.getDate() + ['yesterday', 'today', 'tomorrow'].indexOf(word) - 1);
-  return new Date(Date.UTC(Number(y), month - 1, day)).toISOString().slice(0, 10);
-}
-
-// The capital that opens a sentence makes no name: `Find Yamaha` is `Yamaha`, `Translate` is nothing.
-function skipOpening(text: string, at: number, end: number): number {
-  const opens =
-    /^\p{Lu}\p{Ll}+$/u.test(text.slice(at, end)) && /(?:^|[.?!:;]\s+|\n)["']?$/.test(text.slice(0, at));
-  const first = readWords(text.slice(at, end)).find((word) => !word.common);
-  return opens || !first ? end : at + first.at;
+    return word < 0 ? Number(text.replace(/,|%/g, '')) / (text.endsWith('%') ? 100 : 1) : word;
+  if (kind === 'time') return `${two(half ? (Number(h) % 12) + (/p/i.test(half) ? 12 : 0) : h)}:${min}`;
+  return kind === 'date' ? `${y}-${two(Number(m) || MONTHS.indexOf(m.toLowerCase()) + 1)}-${two(d)}` : text;
 }

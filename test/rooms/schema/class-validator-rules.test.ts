@@ -88,7 +88,9 @@ describe('the schema agrees with class-validator on values of every kind', () =>
       const Dto = dtoOf(row);
       const written = classParameters(Dto);
       const accepts = compileSchema(written.ok ? written.schema : {});
-      for (const value of SAMPLE_VALUES.filter((sample) => isOfKind(sample, row.schema))) {
+      // class-validator itself crashes on numbers in exponential notation when it counts decimal places.
+      const samples = row.name === 'IsNumber' ? SAMPLE_VALUES.filter((one) => one !== 1e-7) : SAMPLE_VALUES;
+      for (const value of samples.filter((sample) => isOfKind(sample, row.schema))) {
         const instance = Object.assign(new Dto(), { value });
         const isValid = cv.validateSync(instance).length === 0;
         const fits = accepts({ value });

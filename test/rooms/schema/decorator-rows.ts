@@ -194,7 +194,7 @@ export const DECORATOR_ROWS: readonly DecoratorRow[] = [
   weak('IsVariableWidth', cv.IsVariableWidth(), text()),
   weak('IsIBAN', cv.IsIBAN(), text()),
   weak('IsISO6391', cv.IsISO6391(), text()),
-  weak('IsIdentityCard', cv.IsIdentityCard('any'), text()),
+  weak('IsIdentityCard', cv.IsIdentityCard('IT'), text()),
   weak('IsISBN', cv.IsISBN(), text()),
   weak('IsJSON', cv.IsJSON(), text()),
   weak('IsLocale', cv.IsLocale(), text()),

@@ -93,7 +93,7 @@ function writeNode(node: ObjectNode, writing: Writing): JsonSchema {
 }
 
 /** The tag is a property of its branch: the class's own, if it has one, otherwise the first. */
-export function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
+function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
   if (tag === undefined) return model.properties;
   const own = model.properties.find(({ name }) => name === tag.property);
   const { description } = own?.keywords ?? {};

@@ -1,0 +1,32 @@
+import type { LLMProvider } from 'toolwright';
+import { OfflineProvider } from 'toolwright/offline';
+import { UserFault } from './user-fault.js';
+
+/** A model and how to reach it. */
+export interface ChosenModel {
+  readonly provider: LLMProvider;
+  readonly model: string;
+  /** What the user should know of the choice. */
+  readonly remark?: string;
+}
+
+const DEFAULT_MODEL = 'gpt-5-mini';
+
+/** A real model where the environment names a key or a server, and otherwise the offline stand-in. */
+export async function chooseModel(environment: NodeJS.ProcessEnv): Promise<ChosenModel> {
+  const apiKey = environment.OPENAI_API_KEY?.trim() || undefined;
+  const baseURL = environment.OPENAI_BASE_URL?.trim() || undefined;
+  if (apiKey === undefined && baseURL === undefined) {
+    const remark =
+      'no OPENAI_API_KEY: using the offline stand-in, which matches words and understands nothing';
+    return { provider: new OfflineProvider(), model: 'offline', remark };
+  }
+  if (baseURL !== undefined && !/^https?:\/\/./i.test(baseURL))
+    throw new UserFault(`OPENAI_BASE_URL is no http address: ${baseURL}`);
+  // Loaded only where it is used: the offline stand-in does without the `openai` package.
+  const { OpenAIProvider } = await import('toolwright/openai');
+  return {
+    provider: new OpenAIProvider({ apiKey, baseURL }),
+    model: environment.OPENAI_MODEL?.trim() || DEFAULT_MODEL,
+  };
+}

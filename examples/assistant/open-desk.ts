@@ -1,0 +1,51 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { discoverTools, ToolRegistry } from 'toolwright';
+import { calculateTool, getCurrentTimeTool } from 'toolwright/builtin';
+import { container, instanceCachingFactory } from 'tsyringe';
+import { NoteFolder } from './services/note-folder.js';
+import { openDatabase } from './services/open-database.js';
+import { CLOCK, type Clock, DATA_FOLDER, DATABASE } from './services/tokens.js';
+import { ContactsTools } from './tools/contacts-tools.js';
+import { InvoicesTools } from './tools/invoices-tools.js';
+import { NotesTools } from './tools/notes-tools.js';
+import { RemindersTools } from './tools/reminders-tools.js';
+import { UserFault } from './user-fault.js';
+
+/** Everything the assistant works with, open until it is closed. */
+export interface Desk extends Disposable {
+  readonly tools: ToolRegistry;
+}
+
+/** Opens the data folder and discovers the tools on it. Throws a {@link UserFault} where it cannot be used. */
+export function openDesk(dataFolder: string): Desk {
+  container.register(DATA_FOLDER, { useValue: dataFolder });
+  container.register<Clock>(CLOCK, { useValue: () => new Date() });
+  container.register(DATABASE, {
+    useFactory: instanceCachingFactory((services) =>
+      openDatabase(join(dataFolder, 'assistant.db'), services.resolve<Clock>(CLOCK)),
+    ),
+  });
+  const database = prepare(dataFolder);
+  const toolsets = [NotesTools, ContactsTools, InvoicesTools, RemindersTools];
+  const tools = new ToolRegistry().register(
+    ...discoverTools({ toolsets }),
+    calculateTool,
+    getCurrentTimeTool,
+  );
+  return { tools, [Symbol.dispose]: () => database.close() };
+}
+
+/** Touches folder, database and notes first, so that their faults are the user's and no author's mistake. */
+function prepare(dataFolder: string): DatabaseSync {
+  try {
+    mkdirSync(dataFolder, { recursive: true });
+    const database = container.resolve<DatabaseSync>(DATABASE);
+    container.resolve(NoteFolder);
+    return database;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new UserFault(`cannot use the data folder ${dataFolder}: ${reason}`, { cause });
+  }
+}

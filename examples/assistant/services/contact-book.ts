@@ -1,0 +1,65 @@
+import { DatabaseSync } from 'node:sqlite';
+import { inject, singleton } from 'tsyringe';
+import { DATABASE } from './tokens.js';
+
+/** What somebody is to us. */
+export enum ContactKind {
+  Customer = 'customer',
+  Supplier = 'supplier',
+  Partner = 'partner',
+}
+
+/** Somebody to add. */
+export interface ContactDetails {
+  readonly name: string;
+  readonly email: string;
+  readonly phone?: string;
+  readonly company?: string;
+  readonly kind: ContactKind;
+}
+
+/** Somebody in the book. */
+export interface Contact {
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+  readonly phone: string | null;
+  readonly company: string | null;
+  readonly kind: ContactKind;
+}
+
+/** The people that we know. */
+@singleton()
+export class ContactBook {
+  constructor(@inject(DATABASE) private readonly database: DatabaseSync) {}
+
+  /** People whose name, address or company contains the text, whatever its case; all of them for `''`. */
+  find(text: string, limit: number): readonly Contact[] {
+    const rows = this.database
+      .prepare(
+        `SELECT id, name, email, phone, company, kind FROM contacts
+         WHERE instr(lower(concat_ws(' ', name, email, company)), lower(?)) > 0 ORDER BY name LIMIT ?`,
+      )
+      .all(text.trim(), limit);
+    return rows as unknown as Contact[];
+  }
+
+  /** The one person that a text means. Throws where it is nobody, or several. */
+  one(text: string): Contact {
+    const found = this.find(text, 5);
+    const [first] = found;
+    if (first !== undefined && found.length === 1) return first;
+    if (first === undefined) throw new Error(`There is no contact '${text}'. Add it first.`);
+    throw new Error(`'${text}' may be ${found.map(({ name }) => name).join(' or ')}. Say which.`);
+  }
+
+  /** Throws where the address is known already. */
+  add({ name, email, phone, company, kind }: ContactDetails): Contact {
+    const known = this.database.prepare('SELECT name FROM contacts WHERE email = ?').get(email);
+    if (known !== undefined) throw new Error(`${email} is in the book already, as ${known.name}.`);
+    const row = this.database
+      .prepare('INSERT INTO contacts (name, email, phone, company, kind) VALUES (?, ?, ?, ?, ?) RETURNING *')
+      .get(name, email, phone ?? null, company ?? null, kind);
+    return row as unknown as Contact;
+  }
+}

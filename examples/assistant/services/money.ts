@@ -1,0 +1,11 @@
+const FORMAT = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'EUR' });
+
+/** An amount for people: `€1,234.50`. */
+export function formatMoney(cents: number): string {
+  return FORMAT.format(cents / 100);
+}
+
+/** Whole cents of an amount in euros; the database keeps no fractions. */
+export function centsOf(euros: number): number {
+  return Math.round(euros * 100);
+}

@@ -1,0 +1,67 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { inject, singleton } from 'tsyringe';
+import { fileOfNote, nameForTitle, noteOfFile } from './note-name.js';
+import { SAMPLE_NOTES } from './sample-notes.js';
+import { DATA_FOLDER } from './tokens.js';
+
+/** A note: a Markdown file. */
+export interface Note {
+  readonly name: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+/** A note to write. */
+export interface NoteDraft {
+  readonly title: string;
+  readonly text: string;
+  readonly tags: readonly string[];
+  readonly author: string;
+}
+
+/** Notes as Markdown files in one folder. */
+@singleton()
+export class NoteFolder {
+  readonly #folder: string;
+
+  constructor(@inject(DATA_FOLDER) dataFolder: string) {
+    this.#folder = join(dataFolder, 'notes');
+    // The path of what was made: of two assistants that start together, one fills the folder.
+    if (mkdirSync(this.#folder, { recursive: true }) === undefined) return;
+    for (const [name, text] of Object.entries(SAMPLE_NOTES))
+      writeFileSync(join(this.#folder, fileOfNote(name)), text);
+  }
+
+  /** The names of all notes, in alphabetical order. */
+  names(): readonly string[] {
+    // Links are left out: they may lead out of the folder.
+    const files = readdirSync(this.#folder, { withFileTypes: true }).filter((entry) => entry.isFile());
+    return files.flatMap(({ name }) => noteOfFile(name) ?? []).sort();
+  }
+
+  /** Throws where there is no such note. */
+  async read(name: string): Promise<Note> {
+    const wanted = noteOfFile(fileOfNote(name));
+    const found = this.names().find((one) => one === wanted || one === nameForTitle(name));
+    if (found === undefined)
+      throw new Error(`There is no note '${name}'. There are: ${this.names().join(', ')}.`);
+    const text = await readFile(join(this.#folder, fileOfNote(found)), 'utf8');
+    return { name: found, title: /^# (.+)/m.exec(text)?.[1] ?? found, text };
+  }
+
+  /** Throws where the title has no letters, or a note has that name already. */
+  async add({ title, text, tags, author }: NoteDraft): Promise<Note> {
+    const name = nameForTitle(title);
+    const tagged = tags.length > 0 ? `\nTags: ${tags.join(', ')}\n` : '';
+    const content = `# ${title}\n\n${text.trim()}\n${tagged}\nWritten by ${author}\n`;
+    try {
+      await writeFile(join(this.#folder, fileOfNote(name)), content, { flag: 'wx' });
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+      throw new Error(`There is a note '${name}' already.`, { cause: error });
+    }
+    return { name, title, text: content };
+  }
+}

@@ -1,0 +1,29 @@
+/** Letters, digits, `-`, `_` and blanks: nothing that could leave the folder, hide a file or name a device. */
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N} _-]{0,79}$/u;
+
+const EXTENSION = '.md';
+
+/** The note that a file holds, or `undefined` where it holds none. */
+export function noteOfFile(file: string): string | undefined {
+  if (!file.endsWith(EXTENSION)) return undefined;
+  const name = file.slice(0, -EXTENSION.length);
+  return NAME.test(name) ? name : undefined;
+}
+
+/** The file of a note. Throws where the name could mean anything outside of the folder. */
+export function fileOfNote(note: string): string {
+  const name = note.endsWith(EXTENSION) ? note.slice(0, -EXTENSION.length) : note;
+  if (!NAME.test(name)) throw new Error(`'${name.slice(0, 80)}' cannot be the name of a note.`);
+  return `${name}${EXTENSION}`;
+}
+
+/** The name for a title: `Trip to Lisbon!` → `trip-to-lisbon`. */
+export function nameForTitle(title: string): string {
+  return title
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-|-$/g, '')
+    .slice(0, 80);
+}

@@ -1,0 +1,71 @@
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline/promises';
+import type { Assistant } from '../assistant.js';
+import { UserFault } from '../user-fault.js';
+import { answerRequest } from './answer-request.js';
+import { say, warn } from './output.js';
+
+const HISTORY_SIZE = 500;
+const GOODBYE = new Set(['exit', 'quit']);
+
+/** What the prompt needs. */
+export interface PromptOptions {
+  /** File that keeps what was typed, one request a line. */
+  readonly historyFile: string;
+  readonly json: boolean;
+}
+
+/** Answers what is typed until Ctrl-D or `exit`; Ctrl-C ends a run, or the prompt where none is going on. */
+export async function runPrompt(assistant: Assistant, { historyFile, json }: PromptOptions): Promise<number> {
+  const terminal = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    prompt: '> ',
+    historySize: HISTORY_SIZE,
+    history: readHistory(historyFile),
+    removeHistoryDuplicates: true,
+  });
+  let running: AbortController | undefined;
+  terminal.on('SIGINT', () => (running === undefined ? terminal.close() : running.abort()));
+  let open = true;
+  terminal.on('close', () => {
+    open = false;
+  });
+  terminal.prompt();
+  for await (const line of terminal) {
+    const request = line.trim();
+    if (GOODBYE.has(request)) break;
+    if (request !== '') {
+      running = new AbortController();
+      remember(historyFile, request);
+      await answerLine(assistant, request, { json, signal: running.signal });
+      running = undefined;
+    }
+    // Ctrl-D while a request is answered closes the terminal, and a closed one throws here.
+    if (open) terminal.prompt();
+  }
+  terminal.close();
+  say('');
+  return 0;
+}
+
+/** A request that failed is told, and the prompt goes on. */
+async function answerLine(...[assistant, request, options]: Parameters<typeof answerRequest>): Promise<void> {
+  try {
+    await answerRequest(assistant, request, options);
+  } catch (error) {
+    if (!(error instanceof UserFault)) throw error;
+    warn(error.message);
+  }
+}
+
+/** The newest first, as readline wants it. */
+function readHistory(file: string): string[] {
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8').split('\n').filter(Boolean).slice(-HISTORY_SIZE).reverse();
+}
+
+function remember(file: string, request: string): void {
+  // Only for its owner: people type secrets.
+  appendFileSync(file, `${request}\n`, { mode: 0o600 });
+}

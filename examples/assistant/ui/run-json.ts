@@ -1,0 +1,10 @@
+import type { ToolLoopResult } from 'toolwright';
+
+/** The result of a run on one line; an error is its name, code and message. */
+export function runJson(run: ToolLoopResult): string {
+  return JSON.stringify(run, (_key, value: unknown) => {
+    if (!(value instanceof Error)) return value;
+    const { name, message } = value;
+    return { name, ...('code' in value ? { code: value.code } : {}), message };
+  });
+}

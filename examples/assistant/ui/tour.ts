@@ -1,0 +1,22 @@
+import type { Assistant } from '../assistant.js';
+import { type AnswerOptions, answerRequest } from './answer-request.js';
+import { say } from './output.js';
+
+/** Requests that only read, so that a tour leaves everything as it was. */
+const REQUESTS = [
+  'What is 12 * (3 + 4), and which of my notes mention invoices?',
+  'List the overdue invoices',
+  'Find the phone number of the contact Mara',
+  'What time is it in Asia/Tokyo?',
+] as const;
+
+/** Asks what shows the assistant off; gives the first exit code that is not 0. */
+export async function runTour(assistant: Assistant, options: AnswerOptions): Promise<number> {
+  for (const [index, request] of REQUESTS.entries()) {
+    if (!options.json) say(`${index > 0 ? '\n' : ''}> ${request}`);
+    const exitCode = await answerRequest(assistant, request, options);
+    if (exitCode !== 0) return exitCode;
+  }
+  if (!options.json) say('\nAsk something of your own: npm start -- "…", or --help');
+  return 0;
+}

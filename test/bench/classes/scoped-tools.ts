@@ -1,0 +1,20 @@
+import { Lifecycle, scoped } from 'tsyringe';
+import { Tool, Toolset } from '#toolwright';
+
+/** Whom a call is for: one for each call. */
+@scoped(Lifecycle.ContainerScoped)
+export class CallStatistics {
+  calls = 0;
+}
+
+/** W1 in a toolset that is made anew, with its dependency, for each call. */
+@Toolset({ scope: 'scoped' })
+export class ScopedTools {
+  constructor(private readonly statistics: CallStatistics) {}
+
+  @Tool('Add two numbers in an instance of the call')
+  async addScoped(a: number, b: number) {
+    this.statistics.calls += 1;
+    return a + b;
+  }
+}

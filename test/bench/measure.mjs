@@ -1,0 +1,57 @@
+/*
+ * Times candidates against each other. They take turns in one process, each round beginning with another
+ * one, so that what the machine does meanwhile hits all of them; what counts is the median of the rounds.
+ */
+
+/** The middle of some numbers. */
+export function median(numbers) {
+  const sorted = [...numbers].sort((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** The items, beginning with the one at `start`. */
+export function rotated(items, start) {
+  const first = start % items.length;
+  return [...items.slice(first), ...items.slice(0, first)];
+}
+
+/**
+ * Microseconds per call of each candidate, as a map from its name. A candidate is `{ name, call }` with the
+ * inputs it is called with in `inputs`.
+ */
+export async function timeCalls(candidates, { rounds, roundMs, warmUpMs }) {
+  const runs = [];
+  for (const candidate of candidates)
+    runs.push({ candidate, times: [], batch: await warmUp(candidate, warmUpMs, roundMs) });
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { candidate, batch, times } of rotated(runs, round)) {
+      times.push((await timeBatch(candidate, batch)) / batch);
+    }
+  }
+  return new Map(runs.map(({ candidate, times }) => [candidate.name, median(times) * 1_000]));
+}
+
+/** Calls until the engine has settled; gives how many calls make up one round. */
+async function warmUp(candidate, warmUpMs, roundMs) {
+  let batch = 1;
+  let spent = 0;
+  let calls = 0;
+  let last = 0;
+  while (spent < warmUpMs) {
+    last = await timeBatch(candidate, batch);
+    spent += last;
+    calls += batch;
+    if (last < warmUpMs / 10) batch = Math.min(batch * 2, 65_536);
+  }
+  const perCall = calls > batch ? last / batch : spent / calls;
+  return Math.max(1, Math.round(roundMs / perCall));
+}
+
+/** Milliseconds of a number of calls, one after the other. */
+async function timeBatch({ call, inputs }, batch) {
+  const { length } = inputs;
+  const since = performance.now();
+  for (let index = 0; index < batch; index += 1) await call(inputs[index % length]);
+  return performance.now() - since;
+}

@@ -1,0 +1,21 @@
+/* LangChain. */
+import { tool } from '@langchain/core/tools';
+import { zodSchemas } from '../schemas.mjs';
+import { bodyOf } from '../workloads.mjs';
+
+/** A zod tool of LangChain. */
+export function langchainTool(name) {
+  const body = bodyOf(name);
+  return tool(async (input) => String(body(input)), { name, description: name, schema: zodSchemas[name] });
+}
+
+/** `tool.invoke`, which throws what zod finds. */
+export function langchainCall(load) {
+  const made = langchainTool(load.tool);
+  return {
+    name: 'LangChain `tool.invoke` (zod)',
+    encode: (input) => input,
+    call: (input) => made.invoke(input),
+    read: String,
+  };
+}

@@ -1,0 +1,55 @@
+/*
+ * Measures toolwright beside its peers.
+ *
+ *   npm run bench                       everything, some minutes
+ *   npm run bench -- --quick            a short run, to see that all candidates still work
+ *   npm run bench -- --write            also writes the tables into docs/benchmark.md
+ *   npm run bench -- calls loop         only these sections: calls additions dto loop many imports
+ */
+import { parseArgs } from 'node:util';
+import { prepare } from './prepare.mjs';
+import { toMarkdown } from './table.mjs';
+import { describeRun, writeResults } from './write-results.mjs';
+
+const SECTIONS = {
+  calls: async () => (await import('./sections/calls.mjs')).measureCalls,
+  additions: async () => (await import('./sections/calls.mjs')).measureAdditions,
+  dto: async () => (await import('./sections/dto-growth.mjs')).measureDtoGrowth,
+  loop: async () => (await import('./sections/loop.mjs')).measureLoop,
+  many: async () => (await import('./sections/many-tools.mjs')).measureManyTools,
+  imports: async () => (await import('./sections/imports.mjs')).measureImports,
+};
+
+try {
+  await main();
+} catch (error) {
+  console.error(`bench: ${error.message}`);
+  process.exitCode = 1;
+}
+// Peers leave timers and connections behind.
+process.exit();
+
+async function main() {
+  const { values, positionals } = parseArgs({
+    options: { quick: { type: 'boolean', default: false }, write: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
+  const unknown = positionals.filter((name) => !Object.hasOwn(SECTIONS, name));
+  if (unknown.length > 0)
+    throw new Error(
+      `there is no section ${unknown.join(', ')}; there are ${Object.keys(SECTIONS).join(', ')}`,
+    );
+  if (values.write && positionals.length > 0) throw new Error('--write needs a run of all sections');
+  prepare();
+  const options = values.quick
+    ? { quick: true, rounds: 3, roundMs: 5, warmUpMs: 60 }
+    : { quick: false, rounds: 25, roundMs: 20, warmUpMs: 500 };
+  console.log(describeRun(values));
+  const tables = [];
+  for (const name of positionals.length > 0 ? positionals : Object.keys(SECTIONS)) {
+    const measure = await SECTIONS[name]();
+    tables.push(toMarkdown(await measure(options)));
+    console.log(`\n${tables.at(-1)}`);
+  }
+  if (values.write) writeResults(values, tables);
+}

@@ -1,0 +1,83 @@
+/* (A) What one validated call costs. */
+import { timeCalls } from '../measure.mjs';
+import { aiCall } from '../peers/ai-sdk.mjs';
+import { validatorCall } from '../peers/class-validator.mjs';
+import { floorCall } from '../peers/floor.mjs';
+import { langchainCall } from '../peers/langchain.mjs';
+import { mastraCall } from '../peers/mastra.mjs';
+import { nestCall } from '../peers/mcp-nest.mjs';
+import { agentsCall } from '../peers/openai-agents.mjs';
+import { strandsCall } from '../peers/strands.mjs';
+import { ourAdditions, ourCall, ourDtoCall, ourTextCall } from '../peers/toolwright.mjs';
+import { amount, ratio } from '../table.mjs';
+import { verify, workloads } from '../workloads.mjs';
+
+const CANDIDATES = [
+  floorCall,
+  ourCall,
+  ourTextCall,
+  ourDtoCall,
+  strandsCall,
+  mastraCall,
+  aiCall,
+  agentsCall,
+  langchainCall,
+  nestCall,
+  validatorCall,
+];
+
+/** µs per call of every candidate on every workload, with the ratio to the floor of the same run. */
+export async function measureCalls(options) {
+  const timed = [];
+  for (const load of workloads) timed.push(await measureWorkload(load, options));
+  const [{ names }] = timed;
+  const rows = names.map((name, index) => [
+    name,
+    ...timed.flatMap(({ times }) => [amount(times[index]), ratio(times[index], times[0])]),
+    timed.every(({ refuses }) => refuses[index]) ? 'yes' : 'NO',
+  ]);
+  return {
+    title: 'One validated call, µs',
+    head: ['', ...workloads.flatMap(({ id }) => [id, '×']), 'refuses bad arguments'],
+    rows,
+  };
+}
+
+async function measureWorkload(load, options) {
+  const candidates = [];
+  for (const create of CANDIDATES) candidates.push(await create(load));
+  const refuses = [];
+  for (const candidate of candidates) refuses.push(await verify(candidate, load));
+  const ready = candidates.map((candidate) => ({
+    ...candidate,
+    inputs: load.inputs.map((input) => candidate.encode(input)),
+  }));
+  const times = await timeCalls(ready, options);
+  const names = candidates.map(({ name }) => name);
+  return { names, refuses, times: names.map((name) => times.get(name)) };
+}
+
+/** What each thing that a call may need costs on W1, beside the plain call. */
+export async function measureAdditions(options) {
+  const [load] = workloads;
+  const floor = floorCall(load);
+  const candidates = [];
+  for (const candidate of [floor, ...ourAdditions()]) {
+    await verify(candidate, load);
+    const { isInUse = () => true } = candidate;
+    if (isInUse()) candidates.push({ ...candidate, inputs: load.inputs });
+  }
+  const times = await timeCalls(candidates, options);
+  const base = times.get('nothing added');
+  const rows = candidates.map(({ name }) => [
+    name,
+    amount(times.get(name)),
+    ratio(times.get(name), times.get(floor.name)),
+    name === floor.name ? '' : amount(times.get(name) - base),
+  ]);
+  return {
+    title: 'What is added to a call of W1, µs',
+    head: ['', 'W1', '×', 'more than nothing added'],
+    rows,
+  };
+}

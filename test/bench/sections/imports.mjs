@@ -1,0 +1,34 @@
+/* (D) What importing a package costs over an empty process. */
+import { measureApart } from '../children/child.mjs';
+import { median, rotated } from '../measure.mjs';
+import { amount } from '../table.mjs';
+
+const IMPORTS = [
+  ['an empty process', 'nothing'],
+  ['**toolwright**', '#toolwright'],
+  ['**toolwright/decorators**', '#decorators'],
+  ['ai', 'ai'],
+  ['@langchain/core/tools', '@langchain/core/tools'],
+  ['@openai/agents', '@openai/agents'],
+  ['@strands-agents/sdk', '@strands-agents/sdk'],
+  ['@mastra/core/tools', '@mastra/core/tools'],
+  ['class-validator', 'class-validator'],
+];
+
+/** Milliseconds of the import statement and the memory it leaves, medians over processes of their own. */
+export async function measureImports({ quick }) {
+  const runs = IMPORTS.map(([name, specifier]) => ({ name, specifier, times: [], sizes: [] }));
+  for (let round = 0; round < (quick ? 3 : 11); round += 1) {
+    for (const { specifier, times, sizes } of rotated(runs, round)) {
+      const { ms, rss } = await measureApart('import.mjs', specifier);
+      times.push(ms);
+      sizes.push(rss);
+    }
+  }
+  const empty = median(runs[0].sizes);
+  return {
+    title: 'Importing',
+    head: ['', 'ms', 'MB of RSS over an empty process'],
+    rows: runs.map(({ name, times, sizes }) => [name, amount(median(times)), amount(median(sizes) - empty)]),
+  };
+}

@@ -1,0 +1,28 @@
+/* Results as text: Markdown tables whose columns line up, readable on a terminal and in the docs. */
+
+/** A number with three significant digits, without exponents. */
+export function amount(value) {
+  if (value === undefined || Number.isNaN(value)) return '–';
+  const size = Math.abs(value);
+  if (size >= 100) return Math.round(value).toLocaleString('en-US');
+  return value.toFixed(size >= 10 ? 1 : 2);
+}
+
+/** How many times the base. */
+export function ratio(value, base) {
+  return value === undefined || base === undefined ? '–' : amount(value / base);
+}
+
+/** A table `{ title, head, rows, note? }` as Markdown. */
+export function toMarkdown({ title, head, rows, note }) {
+  const lines = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => String(line[column]).length), 3));
+  const write = (line) =>
+    `| ${line.map((cell, column) => align(String(cell), widths[column], column)).join(' | ')} |`;
+  const rule = `|${widths.map((width, column) => (column === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
+  return [`### ${title}`, '', write(head), rule, ...rows.map(write), ...(note ? ['', note] : [])].join('\n');
+}
+
+function align(text, width, column) {
+  return column === 0 ? text.padEnd(width) : text.padStart(width);
+}

@@ -1,0 +1,306 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  defineTool,
+  discoverTools,
+  type LLMProvider,
+  type LLMRequest,
+  type Message,
+  runToolLoop,
+  Tool,
+  ToolContext,
+  type Tool as ToolContract,
+  type ToolLoopConfig,
+  type ToolLoopResult,
+  ToolRegistry,
+  ToolResult,
+  Toolset,
+} from 'toolwright';
+import { arbitraryRun, type RandomRun } from './random-run.js';
+import { historyFaults } from './strict-history.js';
+import { ODD_RESULTS, troublesomeTools } from './troublesome-tools.js';
+
+const MINUTE = 60_000;
+const input: readonly Message[] = [
+  { role: 'system', content: 'Be brief.' },
+  { role: 'user', content: 'Go.' },
+];
+
+interface Played {
+  readonly run: ToolLoopResult;
+  readonly requests: readonly (readonly Message[])[];
+  readonly given: readonly Message[];
+}
+
+/** Plays one random script against the troublesome tools and hands back all there is to see of it. */
+async function play(random: RandomRun): Promise<Played> {
+  const controller = new AbortController();
+  let events = 0;
+  const happened = (): void => {
+    if (events === random.abortAt) controller.abort(new Error('enough'));
+    events += 1;
+  };
+  const fail = (): never => {
+    throw new Error('a listener threw');
+  };
+  const requests: Message[][] = [];
+  const provider: LLMProvider = {
+    async chat({ messages }: LLMRequest) {
+      requests.push([...messages]);
+      happened();
+      const reply = random.replies[requests.length - 1];
+      if (reply === undefined) return { content: 'done', toolCalls: [], finishReason: 'stop' };
+      if (reply === 'down') throw new Error('the provider is down');
+      return reply as never;
+    },
+  };
+  const config: ToolLoopConfig = {
+    provider,
+    model: 'random',
+    tools: troublesomeTools(happened),
+    signal: controller.signal,
+    toolTimeoutMs: 1000,
+    ...random.limits,
+    ...(random.throwingLogger ? { logger: { debug: fail, info: fail, warn: fail, error: fail } } : {}),
+    ...(random.listener === 'none' ? {} : { onAsyncResult: random.listener === 'throws' ? fail : () => {} }),
+  };
+  const given = structuredClone(input) as Message[];
+  const scope = { channel: 'test', chatId: 'c1', onUpdate: fail };
+  return { run: await runToolLoop(config, given, scope), requests, given };
+}
+
+describe('invariant 1: every call is answered exactly once, in call order, before the next request', () => {
+  test(
+    'the history stays valid on every path, the input stays as it was, and nothing is thrown',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(arbitraryRun, async (random) => {
+          const { run, requests, given } = await play(random);
+          expect(historyFaults(run.messages)).toEqual([]);
+          for (const messages of requests) expect(historyFaults(messages)).toEqual([]);
+          expect(given).toEqual(input);
+          expect(run.messages.slice(0, input.length)).toEqual(input);
+          const answered = run.messages.flatMap((message) =>
+            message.role === 'tool' ? [message.tool_call_id] : [],
+          );
+          expect(run.toolCalls.map(({ id }) => id)).toEqual(answered);
+          expect(['completed', 'limit', 'aborted', 'failed']).toContain(run.status);
+          expect(run.error === undefined).toBe(run.status === 'completed');
+          expect(requests).toHaveLength(run.iterations);
+          for (const { result } of run.toolCalls) expect(ToolResult.is(result)).toBe(true);
+        }),
+        { numRuns: 400 },
+      );
+    },
+    MINUTE,
+  );
+
+  test(
+    'results stand in call order, whatever the order in which tools end',
+    async () => {
+      const wait = defineTool({
+        name: 'wait',
+        description: 'Waits',
+        parameters: { type: 'object', properties: { turns: { type: 'integer' } }, required: ['turns'] },
+        execute: async ({ turns }) => {
+          for (let turn = 0; turn < Number(turns); turn += 1) await new Promise(setImmediate);
+          return `waited ${turns}`;
+        },
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.nat(12), { minLength: 1, maxLength: 8 }),
+          fc.constantFrom(undefined, 1, 2, 3),
+          async (turns, maxConcurrency) => {
+            let isFirst = true;
+            const provider: LLMProvider = {
+              async chat() {
+                if (!isFirst) return { content: '', toolCalls: [], finishReason: 'stop' };
+                isFirst = false;
+                const toolCalls = turns.map((count, index) => ({
+                  id: `c${index}`,
+                  name: 'wait',
+                  arguments: { turns: count },
+                }));
+                return { content: '', toolCalls, finishReason: 'tool_calls' };
+              },
+            };
+            const run = await runToolLoop({ provider, model: 'm', tools: [wait], maxConcurrency }, input);
+            const contents = run.messages.flatMap((message) =>
+              message.role === 'tool' ? [message.content] : [],
+            );
+            expect(contents).toEqual(turns.map((count) => `waited ${count}`));
+          },
+        ),
+      );
+    },
+    MINUTE,
+  );
+});
+
+@Toolset()
+class ChatTools {
+  @Tool('Says where it is, after a while')
+  async whereAmI(context: ToolContext) {
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    return `${context.channel}/${context.chatId}/${context.callId}/${context.data.user}`;
+  }
+}
+
+/** Stores on itself, as seed 1.2 has it. */
+class StoringTool implements ToolContract {
+  readonly name = 'storing';
+  readonly description = 'Says where it is';
+  readonly parameters = { type: 'object' };
+  #where = '';
+
+  setContext(channel: string, chatId: string): void {
+    this.#where = `${channel}/${chatId}`;
+  }
+
+  async execute(_args: unknown, context: ToolContext) {
+    await new Promise(setImmediate);
+    return `${this.#where}/${context.callId}/${context.data.user}`;
+  }
+}
+
+describe('invariant 2: nothing of one call is stored on a shared instance', () => {
+  const defined = defineTool({
+    name: 'defined',
+    description: 'Says where it is',
+    execute: async (_args, context) => {
+      await new Promise(setImmediate);
+      return `${context.channel}/${context.chatId}/${context.callId}/${context.data.user}`;
+    },
+  });
+
+  test.each(['where_am_i', 'defined', 'storing'])(
+    '1,000 interleaved calls of %s with 1,000 chat ids each see their own',
+    async (name) => {
+      const tools = new ToolRegistry();
+      tools.register(...discoverTools({ toolsets: [ChatTools] }), defined, new StoringTool());
+      const numbers = Array.from({ length: 1000 }, (_, index) => index);
+      const results = await Promise.all(
+        numbers.map((number) =>
+          tools.executeWithContext(
+            name,
+            {},
+            { channel: 'chat', chatId: `id${number}`, callId: `call${number}`, data: { user: number } },
+          ),
+        ),
+      );
+      expect(results.map(({ forLLM }) => forLLM)).toEqual(
+        numbers.map((number) => `chat/id${number}/call${number}/${number}`),
+      );
+    },
+    MINUTE,
+  );
+});
+
+describe('invariant 3: what the model did wrong is a result, never an exception', () => {
+  const tools = troublesomeTools(() => {});
+
+  test(
+    'any name and any arguments end in a result',
+    async () => {
+      const names = fc.oneof(fc.constantFrom(...tools.list(), 'constructor', '__proto__', ''), fc.string());
+      await fc.assert(
+        fc.asyncProperty(names, fc.oneof(fc.anything(), fc.json(), fc.string()), async (name, args) => {
+          const result = await tools.execute(name, args);
+          expect(ToolResult.is(result)).toBe(true);
+          expect(typeof result.forLLM).toBe('string');
+          const answer = await tools.call({ id: 'i', name, arguments: args });
+          expect(answer).toMatchObject({ toolCallId: 'i', name, isError: result.isError });
+        }),
+        { numRuns: 500 },
+      );
+    },
+    MINUTE,
+  );
+
+  test.each(Object.keys(ODD_RESULTS))('a tool that returns or throws %s ends in a result', async (what) => {
+    const result = await tools.execute('odd', { what });
+    expect(ToolResult.is(result)).toBe(true);
+    expect(typeof result.forLLM).toBe('string');
+    expect(typeof JSON.stringify(result)).toBe('string');
+  });
+});
+
+describe('invariant 4: names from a model are own names', () => {
+  test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf'])(
+    'a tool called %s is just not found',
+    async (name) => {
+      const tools = new ToolRegistry();
+      expect(tools.get(name)).toBeUndefined();
+      expect((await tools.execute(name, {})).forLLM).toBe(`tool not found: ${name}`);
+    },
+  );
+
+  test('arguments called __proto__ or constructor change no prototype and reach no tool', async () => {
+    const seen: unknown[] = [];
+    const tools = new ToolRegistry();
+    tools.register({
+      name: 'keep',
+      description: 'Keeps what it gets',
+      parameters: { type: 'object', properties: { a: { type: 'integer' } } },
+      execute: (args: object) => {
+        seen.push(args);
+        return 'ok';
+      },
+    });
+    const polluted = '{"a":1,"__proto__":{"isAdmin":true},"constructor":{"prototype":{"isAdmin":true}}}';
+    await tools.execute('keep', polluted);
+    await tools.execute('keep', JSON.parse(polluted));
+    for (const args of seen) {
+      expect(Object.getOwnPropertyNames(args)).toEqual(['a']);
+      expect(Object.getPrototypeOf(args)).toBe(Object.prototype);
+      expect(args).not.toHaveProperty('isAdmin');
+    }
+    expect(Object.prototype).not.toHaveProperty('isAdmin');
+  });
+});
+
+describe('invariant 5: same tools in, same bytes out', () => {
+  const name = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,12}$/);
+  const tool = fc
+    .tuple(name, fc.string(), fc.dictionary(fc.string(), fc.constantFrom('string', 'integer', 'boolean')))
+    .map(
+      ([toolName, description, types]): ToolContract => ({
+        name: toolName,
+        description,
+        parameters: {
+          type: 'object',
+          properties: Object.fromEntries(Object.entries(types).map(([key, type]) => [key, { type }])),
+        },
+        execute: () => 'ok',
+      }),
+    );
+
+  test('two registries with the same tools offer the same bytes', () => {
+    fc.assert(
+      fc.property(fc.array(tool), (tools) => {
+        const [one, other] = [new ToolRegistry().register(...tools), new ToolRegistry().register(...tools)];
+        expect(JSON.stringify(one.toProviderDefs())).toBe(JSON.stringify(other.toProviderDefs()));
+        expect(one.list()).toEqual([...new Set(tools.map((each) => each.name))]);
+      }),
+    );
+  });
+
+  test('the definitions are the same object until something is registered', () => {
+    fc.assert(
+      fc.property(fc.array(tool), tool, (tools, another) => {
+        const registry = new ToolRegistry().register(...tools);
+        const before = registry.toProviderDefs();
+        expect(registry.toProviderDefs()).toBe(before);
+        expect(registry.getDefinitions()).toBe(before);
+        registry.register(another);
+        expect(registry.toProviderDefs()).not.toBe(before);
+        expect(registry.toProviderDefs()).toContainEqual({
+          type: 'function',
+          function: { name: another.name, description: another.description, parameters: another.parameters },
+        });
+      }),
+    );
+  });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, test } from '@jest/globals';
+import { asyncResult, type LogFields, ToolRegistry, toolResult, toolToSchema } from 'toolwright';
+import { readFile, Sender, toolNamed } from './seed-1-tools.js';
+
+describe('registry', () => {
+  test('seed 1.11: a registry is empty on creation, and a later tool of the same name overwrites', () => {
+    const registry = new ToolRegistry();
+    expect([registry.count(), registry.list(), registry.get('a')]).toEqual([0, [], undefined]);
+    const second = toolNamed('a');
+    registry.register(toolNamed('a'));
+    registry.register(second);
+    expect([registry.count(), registry.list(), registry.get('a')]).toEqual([1, ['a'], second]);
+  });
+
+  test('seed 1.12: execute is executeWithContext without channel, chat id and listener', async () => {
+    const [one, other] = [new Sender(), new Sender()];
+    const results = [
+      await new ToolRegistry().register(one).execute('send', { a: 1 }),
+      await new ToolRegistry().register(other).executeWithContext('send', { a: 1 }),
+    ];
+    expect(results[0]).toEqual(results[1]);
+    expect(one.told).toEqual(other.told);
+  });
+
+  test('seed 1.13: the order is resolve, setContext, setCallback, execute, and the result is the tool’s', async () => {
+    const sender = new Sender();
+    const result = await new ToolRegistry()
+      .register(sender)
+      .executeWithContext('send', {}, { channel: 'telegram', chatId: '42' }, () => {});
+    expect(sender.told).toEqual([['setContext', 'telegram', '42'], ['setCallback'], ['execute', {}]]);
+    expect(result).toEqual(toolResult('sent'));
+  });
+
+  test('seed 1.14, as the design words it: an unknown tool is an error result, never thrown', async () => {
+    const result = await new ToolRegistry().execute('missing', {});
+    expect(result).toMatchObject({ forLLM: 'tool not found: missing', isError: true });
+    expect(result.error).toMatchObject({ name: 'ToolNotFound', code: 500 });
+  });
+
+  test('seed 1.15: registering, looking up and offering while calls run disturbs none of them', async () => {
+    const registry = new ToolRegistry();
+    registry.register(toolNamed('base', () => new Promise((resolve) => setImmediate(() => resolve('base')))));
+    const calls = Array.from({ length: 100 }, (_, index) => {
+      const call = registry.execute('base', {});
+      registry.register(toolNamed(`tool_${index}`));
+      expect(registry.toProviderDefs()).toHaveLength(registry.count());
+      return call;
+    });
+    expect((await Promise.all(calls)).every(({ forLLM }) => forLLM === 'base')).toBe(true);
+    expect(registry.count()).toBe(101);
+  });
+
+  test('seed 1.16: start, completion, async start, errors and unknown tools are logged, with timing', async () => {
+    const lines: [string, string, LogFields | undefined][] = [];
+    const at = (level: string) => (message: string, fields?: LogFields) =>
+      lines.push([level, message, fields]);
+    const logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+    const registry = new ToolRegistry({ logger }).register(
+      readFile(),
+      toolNamed('later', () => asyncResult('started')),
+      toolNamed('broken', () => {
+        throw new Error('disk full');
+      }),
+    );
+    await registry.execute('read_file', { path: '/tmp/foo' });
+    await registry.execute('later', {});
+    await registry.execute('broken', {});
+    await registry.execute('missing', {});
+    const callId = expect.any(String);
+    const durationMs = expect.any(Number);
+    expect(lines).toEqual([
+      ['info', 'Tool started', { tool: 'read_file', callId }],
+      ['debug', 'Tool arguments', { tool: 'read_file', callId, arguments: { path: '/tmp/foo' } }],
+      ['info', 'Tool completed', { tool: 'read_file', callId, durationMs, resultLength: 20 }],
+      ['info', 'Tool started', { tool: 'later', callId }],
+      ['debug', 'Tool arguments', { tool: 'later', callId, arguments: {} }],
+      ['info', 'Tool started async work', { tool: 'later', callId, durationMs }],
+      ['info', 'Tool started', { tool: 'broken', callId }],
+      ['debug', 'Tool arguments', { tool: 'broken', callId, arguments: {} }],
+      ['error', 'Tool failed', { tool: 'broken', callId, durationMs, error: expect.any(Error) }],
+      ['warn', 'Tool not found', { tool: 'missing', callId }],
+    ]);
+  });
+
+  test('seed 1.17: getDefinitions, toProviderDefs, list, count and getSummaries', () => {
+    const registry = new ToolRegistry().register(
+      { ...readFile(), description: 'Read file contents' },
+      toolNamed('message'),
+    );
+    const definitions = registry.tools().map((tool) => toolToSchema(tool));
+    expect(registry.getDefinitions()).toEqual(definitions);
+    expect(registry.toProviderDefs()).toEqual(definitions);
+    expect(registry.list()).toEqual(['read_file', 'message']);
+    expect(registry.count()).toBe(2);
+    expect(registry.getSummaries()).toEqual([
+      '- `read_file` - Read file contents',
+      '- `message` - Does message',
+    ]);
+  });
+});

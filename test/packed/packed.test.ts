@@ -1,0 +1,202 @@
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { doors, publicNames } from '../house/doors.js';
+import { isThere } from '../house/repository.js';
+import { runCompiler } from '../house/run-compiler.js';
+import { type Installation, installPacked, runNode, runScript } from './installation.js';
+
+const VALUES = new Set(['class', 'function', 'const', 'enum']);
+
+let installed: Installation;
+
+beforeAll(() => {
+  if (!isThere('dist/src/index.js')) throw new Error('There is no build to pack: npm run build');
+  installed = installPacked();
+}, 60_000);
+
+afterAll(() => installed?.remove());
+
+describe('the tarball', () => {
+  test('has the built sources, their types and the papers, and nothing else', () => {
+    const tops = new Set(filesOf(installed.unpacked).map((path) => path.split('/').slice(0, 2).join('/')));
+    expect([...tops].sort()).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'dist/decorators',
+      'dist/src',
+      'package.json',
+    ]);
+  });
+
+  test('has no tests, no examples and no TypeScript sources', () => {
+    const strays = filesOf(installed.unpacked).filter(
+      (path) => /(^|\/)(test|examples)\/|\.test\./.test(path) || /(?<!\.d)\.ts$/.test(path),
+    );
+    expect(strays).toEqual([]);
+  });
+
+  test('has types for every module', () => {
+    const files = new Set(filesOf(installed.unpacked));
+    const untyped = [...files].filter(
+      (path) => path.endsWith('.js') && !files.has(path.replace(/\.js$/, '.d.ts')),
+    );
+    expect(untyped).toEqual([]);
+  });
+
+  test('has no map that leads nowhere', () => {
+    const lost = filesOf(installed.unpacked).filter((path) => leadsNowhere(installed.unpacked, path));
+    expect({ lost: lost.length, such: lost.slice(0, 3) }).toEqual({ lost: 0, such: [] });
+  });
+});
+
+describe('a program that uses the package', () => {
+  test.each(doors())('imports $name', (door) => {
+    const code = `console.log(JSON.stringify(Object.keys(await import('${door.name}')).sort()));`;
+    const { stdout, stderr } = runScript(installed, code);
+    expect(stderr).toBe('');
+    const values = publicNames(door).filter(({ declarations }) =>
+      declarations.some(({ kind }) => VALUES.has(kind)),
+    );
+    expect(JSON.parse(stdout)).toEqual([...new Set(values.map(({ name }) => name))].sort());
+  });
+
+  test.each(doors())('requires $name and gets the very same values', ({ name }) => {
+    const code = `
+      const required = require('${name}');
+      import('${name}').then((imported) => {
+        console.log(Object.keys(imported).length, Object.keys(imported).filter((key) => imported[key] !== required[key]));
+      });`;
+    const { stdout, stderr } = runScript(installed, code, 'cjs');
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^[1-9]\d* \[\]\n$/);
+  });
+
+  test('discovers a toolset of toolwright/builtin also where that door is opened first', () => {
+    const code = `
+      import { BuiltinTools } from 'toolwright/builtin';
+      import { discoverTools } from 'toolwright';
+      console.log(discoverTools({ toolsets: [BuiltinTools] }).length > 0);`;
+    expect(runScript(installed, code)).toEqual({ status: 0, stdout: 'true\n', stderr: '' });
+  });
+
+  test('gets one decorator from the root and from toolwright/decorators, whichever way each was loaded', () => {
+    const code = `
+      const { Tool, Toolset, ToolContext } = require('toolwright/decorators');
+      import('toolwright').then((root) => {
+        console.log(root.Tool === Tool, root.Toolset === Toolset, root.ToolContext === ToolContext);
+      });`;
+    expect(runScript(installed, code, 'cjs').stdout).toBe('true true true\n');
+  });
+});
+
+describe('what is loaded', () => {
+  test('the root loads neither class-validator nor openai nor winston', () => {
+    const { packages } = loadedBy(installed, 'toolwright');
+    expect(packages).toContain('reflect-metadata');
+    expect(
+      ['class-validator', 'class-transformer', 'openai', 'winston'].filter((name) => packages.includes(name)),
+    ).toEqual([]);
+  });
+
+  test('toolwright/decorators loads reflect-metadata and a few files of the declaration side', () => {
+    const { packages, own } = loadedBy(installed, 'toolwright/decorators');
+    expect(packages).toEqual(['reflect-metadata']);
+    expect(own.filter((path) => !/^dist\/(decorators|src\/(contract|errors|metadata))\//.test(path))).toEqual(
+      [],
+    );
+    expect(own.length).toBeLessThanOrEqual(20);
+  });
+
+  test('what is loaded would be seen, imported or required', () => {
+    expect(loadedBy(installed, 'toolwright/winston').packages).toContain('winston');
+    expect(loadedBy(installed, 'toolwright/openai').packages).toContain('openai');
+  });
+});
+
+describe('without the optional packages', () => {
+  let bare: Installation;
+
+  beforeAll(() => {
+    bare = installPacked({ without: ['openai', 'winston'] });
+  }, 60_000);
+
+  afterAll(() => bare?.remove());
+
+  test('the root works', () => {
+    const code = `
+      import { defineTool, ToolRegistry } from 'toolwright';
+      const tools = new ToolRegistry().register(defineTool({ name: 'a', description: 'A', execute: () => 'fine' }));
+      console.log((await tools.execute('a')).forLLM);`;
+    expect(runScript(bare, code)).toEqual({ status: 0, stdout: 'fine\n', stderr: '' });
+  });
+
+  test.each([
+    ['toolwright/openai', 'openai'],
+    ['toolwright/winston', 'winston'],
+  ])('%s fails with a message that names %s', (door, missing) => {
+    const { stdout } = runScript(
+      bare,
+      `await import('${door}').catch((error) => console.log(error.message));`,
+    );
+    expect(stdout).toMatch(new RegExp(`(package|module) '?${missing}'?`, 'i'));
+  });
+});
+
+describe('a TypeScript program', () => {
+  test('compiles against the packed types with every check on, and runs', () => {
+    cpSync(join(import.meta.dirname, 'fixtures', 'consumer'), installed.folder, { recursive: true });
+    expect(runCompiler('tsconfig.json', { folder: installed.folder, emit: true })).toEqual([]);
+    const { stdout, stderr } = runNode(installed.folder, join('out', 'consumer.js'));
+    expect(stderr).toBe('');
+    const { status, results } = JSON.parse(stdout) as { status: string; results: string[] };
+    expect(status).toBe('completed');
+    expect(results.slice(0, 5)).toEqual(['Hello, Ada! Hello, Ada!', 'ADA', '12', 'a b', '-5']);
+    expect(results[5]).toContain("Validation failed for tool 'area':");
+  }, 60_000);
+});
+
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'));
+}
+
+/** A module that names a map that is not there, or a map whose source is neither there nor within it. */
+function leadsNowhere(folder: string, path: string): boolean {
+  const place = join(folder, dirname(path));
+  const text = readFileSync(join(folder, path), 'utf8');
+  const named = path.endsWith('.map') ? undefined : /^\/\/# sourceMappingURL=(\S+)$/m.exec(text)?.[1];
+  if (named !== undefined) return !existsSync(join(place, named));
+  if (!path.endsWith('.map')) return false;
+  const { sources, sourcesContent } = JSON.parse(text) as { sources: string[]; sourcesContent?: unknown[] };
+  return sources.some((source, index) => !sourcesContent?.[index] && !existsSync(join(place, source)));
+}
+
+/** The packages, and the files of this one, that a module brings in, seen from within the loader. */
+function loadedBy(installation: Installation, name: string): { packages: string[]; own: string[] } {
+  const { stdout, stderr } = runScript(
+    installation,
+    `import { registerHooks } from 'node:module';
+     const urls = [];
+     registerHooks({ load(url, context, next) { urls.push(url); return next(url, context); } });
+     await import('${name}');
+     console.log(JSON.stringify(urls));`,
+  );
+  expect(stderr).toBe('');
+  const paths = (JSON.parse(stdout) as string[]).flatMap((url) => url.split('/node_modules/').slice(-1));
+  const modules = paths.filter((path) => !path.includes(':'));
+  const isOwn = (path: string) => path.startsWith('toolwright/');
+  return {
+    packages: [...new Set(modules.filter((path) => !isOwn(path)).map(packageOf))].sort(),
+    own: modules.filter(isOwn).map((path) => path.replace('toolwright/', '')),
+  };
+}
+
+function packageOf(path: string): string {
+  return path
+    .split('/')
+    .slice(0, path.startsWith('@') ? 2 : 1)
+    .join('/');
+}

@@ -1,0 +1,101 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { coerceValue } from '../../../src/checking/coerce-value.js';
+import { createChecker } from '../../../src/checking/create-checker.js';
+
+const ofType = (type: string | readonly string[], more: object = {}) => ({
+  type: 'object',
+  properties: { v: { type, ...more } },
+  required: ['v'],
+});
+
+describe('coercion', () => {
+  test.each([
+    ['number', '1.5', 1.5],
+    ['number', ' -2e3 ', -2000],
+    ['integer', '7', 7],
+    ['integer', '7.0', 7],
+    ['boolean', 'true', true],
+    ['boolean', 'false', false],
+    ['object', '{"a":1}', { a: 1 }],
+    ['array', '[1,2]', [1, 2]],
+    ['array', 'x', ['x']],
+    ['array', 5, [5]],
+    ['array', { a: 1 }, [{ a: 1 }]],
+  ])('to %s, %j becomes %j, and the note says so', (type, sent, expected) => {
+    expect(createChecker(ofType(type))({ v: sent })).toEqual({
+      ok: true,
+      value: { v: expected },
+      removed: [],
+      coerced: ['v'],
+    });
+  });
+
+  test.each([
+    ['string', 5],
+    ['string', true],
+    ['string', null],
+    ['string', { a: 1 }],
+    ['number', null],
+    ['number', true],
+    ['number', ''],
+    ['number', '1,5'],
+    ['number', '0x10'],
+    ['number', '1e999'],
+    ['number', 'Infinity'],
+    ['number', '12345678901234567890'],
+    ['integer', '1.5'],
+    ['integer', 1.5],
+    ['boolean', 1],
+    ['boolean', 0],
+    ['boolean', 'yes'],
+    ['boolean', null],
+    ['object', '{"a":'],
+    ['object', '[1]'],
+    ['object', 5],
+    ['array', null],
+  ])('to %s, %j is never turned', (type, sent) => {
+    expect(createChecker(ofType(type))({ v: sent }).ok).toBe(false);
+  });
+
+  test('what fits is left alone, even where it could be read as something else', () => {
+    const check = createChecker(ofType(['string', 'integer']));
+    expect(check({ v: '5' })).toEqual({ ok: true, value: { v: '5' }, removed: [], coerced: [] });
+    const text = createChecker(ofType('string'));
+    expect(text({ v: '{"a":1}' })).toMatchObject({ value: { v: '{"a":1}' }, coerced: [] });
+  });
+
+  test('elements of a list are coerced too, and so is a single one', () => {
+    const check = createChecker(ofType('array', { items: { type: 'integer' } }));
+    expect(check({ v: ['1', 2] })).toMatchObject({ ok: true, value: { v: [1, 2] }, coerced: ['v.0'] });
+    expect(check({ v: '3' })).toMatchObject({ ok: true, value: { v: [3] } });
+  });
+
+  test('a coerced value is checked again', () => {
+    expect(createChecker(ofType('integer', { maximum: 10 }))({ v: '11' })).toMatchObject({
+      ok: false,
+      faults: [{ path: 'v', message: 'must be <= 10' }],
+    });
+  });
+
+  test('a number that is read from text is written back the same', () => {
+    fc.assert(
+      fc.property(fc.double({ noDefaultInfinity: true, noNaN: true }), (number) => {
+        const read = coerceValue(String(number), ['number']);
+        if (typeof read === 'number') expect(String(read)).toBe(String(number));
+        else expect(read).toBe(String(number));
+      }),
+    );
+  });
+
+  test('any value is either kept or of the type that was wanted', () => {
+    const types = ['number', 'integer', 'boolean', 'object', 'array'];
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(...types), (value, type) => {
+        const after = coerceValue(value, [type]);
+        if (after === value) return;
+        expect(createChecker(ofType(type))({ v: after }).ok).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, test } from '@jest/globals';
+import { compileSchema } from '../../../src/checking/json-schema-compiler.js';
+import { sharedChecker } from '../../../src/checking/shared-checker.js';
+import type { JsonSchema } from '../../../src/contract/json-schema.js';
+
+const fits = (schema: JsonSchema, value: unknown) => compileSchema(schema)(value) === undefined;
+
+describe('schemas', () => {
+  test('2020-12 is the default: prefixItems is a tuple', () => {
+    const schema = { type: 'array', prefixItems: [{ type: 'integer' }, { type: 'string' }] };
+    expect(fits(schema, [1, 'a'])).toBe(true);
+    expect(fits(schema, ['a', 1])).toBe(false);
+  });
+
+  test.each([
+    [
+      'by its name',
+      {
+        $schema: 'http://json-schema.org/draft-07/schema#',
+        definitions: { a: { type: 'integer' } },
+        $ref: '#/definitions/a',
+      },
+      1,
+      'a',
+    ],
+    ['by its tuples', { type: 'array', items: [{ type: 'integer' }], additionalItems: false }, [1], [1, 2]],
+    [
+      'below a property',
+      { type: 'object', properties: { a: { type: 'array', items: [{ type: 'integer' }] } } },
+      { a: [1] },
+      { a: ['x'] },
+    ],
+  ])('draft 7 is known %s', (_how, schema, good, bad) => {
+    expect(fits(schema as JsonSchema, good)).toBe(true);
+    expect(fits(schema as JsonSchema, bad)).toBe(false);
+  });
+
+  test.each(['https://json-schema.org/draft/2019-09/schema', 'http://json-schema.org/draft-06/schema#'])(
+    'a schema that says %s is read as the nearest that is known',
+    ($schema) => {
+      expect(fits({ $schema, type: 'integer' }, 1)).toBe(true);
+      expect(fits({ $schema, type: 'integer' }, 'x')).toBe(false);
+    },
+  );
+
+  test.each([
+    ['date', '2024-02-29', '2024-02-30'],
+    ['date-time', '2024-01-15T10:30:00-05:00', '2024-01-15'],
+    ['email', 'a@example.com', 'a@'],
+    ['uuid', '123e4567-e89b-12d3-a456-426614174000', '123e4567'],
+    ['uri', 'https://example.com/x', '/x'],
+    ['ipv4', '127.0.0.1', '127.0.0.256'],
+  ])('the format %s is checked', (format, good, bad) => {
+    expect(fits({ type: 'string', format }, good)).toBe(true);
+    expect(fits({ type: 'string', format }, bad)).toBe(false);
+  });
+
+  test('unknown formats and keywords of other tools are let through', () => {
+    expect(fits({ type: 'string', format: 'isbn', 'x-order': 3 }, 'x')).toBe(true);
+  });
+
+  test('a pattern that is no Unicode pattern still works', () => {
+    expect(fits({ type: 'string', pattern: '^[\\w-.]+\\-x$' }, 'a-x')).toBe(true);
+  });
+
+  test('two schemas may have the same $id, and references into it are followed', () => {
+    const schema = (type: string): JsonSchema => ({
+      $id: 'https://example.com/input',
+      $defs: { v: { type } },
+      $ref: '#/$defs/v',
+    });
+    expect([fits(schema('string'), 'x'), fits(schema('integer'), 'x')]).toEqual([true, false]);
+  });
+
+  test('a schema that is none is refused', () => {
+    expect(() => compileSchema({ type: 'strnig' })).toThrow(/schema is invalid/);
+    expect(() => compileSchema({ $ref: '#/$defs/missing' })).toThrow(/missing/);
+  });
+
+  test('equal schemas share one checker, unless one of them refuses extra keys', () => {
+    const schema = () => ({ type: 'object', properties: { a: { type: 'string' } } });
+    expect(sharedChecker(schema())).toBe(sharedChecker(schema()));
+    expect(sharedChecker(schema(), { refuseExtra: true })).not.toBe(sharedChecker(schema()));
+  });
+
+  test('only own properties count as sent', () => {
+    expect(fits({ type: 'object', required: ['toString'] }, {})).toBe(false);
+    expect(fits({ type: 'object', properties: { constructor: { type: 'string' } } }, {})).toBe(true);
+  });
+});

@@ -1,0 +1,148 @@
+import { describe, expect, test } from '@jest/globals';
+import { createChecker } from '../../../src/checking/create-checker.js';
+import type { JsonSchema } from '../../../src/contract/json-schema.js';
+import { toldFaults } from './told-faults.js';
+
+const FIRST = "Validation failed for tool 'search':";
+const Owner: JsonSchema = {
+  type: 'object',
+  properties: { name: { type: 'string' } },
+  required: ['name'],
+};
+const Cat: JsonSchema = {
+  type: 'object',
+  properties: {
+    kind: { const: 'cat' },
+    owner: { $ref: '#/$defs/Owner' },
+    kittens: { type: 'array', items: { $ref: '#/$defs/Cat' } },
+  },
+  required: ['kind', 'owner'],
+};
+const Dog: JsonSchema = {
+  type: 'object',
+  properties: { kind: { const: 'dog' }, owner: { $ref: '#/$defs/Owner' }, age: { type: 'integer' } },
+  required: ['kind', 'owner', 'age'],
+};
+const pets: JsonSchema = {
+  type: 'object',
+  $defs: { Owner, Cat, Dog },
+  properties: {
+    pet: { anyOf: [{ $ref: '#/$defs/Cat' }, { $ref: '#/$defs/Dog' }] },
+    name: { type: 'string' },
+  },
+  required: ['name'],
+};
+
+describe('faults of unions', () => {
+  test('a discriminated union tells only the faults of the branch that was meant', () => {
+    expect(toldFaults(pets, { name: 'x', pet: { kind: 'dog', owner: { name: 'O' }, age: 'old' } })).toEqual([
+      FIRST,
+      '  - pet.age: must be integer',
+    ]);
+  });
+
+  test('faults behind a reference that both branches share are kept, once', () => {
+    expect(toldFaults(pets, { pet: { kind: 'cat', owner: { name: 7 } } })).toEqual([
+      FIRST,
+      '  - pet.owner.name: must be string',
+      '  - name: is required',
+    ]);
+  });
+
+  test('faults of a recursive branch are kept, in schema order', () => {
+    const pet = { kind: 'cat', owner: {}, kittens: [{ kind: 'cat', owner: { name: 'K' } }, { kind: 'cat' }] };
+    expect(toldFaults(pets, { name: 'x', pet })).toEqual([
+      FIRST,
+      '  - pet.owner.name: is required',
+      '  - pet.kittens.1.owner: is required',
+    ]);
+  });
+
+  test.each([[{}], [{ kind: 'cow' }], [{ kind: null }]])(
+    'without a known tag, %j is told the tags',
+    (pet) => {
+      expect(toldFaults(pets, { name: 'x', pet })).toEqual([
+        FIRST,
+        '  - pet.kind: must be one of: "cat", "dog"',
+      ]);
+    },
+  );
+
+  test('what is no object is told the type, not a tag', () => {
+    expect(toldFaults(pets, { name: 'x', pet: 7 })).toEqual([FIRST, '  - pet: must be object']);
+  });
+
+  test('the eleventh branch is not taken for the first', () => {
+    const branches = Array.from({ length: 12 }, (_, index) => ({
+      type: 'object',
+      properties: { tag: { const: `t${index}` }, [`p${index}`]: { type: 'integer' } },
+      required: ['tag', `p${index}`],
+    }));
+    const schema = { type: 'object', properties: { one: { anyOf: branches } } };
+    expect(toldFaults(schema, { one: { tag: 't1' } })).toEqual([FIRST, '  - one.p1: is required']);
+    expect(toldFaults(schema, { one: { tag: 't11', p11: 'x' } })).toEqual([
+      FIRST,
+      '  - one.p11: must be integer',
+    ]);
+  });
+
+  test('a list of a union tells each element’s own faults', () => {
+    const schema: JsonSchema = {
+      type: 'object',
+      $defs: { Owner, Cat, Dog },
+      properties: {
+        pets: { type: 'array', items: { anyOf: [{ $ref: '#/$defs/Cat' }, { $ref: '#/$defs/Dog' }] } },
+      },
+    };
+    const sent = [{ kind: 'dog', owner: { name: 'O' } }, { kind: 'cow' }, { kind: 'cat' }];
+    expect(toldFaults(schema, { pets: sent })).toEqual([
+      FIRST,
+      '  - pets.0.age: is required',
+      '  - pets.1.kind: must be one of: "cat", "dog"',
+      '  - pets.2.owner: is required',
+    ]);
+  });
+
+  test('of a nullable object only the object’s faults are told', () => {
+    const schema: JsonSchema = {
+      type: 'object',
+      $defs: { Owner },
+      properties: { owner: { anyOf: [{ $ref: '#/$defs/Owner' }, { type: 'null' }] } },
+    };
+    expect(toldFaults(schema, { owner: null })).toEqual([]);
+    expect(toldFaults(schema, { owner: { name: 7 } })).toEqual([FIRST, '  - owner.name: must be string']);
+  });
+
+  test('a union of plain types names them all', () => {
+    const schema = {
+      type: 'object',
+      properties: { id: { anyOf: [{ type: 'integer' }, { type: 'array', items: { type: 'integer' } }] } },
+    };
+    expect(toldFaults(schema, { id: 5 })).toEqual([]);
+    expect(toldFaults(schema, { id: true })).toEqual([FIRST, '  - id: must be integer or array']);
+    expect(
+      toldFaults(
+        { type: 'object', properties: { id: { anyOf: [{ type: 'integer' }, { type: 'boolean' }] } } },
+        { id: 'x' },
+      ),
+    ).toEqual([FIRST, '  - id: must be integer or boolean']);
+  });
+
+  test('a value that fits two branches of oneOf is a fault all the same', () => {
+    const schema = { type: 'object', properties: { n: { oneOf: [{ minimum: 1 }, { minimum: 2 }] } } };
+    expect(toldFaults(schema, { n: 3 })).toEqual([
+      FIRST,
+      '  - n: must have one of the forms that the schema allows',
+    ]);
+  });
+
+  test('an object sent as text finds its branch, and its extra keys go', () => {
+    const pet = JSON.stringify({ kind: 'dog', owner: { name: 'O' }, age: '7', wings: 2 });
+    expect(createChecker(pets)({ name: 'x', pet })).toEqual({
+      ok: true,
+      value: { name: 'x', pet: { kind: 'dog', owner: { name: 'O' }, age: 7 } },
+      removed: ['pet.wings'],
+      coerced: ['pet', 'pet.age'],
+    });
+  });
+});

@@ -1,0 +1,111 @@
+import 'reflect-metadata';
+import { expect, test } from '@jest/globals';
+import { Exclude, Expose, Transform, Type } from 'class-transformer';
+import * as cv from 'class-validator';
+import { loadedCopies, loadInstalled } from '../../../src/validators/loaded-copies.js';
+import {
+  excludesAll,
+  isExposed,
+  transformedProperties,
+  transformRule,
+} from '../../../src/validators/transform-rules.js';
+import { validateInstance } from '../../../src/validators/validate-instance.js';
+import { validationRules } from '../../../src/validators/validation-rules.js';
+
+class Base {
+  @cv.IsInt() @cv.Min(1) n!: number;
+  @cv.IsOptional() @cv.IsString({ each: true, groups: ['a'] }) tags?: string[];
+}
+
+class Sub extends Base {
+  @cv.Max(9) declare n: number;
+}
+
+test('rules are read with their roles, without those that a subclass replaces', () => {
+  const names = (target: new () => object) =>
+    [...validationRules(target)].map(([property, rules]) => [
+      property,
+      rules.map(({ role, name }) => `${role}:${name}`),
+    ]);
+  expect(names(Base)).toEqual([
+    ['n', ['custom:min', 'custom:isInt']],
+    ['tags', ['custom:isString', 'conditional:isOptional']],
+  ]);
+  expect(names(Sub)).toEqual([
+    ['n', ['custom:max']],
+    ['tags', ['custom:isString', 'conditional:isOptional']],
+  ]);
+  expect(validationRules(Base).get('tags')?.[0]).toMatchObject({ each: true, conditional: false });
+});
+
+test('a property whose rules all belong to other groups is there without rules', () => {
+  expect(validationRules(Base, ['a']).get('n')).toEqual([]);
+  expect(validationRules(Base, ['a']).get('tags')).toHaveLength(1);
+});
+
+test('class-validator agrees on which rules apply, with and without groups', () => {
+  const store = cv.getMetadataStorage();
+  for (const groups of [[], ['a'], ['b'], ['a', 'b']]) {
+    for (const target of [Base, Sub]) {
+      const theirs = store.getTargetValidationMetadatas(target, '', false, false, groups);
+      const ours = [...validationRules(target, groups).values()].flat();
+      expect(ours.map(({ name }) => name).sort()).toEqual(theirs.map(({ name }) => name).sort());
+    }
+  }
+});
+
+test('a class without decorators has no rules', () => {
+  expect(validationRules(class {}).size).toBe(0);
+  expect(transformRule(class {}, 'x')).toBeUndefined();
+});
+
+test('class-transformer’s decorators are read per class, those of bases on request', () => {
+  class Plain {
+    @Type(() => Date) when!: Date;
+    @Expose({ name: 'other' }) one!: string;
+  }
+  @Exclude()
+  class Child extends Plain {
+    @Transform(({ value, key, obj }) => [value, key, obj]) value!: unknown;
+  }
+  expect(transformedProperties(Plain)).toEqual(['when', 'one']);
+  expect(transformedProperties(Child)).toEqual(['value']);
+  expect(transformRule(Child, 'one')?.name).toBe('other');
+  expect(transformRule(Child, 'when')?.type?.resolve()).toBe(Date);
+  expect(transformRule(Child, 'when')?.type?.reflected).toBe(Date);
+  expect([excludesAll(Child), excludesAll(Plain)]).toEqual([true, false]);
+  expect([isExposed(Child, 'one'), isExposed(Child, 'value')]).toEqual([true, false]);
+  const source = { value: 1 };
+  expect(transformRule(Child, 'value')?.transforms[0]?.(1, { key: 'value', source })).toEqual([
+    1,
+    'value',
+    source,
+  ]);
+});
+
+test('faults carry the path and the message without the property’s name', async () => {
+  class Item {
+    @cv.IsString() sku!: string;
+  }
+  class Order {
+    @cv.ValidateNested({ each: true }) items!: Item[];
+    @cv.IsInt({ message: 'please count' }) count!: number;
+  }
+  const instance = Object.assign(new Order(), { items: [new Item(), 5], count: 'x' });
+  const nameOf = (_: object, property: string) => (property === 'sku' ? 'SKU' : property);
+  expect(await validateInstance(instance, { path: 'order', nameOf })).toEqual([
+    { path: 'order.items.0.SKU', message: 'must be a string' },
+    { path: 'order.items.1', message: 'each value in nested property items must be either object or array' },
+    { path: 'order.count', message: 'please count' },
+  ]);
+});
+
+test('loaded copies of a package are found by file; what nobody loaded is not', () => {
+  expect(loadedCopies('class-validator/cjs/index.js')).toHaveLength(1);
+  expect(loadedCopies('no-such-package/index.js')).toEqual([]);
+  expect(loadedCopies('no-such-package/index.js')).toEqual([]);
+});
+
+test('a package that is not installed is named, with the command that installs it', () => {
+  expect(() => loadInstalled('no-such-package')).toThrow(/no-such-package .*npm install no-such-package/);
+});

@@ -1,0 +1,62 @@
+import {
+  type CallRecord,
+  complete,
+  discoverTools,
+  type ErrorName,
+  type LogFields,
+  type Logger,
+  type LoopStatus,
+  type Message,
+  runToolLoop,
+  type ToolCallResult,
+  type ToolDefinition,
+  type ToolLoopResult,
+  ToolRegistry,
+  type ToolResult,
+  type ToolSchema,
+  ToolwrightError,
+  type Usage,
+} from 'toolwright';
+import { createLogger as createWinstonLogger } from 'toolwright/winston';
+import type { Equal, Expect } from './expect-type.js';
+
+type Run = Awaited<ReturnType<typeof runToolLoop>>;
+type Block = Awaited<ReturnType<typeof complete>>['content'][number];
+type CallBlock = Extract<Block, { type: 'toolCall' }>;
+
+export type Claims = [
+  Expect<Equal<Run, ToolLoopResult>>,
+  Expect<Equal<Run['status'], LoopStatus>>,
+  Expect<Equal<LoopStatus, 'completed' | 'limit' | 'suspended' | 'aborted' | 'failed'>>,
+  Expect<Equal<Run['content'], string>>,
+  Expect<Equal<Run['messages'], readonly Message[]>>,
+  Expect<Equal<Run['toolCalls'], readonly CallRecord[]>>,
+  Expect<Equal<Run['usage'], Usage>>,
+  Expect<Equal<Run['error'], Error | undefined>>,
+  Expect<Equal<CallRecord['result'], ToolResult>>,
+  Expect<Equal<CallRecord['rawArguments'], unknown>>,
+  Expect<Equal<CallBlock['name'], string>>,
+  Expect<Equal<Block['type'], 'text' | 'toolCall'>>,
+  Expect<Equal<ReturnType<ToolRegistry['execute']>, Promise<ToolResult>>>,
+  Expect<Equal<ReturnType<ToolRegistry['executeWithContext']>, Promise<ToolResult>>>,
+  Expect<Equal<ReturnType<ToolRegistry['call']>, Promise<ToolCallResult>>>,
+  Expect<Equal<ReturnType<ToolRegistry['get']>, ToolDefinition | undefined>>,
+  Expect<Equal<ReturnType<ToolRegistry['toProviderDefs']>, readonly ToolSchema[]>>,
+  Expect<Equal<Parameters<ToolRegistry['execute']>[1], unknown>>,
+  Expect<Equal<ReturnType<typeof discoverTools>[number], ToolDefinition>>,
+  Expect<Equal<ToolwrightError['name'], ErrorName>>,
+  Expect<Equal<ToolwrightError['code'], number>>,
+];
+
+/** Any winston logger is a logger. */
+export const logger: Logger = createWinstonLogger();
+
+/** What a listener is told is plain data. */
+export type Fields = Expect<Equal<LogFields[string], unknown>>;
+
+/** Whatever was thrown can be asked whether it is an error of the framework. */
+export function codeOf(thrown: unknown): number | undefined {
+  return ToolwrightError.is(thrown) ? thrown.code : undefined;
+}
+
+export const registry: ToolRegistry = new ToolRegistry().register(() => [...discoverTools()][0]!);

@@ -1,0 +1,16 @@
+import { expect, test } from '@jest/globals';
+import { readText } from '../house/repository.js';
+import { runCompiler } from '../house/run-compiler.js';
+
+const FIXTURE = 'test/packed/fixtures/wrong-types';
+
+test('wrong uses of the package are refused by the compiler, each in its line and for its reason', () => {
+  const expected = readText(`${FIXTURE}/wrong-types.ts`)
+    .split('\n')
+    .flatMap((line, index) => [...line.matchAll(/\bTS\d+/g)].map(([code]) => `${index + 1}: ${code}`));
+  const found = runCompiler(`${FIXTURE}/tsconfig.json`)
+    .filter(({ file }) => file.endsWith('wrong-types.ts'))
+    .map(({ line, code }) => `${line}: ${code}`);
+  expect(expected.length).toBeGreaterThan(10);
+  expect(found).toEqual(expected);
+}, 60_000);
