@@ -12,7 +12,8 @@ export function coerceValue(value: unknown, types: readonly string[]): unknown {
     if (fromText !== undefined) return fromText;
   }
   // Where something else would do as well, it is not said that a list was meant.
-  return types.every((type) => type === 'array' || type === 'null') ? [value] : value;
+  const wantsList = types.includes('array') && types.every((type) => type === 'array' || type === 'null');
+  return wantsList ? [value] : value;
 }
 
 function coerceText(text: string, types: readonly string[]): unknown {

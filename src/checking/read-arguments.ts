@@ -1,8 +1,16 @@
 import type { JsonObject } from '../contract/json-schema.js';
+import { repairJson } from './repair-json.js';
+
+const NONE: readonly string[] = [];
 
 /** Arguments as an object, or why there is none. */
 export type ReadArguments =
-  | { readonly ok: true; readonly value: JsonObject }
+  | {
+      readonly ok: true;
+      readonly value: JsonObject;
+      /** What had to be mended before there was an object. */
+      readonly repairs: readonly string[];
+    }
   | { readonly ok: false; readonly message: string };
 
 /**
@@ -10,28 +18,38 @@ export type ReadArguments =
  * and `null` for "no arguments", and encode objects twice (design §5).
  */
 export function readArguments(raw: unknown): ReadArguments {
-  if (raw === undefined || raw === null) return { ok: true, value: {} };
-  if (typeof raw !== 'string') return readObject(raw);
+  if (raw === undefined || raw === null) return none();
+  if (typeof raw !== 'string') return readObject(raw, NONE);
   const text = raw.trim();
-  if (text === '') return { ok: true, value: {} };
+  if (text === '') return none();
   const parsed = parse(text);
-  if (parsed === undefined) return { ok: false, message: 'the arguments are no valid JSON' };
-  return readParsed(parsed.value);
+  if (parsed !== undefined) return readParsed(parsed.value);
+  const repaired = repairJson(text);
+  return repaired.ok
+    ? readObject(repaired.value, [repaired.repair])
+    : { ok: false, message: repaired.problem };
 }
 
 function readParsed(value: unknown): ReadArguments {
-  if (typeof value === 'string' && value.trim() === '') return { ok: true, value: {} };
-  const inner = typeof value === 'string' ? parse(value) : undefined;
-  return inner === undefined ? readObject(value ?? {}) : readObject(inner.value ?? {});
+  if (typeof value !== 'string') return readObject(value ?? {}, NONE);
+  if (value.trim() === '') return none();
+  const inner = parse(value);
+  return inner === undefined
+    ? readObject(value, NONE)
+    : readObject(inner.value ?? {}, ['decoded JSON that was encoded twice']);
 }
 
-function readObject(value: unknown): ReadArguments {
+function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return { ok: true, value: value as JsonObject };
+    return { ok: true, value: value as JsonObject, repairs };
   return {
     ok: false,
     message: `the arguments must be a JSON object, not ${Array.isArray(value) ? 'an array' : typeof value}`,
   };
+}
+
+function none(): ReadArguments {
+  return { ok: true, value: {}, repairs: NONE };
 }
 
 function parse(text: string): { readonly value: unknown } | undefined {

@@ -25,10 +25,11 @@ const checkers = new WeakMap<ToolDefinition, { readonly parameters: object; read
 export function checkArguments(tool: ToolDefinition, raw: unknown): ReadyArguments | Promise<ReadyArguments> {
   const read = readArguments(raw);
   if (!read.ok) return reject(tool, [{ path: '', message: read.message }]);
+  if (read.repairs.length > 0 && !takesRepaired(tool)) return reject(tool, [UNREPAIRED]);
   const checked = checkerOf(tool)(read.value);
   if (!checked.ok) return reject(tool, checked.faults);
   const { value, removed } = checked;
-  const repairs = checked.coerced.map((path) => `coerced ${path}`);
+  const repairs = [...read.repairs, ...checked.coerced.map((path) => `coerced ${path}`)];
   if (tool.hydrate === undefined) return { ok: true, checked: value, hydrated: value, repairs, removed };
   const finish = (hydrated: Awaited<ReturnType<typeof tool.hydrate>>): ReadyArguments =>
     hydrated.ok
@@ -46,6 +47,16 @@ function checkerOf(tool: ToolDefinition): Checker {
   const check = sharedChecker(parameters, { refuseExtra: tool.annotations?.destructive ?? false });
   checkers.set(tool, { parameters, check });
   return check;
+}
+
+const UNREPAIRED: ArgumentFault = {
+  path: '',
+  message: 'the arguments are no valid JSON object, and this tool takes none that had to be repaired',
+};
+
+/** What destroys does not run on what somebody may have meant (design §2, `repair`). */
+function takesRepaired(tool: ToolDefinition): boolean {
+  return tool.repair ?? !tool.annotations?.destructive;
 }
 
 function reject(tool: ToolDefinition, faults: readonly ArgumentFault[]): ReadyArguments {

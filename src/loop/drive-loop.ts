@@ -88,6 +88,7 @@ async function request(
   { config, state, tools, signal }: Run,
   { withTools }: { withTools: boolean },
 ): Promise<Reply> {
+  if (signal?.aborted) return { ok: false, reason: 'aborted' };
   const definitions = tools.toProviderDefs();
   state.iterations += 1;
   const reply = await requestReply(config.provider, {

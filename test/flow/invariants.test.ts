@@ -2,19 +2,15 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   defineTool,
-  discoverTools,
   type LLMProvider,
   type LLMRequest,
   type Message,
   runToolLoop,
-  Tool,
-  ToolContext,
-  type Tool as ToolContract,
+  type Tool,
   type ToolLoopConfig,
   type ToolLoopResult,
   ToolRegistry,
   ToolResult,
-  Toolset,
 } from 'toolwright';
 import { arbitraryRun, type RandomRun } from './random-run.js';
 import { historyFaults } from './strict-history.js';
@@ -138,66 +134,6 @@ describe('invariant 1: every call is answered exactly once, in call order, befor
   );
 });
 
-@Toolset()
-class ChatTools {
-  @Tool('Says where it is, after a while')
-  async whereAmI(context: ToolContext) {
-    await new Promise(setImmediate);
-    await new Promise(setImmediate);
-    return `${context.channel}/${context.chatId}/${context.callId}/${context.data.user}`;
-  }
-}
-
-/** Stores on itself, as seed 1.2 has it. */
-class StoringTool implements ToolContract {
-  readonly name = 'storing';
-  readonly description = 'Says where it is';
-  readonly parameters = { type: 'object' };
-  #where = '';
-
-  setContext(channel: string, chatId: string): void {
-    this.#where = `${channel}/${chatId}`;
-  }
-
-  async execute(_args: unknown, context: ToolContext) {
-    await new Promise(setImmediate);
-    return `${this.#where}/${context.callId}/${context.data.user}`;
-  }
-}
-
-describe('invariant 2: nothing of one call is stored on a shared instance', () => {
-  const defined = defineTool({
-    name: 'defined',
-    description: 'Says where it is',
-    execute: async (_args, context) => {
-      await new Promise(setImmediate);
-      return `${context.channel}/${context.chatId}/${context.callId}/${context.data.user}`;
-    },
-  });
-
-  test.each(['where_am_i', 'defined', 'storing'])(
-    '1,000 interleaved calls of %s with 1,000 chat ids each see their own',
-    async (name) => {
-      const tools = new ToolRegistry();
-      tools.register(...discoverTools({ toolsets: [ChatTools] }), defined, new StoringTool());
-      const numbers = Array.from({ length: 1000 }, (_, index) => index);
-      const results = await Promise.all(
-        numbers.map((number) =>
-          tools.executeWithContext(
-            name,
-            {},
-            { channel: 'chat', chatId: `id${number}`, callId: `call${number}`, data: { user: number } },
-          ),
-        ),
-      );
-      expect(results.map(({ forLLM }) => forLLM)).toEqual(
-        numbers.map((number) => `chat/id${number}/call${number}/${number}`),
-      );
-    },
-    MINUTE,
-  );
-});
-
 describe('invariant 3: what the model did wrong is a result, never an exception', () => {
   const tools = troublesomeTools(() => {});
 
@@ -266,7 +202,7 @@ describe('invariant 5: same tools in, same bytes out', () => {
   const tool = fc
     .tuple(name, fc.string(), fc.dictionary(fc.string(), fc.constantFrom('string', 'integer', 'boolean')))
     .map(
-      ([toolName, description, types]): ToolContract => ({
+      ([toolName, description, types]): Tool => ({
         name: toolName,
         description,
         parameters: {

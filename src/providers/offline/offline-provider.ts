@@ -21,15 +21,16 @@ export class OfflineProvider implements LLMProvider {
     const turn = messages.slice(asked + 1);
     const parts = [messages[asked]?.content ?? ''].flat() as readonly (string | { readonly text?: string })[];
     const text = parts.map((part) => (typeof part === 'string' ? part : (part.text ?? ''))).join('\n');
+    // Work that was started earlier comes back as such a message: news, not a request.
+    const news = /^\[System: async:.*?\]\s*/.exec(text)?.[0];
+    if (news) return { content: text.slice(news.length), toolCalls: [], finishReason: 'stop' };
     const year = this.options.year ?? new Date().getFullYear();
     const planned = turn.some(({ role }) => role === 'tool') ? [] : planCalls(text, tools, year);
-    const used = [...JSON.stringify(messages).matchAll(/"id":"call_(\d+)"/g)].map(([, number]) =>
-      Number(number),
+    const used = [...JSON.stringify(messages).matchAll(/"id":"call_(\d+)"/g)].map((match) =>
+      Number(match[1]),
     );
-    const toolCalls = planned.map((call, index) => ({
-      id: `call_${Math.max(0, ...used) + index + 1}`,
-      ...call,
-    }));
+    const last = Math.max(0, ...used);
+    const toolCalls = planned.map((call, index) => ({ id: `call_${last + index + 1}`, ...call }));
     if (toolCalls.length > 0) return { content: '', toolCalls, finishReason: 'tool_calls' };
     return { content: writeAnswer(turn, tools), toolCalls, finishReason: 'stop' };
   }

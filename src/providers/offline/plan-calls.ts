@@ -13,24 +13,25 @@ export function planCalls(text: string, tools: readonly ToolSchema[], year: numb
   for (const clause of text.split(/(?<=[.?!;])\s+|(?<=,)\s+|\s+(?=and )/)) {
     const [next, last] = [choose(loose + clause, tools, year), plans.at(-1)];
     if (next && opensCall(next, last)) plans.push(next);
-    else if (last) plans.push(plan(`${plans.pop()?.text} ${clause}`, last.tool, last.rank, year));
+    else if (last) plans.push(plan(`${plans.pop()?.text} ${clause}`, last, year));
     loose = plans.length > 0 ? '' : `${loose}${clause} `;
   }
   const chosen = plans.length > 1 ? plans : [choose(text, tools, year)];
-  return chosen.flatMap(
-    (one) => one?.calls.map((args) => ({ name: one.tool.function.name, arguments: args })) ?? [],
+  return chosen.flatMap((one) =>
+    one ? one.calls.map((args) => ({ name: one.tool.function.name, arguments: args })) : [],
   );
 }
 
-function plan(text: string, tool: ToolSchema, rank: number, year: number): Plan {
+function plan(text: string, { tool, rank }: Pick<Plan, 'tool' | 'rank'>, year: number): Plan {
   const { name, description, parameters } = tool.function;
   const own = topicOf(`${name} ${description} find get list look search see show say tell`);
-  return { ...fillArguments(parameters, text, own, year), text, tool, rank };
+  return { ...fillArguments(parameters, text, { own, year }), text, tool, rank };
 }
 
 function choose(text: string, tools: readonly ToolSchema[], year: number): Plan | undefined {
   const score = ({ rank, certain, covered }: Plan) => rank + (certain ? 2 : 0) + covered * 2;
-  const plans = rankTools(tools, text).map((rank, index) => plan(text, tools[index]!, rank, year));
+  const ranks = rankTools(tools, text);
+  const plans = tools.map((tool, index) => plan(text, { tool, rank: ranks[index] ?? 0 }, year));
   // Some word must speak for a tool, except that an arithmetic expression says without one what is wanted.
   const usable = plans.filter(({ rank, calls: [args] }) => args && (rank > 0 || 'expression' in args));
   return usable.sort((a, b) => score(b) - score(a))[0];

@@ -53,7 +53,7 @@ export function ourAdditions() {
     candidate('a signal of the run', (input) =>
       plain.executeWithContext('add', input, { signal: controller.signal }),
     ),
-    counting('a policy', (count) => ({ policy: () => (count(), { allow: true }) })),
+    counting('a policy', (count) => ({ policy: allowing(count) })),
     counting('a logger that counts, info level', (count) => ({ logger: loggerWith(count) })),
     candidate('an instance per call (tsyringe scoped)', (input) => scoped.execute('add_scoped', input)),
   ];
@@ -68,6 +68,13 @@ function counting(name, optionsWith) {
   const registry = registryOf([PlainTools], optionsWith(count));
   const made = candidate(name, (input) => registry.execute('add', input));
   return { ...made, isInUse: () => counted > 0 };
+}
+
+function allowing(count) {
+  return () => {
+    count();
+    return { allow: true };
+  };
 }
 
 function loggerWith(count) {

@@ -54,6 +54,8 @@ describe('coercion', () => {
     ['object', '[1]'],
     ['object', 5],
     ['array', null],
+    ['null', 5],
+    ['null', ''],
   ])('to %s, %j is never turned', (type, sent) => {
     expect(createChecker(ofType(type))({ v: sent }).ok).toBe(false);
   });

@@ -2,16 +2,18 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { readArguments } from '../../../src/checking/read-arguments.js';
 
+const CUT = 'the arguments are cut off in the middle of a value; send them again, complete';
+
 describe('reading arguments', () => {
   test.each([undefined, null, '', '  ', 'null', '""', '"null"', '{}', ' {} '])(
     '%j means no arguments',
     (raw) => {
-      expect(readArguments(raw)).toEqual({ ok: true, value: {} });
+      expect(readArguments(raw)).toMatchObject({ ok: true, value: {} });
     },
   );
 
   test.each([[{ a: 1 }], ['{"a":1}'], ['"{\\"a\\":1}"']])('%j is read as an object', (raw) => {
-    expect(readArguments(raw)).toEqual({ ok: true, value: { a: 1 } });
+    expect(readArguments(raw)).toMatchObject({ ok: true, value: { a: 1 } });
   });
 
   test.each([
@@ -20,8 +22,12 @@ describe('reading arguments', () => {
     ['"text"', 'the arguments must be a JSON object, not string'],
     [[1], 'the arguments must be a JSON object, not an array'],
     [true, 'the arguments must be a JSON object, not boolean'],
-    ['{"a":', 'the arguments are no valid JSON'],
-    ['{"path": "/tm', 'the arguments are no valid JSON'],
+    ['{"a":', CUT],
+    ['{"path": "/tm', CUT],
+    ['{"amount": 12', CUT],
+    ['{"paths": ["/a", "/b', CUT],
+    ['{"force": tru', CUT],
+    ['{"a": "x}', CUT],
   ])('%j is no object, and the message says what it is', (raw, message) => {
     expect(readArguments(raw)).toEqual({ ok: false, message });
   });
@@ -36,12 +42,53 @@ describe('reading arguments', () => {
 
   test('any object survives being written as text, once or twice', () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
-        const text = JSON.stringify(value);
-        const expected = { ok: true, value: JSON.parse(text) };
-        expect(readArguments(text)).toEqual(expected);
-        expect(readArguments(JSON.stringify(text))).toEqual(expected);
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (sent) => {
+        const text = JSON.stringify(sent);
+        const value = JSON.parse(text);
+        expect(readArguments(text)).toEqual({ ok: true, value, repairs: [] });
+        expect(readArguments(JSON.stringify(text))).toMatchObject({ ok: true, value });
       }),
     );
+  });
+
+  test.each([
+    ['```json\n{"a": 1}\n```', 'took the JSON object out of the text around it'],
+    ['Here you are: {"a": 1} Anything else?', 'took the JSON object out of the text around it'],
+    ['{"a": 1,}', 'repaired the JSON'],
+    ['{a: 1}', 'repaired the JSON'],
+    ["{'a': 1}", 'repaired the JSON'],
+    ['{"a": 1 /* one */}', 'repaired the JSON'],
+    ['{"a": 1, "b": "x"', 'repaired the JSON'],
+    ['"{\\"a\\": 1}"', 'decoded JSON that was encoded twice'],
+  ])('%j is mended, and what was done is recorded', (raw, repair) => {
+    expect(readArguments(raw)).toMatchObject({ ok: true, value: { a: 1 }, repairs: [repair] });
+  });
+
+  test('what ends inside a value is never completed, wherever it was cut', () => {
+    const whole = '{"path": "/var/data", "count": 1250, "deep": [{"flag": true, "note": "a \\"b\\" c"}]}';
+    for (let length = 1; length < whole.length; length += 1) {
+      const read = readArguments(whole.slice(0, length));
+      if (!read.ok) continue;
+      const { path, count, deep } = read.value as {
+        path?: string;
+        count?: number;
+        deep?: { flag?: boolean; note?: string }[];
+      };
+      expect([undefined, '/var/data']).toContain(path);
+      expect([undefined, 1250]).toContain(count);
+      expect([undefined, true]).toContain(deep?.[0]?.flag);
+      expect([undefined, 'a "b" c']).toContain(deep?.[0]?.note);
+    }
+  });
+
+  test('hostile text is refused without a stack overflow', () => {
+    for (const text of [
+      '['.repeat(100_000),
+      '{"a":'.repeat(50_000),
+      `{"a":"${'\\'.repeat(100_001)}`,
+      'x'.repeat(1_000_000),
+    ]) {
+      expect(readArguments(text).ok).toBe(false);
+    }
   });
 });

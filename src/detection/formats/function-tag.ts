@@ -1,0 +1,49 @@
+import type { DraftCall } from '../draft-call.js';
+import type { KnownTools } from '../known-tools.js';
+import { readParameterText } from '../parameter-text.js';
+import type { TextCursor } from '../text-cursor.js';
+import { markedCall } from './marked-call.js';
+import { tagName } from './tag-name.js';
+import type { TextCallFormat } from './text-call-format.js';
+
+/**
+ * `<function=name>` with JSON behind it (Llama 3.1), or with `<parameter=key>value</parameter>` in it
+ * (Qwen3-Coder, Nemotron, StepFun), with or without `<tool_call>` around it.
+ */
+export const functionTag: TextCallFormat = {
+  openers: ['<tool_call>', '<function='],
+  read(cursor, { opener, tools }) {
+    if (opener === '<tool_call>') {
+      cursor.space();
+      if (!cursor.take('<function=')) return undefined;
+    }
+    const call = readFunction(cursor, tools);
+    if (call === undefined) return undefined;
+    cursor.closers(['</function>', '</tool_call>']);
+    return [call];
+  },
+};
+
+function readFunction(cursor: TextCursor, tools: KnownTools): DraftCall | undefined {
+  const name = tagName(cursor);
+  if (name === undefined || !tools.has(name)) return undefined;
+  if (cursor.take('/>')) return { name, arguments: {} };
+  if (!cursor.take('>')) return undefined;
+  cursor.space();
+  if (cursor.peek() === '{') return markedCall(cursor, name);
+  const entries: [string, unknown][] = [];
+  for (;;) {
+    cursor.space();
+    // Models forget the inner closing tag; the outer one closes both.
+    const isClosed = cursor.take('</function>') || cursor.take('</tool_call>');
+    if (isClosed) return { name, arguments: Object.fromEntries(entries) };
+    if (!cursor.take('<parameter=')) return undefined;
+    const key = tagName(cursor);
+    if (key === undefined || !cursor.take('>')) return undefined;
+    const value = cursor.until('</parameter>');
+    if (value === undefined) return undefined;
+    // Qwen's template puts each value on lines of its own: one line break on either side is not the value's.
+    const text = value.replace(/^\n/, '').replace(/\n$/, '');
+    entries.push([key, readParameterText(text, tools.parameter(name, key))]);
+  }
+}

@@ -1,0 +1,168 @@
+import { describe, expect, test } from '@jest/globals';
+import type { AssistantMessage, Message } from '../../../src/contract/message.js';
+import { createCallNumberer } from '../../../src/loop/number-calls.js';
+import { runInOrder } from '../../../src/loop/run-in-order.js';
+import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
+import { ToolRegistry } from '../../../src/registry/tool-registry.js';
+import { answers, hello, numberTool, runScript } from './run-script.js';
+
+const turn = () => new Promise(setImmediate);
+
+describe('calls of one message', () => {
+  async function trace(sequential: readonly boolean[], maxConcurrency: number) {
+    const events: string[] = [];
+    const outcomes = await runInOrder({
+      tasks: sequential.map((_alone, index) => index),
+      run: async (task) => {
+        events.push(`+${task}`);
+        await turn();
+        events.push(`-${task}`);
+        return task * 10;
+      },
+      isSequential: (task) => sequential[task] ?? false,
+      maxConcurrency,
+    });
+    return { events: events.join(' '), outcomes };
+  }
+
+  test('run at the same time', async () => {
+    const { events, outcomes } = await trace([false, false, false], Number.POSITIVE_INFINITY);
+    expect(events).toBe('+0 +1 +2 -0 -1 -2');
+    expect(outcomes).toEqual([0, 10, 20]);
+  });
+
+  test('run up to maxConcurrency at the same time', async () => {
+    expect((await trace([false, false, false], 2)).events).toBe('+0 +1 -0 +2 -1 -2');
+    expect((await trace([false, false], 1)).events).toBe('+0 -0 +1 -1');
+  });
+
+  test('a sequential one runs alone, between those before and those after it', async () => {
+    const { events, outcomes } = await trace([false, false, true, false, true, true], 9);
+    expect(events).toBe('+0 +1 -0 -1 +2 -2 +3 -3 +4 -4 +5 -5');
+    expect(outcomes).toEqual([0, 10, 20, 30, 40, 50]);
+  });
+
+  test('a maxConcurrency of 0 is taken for 1', async () => {
+    const calls = { toolCalls: [1, 2].map((n) => ({ name: 'a', arguments: { n } })) };
+    const { run } = await runScript([calls, {}], { tools: [numberTool('a')], maxConcurrency: 0 });
+    expect(answers(run)).toEqual(['1', '2']);
+  });
+
+  test('the loop asks a factory for one instance per call, also where its options are needed', async () => {
+    let made = 0;
+    const tools = new ToolRegistry().register(() => {
+      made += 1;
+      return numberTool('a', { sequential: true, retries: 0, returnDirect: false });
+    });
+    const calls = { toolCalls: [1, 2].map((n) => ({ name: 'a', arguments: { n } })) };
+    await runScript([calls, {}], { tools });
+    expect(made).toBe(1 + 2);
+  });
+
+  test('a factory that throws during the run is an error of that call', async () => {
+    let isBroken = false;
+    const tools = new ToolRegistry().register(() => {
+      if (isBroken) throw new Error('no database');
+      return numberTool('a');
+    });
+    isBroken = true;
+    const call = { toolCalls: [{ name: 'a', arguments: { n: 1 } }] };
+    const { run } = await runScript([call, { content: 'done' }], { tools });
+    expect(run.status).toBe('completed');
+    expect(answers(run)).toEqual(["The tool 'a' cannot be called: no database"]);
+  });
+
+  test('a tool sees the history up to its call, and no results of its own message', async () => {
+    const seen: (readonly Message[])[] = [];
+    const look = numberTool('look', { execute: (_args, { messages }) => void seen.push(messages) });
+    const calls = { toolCalls: [1, 2].map((n) => ({ name: 'look', arguments: { n } })) };
+    const { run } = await runScript([calls, calls, {}], { tools: [look], maxConcurrency: 1 });
+    expect(seen.map(({ length }) => length)).toEqual([2, 2, 5, 5]);
+    expect(seen[2]).toEqual(run.messages.slice(0, 5));
+    expect(Object.isFrozen(seen[0])).toBe(true);
+  });
+});
+
+describe('call ids', () => {
+  const call = (id: unknown) => ({ id: id as string, name: 'a', arguments: {} });
+  const ids = (history: readonly Message[], given: readonly unknown[]) =>
+    createCallNumberer(history)(given.map(call)).map(({ id }) => id);
+  const asked = (...given: string[]): AssistantMessage => ({
+    role: 'assistant',
+    content: '',
+    tool_calls: given.map((id) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' } })),
+  });
+
+  test('the provider’s are kept', () => {
+    expect(ids([], ['x', 'y'])).toEqual(['x', 'y']);
+  });
+
+  test('missing ones are numbered, continuing from the history', () => {
+    expect(ids([], ['', undefined, null])).toEqual(['call_1', 'call_2', 'call_3']);
+    expect(ids([asked('call_7', 'x'), asked('call_2')], ['', ''])).toEqual(['call_8', 'call_9']);
+  });
+
+  test('one that stands twice in a message, or is no text, gets a number', () => {
+    expect(ids([], ['x', 'x', 3])).toEqual(['x', 'call_1', 'call_2']);
+  });
+
+  test('a number that the provider uses itself in the same message is passed over', () => {
+    expect(ids([], ['', 'call_1', 'call_2'])).toEqual(['call_3', 'call_1', 'call_2']);
+  });
+
+  test('long digits of a provider’s own ids are not counted on from', () => {
+    const history = [asked('call_99999999999999999999')];
+    expect(ids(history, ['', ''])).toEqual(['call_1', 'call_2']);
+  });
+
+  test('numbering goes on over the messages of a run', async () => {
+    const calls = { toolCalls: [{ name: 'a', arguments: { n: 1 } }] };
+    const { run } = await runScript([calls, calls, {}], { tools: [numberTool('a')] });
+    expect(run.toolCalls.map(({ id }) => id)).toEqual(['call_1', 'call_2']);
+  });
+});
+
+describe('odd replies', () => {
+  const reply = (toolCalls: unknown) => () => ({ content: 'x', toolCalls }) as never;
+
+  test.each([
+    ['text that is cut off', '{"n": 1', '{}'],
+    ['an array', [1], '{}'],
+    ['a number', 7, '{}'],
+    ['an object that JSON cannot write', { n: 1n }, '{}'],
+    ['an object as text', '{"n": 1}', '{"n": 1}'],
+  ])('arguments that are %s stand in the history as an object', async (_what, args, text) => {
+    const { run } = await runScript([reply([{ id: '1', name: 'a', arguments: args }]), {}], {
+      tools: [numberTool('a')],
+    });
+    const [, message] = run.messages as [Message, AssistantMessage];
+    expect(message.tool_calls?.[0]?.function.arguments).toBe(text);
+    expect(run.toolCalls[0]?.rawArguments).toEqual(args);
+    expect(run.status).toBe('completed');
+  });
+
+  test('a name that no server accepts is made harmless in the history and kept in the record', async () => {
+    const calls = ['weather.get now', '', 'x'.repeat(80)].map((name) => ({ name, arguments: {} }));
+    const { run } = await runScript([{ toolCalls: calls }, {}], { tools: [numberTool('a')] });
+    const [, message] = run.messages as [Message, AssistantMessage];
+    expect(message.tool_calls?.map((each) => each.function.name)).toEqual([
+      'weather_get_now',
+      'unnamed',
+      'x'.repeat(64),
+    ]);
+    expect(run.toolCalls[0]).toMatchObject({ name: 'weather.get now', status: 'rejected' });
+    expect(answers(run)[0]).toBe('tool not found: weather.get now');
+  });
+
+  test('a provider that leaves things out is read with their plain meaning', async () => {
+    const provider = { chat: async () => ({ content: null }) as never };
+    const run = await runToolLoop({ provider, model: 'm' }, hello);
+    expect(run).toMatchObject({ status: 'completed', content: '', usage: { totalTokens: 0 } });
+  });
+
+  test.each([undefined, null, 'text'])('a provider that answers %p has failed', async (response) => {
+    const provider = { chat: async () => response as never };
+    const run = await runToolLoop({ provider, model: 'm' }, hello);
+    expect(run).toMatchObject({ status: 'failed', error: { name: 'ProviderFailed', code: 509 } });
+  });
+});

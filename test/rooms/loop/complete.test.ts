@@ -1,0 +1,55 @@
+import { describe, expect, test } from '@jest/globals';
+import { complete } from '../../../src/loop/complete.js';
+import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
+import { hello } from './run-script.js';
+
+const search = {
+  name: 'search',
+  description: 'Searches',
+  parameters: { type: 'object', properties: { query: { type: 'string' } } },
+};
+
+async function ask(step: ScriptedStep, request: object = {}) {
+  const provider = new ScriptedProvider([step]);
+  return { reply: await complete({ provider, model: 'm' }, { messages: hello, ...request }), provider };
+}
+
+describe('complete', () => {
+  test('seed 3.10: bare tools are offered, calls are blocks, and nothing is executed', async () => {
+    const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+    const toolCalls = [{ id: 'c1', name: 'search', arguments: '{"query":"x"}' }];
+    const { reply, provider } = await ask({ content: 'Let me look.', toolCalls, usage }, { tools: [search] });
+    expect(reply).toEqual({
+      content: [
+        { type: 'text', content: 'Let me look.' },
+        { type: 'toolCall', toolCallId: 'c1', name: 'search', arguments: { query: 'x' } },
+      ],
+      finishReason: 'tool_calls',
+      usage,
+    });
+    expect(provider.requests[0]?.tools).toEqual([{ type: 'function', function: search }]);
+  });
+
+  test('without text there is no text block, and calls without an id are numbered', async () => {
+    const { reply } = await ask({ toolCalls: [{ name: 'search' }, { name: 'search', arguments: '{"q' }] });
+    expect(reply.content).toEqual([
+      { type: 'toolCall', toolCallId: 'call_1', name: 'search', arguments: {} },
+      { type: 'toolCall', toolCallId: 'call_2', name: 'search', arguments: '{"q' },
+    ]);
+  });
+
+  test('the system prompt stands before the messages, and no tools means none are sent', async () => {
+    const { provider } = await ask({ content: 'Hi!' }, { systemPrompt: 'Be brief.' });
+    expect(provider.requests[0]?.messages).toEqual([{ role: 'system', content: 'Be brief.' }, ...hello]);
+    expect(provider.requests[0]).not.toHaveProperty('tools');
+    expect(hello).toHaveLength(1);
+  });
+
+  test('a provider’s failure is thrown with its cause, and an abort with its reason', async () => {
+    const down = new Error('down');
+    await expect(ask(down)).rejects.toMatchObject({ name: 'ProviderFailed', cause: down });
+    const provider = new ScriptedProvider([{ content: 'Hi!' }]);
+    const signal = AbortSignal.abort(new Error('enough'));
+    await expect(complete({ provider, model: 'm', signal }, { messages: hello })).rejects.toThrow('enough');
+  });
+});

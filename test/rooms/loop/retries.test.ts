@@ -1,0 +1,81 @@
+import { describe, expect, test } from '@jest/globals';
+import { answers, numberTool, runScript } from './run-script.js';
+
+const bad = (name: string) => ({ toolCalls: [{ name, arguments: { n: 'x' } }] });
+const good = (name: string) => ({ toolCalls: [{ name, arguments: { n: 1 } }] });
+const done = { content: 'done' };
+
+describe('retries', () => {
+  test('the model may correct itself twice, and the third rejection ends the run', async () => {
+    const { run } = await runScript([bad('a'), bad('a'), bad('a'), done], { tools: [numberTool('a')] });
+    expect(run).toMatchObject({ status: 'failed', iterations: 3, content: '' });
+    expect(run.error).toMatchObject({ name: 'ToolRetriesExhausted', code: 503 });
+    expect(run.error?.cause).toMatchObject({ name: 'InvalidArguments' });
+    expect(answers(run)).toHaveLength(3);
+  });
+
+  test('after two rejections a good call goes on, and its record says that it was the third try', async () => {
+    const { run } = await runScript([bad('a'), bad('a'), good('a'), done], { tools: [numberTool('a')] });
+    expect(run.status).toBe('completed');
+    expect(run.toolCalls.map(({ attempts, status }) => [attempts, status])).toEqual([
+      [1, 'rejected'],
+      [2, 'rejected'],
+      [3, 'success'],
+    ]);
+  });
+
+  test('the count is never reset by a good call', async () => {
+    const script = [bad('a'), good('a'), bad('a'), good('a'), bad('a'), done];
+    const { run } = await runScript(script, { tools: [numberTool('a')] });
+    expect(run).toMatchObject({ status: 'failed', iterations: 5 });
+  });
+
+  test('several rejections in one message count once', async () => {
+    const three = { toolCalls: [...bad('a').toolCalls, ...bad('a').toolCalls, ...bad('a').toolCalls] };
+    const { run } = await runScript([three, three, done], { tools: [numberTool('a')] });
+    expect(run).toMatchObject({ status: 'completed', iterations: 3 });
+  });
+
+  test('each tool has a budget of its own', async () => {
+    const script = [bad('a'), bad('b'), bad('a'), bad('b'), done];
+    const { run } = await runScript(script, { tools: [numberTool('a'), numberTool('b')] });
+    expect(run.status).toBe('completed');
+  });
+
+  test('unknown tools share one budget', async () => {
+    const { run } = await runScript([bad('x'), bad('y'), bad('constructor'), done], {
+      tools: [numberTool('a')],
+    });
+    expect(run).toMatchObject({ status: 'failed', iterations: 3, error: { code: 503 } });
+    expect(answers(run)).toEqual(['tool not found: x', 'tool not found: y', 'tool not found: constructor']);
+  });
+
+  test('a tool’s own retries win over the run’s', async () => {
+    const tools = [numberTool('a', { retries: 0 }), numberTool('b', { retries: 3 })];
+    const none = await runScript([bad('a'), done], { tools });
+    expect(none.run).toMatchObject({ status: 'failed', iterations: 1 });
+    const three = await runScript([bad('b'), bad('b'), bad('b'), done], { tools, maxRetries: 0 });
+    expect(three.run).toMatchObject({ status: 'completed', iterations: 4 });
+  });
+
+  test('calls beside a rejected one still run, also in the message that ends the run', async () => {
+    const ran: unknown[] = [];
+    const b = numberTool('b', { execute: ({ n }: { n: number }) => void ran.push(n) });
+    const both = { toolCalls: [...bad('a').toolCalls, ...good('b').toolCalls] };
+    const { run } = await runScript([both, done], { tools: [numberTool('a'), b], maxRetries: 0 });
+    expect(run).toMatchObject({ status: 'failed', iterations: 1 });
+    expect(ran).toEqual([1]);
+    expect(answers(run)).toEqual(["Validation failed for tool 'a':\n  - n: must be integer", 'ok']);
+  });
+
+  test('what a tool throws is no rejection and spends nothing', async () => {
+    const broken = numberTool('a', {
+      execute: () => {
+        throw new Error('disk full');
+      },
+    });
+    const script = [good('a'), good('a'), good('a'), good('a'), done];
+    const { run } = await runScript(script, { tools: [broken], maxRetries: 0 });
+    expect(run.status).toBe('completed');
+  });
+});

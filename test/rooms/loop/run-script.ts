@@ -1,0 +1,42 @@
+import type { CallScope } from '../../../src/contract/call-scope.js';
+import type { Message } from '../../../src/contract/message.js';
+import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
+import type { ToolLoopConfig } from '../../../src/loop/loop-config.js';
+import type { ToolLoopResult } from '../../../src/loop/loop-result.js';
+import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
+import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
+
+/** What every run of these tests begins with. */
+export const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
+
+/** A run, and the provider that was asked. */
+export interface ScriptedRun {
+  readonly run: ToolLoopResult;
+  readonly provider: ScriptedProvider;
+}
+
+/** Runs the loop against a script. */
+export async function runScript(
+  steps: readonly ScriptedStep[],
+  config: Omit<ToolLoopConfig, 'provider' | 'model'> = {},
+  scope: CallScope = {},
+): Promise<ScriptedRun> {
+  const provider = new ScriptedProvider(steps);
+  return { run: await runToolLoop({ provider, model: 'm', ...config }, hello, scope), provider };
+}
+
+/** A tool that takes `{ n: integer }` and answers with it. */
+export function numberTool(name: string, more: Partial<ToolDefinition> = {}): ToolDefinition {
+  return {
+    name,
+    description: name,
+    parameters: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+    execute: ({ n }: { n: number }) => n,
+    ...more,
+  };
+}
+
+/** The contents of the tool messages of a run. */
+export function answers({ messages }: ToolLoopResult): readonly string[] {
+  return messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+}

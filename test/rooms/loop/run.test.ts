@@ -1,0 +1,163 @@
+import { describe, expect, test } from '@jest/globals';
+import type { LLMProvider } from '../../../src/contract/llm-provider.js';
+import type { Message } from '../../../src/contract/message.js';
+import { toolResult } from '../../../src/contract/tool-result.js';
+import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
+import { answers, hello, numberTool, runScript } from './run-script.js';
+
+const call = { toolCalls: [{ id: '1', name: 'a', arguments: { n: 1 } }] };
+const done = { content: 'done' };
+
+describe('a run', () => {
+  test('the usage of all replies is summed; a reply without any adds nothing', async () => {
+    const usage = { inputTokens: 10, outputTokens: 2, totalTokens: 12 };
+    const script = [{ ...call, usage }, call, { ...done, usage }];
+    const { run } = await runScript(script, { tools: [numberTool('a')] });
+    expect(run.usage).toEqual({ inputTokens: 20, outputTokens: 4, totalTokens: 24 });
+  });
+
+  test('the input array and its messages stay as they were, also where they are frozen', async () => {
+    const input: readonly Message[] = Object.freeze(hello.map((message) => Object.freeze({ ...message })));
+    const provider: LLMProvider = {
+      chat: async () => ({ content: 'Hi!', toolCalls: [], finishReason: 'stop' }),
+    };
+    const run = await runToolLoop({ provider, model: 'm' }, input);
+    expect(input).toEqual(hello);
+    expect(run.messages).toHaveLength(2);
+    expect(run.messages).not.toBe(input);
+  });
+
+  test('toolCalls has one record for each call, in order, rejected ones included', async () => {
+    const calls = {
+      toolCalls: [
+        { id: '1', name: 'a', arguments: { n: 1 } },
+        { id: '2', name: 'b', arguments: '{}' },
+        { id: '3', name: 'a', arguments: { n: 'x' } },
+      ],
+    };
+    const { run } = await runScript([calls, done], { tools: [numberTool('a')] });
+    expect(run.toolCalls).toEqual([
+      {
+        id: '1',
+        name: 'a',
+        rawArguments: { n: 1 },
+        arguments: { n: 1 },
+        repairs: [],
+        removed: [],
+        attempts: 1,
+        durationMs: expect.any(Number),
+        status: 'success',
+        result: toolResult('1'),
+      },
+      expect.objectContaining({ id: '2', name: 'b', rawArguments: '{}', status: 'rejected' }),
+      expect.objectContaining({ id: '3', status: 'rejected' }),
+    ]);
+  });
+
+  test('an author’s mistake throws: tools that are none, a provider that is none', async () => {
+    await expect(runScript([done], { tools: [{ name: '1st' }] as never })).rejects.toMatchObject({
+      code: 502,
+    });
+    await expect(runToolLoop({ provider: {} as never, model: 'm' }, hello)).rejects.toThrow(
+      'config.provider must have a chat method',
+    );
+  });
+
+  test('the run’s logger is used for its calls', async () => {
+    const lines: string[] = [];
+    const at = (message: string) => lines.push(message);
+    const logger = { debug: at, info: at, warn: at, error: at };
+    await runScript([call, done], { tools: [numberTool('a')], logger });
+    expect(lines).toContain('Tool completed');
+  });
+
+  test('a tool that takes too long is answered for, and the run goes on', async () => {
+    const never = numberTool('a', { execute: () => new Promise(() => {}) });
+    const { run } = await runScript([call, done], { tools: [never], toolTimeoutMs: 5 });
+    expect(run.status).toBe('completed');
+    expect(run.toolCalls[0]?.status).toBe('timed_out');
+    expect(answers(run)).toEqual(["The tool 'a' timed out after 5 ms."]);
+  });
+});
+
+describe('an abort', () => {
+  test('before the run makes no request', async () => {
+    const signal = AbortSignal.abort();
+    const { run, provider } = await runScript([done], { signal });
+    expect(run).toMatchObject({ status: 'aborted', iterations: 0, content: '', messages: hello });
+    expect(run.error).toMatchObject({ name: 'RunAborted', code: 508 });
+    expect(provider.requests).toEqual([]);
+  });
+
+  test.each(['config', 'scope'])('through the %s answers every open call', async (where) => {
+    const controller = new AbortController();
+    const tools = [
+      numberTool('stop', { execute: () => controller.abort() }),
+      numberTool('never', { execute: () => new Promise(() => {}) }),
+      numberTool('after', { sequential: true }),
+    ];
+    const names = ['never', 'stop', 'never', 'after', 'missing'];
+    const calls = { toolCalls: names.map((name, id) => ({ id: `${id}`, name, arguments: { n: 1 } })) };
+    const { signal } = controller;
+    const { run, provider } =
+      where === 'config'
+        ? await runScript([calls, done], { tools, signal })
+        : await runScript([calls, done], { tools }, { signal });
+    expect(run.status).toBe('aborted');
+    expect(run.toolCalls.map(({ status }) => status)).toEqual([
+      'aborted',
+      'success',
+      'aborted',
+      'aborted',
+      'aborted',
+    ]);
+    const ids = run.messages.flatMap((message) => (message.role === 'tool' ? [message.tool_call_id] : []));
+    expect(ids).toEqual(['0', '1', '2', '3', '4']);
+    expect(provider.requests).toHaveLength(1);
+  });
+
+  test('either of two signals ends the run', async () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const tools = [numberTool('a', { execute: () => other.abort() })];
+    const config = { tools, signal: one.signal };
+    const { run } = await runScript([call, done], config, { signal: other.signal });
+    expect(run.status).toBe('aborted');
+  });
+
+  test('does not wait for a provider that ignores it, also where the provider itself aborts', async () => {
+    const controller = new AbortController();
+    const provider: LLMProvider = {
+      chat: () => {
+        controller.abort();
+        return new Promise(() => {});
+      },
+    };
+    const run = await runToolLoop({ provider, model: 'm', signal: controller.signal }, hello);
+    expect(run).toMatchObject({ status: 'aborted', messages: hello });
+  });
+
+  test('during the last request is an abort and no limit', async () => {
+    const controller = new AbortController();
+    const tools = [numberTool('a', { execute: () => controller.abort() })];
+    const { run } = await runScript([call], {
+      tools,
+      maxIterations: 1,
+      onLimit: 'throw',
+      signal: controller.signal,
+    });
+    expect(run.status).toBe('aborted');
+  });
+});
+
+describe('a provider’s failure', () => {
+  test.each([new Error('down'), 'text', undefined])('thrown as %p ends the run as failed', async (thrown) => {
+    const provider: LLMProvider = {
+      chat: () => {
+        throw thrown;
+      },
+    };
+    const run = await runToolLoop({ provider, model: 'm' }, hello);
+    expect(run).toMatchObject({ status: 'failed', iterations: 1, messages: hello });
+    expect(run.error).toMatchObject({ name: 'ProviderFailed', code: 509, cause: thrown });
+  });
+});

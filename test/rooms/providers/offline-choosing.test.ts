@@ -1,0 +1,97 @@
+import { describe, expect, test } from '@jest/globals';
+import { rankTools } from '../../../src/providers/offline/rank-tools.js';
+import { ASSISTANT_TOOLS, callsFor, offer } from './offline-tools.js';
+
+describe('one request', () => {
+  test.each([
+    ['Calculate 2^10 - 24', 'calculate', { expression: '2^10 - 24' }],
+    ['What is (1.5 + 2) * -3?', 'calculate', { expression: '(1.5 + 2) * -3' }],
+    ['What time is it?', 'get_current_time', {}],
+    ['What time is it in Europe/Paris?', 'get_current_time', { timezone: 'Europe/Paris' }],
+    ['Which of my notes mention invoices?', 'search_notes', { query: 'invoices' }],
+    ['Find notes about the quarterly report', 'search_notes', { query: 'quarterly report' }],
+    ['Search notes for budget, limit 5', 'search_notes', { query: 'budget', limit: 5 }],
+    ['Search my notes for "milk and eggs"', 'search_notes', { query: 'milk and eggs' }],
+    ['Which invoices are overdue?', 'list_invoices', { status: 'overdue' }],
+    ['List the open invoices of Acme', 'list_invoices', { status: 'open', customer: 'Acme' }],
+  ])('%s', async (prompt, name, args) => {
+    expect(await callsFor(prompt)).toEqual([[name, args]]);
+  });
+
+  test('quoted texts go to the parameters that stand before them', async () => {
+    expect(await callsFor('Add a note titled "Shopping" with the text "milk, eggs and bread"')).toEqual([
+      ['add_note', { title: 'Shopping', text: 'milk, eggs and bread' }],
+    ]);
+  });
+});
+
+describe('several requests in one message', () => {
+  test('a sentence that asks two things calls two tools, in its order', async () => {
+    expect(await callsFor('What is 12 * (3 + 4), and which of my notes mention invoices?')).toEqual([
+      ['calculate', { expression: '12 * (3 + 4)' }],
+      ['search_notes', { query: 'invoices' }],
+    ]);
+  });
+
+  test('two sentences call two tools', async () => {
+    expect(await callsFor('How much is 17*3? And what are the paid invoices?')).toEqual([
+      ['calculate', { expression: '17*3' }],
+      ['list_invoices', { status: 'paid' }],
+    ]);
+  });
+
+  test('values side by side call the same tool once each', async () => {
+    const city = { type: 'string', description: 'Name of the city' };
+    const weather = offer('get_weather', 'Current weather of a city', { city }, ['city']);
+    expect(await callsFor('What is the weather in Rome, Oslo and Bern?', [weather])).toEqual([
+      ['get_weather', { city: 'Rome' }],
+      ['get_weather', { city: 'Oslo' }],
+      ['get_weather', { city: 'Bern' }],
+    ]);
+  });
+
+  test('a second full set of numbers is a second call', async () => {
+    const radius = { type: 'number', description: 'Radius of the circle' };
+    const area = offer('circle_area', 'Area of a circle', { radius }, ['radius']);
+    const prompt =
+      'One circle has a radius of 2.5 cm, the other circle has a radius of 4 cm. What is the area?';
+    expect(await callsFor(prompt, [area])).toEqual([
+      ['circle_area', { radius: 2.5 }],
+      ['circle_area', { radius: 4 }],
+    ]);
+  });
+});
+
+describe('nothing to call', () => {
+  test.each(['Hello!', 'Thank you Bob', 'Tell me a joke about cats', ''])(
+    'nothing is called for %j',
+    async (prompt) => {
+      expect(await callsFor(prompt)).toEqual([]);
+    },
+  );
+
+  test('a tool whose required arguments are not in the text is not called', async () => {
+    expect(await callsFor('Search my notes')).toEqual([]);
+    expect(await callsFor('Calculate something')).toEqual([]);
+  });
+});
+
+describe('ranking', () => {
+  test('a word of the name outweighs the same word of a description', () => {
+    const named = offer('rename_file', 'Does something');
+    const described = offer('do_something', 'Works on a file');
+    const [first = 0, second = 0] = rankTools([named, described], 'the file');
+    expect(first).toBeGreaterThan(second);
+    expect(second).toBeGreaterThan(0);
+  });
+
+  test('a text with no word in common scores nothing', () => {
+    expect(rankTools(ASSISTANT_TOOLS, 'xylophone')).toEqual([0, 0, 0, 0, 0]);
+    expect(rankTools([], 'notes')).toEqual([]);
+  });
+
+  test('names in camel case and with dots are read as words', async () => {
+    const tools = [offer('mail.sendLetter', 'One'), offer('mail.openBox', 'Two')];
+    expect(await callsFor('open the box', tools)).toEqual([['mail.openBox', {}]]);
+  });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { AssistantMessage, Message } from '../../../src/contract/message.js';
+import { OfflineProvider } from '../../../src/providers/offline/index.js';
+import { ASSISTANT_TOOLS, ask, offer } from './offline-tools.js';
+
+const PROMPT = 'What is 12 * (3 + 4), and which of my notes mention invoices?';
+
+/** The history after the calls of a prompt were answered with `contents`. */
+async function answered(before: readonly Message[], contents: readonly string[]): Promise<Message[]> {
+  const { toolCalls } = await ask(before);
+  const tool_calls = toolCalls.map(({ id, name, arguments: args }) => ({
+    id,
+    type: 'function' as const,
+    function: { name, arguments: JSON.stringify(args) },
+  }));
+  const assistant: AssistantMessage = { role: 'assistant', content: null, tool_calls };
+  const results = contents.map((content, index) => {
+    return { role: 'tool' as const, content, tool_call_id: toolCalls[index]?.id ?? '' };
+  });
+  return [...before, assistant, ...results];
+}
+
+describe('replies', () => {
+  test('a request that fits is answered with numbered calls and finish reason tool_calls', async () => {
+    const reply = await ask(PROMPT);
+    expect(reply.finishReason).toBe('tool_calls');
+    expect(reply.content).toBe('');
+    expect(reply.toolCalls.map(({ id }) => id)).toEqual(['call_1', 'call_2']);
+  });
+
+  test('results are quoted with the purpose of their tools, and nothing is called again', async () => {
+    const reply = await ask(await answered([{ role: 'user', content: PROMPT }], ['84', '2 notes']));
+    expect(reply).toEqual({
+      content: 'Evaluate an arithmetic expression: 84\nSearch the notes by words in title or text: 2 notes',
+      toolCalls: [],
+      finishReason: 'stop',
+    });
+  });
+
+  test('a result that reports a failure is said to be one', async () => {
+    const errors = ['tool not found: calculate', '["an error in a note"]'];
+    const reply = await ask(await answered([{ role: 'user', content: PROMPT }], errors));
+    const [first, second] = reply.content.split('\n');
+    expect(first).toBe('Evaluate an arithmetic expression did not work: tool not found: calculate');
+    expect(second).toBe('Search the notes by words in title or text: ["an error in a note"]');
+  });
+
+  test('call ids go on from the history, whatever results quote', async () => {
+    const history = await answered([{ role: 'user', content: PROMPT }], ['84', '"id":"call_77"']);
+    const reply = await ask([...history, { role: 'user', content: 'Which invoices are paid?' }]);
+    expect(reply.toolCalls).toEqual([{ id: 'call_3', name: 'list_invoices', arguments: { status: 'paid' } }]);
+  });
+
+  test('when nothing fits it says what it is and lists what it can do', async () => {
+    const { content, finishReason } = await ask('Tell me a joke');
+    expect(finishReason).toBe('stop');
+    expect(content).toContain('offline stand-in, not a language model');
+    expect(content).toContain('- Evaluate an arithmetic expression\n');
+    expect(content).toContain('- List invoices, newest first');
+  });
+
+  test('without tools, or without a user message, it says so instead of failing', async () => {
+    const bare = await new OfflineProvider().chat({ model: 'm', messages: [], options: {} });
+    expect(bare).toMatchObject({ toolCalls: [], finishReason: 'stop' });
+    expect(bare.content).toContain('nothing, without tools');
+  });
+
+  test('a tool without a description is named', async () => {
+    expect((await ask('hello', [offer('ping', '')])).content).toContain('- ping');
+  });
+
+  test('the texts of a message in parts are read', async () => {
+    const parts = [
+      { type: 'text', text: 'What is 6 * 7?' },
+      { type: 'image_url', image_url: { url: 'data:,' } },
+    ];
+    const { toolCalls } = await ask([{ role: 'user', content: parts }]);
+    expect(toolCalls.map((call) => call.arguments)).toEqual([{ expression: '6 * 7' }]);
+  });
+
+  test('news of earlier background work is passed on, not taken for a request', async () => {
+    const reply = await ask('[System: async:list_invoices] 3 invoices are open');
+    expect(reply).toMatchObject({ content: '3 invoices are open', toolCalls: [] });
+  });
+});
+
+describe('invariants', () => {
+  const words =
+    'what is the open invoices of Acme and notes about 12 * 3 , ? ; "milk" 2024-01-02 Rome 5% I \' (';
+  const texts = fc.oneof(
+    fc.string(),
+    fc.array(fc.constantFrom(...words.split(' '))).map((some) => some.join(' ')),
+  );
+
+  test('the same request gives the same reply', async () => {
+    await fc.assert(
+      fc.asyncProperty(texts, async (text) => expect(await ask(text)).toEqual(await ask(text))),
+    );
+  });
+
+  test('every call has its required arguments and no others than the tool knows', async () => {
+    const check = async (text: string) => {
+      for (const { name, arguments: args } of (await ask(text)).toolCalls) {
+        const { parameters } = ASSISTANT_TOOLS.find((tool) => tool.function.name === name)!.function;
+        expect(Object.keys(args)).toEqual(expect.arrayContaining([...(parameters.required ?? [])]));
+        expect(Object.keys(parameters.properties ?? {})).toEqual(expect.arrayContaining(Object.keys(args)));
+      }
+    };
+    await fc.assert(fc.asyncProperty(texts, check));
+  });
+
+  test('no tool is called once a turn has results', async () => {
+    const result = { role: 'tool', content: 'done', tool_call_id: 'call_1' } as const;
+    const check = async (text: string) => {
+      expect((await ask([{ role: 'user', content: text }, result])).toolCalls).toEqual([]);
+    };
+    await fc.assert(fc.asyncProperty(texts, check));
+  });
+});

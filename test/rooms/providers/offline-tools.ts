@@ -1,0 +1,61 @@
+import type { ToolCall } from '../../../src/contract/llm-provider.js';
+import type { Message } from '../../../src/contract/message.js';
+import type { ToolSchema } from '../../../src/contract/tool-schema.js';
+import { OfflineProvider } from '../../../src/providers/offline/index.js';
+
+type Properties = ToolSchema['function']['parameters']['properties'];
+
+/** A tool as a model is offered it. */
+export function offer(
+  name: string,
+  description: string,
+  properties: Properties = {},
+  required: string[] = [],
+) {
+  const parameters = { type: 'object', properties, required };
+  return { type: 'function', function: { name, description, parameters } } as const;
+}
+
+const text = (description: string) => ({ type: 'string', description });
+
+/** What an assistant for notes and invoices might offer. */
+export const ASSISTANT_TOOLS: readonly ToolSchema[] = [
+  offer('calculate', 'Evaluate an arithmetic expression.', { expression: text('e.g. 2 * (3 + 4)') }, [
+    'expression',
+  ]),
+  offer('get_current_time', 'Get the current date and time', { timezone: text('IANA time zone') }),
+  offer(
+    'search_notes',
+    'Search the notes by words in title or text',
+    { query: text('Words to look for'), limit: { type: 'integer', default: 10 } },
+    ['query'],
+  ),
+  offer(
+    'add_note',
+    'Write a new note',
+    { title: text('Title of the note'), text: text('Text of the note') },
+    ['title', 'text'],
+  ),
+  offer('list_invoices', 'List invoices, newest first', {
+    status: { type: 'string', enum: ['open', 'paid', 'overdue'] },
+    customer: text('Name of the customer'),
+  }),
+];
+
+/** One request to the stand-in; dates without a year are of 2024. */
+export function ask(messages: string | readonly Message[], tools: readonly ToolSchema[] = ASSISTANT_TOOLS) {
+  const history: readonly Message[] =
+    typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
+  return new OfflineProvider({ year: 2024 }).chat({
+    model: 'offline',
+    messages: history,
+    tools,
+    options: {},
+  });
+}
+
+/** The calls a text leads to, as `[name, arguments]`. */
+export async function callsFor(prompt: string, tools: readonly ToolSchema[] = ASSISTANT_TOOLS) {
+  const { toolCalls } = await ask(prompt, tools);
+  return toolCalls.map((call: ToolCall) => [call.name, call.arguments]);
+}
