@@ -1,9 +1,9 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { discoverTools, ToolRegistry } from 'toolwright';
 import { calculateTool, getCurrentTimeTool } from 'toolwright/builtin';
 import { container, instanceCachingFactory } from 'tsyringe';
+import { makeFolder } from './make-folder.js';
 import { NoteFolder } from './services/note-folder.js';
 import { openDatabase } from './services/open-database.js';
 import { CLOCK, type Clock, DATA_FOLDER, DATABASE } from './services/tokens.js';
@@ -40,7 +40,7 @@ export function openDesk(dataFolder: string): Desk {
 /** Touches folder, database and notes first, so that their faults are the user's and no author's mistake. */
 function prepare(dataFolder: string): DatabaseSync {
   try {
-    mkdirSync(dataFolder, { recursive: true });
+    makeFolder(dataFolder);
     const database = container.resolve<DatabaseSync>(DATABASE);
     container.resolve(NoteFolder);
     return database;

@@ -21,12 +21,14 @@ const DELICATE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A stricter form of a schema that accepts only what needs no tidying: no unknown keys anywhere. Whatever
- * it accepts, the schema itself accepts too; one pass of it is all that a well-formed call costs.
- * `undefined` where no such form can be derived.
+ * A stricter form of a schema that accepts only what needs no tidying: no unknown keys anywhere, and below
+ * the root no default left to fill in. Whatever it accepts, the schema itself accepts too; one pass of it
+ * is all that a well-formed call costs. `undefined` where no such form can be derived.
  */
 export function closedSchema(schema: JsonSchema): JsonSchema | undefined {
-  return isDelicate(schema) ? undefined : close(schema);
+  if (isDelicate(schema)) return undefined;
+  const { required = [] } = schema;
+  return { ...close(schema), required };
 }
 
 function isDelicate(node: unknown): boolean {
@@ -46,7 +48,16 @@ function close(schema: JsonSchema): JsonSchema {
     ...(isSchema(additionalProperties) ? { additionalProperties: close(additionalProperties) } : {}),
     ...(anyOf ? { anyOf: anyOf.map((branch) => (isSchema(branch) ? close(branch) : branch)) } : {}),
     ...(open ? { additionalProperties: false } : {}),
+    ...(properties
+      ? { required: [...new Set([...(schema.required ?? []), ...withDefaults(properties)])] }
+      : {}),
   };
+}
+
+function withDefaults(properties: Readonly<Record<string, JsonSchema>>): readonly string[] {
+  return Object.keys(properties).filter(
+    (name) => isSchema(properties[name]) && properties[name].default !== undefined,
+  );
 }
 
 function closeAll(schemas: Readonly<Record<string, JsonSchema>>): Readonly<Record<string, JsonSchema>> {

@@ -1,7 +1,9 @@
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import { closedSchema } from './closed-schema.js';
 import { describeErrors } from './describe-errors.js';
-import { compileSchema } from './json-schema-compiler.js';
+import { createFiller } from './fill-defaults.js';
+import { type CompiledSchema, compileSchema } from './json-schema-compiler.js';
 import { createTidier } from './tidy-arguments.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
@@ -21,18 +23,37 @@ export type Checker = (args: JsonObject) => Checked;
 export interface CheckerOptions {
   /** Unknown keys are faults instead of being removed: for tools that destroy (design §4). */
   readonly refuseExtra?: boolean;
+  /** What does not fit as it was sent is a fault: no types are mended and no `null` is dropped. */
+  readonly asSent?: boolean;
 }
 
 const NONE: readonly string[] = [];
 
 /**
- * The checker of a schema: the very schema that the model is offered, compiled on first use. Plain
- * validation comes first; only what fails it is mended, on a copy, and validated again.
+ * The checker of a schema: the very schema that the model is offered, compiled on first use. Arguments that
+ * need nothing cost one pass of a stricter form of it. Otherwise plain validation comes first, and only
+ * what fails it is mended, on a copy, and validated again.
  *
  * @throws Error when the schema itself is not valid.
  */
-export function createChecker(schema: JsonSchema, { refuseExtra = false }: CheckerOptions = {}): Checker {
-  const validate = compileSchema(schema);
+export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
+  const closed = closedSchema(schema);
+  if (closed === undefined) return thoroughChecker(schema, options);
+  const fits = compileSchema(closed);
+  const fill = createFiller(schema);
+  let thorough: Checker | undefined;
+  return (args) => {
+    if (fits(args) === undefined) return { ok: true, value: fill(args), removed: NONE, coerced: NONE };
+    thorough ??= thoroughChecker(schema, options);
+    return thorough(args);
+  };
+}
+
+function thoroughChecker(
+  schema: JsonSchema,
+  { refuseExtra = false, asSent = false }: CheckerOptions,
+): Checker {
+  const validate: CompiledSchema = compileSchema(schema);
   const tidy = createTidier(schema);
   return (args) => {
     const errors = validate(args);
@@ -42,6 +63,8 @@ export function createChecker(schema: JsonSchema, { refuseExtra = false }: Check
       if (!refuseExtra || notes.removed.length === 0)
         return { ok: true, value, removed: notes.removed, coerced: NONE };
     }
+    if (asSent && errors !== undefined)
+      return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
     const notes = noNotes();
     const mended = tidy(args, { mend: true }, notes);
     const remaining = validate(mended);

@@ -23,6 +23,8 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly hydrate?: Hydrate;
   /** The tool takes the abort signal: after an abort it may wind up and answer for itself. */
   readonly observesSignal?: boolean;
+  /** `execute` never looks at the context, so that none needs to be made. */
+  readonly ignoresContext?: boolean;
   /** Where `context.resolve` looks when the call brings no container of its own. */
   readonly container?: InstanceResolver;
 }

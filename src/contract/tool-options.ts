@@ -25,8 +25,12 @@ export interface ToolBehaviour {
   readonly background?: boolean;
   /** `client`: the body never runs here; the caller's side executes it. */
   readonly execution?: 'server' | 'client';
-  /** `false`: arguments that needed repair are refused. */
+  /** `false`: arguments that needed repair are refused; default `true`, for `destructive` tools `false`. */
   readonly repair?: boolean;
+  /** `false`: types are not mended, so that the text `"5"` is no number; default `true`. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most; the rest is in `details` (default: the registry's). */
+  readonly maxResultChars?: number;
   /** How often the model may correct itself; overrides the loop's `maxRetries`. */
   readonly retries?: number;
   readonly annotations?: ToolAnnotations;

@@ -93,15 +93,16 @@ function endOfString(text: string, start: number): number | 'open' | undefined {
     if (code === 0x22) return at + 1;
     if (code < 0x20) return undefined;
     if (code !== 0x5c) continue;
-    const escape = text.slice(at + 1, at + 6);
-    if (!ESCAPE.test(escape)) return at + 1 + escape.length === text.length ? unfinished(escape) : undefined;
+    const escaped = text.slice(at + 1, at + 6);
+    if (!ESCAPE.test(escaped))
+      return at + 1 + escaped.length === text.length ? unfinished(escaped) : undefined;
     at += 1;
   }
   return 'open';
 }
 
-function unfinished(escape: string): 'open' | undefined {
-  return /^(?:u[0-9a-fA-F]{0,3})?$/.test(escape) ? 'open' : undefined;
+function unfinished(escaped: string): 'open' | undefined {
+  return /^(?:u[0-9a-fA-F]{0,3})?$/.test(escaped) ? 'open' : undefined;
 }
 
 function endOfScalar(text: string, start: number): number | 'open' | undefined {

@@ -28,10 +28,9 @@ export function readCallAt(text: string, opener: FoundOpener, context: CallReadi
   for (const format of opener.formats) {
     const cursor = new TextCursor(text, start + literal.length);
     const found = format.read(cursor, { tools, isFirst, opener: literal, start }) ?? [];
+    if (cursor.tailOpen && !isFinal) return { kind: 'open' };
     const calls = found.filter(({ name }) => tools.has(name));
-    if (calls.length > 0) {
-      return cursor.tailOpen && !isFinal ? { kind: 'open' } : { kind: 'calls', calls, end: cursor.at };
-    }
+    if (calls.length > 0) return { kind: 'calls', calls, end: cursor.at };
     if (found.length === 0 && cursor.ranOut) return { kind: 'open' };
     reached = Math.max(reached, cursor.at);
   }

@@ -70,6 +70,16 @@ export const ERROR_TABLE = {
     happened: 'A call needs an approval or is executed by the client, so it was not run here.',
     remedy: 'Let a run suspend for it; `execute` and `call` have nobody to ask.',
   },
+  ToolRefused: {
+    code: 512,
+    happened: 'A policy did not allow a call, or threw.',
+    remedy: 'Nothing, if that was meant: the model is told the reason. Otherwise mend the policy.',
+  },
+  InvalidResult: {
+    code: 513,
+    happened: 'A tool returned a value that its own `output` schema does not describe.',
+    remedy: 'Mend the tool or its `output`; the model was told that the call failed.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

@@ -3,6 +3,7 @@ import type { CallScope } from '../contract/call-scope.js';
 import type { Logger } from '../contract/logger.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 
 /** A call to be made; `arguments` is an object or raw JSON text. */
@@ -25,6 +26,12 @@ export interface CallEnvironment {
   /** Which try of the model at this tool this is; 1 is the first. */
   readonly attempt?: number;
   readonly describeError?: DescribeError;
+  /** All of them must allow a call. */
+  readonly policies?: readonly ToolPolicy[];
+  /** `false`: types are mended for no tool that does not ask for it. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most, for tools that set no limit of their own. */
+  readonly maxResultChars?: number;
   /** Hears of completions; with it, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
 }

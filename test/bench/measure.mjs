@@ -17,19 +17,29 @@ export function rotated(items, start) {
 }
 
 /**
- * Microseconds per call of each candidate, as a map from its name. A candidate is `{ name, call }` with the
- * inputs it is called with in `inputs`.
+ * What a call of each candidate costs, as a map from its name to `{ time, ratio }`: microseconds, and how
+ * many times the first candidate of the same round. A candidate is `{ name, call, inputs }`.
  */
 export async function timeCalls(candidates, { rounds, roundMs, warmUpMs }) {
   const runs = [];
-  for (const candidate of candidates)
+  for (const candidate of candidates) {
     runs.push({ candidate, times: [], batch: await warmUp(candidate, warmUpMs, roundMs) });
+  }
   for (let round = 0; round < rounds; round += 1) {
     for (const { candidate, batch, times } of rotated(runs, round)) {
       times.push((await timeBatch(candidate, batch)) / batch);
     }
   }
-  return new Map(runs.map(({ candidate, times }) => [candidate.name, median(times) * 1_000]));
+  const [{ times: base }] = runs;
+  return new Map(runs.map(({ candidate, times }) => [candidate.name, summary(times, base)]));
+}
+
+/* Ratios by round: what slows the machine for a second slows both, and falls out. */
+function summary(times, base) {
+  return {
+    time: median(times) * 1_000,
+    ratio: median(times.map((time, round) => time / base[round])),
+  };
 }
 
 /** Calls until the engine has settled; gives how many calls make up one round. */

@@ -3,7 +3,7 @@
  * in the meantime changes nothing), generates and compiles the classes.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeDecoratedTools, writeZodTools } from './generate-tools.mjs';
 
@@ -29,7 +29,7 @@ export function prepare() {
 }
 
 function install() {
-  if (existsSync(join(HERE, 'node_modules', '.package-lock.json'))) return;
+  if (isInstalled()) return;
   try {
     execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: HERE, stdio: ['ignore', 'ignore', 'pipe'] });
   } catch (error) {
@@ -38,6 +38,12 @@ function install() {
         'Run `npm ci --ignore-scripts` in test/bench to see more.',
     );
   }
+}
+
+/** npm writes its own lock file last; one that is older than ours belongs to other versions. */
+function isInstalled() {
+  const installed = statSync(join(HERE, 'node_modules', '.package-lock.json'), { throwIfNoEntry: false });
+  return installed !== undefined && installed.mtimeMs >= statSync(join(HERE, 'package-lock.json')).mtimeMs;
 }
 
 function firstError({ stderr }) {
@@ -70,4 +76,6 @@ function compile() {
       stdio: ['ignore', 'inherit', 'inherit'],
     });
   }
+  // Thousands of classes that no other tool that walks the repository should have to read.
+  rmSync(join(BUILD, 'sources'), { recursive: true });
 }

@@ -9,7 +9,7 @@ import {
   ToolRegistry,
   toolResult,
 } from 'toolwright';
-import { ScriptedProvider } from '../../src/testing/scripted-provider.js';
+import { ScriptedProvider } from 'toolwright/testing';
 import { readFile, Sender, toolNamed } from './seed-1-tools.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];

@@ -14,7 +14,7 @@ import {
   toolToSchema,
   userResult,
 } from 'toolwright';
-import { ScriptedProvider } from '../../src/testing/scripted-provider.js';
+import { ScriptedProvider } from 'toolwright/testing';
 import { readFile, readFileParameters, Sender, toolNamed } from './seed-1-tools.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];

@@ -17,7 +17,8 @@ const FILES = ['text-round-trip.jsonl', 'text-tool-calls.jsonl'];
 const CHUNKS = [1, 3, 7];
 const BUILT = '../../dist/src';
 
-const folder = process.argv.slice(2).find((argument) => !argument.startsWith('--')) ?? process.env.TOOLWRIGHT_SUITES;
+const folder =
+  process.argv.slice(2).find((argument) => !argument.startsWith('--')) ?? process.env.TOOLWRIGHT_SUITES;
 const showsWrong = process.argv.includes('--wrong');
 await main();
 
@@ -117,7 +118,12 @@ function sameJson(value, wanted) {
 
 async function isSameInChunks(row, withTextTools) {
   const tools = (row.tools ?? namesIn(row).map((name) => ({ name }))).map(toSchema);
-  const request = { model: 'recorded', messages: [{ role: 'user', content: 'recorded' }], tools, options: {} };
+  const request = {
+    model: 'recorded',
+    messages: [{ role: 'user', content: 'recorded' }],
+    tools,
+    options: {},
+  };
   const response = { content: row.input, toolCalls: [], finishReason: 'stop' };
   const whole = await withTextTools({ chat: async () => response }).chat(request);
   for (const size of CHUNKS) {
@@ -154,14 +160,18 @@ function print(outcomes) {
     console.log(`\n${file.padEnd(24)} rows    found            read             same in chunks`);
     const families = [...Map.groupBy(ofFile, ({ row }) => row.family)].sort();
     for (const [family, rows] of [...families, ['all', ofFile]]) {
-      const cells = ['isFound', 'isRead', 'isSame'].map((key) => share(rows.filter((row) => row[key]).length, rows));
+      const cells = ['isFound', 'isRead', 'isSame'].map((key) =>
+        share(rows.filter((row) => row[key]).length, rows),
+      );
       console.log(`  ${family.padEnd(22)} ${String(rows.length).padStart(4)}    ${cells.join('  ')}`);
     }
   }
   if (!showsWrong) return;
   for (const { row, calls, isRead, isSame } of outcomes) {
     if (isRead && isSame) continue;
-    console.log(`\n${isSame ? 'WRONG' : 'DIFFERS IN CHUNKS'} ${row.suite ?? row.template} ${row.ref ?? row.id}`);
+    console.log(
+      `\n${isSame ? 'WRONG' : 'DIFFERS IN CHUNKS'} ${row.suite ?? row.template} ${row.ref ?? row.id}`,
+    );
     console.log(`  text   ${JSON.stringify(row.input).slice(0, 300)}`);
     console.log(`  found  ${JSON.stringify(calls.map((call) => [call.name, call.arguments])).slice(0, 300)}`);
     console.log(`  wanted ${JSON.stringify(row.expected?.calls ?? row.asserts).slice(0, 300)}`);

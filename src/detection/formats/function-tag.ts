@@ -6,16 +6,19 @@ import { markedCall } from './marked-call.js';
 import { tagName } from './tag-name.js';
 import type { TextCallFormat } from './text-call-format.js';
 
+const OPENERS = ['<function=', '<function name='];
+const PARAMETERS = ['<parameter=', '<parameter name='];
+
 /**
  * `<function=name>` with JSON behind it (Llama 3.1), or with `<parameter=key>value</parameter>` in it
  * (Qwen3-Coder, Nemotron, StepFun), with or without `<tool_call>` around it.
  */
 export const functionTag: TextCallFormat = {
-  openers: ['<tool_call>', '<function='],
+  openers: ['<tool_call>', ...OPENERS],
   read(cursor, { opener, tools }) {
     if (opener === '<tool_call>') {
       cursor.space();
-      if (!cursor.take('<function=')) return undefined;
+      if (!OPENERS.some((tag) => cursor.take(tag))) return undefined;
     }
     const call = readFunction(cursor, tools);
     if (call === undefined) return undefined;
@@ -37,7 +40,7 @@ function readFunction(cursor: TextCursor, tools: KnownTools): DraftCall | undefi
     // Models forget the inner closing tag; the outer one closes both.
     const isClosed = cursor.take('</function>') || cursor.take('</tool_call>');
     if (isClosed) return { name, arguments: Object.fromEntries(entries) };
-    if (!cursor.take('<parameter=')) return undefined;
+    if (!PARAMETERS.some((tag) => cursor.take(tag))) return undefined;
     const key = tagName(cursor);
     if (key === undefined || !cursor.take('>')) return undefined;
     const value = cursor.until('</parameter>');

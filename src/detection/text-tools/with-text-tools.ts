@@ -3,6 +3,7 @@ import type { Message } from '../../contract/message.js';
 import type { ToolSchema } from '../../contract/tool-schema.js';
 import { knownTools } from '../known-tools.js';
 import { addInstructions } from './add-instructions.js';
+import { TEXT_TOOLS } from './has-text-tools.js';
 import { rewriteHistory } from './rewrite-history.js';
 import { TextReply } from './text-reply.js';
 import { toolInstructions } from './tool-instructions.js';
@@ -27,6 +28,7 @@ export interface TextToolsOptions {
  */
 export function withTextTools(provider: LLMProvider, options: TextToolsOptions = {}): LLMProvider {
   const wrapped: LLMProvider = {
+    ...TEXT_TOOLS,
     async chat(request) {
       const response = await provider.chat(toTextRequest(request, options));
       const reply = new TextReply(toolsOf(request));

@@ -25,7 +25,8 @@ export function fillArguments(schema: JsonSchema, text: string, setting: Setting
     if (named !== undefined) picks.set(name, named);
     const fitting = found.filter((one) => toArgument({ name, schema }, one) !== undefined);
     const runs = fitting.map((_, index) => runFrom(fitting.slice(index), text));
-    return runs.map((run) => ({ name, schema, run, score: rateFit({ name, schema }, run, text) }));
+    const rate = rateFit({ name, schema }, text);
+    return runs.map((run) => ({ name, schema, run, score: rate(run) }));
   });
   for (const { name, schema, run, score } of offers.sort((a, b) => b.score - a.score)) {
     const used = schema.type === 'array' ? run : run.slice(0, 1);

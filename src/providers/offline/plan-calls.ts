@@ -13,13 +13,15 @@ export function planCalls(text: string, tools: readonly ToolSchema[], year: numb
   for (const clause of text.split(/(?<=[.?!;])\s+|(?<=,)\s+|\s+(?=and )/)) {
     const [next, last] = [choose(loose + clause, tools, year), plans.at(-1)];
     if (next && opensCall(next, last)) plans.push(next);
-    else if (last) plans.push(plan(`${plans.pop()?.text} ${clause}`, last, year));
-    loose = plans.length > 0 ? '' : `${loose}${clause} `;
+    else if (last) plans.splice(-1, 1, { ...last, text: `${last.text} ${clause}` });
+    // No request needs more than this before it is clear; without a bound, long texts take quadratic time.
+    loose = plans.length > 0 ? '' : `${loose}${clause} `.slice(-400);
   }
-  const chosen = plans.length > 1 ? plans : [choose(text, tools, year)];
-  return chosen.flatMap((one) =>
-    one ? one.calls.map((args) => ({ name: one.tool.function.name, arguments: args })) : [],
-  );
+  const chosen = plans.length > 1 ? plans : [choose(text, tools, year)].filter((one) => one !== undefined);
+  return chosen.flatMap((one) => {
+    const { calls, tool } = plan(one.text, one, year);
+    return calls.map((args) => ({ name: tool.function.name, arguments: args }));
+  });
 }
 
 function plan(text: string, { tool, rank }: Pick<Plan, 'tool' | 'rank'>, year: number): Plan {

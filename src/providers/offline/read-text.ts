@@ -44,13 +44,8 @@ export function readValues(text: string, own: ReadonlySet<string>, year: number)
       const mute = (stem: string) => opens && (own.has(stem) || /^\p{Lu}\p{Ll}+$/u.test(whole));
       const first = readWords(whole).find(({ stem, common }) => !common && !mute(stem))?.at ?? whole.length;
       const at = kind === 'name' ? index + first : index;
-      if (at < end)
-        found.push({
-          kind,
-          value: toValue(kind, text.slice(at, end), { year: `${year}`, ...groups }),
-          at,
-          end,
-        });
+      const value = toValue(kind, text.slice(at, end), { year: `${year}`, ...groups });
+      if (at < end) found.push({ kind, value, at, end });
       if (kind !== 'expression') skip({ at, end });
     }
   }

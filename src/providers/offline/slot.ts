@@ -17,26 +17,31 @@ const CUES: readonly (readonly [said: RegExp, meant: RegExp])[] = [
   [/\b(?:last|latest|newest|first|top) $/i, /limit|count|max|number|size/],
 ];
 
-/** How well the place of values fits a parameter: its words nearby, a cue right before, their kind and number. */
-export function rateFit({ name, schema }: Slot, run: readonly Found[], text: string): number {
-  const { kind = '', at = 0, end = 0 } = run[0] ?? {};
+/** Tells how well the place of values fits a parameter: its words nearby, a cue right before, kind and number. */
+export function rateFit({ name, schema }: Slot, text: string): (run: readonly Found[]) => number {
   const [own, said] = [readWords(name), topicOf(schema.description ?? '')];
-  const near = readWords(text).map(({ stem, ...word }) => {
+  const cues = CUES.filter(([, meant]) => meant.test(name.toLowerCase()));
+  const words = readWords(text).flatMap(({ stem, ...place }) => {
     const named = own.some((one) => one.stem === stem && (!one.common || own.length === 1));
-    const distance = word.end <= at ? at - word.end : word.at < end ? 999 : word.at - end + 2;
-    return (named ? 3 : said.has(stem) ? 1 : 0) / (1 + distance / 10);
+    return named || said.has(stem) ? [{ ...place, weight: named ? 3 : 1 }] : [];
   });
-  const cue = CUES.some(([said, meant]) => said.test(text.slice(0, at)) && meant.test(name.toLowerCase()));
-  const preference = /date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -1 : 0;
-  return Math.max(...near) + (cue ? 1.5 : 0) + preference + (schema.type === 'array' ? run.length / 2 : 0);
+  return (run) => {
+    const { kind = '', at = 0, end = 0 } = run[0] ?? {};
+    const near = words.map((word) => {
+      const distance = word.end <= at ? at - word.end : word.at < end ? 999 : word.at - end + 2;
+      return word.weight / (1 + distance / 10);
+    });
+    const cue = cues.some(([said]) => said.test(text.slice(Math.max(0, at - 20), at))) ? 1.5 : 0;
+    const preference = /date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -1 : 0;
+    return Math.max(0, ...near) + cue + preference + (schema.type === 'array' ? run.length / 2 : 0);
+  };
 }
 
 /** A value as a parameter, or an array's item, wants it; `undefined` where it is not of its kind. */
 export function toArgument({ name, schema }: Slot, { kind, value }: Found): unknown {
   const { type, enum: options = [value] } = itemOf(schema);
   const hint = `${name} ${schema.format ?? ''} ${schema.description ?? ''}`;
-  const wanted =
-    /(?<expression>express|formula|equation)|(?<date>date|yyyy|\bday\b)/i.exec(hint)?.groups ?? {};
+  const wanted = /(?<expression>express|formula|equation)|(?<date>date|yyyy|\bday\b)/i.exec(hint)?.groups;
   if (!options.includes(value) || (type === 'integer' && !Number.isInteger(value))) return undefined;
   const share = kind === 'percent' && type === 'number' && !/percent/i.test(hint);
   if (typeof value === 'number' && /integer|number/.test(`${type}`)) return share ? value / 100 : value;
@@ -44,12 +49,12 @@ export function toArgument({ name, schema }: Slot, { kind, value }: Found): unkn
   if (kind === 'time' && /\btime|HH/.test(hint)) return value;
   if (typeof value === 'number')
     return /\bid\b|_id|number|code|year|zip|version/i.test(hint) ? `${value}` : undefined;
-  if (kind === 'date' && wanted.date) {
+  if (kind === 'date' && wanted?.date) {
     const [year = '', month = '', day = ''] = `${value}`.split('-');
     const form = /(?:YYYY|MM|DD)([-/.])(?:YYYY|MM|DD)\1(?:YYYY|MM|DD)/i.exec(hint)?.[0] ?? 'YYYY-MM-DD';
     return form.toUpperCase().replace('YYYY', year).replace('MM', month).replace('DD', day);
   }
-  if (wanted.expression || wanted.date || /expression|date|time/.test(kind)) return wanted[kind] && value;
+  if (wanted || /expression|date|time/.test(kind)) return wanted?.[kind] && value;
   // An example in the description that begins with the value shows the form that is wanted: `Berkeley, CA`.
   return hint.split("'").find((example) => example.startsWith(`${value}, `)) ?? value;
 }

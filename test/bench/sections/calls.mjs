@@ -9,7 +9,7 @@ import { nestCall } from '../peers/mcp-nest.mjs';
 import { agentsCall } from '../peers/openai-agents.mjs';
 import { strandsCall } from '../peers/strands.mjs';
 import { ourAdditions, ourCall, ourDtoCall, ourTextCall } from '../peers/toolwright.mjs';
-import { amount, ratio } from '../table.mjs';
+import { amount } from '../table.mjs';
 import { verify, workloads } from '../workloads.mjs';
 
 const CANDIDATES = [
@@ -33,7 +33,7 @@ export async function measureCalls(options) {
   const [{ names }] = timed;
   const rows = names.map((name, index) => [
     name,
-    ...timed.flatMap(({ times }) => [amount(times[index]), ratio(times[index], times[0])]),
+    ...timed.flatMap(({ times }) => [amount(times[index].time), amount(times[index].ratio)]),
     timed.every(({ refuses }) => refuses[index]) ? 'yes' : 'NO',
   ]);
   return {
@@ -63,17 +63,18 @@ export async function measureAdditions(options) {
   const floor = floorCall(load);
   const candidates = [];
   for (const candidate of [floor, ...ourAdditions()]) {
-    await verify(candidate, load);
+    if (!(await verify(candidate, load))) throw new Error(`${candidate.name} refuses nothing`);
     const { isInUse = () => true } = candidate;
     if (isInUse()) candidates.push({ ...candidate, inputs: load.inputs });
   }
   const times = await timeCalls(candidates, options);
-  const base = times.get('nothing added');
+  const base = times.get('nothing added').ratio;
+  const { time: unit } = times.get(floor.name);
   const rows = candidates.map(({ name }) => [
     name,
-    amount(times.get(name)),
-    ratio(times.get(name), times.get(floor.name)),
-    name === floor.name ? '' : amount(times.get(name) - base),
+    amount(times.get(name).time),
+    amount(times.get(name).ratio),
+    name === floor.name ? '' : amount((times.get(name).ratio - base) * unit),
   ]);
   return {
     title: 'What is added to a call of W1, µs',

@@ -104,6 +104,8 @@ describe('work in the background, with a listener', () => {
     tool.callback?.(undefined, toolResult('first'));
     tool.callback?.(undefined, toolResult('second'));
     await turn();
+    tool.callback?.(undefined, toolResult('third'));
+    await turn();
     expect(heard).toEqual([toolResult('first')]);
     expect(lines).toContainEqual(
       expect.objectContaining({

@@ -136,6 +136,19 @@ describe('an abort', () => {
     expect(run).toMatchObject({ status: 'aborted', messages: hello });
   });
 
+  test('is an abort, also where the same message used up the retries or would have been the answer', async () => {
+    const controller = new AbortController();
+    const stop = numberTool('a', { returnDirect: true, execute: () => controller.abort() });
+    const config = { tools: [stop], maxRetries: 0, signal: controller.signal };
+    const direct = await runScript([call, done], config);
+    expect(direct.run.status).toBe('aborted');
+    const second = new AbortController();
+    const both = { toolCalls: [...call.toolCalls, { name: 'missing' }] };
+    const tools = [numberTool('a', { execute: () => second.abort() })];
+    const spent = await runScript([both, done], { tools, maxRetries: 0, signal: second.signal });
+    expect(spent.run).toMatchObject({ status: 'aborted', error: { name: 'RunAborted' } });
+  });
+
   test('during the last request is an abort and no limit', async () => {
     const controller = new AbortController();
     const tools = [numberTool('a', { execute: () => controller.abort() })];

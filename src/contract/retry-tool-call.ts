@@ -1,0 +1,21 @@
+const BRAND = Symbol.for('toolwright.RetryToolCall');
+
+/**
+ * Thrown by a tool that wants the model to call it again, differently. The hint goes to the model as it is;
+ * like rejected arguments, it counts against `maxRetries`.
+ *
+ * @example
+ * ```ts
+ * if (found.length > 1) throw new RetryToolCall(`There are ${found.length} customers of that name; give the id.`);
+ * ```
+ */
+export class RetryToolCall extends Error {
+  override readonly name = 'RetryToolCall';
+
+  /** Whether something was thrown to ask for another call, also by another copy of this package. */
+  static is(value: unknown): value is RetryToolCall {
+    return typeof value === 'object' && value !== null && BRAND in value;
+  }
+}
+
+Object.defineProperty(RetryToolCall.prototype, BRAND, { value: true });

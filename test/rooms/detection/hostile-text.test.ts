@@ -1,0 +1,125 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { CallScanner } from '../../../src/detection/call-scanner.js';
+import { knownTools } from '../../../src/detection/known-tools.js';
+import { ToolCallParser } from '../../../src/detection/tool-call-parser.js';
+import { modelText, NAMES } from './model-texts.js';
+
+const MEGABYTE = 1_000_000;
+
+/** Calls as texts that can be counted; ids are left out, because they depend on what stands before. */
+function callTexts(text: string, tools: readonly string[] | undefined): readonly string[] {
+  const { toolCalls } = new ToolCallParser({ tools }).parse(text);
+  return toolCalls.map((call) => JSON.stringify([call.name, call.arguments]));
+}
+
+/** What a scanner gives for a text in chunks: the text pieces joined, the calls in between. */
+function outcome(text: string, size: number): unknown[] {
+  const scanner = new CallScanner(knownTools(NAMES));
+  const pieces = [];
+  for (let at = 0; at < text.length; at += size) pieces.push(...scanner.push(text.slice(at, at + size)));
+  pieces.push(...scanner.end());
+  const joined: unknown[] = [''];
+  for (const piece of pieces) {
+    if (piece.kind === 'calls') joined.push(piece.calls, '');
+    else joined.push(joined.pop() + piece.text);
+  }
+  return joined;
+}
+
+describe('any text', () => {
+  test('no beginning of a text holds a call that the whole does not hold at the same place', () => {
+    fc.assert(
+      fc.property(modelText, fc.nat(), fc.boolean(), (text, length, isNamed) => {
+        const tools = isNamed ? NAMES : undefined;
+        const part = callTexts(text.slice(0, length % (text.length + 1)), tools);
+        expect(callTexts(text, tools).slice(0, part.length)).toEqual(part);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('chunks of any size give what the whole text gives', () => {
+    fc.assert(
+      fc.property(modelText, fc.constantFrom(1, 2, 3, 7), (text, size) => {
+        expect(outcome(text, size)).toEqual(outcome(text, Number.POSITIVE_INFINITY));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('nothing is ever called but the names that were given', () => {
+    fc.assert(
+      fc.property(modelText, (text) => {
+        for (const { name } of new ToolCallParser({ tools: ['add'] }).parse(text).toolCalls)
+          expect(name).toBe('add');
+      }),
+    );
+  });
+
+  test('ids are unique', () => {
+    fc.assert(
+      fc.property(modelText, (text) => {
+        const ids = new ToolCallParser().parse(text).toolCalls.map(({ id }) => id);
+        expect(new Set(ids).size).toBe(ids.length);
+      }),
+    );
+  });
+});
+
+// There is no assertion on time: a quadratic pass over a megabyte takes minutes, which Jest ends.
+describe('a megabyte made to be slow', () => {
+  const hostile = [
+    '{',
+    '[',
+    '[{',
+    '{"a":',
+    '{"a":[',
+    '{"',
+    '{"a":"',
+    '{"a":"\\',
+    '{"a":{},',
+    '[{},',
+    '[ ',
+    '`',
+    '```json\n{"a":',
+    '<tool_call>',
+    '<tool_call>{',
+    '<tool_call>{a:"',
+    '<tool_call>{/*',
+    '<tool_call>{a:[',
+    '<tool_call>{a:\'<tool_call>{b:"',
+    '<tool_call>add<arg_key>',
+    '<function=add><parameter=a>',
+    '<function=add><parameter=a>1</parameter>',
+    '[TOOL_CALLS]add',
+    '[TOOL_CALLS] [{',
+    '[add(a=[',
+    '[add(a=1,',
+    'to=functions.add<|channel|>',
+    '<think>',
+    ' ',
+    '<',
+  ];
+
+  test.each(hostile)('of %j is read in passing', (unit) => {
+    const text = unit.repeat(Math.ceil(MEGABYTE / unit.length));
+    const parser = new ToolCallParser({ tools: NAMES });
+    for (const end of ['', '!', '</parameter>!', '*/!', '"}', ']]]', '</tool_call>']) {
+      expect(parser.parse(text + end).toolCalls.length).toBeLessThan(2);
+    }
+  });
+
+  test.each(hostile)('of %j is read in passing in small chunks', (unit) => {
+    const text = unit.repeat(Math.ceil(MEGABYTE / 2 / unit.length));
+    const calls = outcome(text, 7).filter((piece) => typeof piece !== 'string');
+    expect(calls).toEqual([]);
+  });
+
+  test('of a single call is a call', () => {
+    const text = JSON.stringify({ name: 'add', arguments: { text: '{"\\<'.repeat(MEGABYTE / 5) } });
+    expect(outcome(text, 7).filter((piece) => typeof piece !== 'string')).toHaveLength(1);
+    const nested = `{"name":"add","arguments":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
+    expect(new ToolCallParser().parse(nested).toolCalls).toHaveLength(1);
+  });
+});

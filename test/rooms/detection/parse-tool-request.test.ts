@@ -1,0 +1,68 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { parseToolRequest } from '../../../src/detection/parse-tool-request.js';
+
+const REQUEST = '{"tool_request":{"name":"lookup_weather","arguments":{"city":"Lisbon"}}}';
+
+describe('seed 5.1: a tool request is a whole message', () => {
+  test('the object of the protocol gives name and arguments (5.5)', () => {
+    expect(parseToolRequest(REQUEST)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
+  });
+
+  test('white space around and within it is allowed', () => {
+    const spread = `\n ${JSON.stringify(JSON.parse(REQUEST), null, 2)}\t\n`;
+    expect(parseToolRequest(spread)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
+  });
+
+  test.each([
+    ['text before', `Sure: ${REQUEST}`],
+    ['text after', `${REQUEST} Done.`],
+    ['a fence', `\`\`\`json\n${REQUEST}\n\`\`\``],
+    ['two requests', `${REQUEST}${REQUEST}`],
+    ['an array', `[${REQUEST}]`],
+    ['a trailing comma', '{"tool_request":{"name":"a","arguments":{}},}'],
+    ['a key beside the request', '{"tool_request":{"name":"a","arguments":{}},"id":1}'],
+    ['a key within the request', '{"tool_request":{"name":"a","arguments":{},"id":1}}'],
+    ['an empty name', '{"tool_request":{"name":"","arguments":{}}}'],
+    ['a blank name', '{"tool_request":{"name":" ","arguments":{}}}'],
+    ['a name that is a number', '{"tool_request":{"name":1,"arguments":{}}}'],
+    ['no arguments', '{"tool_request":{"name":"a"}}'],
+    ['arguments as text', '{"tool_request":{"name":"a","arguments":"{}"}}'],
+    ['arguments as an array', '{"tool_request":{"name":"a","arguments":[]}}'],
+    ['null as arguments', '{"tool_request":{"name":"a","arguments":null}}'],
+    ['no request', '{"name":"a","arguments":{}}'],
+    ['a request by inheritance', '{"__proto__":{"tool_request":{"name":"a","arguments":{}}}}'],
+    ['null', 'null'],
+    ['nothing', ''],
+  ])('%s is plain text', (_, text) => {
+    expect(parseToolRequest(text)).toBeUndefined();
+  });
+
+  test.each([undefined, null, 1, {}, JSON.parse(REQUEST), [REQUEST]])('%p is no message', (value) => {
+    expect(parseToolRequest(value)).toBeUndefined();
+  });
+
+  test('no real beginning of a request is a request', () => {
+    for (let length = 0; length < REQUEST.length; length += 1) {
+      expect(parseToolRequest(REQUEST.slice(0, length))).toBeUndefined();
+    }
+  });
+
+  test('any name and any JSON object come back as they were sent', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 1 }).filter((name) => name.trim() !== ''),
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        (name, args) => {
+          const text = JSON.stringify({ tool_request: { name, arguments: args } });
+          expect(parseToolRequest(text)).toEqual({ name, arguments: JSON.parse(JSON.stringify(args)) });
+        },
+      ),
+    );
+  });
+
+  test('no text makes it throw', () => {
+    fc.assert(fc.property(fc.anything(), (value) => void parseToolRequest(value)));
+    expect(parseToolRequest(`{"tool_request":${'['.repeat(1_000_000)}`)).toBeUndefined();
+  });
+});
