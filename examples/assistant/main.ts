@@ -7,7 +7,7 @@ import { type CommandLine, HELP, readCommandLine } from './command-line.js';
 import { openDesk } from './open-desk.js';
 import { readStandardInput } from './read-standard-input.js';
 import { answerRequest } from './ui/answer-request.js';
-import { warn } from './ui/output.js';
+import { output } from './ui/output.js';
 import { runPrompt } from './ui/prompt.js';
 import { runTour } from './ui/tour.js';
 import { UserFault } from './user-fault.js';
@@ -26,7 +26,7 @@ async function run(command: CommandLine): Promise<number> {
   const request = command.request ?? (isPrompt ? '' : await readStandardInput());
   const { remark, ...model } = await chooseModel(process.env);
   using desk = openDesk(command.dataFolder);
-  if (remark !== undefined) warn(remark);
+  if (remark !== undefined) output.warn(remark);
   const assistant = new Assistant({
     ...model,
     tools: desk.tools,
@@ -54,11 +54,15 @@ function version(): string {
 }
 
 // `… | head -1` closes the pipe early, which is nobody's mistake.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  output.warn(`cannot write the output: ${error.message}`);
+  process.exit(1);
+});
 
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  warn(error instanceof Error ? error.message : String(error));
+  output.warn(error instanceof Error ? error.message : String(error));
   process.exitCode = error instanceof UserFault ? error.exitCode : 1;
 }

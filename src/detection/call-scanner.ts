@@ -24,7 +24,7 @@ export class CallScanner {
   #held = '';
   #half = '';
   #scanFrom = 0;
-  #onlySpaceSoFar = true;
+  #isBlankSoFar = true;
 
   constructor(tools: KnownTools) {
     this.#tools = tools;
@@ -50,7 +50,7 @@ export class CallScanner {
     const pieces = this.#takeThinking(isFinal);
     if (!this.#thinking.passed) return pieces;
     const text = this.#held;
-    const firstAt = this.#onlySpaceSoFar ? text.length - text.trimStart().length : -1;
+    const firstAt = this.#isBlankSoFar ? text.length - text.trimStart().length : -1;
     let decided = 0;
     let at = 0;
     for (;;) {
@@ -61,10 +61,9 @@ export class CallScanner {
       if (reading.kind === 'open') return this.#holdBack(pieces, { decided, from: opener.start, isFinal });
       at = reading.end;
       if (reading.kind === 'none') continue;
-      pieces.push(...this.#asText(text.slice(decided, opener.start)), {
-        kind: 'calls',
-        calls: reading.calls,
-      });
+      pieces.push(...this.#asText(text.slice(decided, opener.start)));
+      pieces.push({ kind: 'calls', calls: reading.calls });
+      this.#isBlankSoFar = false;
       decided = at;
     }
     const from = isFinal ? text.length : OPENERS.tailStart(text, at);
@@ -97,7 +96,7 @@ export class CallScanner {
 
   #asText(text: string): readonly ScannedPiece[] {
     if (text === '') return [];
-    this.#onlySpaceSoFar &&= text.trim() === '';
+    this.#isBlankSoFar &&= text.trim() === '';
     return [{ kind: 'text', text }];
   }
 }

@@ -40,7 +40,8 @@ export function jsonSpan(text: string, start: number): JsonSpan {
 
 /** A string right before the fault may have swallowed the beginning of a call: it is looked through again. */
 function resumeAt(start: number, at: number, lastString: number): number {
-  return Math.max(start + 1, lastString >= 0 ? lastString + 1 : at);
+  const from = lastString >= 0 ? lastString + 1 : at;
+  return from > start ? from : start + 1;
 }
 
 interface Token {

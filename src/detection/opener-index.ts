@@ -20,10 +20,10 @@ export interface OpenerIndex {
 
 /** Builds the index over the openers of all formats: one pattern, so that a text is searched once. */
 export function createOpenerIndex(formats: readonly TextCallFormat[]): OpenerIndex {
-  const byLiteral = Map.groupBy(
-    formats.flatMap((format) => format.openers.map((literal) => ({ literal, format }))),
-    ({ literal }) => literal,
-  );
+  const byLiteral = new Map<string, TextCallFormat[]>();
+  for (const format of formats) {
+    for (const literal of format.openers) byLiteral.set(literal, [...(byLiteral.get(literal) ?? []), format]);
+  }
   const literals = [...byLiteral.keys()].sort((one, other) => other.length - one.length);
   const pattern = new RegExp(literals.map((literal) => literal.replace(/[^\w\s]/gu, '\\$&')).join('|'), 'g');
   const beginnings = new Set(literals.flatMap((literal) => beginningsOf(literal)));
@@ -37,8 +37,8 @@ export function createOpenerIndex(formats: readonly TextCallFormat[]): OpenerInd
       pattern.lastIndex = from;
       const match = pattern.exec(text);
       if (match === null) return undefined;
-      const entries = byLiteral.get(match[0]) ?? [];
-      return { literal: match[0], start: match.index, formats: entries.map(({ format }) => format) };
+      const [literal] = match;
+      return { literal, start: match.index, formats: byLiteral.get(literal) ?? [] };
     },
     tailStart(text, from) {
       let start = Math.max(from, text.length - longest);

@@ -32,7 +32,7 @@ export function readCallAt(text: string, opener: FoundOpener, context: CallReadi
     const calls = found.filter(({ name }) => tools.has(name));
     if (calls.length > 0) return { kind: 'calls', calls, end: cursor.at };
     if (found.length === 0 && cursor.ranOut) return { kind: 'open' };
-    reached = Math.max(reached, cursor.at);
+    if (cursor.at > reached) reached = cursor.at;
   }
   return { kind: 'none', end: reached };
 }

@@ -1,4 +1,6 @@
 import type { ClassType } from '../contract/class-type.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
@@ -103,17 +105,22 @@ function bindTool(
   { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
-  const { key, bind, options, name, parameters, output, hydrate, observesSignal } = planned;
+  const { key, bind, options, name, parameters, output, hydrate, injected } = planned;
+  const call = (instance: object, args: JsonObject, context: ToolContext): unknown =>
+    (instance as Methods)[key]?.(...bind(args, context));
   return freezeTool(options, {
     name,
     parameters,
     output,
     hydrate,
-    observesSignal,
+    observesSignal: injected.has('signal') || undefined,
+    ignoresContext: (injected.size === 0 && source.kind === 'always') || undefined,
     container: host.resolver,
-    execute(args, context) {
-      const instance = source(context) as Record<string | symbol, (...values: unknown[]) => unknown>;
-      return instance[key]?.(...bind(args, context));
-    },
+    execute:
+      source.kind === 'always'
+        ? (args, context) => call(source.instance, args, context)
+        : (args, context) => call(source.open(context), args, context),
   });
 }
+
+type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknown>>;

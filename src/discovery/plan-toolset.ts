@@ -5,7 +5,7 @@ import type { ToolOptions } from '../contract/tool-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
-import { type ArgumentBinder, createBinder } from './argument-binding.js';
+import { type ArgumentBinder, type ArgumentBinding, createBinder } from './argument-binding.js';
 import { describeMethod, type MethodSignature, type ParameterFault } from './describe-method.js';
 import { describeSchemas } from './describe-schemas.js';
 import { gatherParameters, type MethodFunction } from './parameter-facts.js';
@@ -21,7 +21,8 @@ export interface PlannedTool {
   readonly output?: JsonSchema;
   readonly hydrate?: Hydrate;
   readonly bind: ArgumentBinder;
-  readonly observesSignal?: true;
+  /** What of the call the method is given besides its arguments. */
+  readonly injected: ReadonlySet<'context' | 'signal'>;
 }
 
 /** The tools of one class, and everything that is wrong with its declarations. */
@@ -94,7 +95,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       output,
       hydrate,
       bind: createBinder(signature.signature.bindings),
-      observesSignal: signature.signature.bindings.some(({ from }) => from === 'signal') || undefined,
+      injected: injectedBy(signature.signature.bindings),
     },
   };
 }
@@ -130,4 +131,8 @@ function nameOf(toolset: ClassType, key: string | symbol, options: ToolOptions):
 
 function only(problem: string, fix: string): PlannedMethod {
   return { faults: [{ problem, fix }] };
+}
+
+function injectedBy(bindings: readonly ArgumentBinding[]): ReadonlySet<'context' | 'signal'> {
+  return new Set(bindings.flatMap(({ from }) => (from === 'context' || from === 'signal' ? [from] : [])));
 }

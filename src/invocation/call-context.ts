@@ -14,6 +14,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener } from './call-listener.js';
 import type { CallLog } from './call-log.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
+import { settleWork } from './settle-work.js';
 import { silentLogger } from './silent-logger.js';
 
 const NO_DATA: ToolContextData = Object.freeze({});
@@ -25,11 +26,8 @@ export interface ContextParts {
   readonly tool: ToolDefinition;
   readonly environment: CallEnvironment;
   readonly log: CallLog;
-  /** Starts work that outlives the reply, or waits for it where nobody listens. */
-  readonly background: (
-    work: () => unknown,
-    acknowledgement: string | undefined,
-  ) => ToolResult | Promise<ToolResult>;
+  /** Starts work that outlives the reply; absent where nobody hears of its end, so that it is waited for. */
+  readonly background?: (work: () => unknown, acknowledgement: string | undefined) => ToolResult;
 }
 
 /** The context of one call. Whatever costs something is built when the tool first asks for it. */
@@ -135,7 +133,8 @@ export class CallContext extends ToolContext {
   }
 
   background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
-    return this.#parts.background(work, acknowledgement);
+    const { background, tool, environment } = this.#parts;
+    return background ? background(work, acknowledgement) : settleWork({ tool, environment }, work);
   }
 
   async ask(_question: Question): Promise<never> {
@@ -153,6 +152,11 @@ export class CallContext extends ToolContext {
   stop(reason: unknown): void {
     this.#stopped = { reason };
     this.#controller?.abort(reason);
+  }
+
+  /** Whether something was opened that has to be closed. For the framework. */
+  get isOpen(): boolean {
+    return this.#container !== undefined;
   }
 
   /** Closes what the call opened; called once, when it has completed. For the framework. */

@@ -5,6 +5,9 @@ import { redact } from './redact.js';
 
 /** Writes the life of one call to the log (seed 1.16). A logger that throws changes nothing. */
 export class CallLog {
+  /** Where nobody reads along, all calls share one that does nothing. */
+  static readonly none = new CallLog(undefined, { id: '', name: '', arguments: undefined });
+
   readonly #logger: Logger | undefined;
   readonly #call: CallRequest;
 
@@ -53,6 +56,11 @@ export class CallLog {
   /** Something that changes nothing any more, but that somebody should know. */
   ignored(what: string, fields?: LogFields): void {
     this.#write('warn', what, fields);
+  }
+
+  /** Whether anybody reads along, so that times need to be taken. */
+  get isRead(): boolean {
+    return this.#logger !== undefined;
   }
 
   #enabled(level: string): boolean {

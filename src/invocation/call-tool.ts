@@ -1,96 +1,117 @@
-import type { CallRecord, CallStatus } from '../contract/call-record.js';
-import { errorResult, type ToolResult } from '../contract/tool-result.js';
-import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { CallStatus } from '../contract/call-record.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolResult } from '../contract/tool-result.js';
 import { CallLog } from './call-log.js';
+import { planOf } from './call-plan.js';
 import { checkArguments, type ReadyArguments } from './check-arguments.js';
 import { errorMessage } from './error-message.js';
+import { failedResult } from './failed-result.js';
 import type { CallEnvironment, CallRequest, Invocation } from './invocation.js';
-import { performCall } from './perform-call.js';
+import { type PerformedCall, performCall } from './perform-call.js';
 import { refusalOf } from './refusal-of.js';
+import { SettledCall } from './settled-call.js';
 
 /**
  * The staircase every call takes, whoever makes it: find ▸ read ▸ check ▸ allow ▸ run ▸ write (design §1).
- * Each step can end the call with a result; nothing is thrown.
+ * Each step can end the call with a result; nothing is thrown. Synchronous as long as the tool is: a
+ * promise for each step would cost more than the steps.
  */
-export async function callTool(call: CallRequest, environment: CallEnvironment): Promise<Invocation> {
-  const since = performance.now();
-  const log = new CallLog(environment.logger, call);
-  const end = (status: CallStatus, result: ToolResult, ready?: ReadyArguments): Invocation => ({
-    status: status === 'started' ? 'started' : 'settled',
-    result,
-    record: record({ call, environment, status, result, since, ready }),
-  });
-
-  try {
+export function callTool(call: CallRequest, environment: CallEnvironment): Invocation | Promise<Invocation> {
+  const stairs: Stairs = beginStairs(call, environment);
+  return orBroken(stairs, () => {
     const tool = environment.find(call.name);
     if (tool === undefined) {
-      log.notFound();
-      return end('rejected', notFound(call.name));
+      stairs.log.notFound();
+      const message = `tool not found: ${call.name}`;
+      return end(stairs, 'rejected', failedResult('ToolNotFound', message));
     }
-    const checking = checkArguments(tool, call.arguments);
-    const ready = checking instanceof Promise ? await checking : checking;
-    if (!ready.ok) {
-      log.rejected(ready.message, performance.now() - since);
-      return end('rejected', rejected(ready.message));
-    }
-    log.removed(ready.removed);
-    const refusal = refusalOf(tool);
-    if (refusal !== undefined) {
-      log.refused(refusal);
-      return end('refused', refused(refusal), ready);
-    }
-    log.started(ready.checked);
-    const performed = await performCall({ tool, call, environment, args: ready.hydrated, log, since });
-    return end(performed.status, performed.result, ready);
-  } catch (error) {
-    // Only the tool's declaration can get here: a schema that is none, or a factory that throws.
-    const result = brokenTool(call.name, error);
-    log.ended(result, performance.now() - since);
-    return end('error', result);
-  }
+    const plan = planOf(tool, environment);
+    const ready = checkArguments(tool, plan, call.arguments);
+    return ready instanceof Promise
+      ? ready.then((later) => orBroken(stairs, () => proceed(stairs, { tool, plan, ready: later })))
+      : proceed(stairs, { tool, plan, ready });
+  });
 }
 
-interface RecordParts {
+/** What every step needs to end the call. */
+interface Stairs {
   readonly call: CallRequest;
   readonly environment: CallEnvironment;
-  readonly status: CallStatus;
-  readonly result: ToolResult;
+  readonly log: CallLog;
   readonly since: number;
-  readonly ready?: ReadyArguments;
 }
 
-const NONE: readonly string[] = [];
-
-function record({ call, environment, status, result, since, ready }: RecordParts): CallRecord {
-  const usable = ready?.ok ? ready : undefined;
+function beginStairs(call: CallRequest, environment: CallEnvironment): Stairs {
+  const { logger, isTimed } = environment;
   return {
-    id: call.id,
-    name: call.name,
-    rawArguments: call.arguments,
-    arguments: usable?.checked,
-    repairs: usable?.repairs ?? NONE,
-    removed: usable?.removed ?? NONE,
-    attempts: environment.attempt ?? 1,
-    durationMs: performance.now() - since,
-    status,
-    result,
+    call,
+    environment,
+    log: logger === undefined ? CallLog.none : new CallLog(logger, call),
+    since: logger !== undefined || isTimed ? performance.now() : 0,
   };
 }
 
-function notFound(name: string): ToolResult {
-  const message = `tool not found: ${name}`;
-  return errorResult(message).withError(new ToolwrightError('ToolNotFound', message));
+interface CheckedCall {
+  readonly tool: ToolDefinition;
+  readonly plan: ReturnType<typeof planOf>;
+  readonly ready: ReadyArguments;
 }
 
-function rejected(message: string): ToolResult {
-  return errorResult(message).withError(new ToolwrightError('InvalidArguments', message));
+/** From the check on: allow ▸ run ▸ write. */
+function proceed(stairs: Stairs, { tool, plan, ready }: CheckedCall): Invocation | Promise<Invocation> {
+  const { call, environment, log, since } = stairs;
+  if (!ready.ok) {
+    log.rejected(ready.message, performance.now() - since);
+    return end(stairs, 'rejected', failedResult('InvalidArguments', ready.message));
+  }
+  const refusal = refusalOf(tool);
+  if (refusal !== undefined) {
+    log.refused(refusal);
+    return end(stairs, 'refused', failedResult('NotExecutableHere', refusal), ready);
+  }
+  if (log.isRead) {
+    log.removed(ready.removed);
+    log.started(ready.checked);
+  }
+  const finish = ({ status, result }: PerformedCall) => end(stairs, status, result, ready);
+  const performed = performCall({
+    tool,
+    plan,
+    call,
+    environment,
+    checked: ready.checked,
+    args: ready.hydrated,
+    log,
+    since,
+  });
+  return performed instanceof Promise ? performed.then(finish) : finish(performed);
 }
 
-function refused(message: string): ToolResult {
-  return errorResult(message).withError(new ToolwrightError('NotExecutableHere', message));
+function end(
+  { call, environment, since }: Stairs,
+  status: CallStatus,
+  result: ToolResult,
+  ready?: ReadyArguments,
+): Invocation {
+  const durationMs = since === 0 ? 0 : performance.now() - since;
+  return new SettledCall({ call, environment, status, result, durationMs, ready });
 }
 
-function brokenTool(tool: string, cause: unknown): ToolResult {
-  const message = `The tool '${tool}' cannot be called: ${errorMessage(cause)}`;
-  return errorResult(message).withError(new ToolwrightError('InvalidToolSignature', message, { cause }));
+/** Only a tool's declaration can throw here: a schema that is none, a factory, a constructor, a getter. */
+function orBroken(
+  stairs: Stairs,
+  step: () => Invocation | Promise<Invocation>,
+): Invocation | Promise<Invocation> {
+  const broken = (cause: unknown): Invocation => {
+    const message = `The tool '${stairs.call.name}' cannot be called: ${errorMessage(cause)}`;
+    const result = failedResult('InvalidToolSignature', message, cause);
+    stairs.log.ended(result, performance.now() - stairs.since);
+    return end(stairs, 'error', result);
+  };
+  try {
+    const outcome = step();
+    return outcome instanceof Promise ? outcome.catch(broken) : outcome;
+  } catch (cause) {
+    return broken(cause);
+  }
 }

@@ -23,6 +23,8 @@ export interface CallEnvironment {
   readonly logger?: Logger;
   /** Milliseconds for tools that set no `timeoutMs` of their own; none: no limit. */
   readonly toolTimeoutMs?: number;
+  /** Somebody wants to know how long the call took, or its record. */
+  readonly isTimed?: boolean;
   /** Which try of the model at this tool this is; 1 is the first. */
   readonly attempt?: number;
   readonly describeError?: DescribeError;
@@ -37,8 +39,8 @@ export interface CallEnvironment {
 }
 
 /** How a call left the staircase: with a result, or with an acknowledgement and a completion to come. */
-export type Invocation = {
+export interface Invocation {
   readonly status: 'settled' | 'started';
   readonly result: ToolResult;
   readonly record: CallRecord;
-};
+}

@@ -6,7 +6,7 @@ import { CallContext } from './call-context.js';
 import { beginTurn, type EndTurn } from './exclusive-turn.js';
 import { MAX_TIMER_MS } from './max-timer-ms.js';
 import type { PermittedCall } from './permitted-call.js';
-import { writeFailure, writeResult } from './write-result.js';
+import { settleWork } from './settle-work.js';
 
 /** How long a shared object waits for its callback where no `toolTimeoutMs` is set: the loop's default. */
 const DEFAULT_TURN_MS = 120_000;
@@ -28,14 +28,14 @@ export class OpenCall {
   constructor(permitted: PermittedCall) {
     this.#permitted = permitted;
     const { tool, call, environment, log, since } = permitted;
+    const listener = environment.onAsyncResult;
     this.context = new CallContext({
       call,
       tool,
       environment,
       log,
-      background: (work, acknowledgement) => this.#background(work, acknowledgement),
+      background: listener && ((work, acknowledgement) => this.#background(work, acknowledgement)),
     });
-    const listener = environment.onAsyncResult;
     if (listener === undefined) return;
     const onDelivered = (): void => {
       if (this.#isKept) void this.close();
@@ -99,23 +99,10 @@ export class OpenCall {
     this.#limit = setTimeout(this.#endTurn, Math.min(wait, MAX_TIMER_MS)).unref();
   }
 
-  #background(
-    work: () => unknown,
-    acknowledgement = 'Started; the result will follow.',
-  ): ToolResult | Promise<ToolResult> {
-    const settled = settleWork(this.#permitted, work);
-    if (this.#completion === undefined) return settled;
+  #background(work: () => unknown, acknowledgement = 'Started; the result will follow.'): ToolResult {
     this.#hasBackgroundWork = true;
-    void settled.then((result) => this.#completion?.complete(result));
+    void settleWork(this.#permitted, work).then((result) => this.#completion?.complete(result));
     return asyncResult(acknowledgement);
-  }
-}
-
-async function settleWork({ tool, environment }: PermittedCall, work: () => unknown): Promise<ToolResult> {
-  try {
-    return writeResult(tool.name, await work(), environment.describeError);
-  } catch (error) {
-    return writeFailure(tool.name, error, environment.describeError);
   }
 }
 

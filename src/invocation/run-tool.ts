@@ -1,4 +1,5 @@
 import type { JsonObject } from '../contract/json-schema.js';
+import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { CallContext } from './call-context.js';
 import { MAX_TIMER_MS } from './max-timer-ms.js';
@@ -8,13 +9,16 @@ export type Ended =
   | { readonly how: 'returned'; readonly value: unknown }
   | { readonly how: 'threw'; readonly error: unknown }
   | { readonly how: 'timed_out'; readonly timeoutMs: number }
-  | { readonly how: 'aborted' };
+  | { readonly how: 'aborted' }
+  /** It was not allowed to begin. */
+  | { readonly how: 'refused'; readonly reason: string };
 
 /** What one run of a tool's body needs. */
 export interface ToolRun {
   readonly tool: ToolDefinition;
   readonly args: JsonObject;
-  readonly context: CallContext;
+  /** Absent for a tool that ignores it. */
+  readonly context?: CallContext;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
   /** Told of a body that ended after its call had been answered. */
@@ -26,9 +30,9 @@ const ABORT_GRACE_MS = 500;
 
 /**
  * Runs a tool's body. A timeout and an abort race it: whoever is first decides, the tool's signal is
- * aborted, and what the body does later is only reported.
+ * aborted, and what the body does later is only reported. Synchronous where the body is.
  */
-export async function runTool(run: ToolRun): Promise<Ended> {
+export function runTool(run: ToolRun): Ended | Promise<Ended> {
   const { tool, signal, timeoutMs } = run;
   if (signal?.aborted && !tool.observesSignal) return { how: 'aborted' };
   const started = start(run);
@@ -41,9 +45,10 @@ type Started = Ended | { readonly how: 'pending'; readonly ended: Promise<Ended>
 
 function start({ tool, args, context }: ToolRun): Started {
   try {
-    const value = tool.execute(args, context);
-    if (isAsyncIterable(value)) return { how: 'pending', ended: settle(drain(value, context)) };
+    // A tool that ignores the context gets none.
+    const value = tool.execute(args, context as ToolContext);
     if (isThenable(value)) return { how: 'pending', ended: settle(value) };
+    if (isAsyncIterable(value)) return { how: 'pending', ended: settle(drain(value, context)) };
     return { how: 'returned', value };
   } catch (error) {
     return { how: 'threw', error };
@@ -59,14 +64,14 @@ async function settle(value: PromiseLike<unknown>): Promise<Ended> {
 }
 
 /** Each value of an async iterable is progress; what the generator returns is the result. */
-async function drain(values: AsyncIterable<unknown>, context: CallContext): Promise<unknown> {
+async function drain(values: AsyncIterable<unknown>, context: CallContext | undefined): Promise<unknown> {
   const iterator = values[Symbol.asyncIterator]();
   for (;;) {
     const next = await iterator.next();
     if (next.done) return next.value;
     // Nobody waits for it any more; `return` lets the generator's `finally` run.
-    if (context.isStopped) return (await iterator.return?.())?.value;
-    context.progress(next.value);
+    if (context?.isStopped) return (await iterator.return?.())?.value;
+    context?.progress(next.value);
   }
 }
 
@@ -81,13 +86,13 @@ function race({ tool, context, signal, timeoutMs, onLate }: ToolRun, ended: Prom
       resolve(how);
     };
     const abort = (): void => {
-      context.stop(signal?.reason);
+      context?.stop(signal?.reason);
       if (tool.observesSignal) timers.push(setTimeout(() => answer({ how: 'aborted' }), ABORT_GRACE_MS));
       else answer({ how: 'aborted' });
     };
     if (timeoutMs !== undefined) {
       const expire = (): void => {
-        context.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+        context?.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
         answer({ how: 'timed_out', timeoutMs });
       };
       timers.push(setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)));
@@ -99,9 +104,13 @@ function race({ tool, context, signal, timeoutMs, onLate }: ToolRun, ended: Prom
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+  return value instanceof Promise || (isObject(value) && 'then' in value && typeof value.then === 'function');
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+  return isObject(value) && Symbol.asyncIterator in value;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }

@@ -17,6 +17,7 @@ export function writeResult(tool: string, value: unknown, describe?: DescribeErr
 
 function write(tool: string, value: unknown, describe: DescribeError | undefined): ToolResult {
   if (typeof value === 'string') return toolResult(value);
+  if (typeof value === 'number' && Number.isFinite(value)) return toolResult(`${value === 0 ? 0 : value}`);
   if (value === undefined || value === null) return toolResult('ok');
   if (ToolResult.is(value)) return typeof value.forLLM === 'string' ? value : withText(value);
   if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool, value, describe);
@@ -56,13 +57,19 @@ export function textOf(content: Content): string {
 
 function writeJson(tool: string, value: unknown, describe: DescribeError | undefined): ToolResult {
   try {
-    const json = JSON.stringify(value, (_key, field) =>
-      typeof field === 'bigint' ? field.toString() : field,
-    );
-    return toolResult(json ?? 'ok');
+    return toolResult(toJson(value) ?? 'ok');
   } catch (cause) {
     const message = `the result cannot be written as JSON: ${errorMessage(cause)}`;
     return writeFailure(tool, new TypeError(message, { cause }), describe);
+  }
+}
+
+/** JSON has no big integers; their digits lose nothing. Looked at only where plain writing failed. */
+function toJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return JSON.stringify(value, (_key, field) => (typeof field === 'bigint' ? field.toString() : field));
   }
 }
 

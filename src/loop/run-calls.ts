@@ -4,7 +4,7 @@ import type { ToolCall } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
 import { errorResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { abortedResult } from '../invocation/perform-call.js';
+import { abortedResult } from '../invocation/write-ending.js';
 import type { InvokeOptions, ToolRegistry } from '../registry/tool-registry.js';
 import type { RetryBudget } from './retry-budget.js';
 import { runInOrder } from './run-in-order.js';

@@ -49,14 +49,13 @@ export function registerFunction(
   const properties = Object.fromEntries(
     params.map(([parameter, type]) => [parameter, schemaOf(name, parameter, type)]),
   );
-  registry.register(
-    defineTool({
-      name,
-      description,
-      parameters: { type: 'object', properties, required: names },
-      execute: (args) => fn(...names.map((parameter) => args[parameter])),
-    }),
-  );
+  const tool = defineTool({
+    name,
+    description,
+    parameters: { type: 'object', properties, required: names },
+    execute: (args) => fn(...names.map((parameter) => args[parameter])),
+  });
+  registry.register(Object.freeze({ ...tool, ignoresContext: true }));
 }
 
 function schemaOf(name: string, parameter: string, type: unknown): JsonSchema {

@@ -2,11 +2,12 @@ import type { CallScope } from '../contract/call-scope.js';
 import type { Logger } from '../contract/logger.js';
 import type { AsyncCallback, Tool } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
 import { ToolDeclarationError } from '../errors/author-fault.js';
 import { callTool } from '../invocation/call-tool.js';
-import type { CallRequest, DescribeError, Invocation } from '../invocation/invocation.js';
+import type { CallEnvironment, CallRequest, DescribeError, Invocation } from '../invocation/invocation.js';
 import { createNameFilter, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
 import { resultText } from './result-text.js';
@@ -20,6 +21,12 @@ export interface ToolRegistryOptions {
   readonly toolTimeoutMs?: number;
   /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
   readonly describeError?: DescribeError;
+  /** Decides about every call; a run may bring another, and then both must allow it. */
+  readonly policy?: ToolPolicy;
+  /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most; the rest is kept in `details` (default: no limit). */
+  readonly maxResultChars?: number;
 }
 
 /** What the loop adds to a call; wins over the registry's own options. */
@@ -28,6 +35,8 @@ export interface InvokeOptions {
   readonly toolTimeoutMs?: number;
   readonly attempt?: number;
   readonly onAsyncResult?: AsyncCallback;
+  readonly policy?: ToolPolicy;
+  readonly maxResultChars?: number;
 }
 
 /** The answer to {@link ToolRegistry.call} (seed 2.4). */
@@ -53,11 +62,20 @@ export class ToolRegistry {
   readonly #options: ToolRegistryOptions;
   readonly #table: ToolTable;
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
+  /** What surrounds a call that brings nothing of its own. */
+  readonly #environment: CallEnvironment;
   #calls = 0;
 
   constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
     this.#options = options;
     this.#table = table;
+    const { policy, ...others } = options;
+    this.#environment = {
+      ...others,
+      ...(policy ? { policies: [policy] } : {}),
+      scope: {},
+      find: (name) => this.get(name),
+    };
   }
 
   /**
@@ -131,13 +149,22 @@ export class ToolRegistry {
   }
 
   /** Makes a call, as the loop and the bridges do. Never throws. */
-  invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
-    return callTool(call, { ...this.#options, ...options, scope, find: (name) => this.get(name) });
+  async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
+    const { policy, ...others } = options;
+    const policies = policy && [...(this.#environment.policies ?? []), policy];
+    return callTool(call, {
+      ...this.#environment,
+      ...others,
+      ...(policies ? { policies } : {}),
+      scope,
+      isTimed: true,
+    });
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws (seed 1.12). */
-  execute(name: string, args?: unknown): Promise<ToolResult> {
-    return this.executeWithContext(name, args);
+  async execute(name: string, args?: unknown): Promise<ToolResult> {
+    const invocation = callTool({ id: this.#nextId(), name, arguments: args }, this.#environment);
+    return (invocation instanceof Promise ? await invocation : invocation).result;
   }
 
   /** Runs a tool in a scope; with a listener, it may answer now and complete later (seed 1.13). */
@@ -147,9 +174,9 @@ export class ToolRegistry {
     scope: CallScope = {},
     onAsyncResult?: AsyncCallback,
   ): Promise<ToolResult> {
-    const id = scope.callId ?? this.#nextId();
-    const { result } = await this.invoke({ id, name, arguments: args }, scope, { onAsyncResult });
-    return result;
+    const call = { id: scope.callId ?? this.#nextId(), name, arguments: args };
+    const invocation = await callTool(call, { ...this.#environment, scope, onAsyncResult });
+    return invocation.result;
   }
 
   /** Runs a call and gives its answer as text (seed 2.4). Never throws. */
@@ -157,18 +184,10 @@ export class ToolRegistry {
     call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
     scope: CallScope = {},
   ): Promise<ToolCallResult> {
-    const request = {
-      id: call.id ?? scope.callId ?? this.#nextId(),
-      name: call.name,
-      arguments: call.arguments,
-    };
-    const { result } = await this.invoke(request, scope);
-    return {
-      toolCallId: request.id,
-      name: request.name,
-      content: resultText(result),
-      isError: result.isError,
-    };
+    const { name, arguments: args } = call;
+    const id = call.id ?? scope.callId ?? this.#nextId();
+    const { result } = await callTool({ id, name, arguments: args }, { ...this.#environment, scope });
+    return { toolCallId: id, name, content: resultText(result), isError: result.isError };
   }
 
   #nextId(): string {

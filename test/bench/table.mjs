@@ -5,7 +5,8 @@ export function amount(value) {
   if (value === undefined || Number.isNaN(value)) return '–';
   const size = Math.abs(value);
   if (size >= 100) return Math.round(value).toLocaleString('en-US');
-  return value.toFixed(size >= 10 ? 1 : 2);
+  const text = value.toFixed(size >= 10 ? 1 : 2);
+  return text === '-0.00' ? '0.00' : text;
 }
 
 /** How many times the base. */

@@ -19,7 +19,7 @@ function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<AssistantEnd> 
   return runAssistant({ folder, ...start });
 }
 
-describe('the assistant without a key', () => {
+describe('examples/assistant without a key', () => {
   test('a question about a sum and the notes is answered by two tools, each shown with arguments and duration', async () => {
     const { exitCode, stdout, stderr } = await run({ args: [QUESTION] });
     expect(stderr).toMatch(OFFLINE);

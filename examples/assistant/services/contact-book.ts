@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { inject, singleton } from 'tsyringe';
-import { DATABASE } from './tokens.js';
+import { DATABASE } from './database.js';
 
 /** What somebody is to us. */
 export enum ContactKind {

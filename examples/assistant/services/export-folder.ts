@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inject, singleton } from 'tsyringe';
-import { DATA_FOLDER } from './tokens.js';
+import { DATA_FOLDER } from './data-folder.js';
 
 /** Files that are made for the user. */
 @singleton()

@@ -1,10 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
 import { inject, singleton } from 'tsyringe';
 import { addDays, calendarDay } from './calendar-day.js';
+import { CLOCK, type Clock } from './clock.js';
 import { ContactBook } from './contact-book.js';
+import { DATABASE } from './database.js';
 import { inTransaction } from './in-transaction.js';
 import { centsOf } from './money.js';
-import { CLOCK, type Clock, DATABASE } from './tokens.js';
 
 /** Where an invoice stands today. */
 export enum InvoiceState {
@@ -79,7 +80,7 @@ export class InvoiceLedger {
   create({ customer, dueInDays, lines }: InvoiceDraft): Invoice {
     const number = inTransaction(this.database, () => {
       const contact = this.contacts.one(customer);
-      const next = this.database.prepare('SELECT count(*) + 1 AS next FROM invoices').get()?.next;
+      const next = this.database.prepare('SELECT coalesce(max(id), 0) + 1 AS next FROM invoices').get()?.next;
       const number = `INV-${String(next).padStart(4, '0')}`;
       const { lastInsertRowid } = this.database
         .prepare('INSERT INTO invoices (number, contact_id, issued_on, due_on) VALUES (?, ?, ?, ?)')

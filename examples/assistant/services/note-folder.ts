@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inject, singleton } from 'tsyringe';
+import { DATA_FOLDER } from './data-folder.js';
 import { fileOfNote, nameForTitle, noteOfFile } from './note-name.js';
 import { SAMPLE_NOTES } from './sample-notes.js';
-import { DATA_FOLDER } from './tokens.js';
 
 /** A note: a Markdown file. */
 export interface Note {

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
+import type { Clock } from './clock.js';
 import { inTransaction } from './in-transaction.js';
 import { MIGRATIONS } from './migrations.js';
 import { insertSamples } from './sample-records.js';
-import type { Clock } from './tokens.js';
 
 /**
  * Opens the database, brings it to the newest version and, when it is new, fills it with samples.

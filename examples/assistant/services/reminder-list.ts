@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { inject, singleton } from 'tsyringe';
 import { calendarDay } from './calendar-day.js';
-import { DATABASE } from './tokens.js';
+import { DATABASE } from './database.js';
 
 /** Something to do by a day (`2026-01-31`). */
 export interface Reminder {

@@ -1,7 +1,7 @@
 import type { ToolLoopResult } from 'toolwright';
 import type { Assistant } from '../assistant.js';
 import { checkRequest } from '../check-request.js';
-import { warn } from './output.js';
+import { output } from './output.js';
 import { printRun, printUpdate } from './print-run.js';
 import { runJson } from './run-json.js';
 
@@ -29,6 +29,6 @@ export async function answerRequest(
 
 function report({ status, error }: ToolLoopResult): number {
   if (status === 'completed') return 0;
-  warn(error?.message ?? `the run ended as ${status}`);
+  output.warn(error?.message ?? `the run ended as ${status}`);
   return status === 'aborted' ? EXIT_ABORTED : 1;
 }

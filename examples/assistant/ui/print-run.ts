@@ -1,24 +1,26 @@
 import type { CallRecord, ProgressUpdate, ToolLoopResult } from 'toolwright';
-import { murmur, say } from './output.js';
+import { output } from './output.js';
 
 const MAX_ARGUMENTS = 200;
 
 /** Shows what a tool says while it runs. */
 export function printUpdate(update: ProgressUpdate, { tool }: { readonly tool: string }): void {
-  murmur(`  ${tool}: ${typeof update === 'string' ? update : JSON.stringify(update)}`);
+  output.murmur(`  ${tool}: ${typeof update === 'string' ? update : JSON.stringify(update)}`);
 }
 
 /** Shows the calls of a run, what they say to the user, and the answer. */
 export function printRun({ toolCalls, content }: ToolLoopResult): void {
   for (const call of toolCalls) printCall(call);
-  if (content !== '') say(content);
+  if (content !== '') output.say(content);
 }
 
 function printCall({ name, rawArguments, durationMs, result }: CallRecord): void {
   const { isError, forUser, forLLM, silent } = result;
-  murmur(`${isError ? '✗' : '→'} ${name} ${shorten(toText(rawArguments))} (${formatDuration(durationMs)})`);
-  if (isError) murmur(`  ${forLLM}`);
-  if (forUser && !silent) say(`  ${forUser}`);
+  output.murmur(
+    `${isError ? '✗' : '→'} ${name} ${shorten(toText(rawArguments))} (${formatDuration(durationMs)})`,
+  );
+  if (isError) output.murmur(`  ${forLLM}`);
+  if (forUser && !silent) output.say(`  ${forUser}`);
 }
 
 function toText(value: unknown): string {

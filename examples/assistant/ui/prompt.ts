@@ -2,8 +2,8 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import type { Assistant } from '../assistant.js';
 import { UserFault } from '../user-fault.js';
-import { answerRequest } from './answer-request.js';
-import { say, warn } from './output.js';
+import { type AnswerOptions, answerRequest } from './answer-request.js';
+import { output } from './output.js';
 
 const HISTORY_SIZE = 500;
 const GOODBYE = new Set(['exit', 'quit']);
@@ -45,17 +45,17 @@ export async function runPrompt(assistant: Assistant, { historyFile, json }: Pro
     if (open) terminal.prompt();
   }
   terminal.close();
-  say('');
+  output.say('');
   return 0;
 }
 
 /** A request that failed is told, and the prompt goes on. */
-async function answerLine(...[assistant, request, options]: Parameters<typeof answerRequest>): Promise<void> {
+async function answerLine(assistant: Assistant, request: string, options: AnswerOptions): Promise<void> {
   try {
     await answerRequest(assistant, request, options);
   } catch (error) {
     if (!(error instanceof UserFault)) throw error;
-    warn(error.message);
+    output.warn(error.message);
   }
 }
 

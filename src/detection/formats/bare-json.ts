@@ -6,10 +6,9 @@ import type { TextCallFormat } from './text-call-format.js';
 export const bareJson: TextCallFormat = {
   openers: ['{', '['],
   read(cursor, { opener, start }) {
-    if (opener === '[') {
-      cursor.space();
-      if (cursor.peek() !== '{') return undefined;
-    }
+    cursor.space();
+    // Most brackets in a text begin nothing that could be a call.
+    if (cursor.peek() !== (opener === '[' ? '{' : '"')) return undefined;
     const { text } = cursor;
     const span = jsonSpan(text, start);
     if (span.kind === 'open') {

@@ -12,8 +12,10 @@ import { tsyringeResolver } from './tsyringe-resolver.js';
 /** A container as `discoverTools` takes it: tsyringe's own, or anything behind the port. */
 export type ToolContainer = DependencyContainer | InstanceResolver;
 
-/** Gives the instance that serves a call. */
-export type InstanceSource = (context: ToolContext) => object;
+/** Where the instance that serves a call comes from. */
+export type InstanceSource =
+  | { readonly kind: 'always'; readonly instance: object }
+  | { readonly kind: 'per-call'; readonly open: (context: ToolContext) => object };
 
 /** A toolset class and what `@Toolset` says of its lifetime. */
 export interface HostedToolset {
@@ -89,11 +91,11 @@ function lifetimeOf(
 
 function perCall(toolset: ClassType): InstanceSource {
   const token = tokenOf(toolset);
-  return (context) => context.resolve(token);
+  return { kind: 'per-call', open: (context) => context.resolve(token) };
 }
 
 function always(instance: object): InstanceSource {
-  return () => instance;
+  return { kind: 'always', instance };
 }
 
 /** Containers' types want a constructor that can be called; a toolset is one. */

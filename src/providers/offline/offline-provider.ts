@@ -5,7 +5,8 @@ import { writeAnswer } from './write-answer.js';
 /**
  * A stand-in for a machine without a key: no language model, no network, the same reply to the same request. It
  * ranks the offered tools by words, reads their arguments out of the last user message by their schemas, and
- * quotes the results; it understands nothing. `npm run measure:offline` says how often it is right.
+ * quotes the results; it understands nothing. On real prompts it picks the right tools four times in five and
+ * makes exactly the right calls one time in three: `npm run measure:offline -- bfcl.jsonl`.
  *
  * @example
  * ```ts

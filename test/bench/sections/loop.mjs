@@ -7,7 +7,7 @@ import { agentsLoop } from '../loops/openai-agents.mjs';
 import { Script } from '../loops/script.mjs';
 import { strandsLoop } from '../loops/strands.mjs';
 import { toolwrightLoop } from '../loops/toolwright.mjs';
-import { median, rotated } from '../measure.mjs';
+import { collectGarbage, median, rotated } from '../measure.mjs';
 import { amount, ratio } from '../table.mjs';
 
 const CANDIDATES = [
@@ -54,6 +54,7 @@ async function timeTurns({ turns, width, from }, { rounds, eachMs, budgetMs }) {
   for (let round = 0; round <= rounds; round += 1) {
     for (const run of rotated(runs, round)) {
       if (run.spent > budgetMs) continue;
+      collectGarbage();
       const since = performance.now();
       const times = [];
       while (performance.now() - since < eachMs) {

@@ -105,13 +105,13 @@ describe('a megabyte made to be slow', () => {
   test.each(hostile)('of %j is read in passing', (unit) => {
     const text = unit.repeat(Math.ceil(MEGABYTE / unit.length));
     const parser = new ToolCallParser({ tools: NAMES });
-    for (const end of ['', '!', '</parameter>!', '*/!', '"}', ']]]', '</tool_call>']) {
-      expect(parser.parse(text + end).toolCalls.length).toBeLessThan(2);
+    for (const end of ['', '</arg_key></parameter>*/\'"}]!']) {
+      expect(parser.parse(text + end).toolCalls).toEqual([]);
     }
   });
 
   test.each(hostile)('of %j is read in passing in small chunks', (unit) => {
-    const text = unit.repeat(Math.ceil(MEGABYTE / 2 / unit.length));
+    const text = unit.repeat(Math.ceil(MEGABYTE / 4 / unit.length));
     const calls = outcome(text, 7).filter((piece) => typeof piece !== 'string');
     expect(calls).toEqual([]);
   });

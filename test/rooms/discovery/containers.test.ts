@@ -43,7 +43,8 @@ describe('inspecting what a toolset depends on', () => {
     container.register('clock', { useFactory: () => 1 });
     container.register('plugin', { useClass: Deep });
     expect(problems(container, Tools)).toEqual([]);
-    const instance = toolsetHost(container).open({ class: Tools })({} as never) as Tools;
+    const source = toolsetHost(container).open({ class: Tools });
+    const instance = (source.kind === 'always' ? source.instance : source.open({} as never)) as Tools;
     expect(instance.service.deep).toBeInstanceOf(Deep);
     expect([instance.url, instance.clock, instance.plugins.length]).toEqual(['http://localhost', 1, 1]);
   });

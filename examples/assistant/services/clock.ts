@@ -1,0 +1,5 @@
+/** The present moment. */
+export type Clock = () => Date;
+
+/** Token of the {@link Clock}. */
+export const CLOCK = Symbol('clock');

@@ -1,0 +1,2 @@
+/** Token of the open database: a `DatabaseSync`. */
+export const DATABASE = Symbol('database');

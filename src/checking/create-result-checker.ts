@@ -1,0 +1,22 @@
+import type { ArgumentFault } from '../contract/argument-fault.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import { describeErrors } from './describe-errors.js';
+import { compileSchema } from './json-schema-compiler.js';
+
+/** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
+export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
+
+/**
+ * Checks results against the schema that a tool declared for them. The schema speaks of JSON, so that a
+ * `Date` counts as its text.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function createResultChecker(schema: JsonSchema): ResultChecker {
+  const validate = compileSchema(schema);
+  return (result) => {
+    const json: string | undefined = JSON.stringify(result);
+    const errors = validate(json === undefined ? undefined : JSON.parse(json));
+    return errors === undefined ? [] : describeErrors(errors, schema);
+  };
+}

@@ -1,0 +1,47 @@
+import type { Checker } from '../checking/create-checker.js';
+import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
+import { sharedChecker } from '../checking/shared-checker.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+
+/** What can be decided about a tool's calls once, instead of at each of them. */
+export interface CallPlan {
+  readonly parameters: object;
+  readonly check: Checker;
+  readonly checkResult?: ResultChecker;
+  /** JSON that had to be repaired is good enough. */
+  readonly takesRepaired: boolean;
+  /** A hand-written tool that stores on itself, so that its calls must not overlap. */
+  readonly isShared: boolean;
+}
+
+/** Mending by default; one set of plans for each choice of the registry. */
+const plans = {
+  mending: new WeakMap<ToolDefinition, CallPlan>(),
+  asSent: new WeakMap<ToolDefinition, CallPlan>(),
+};
+
+/**
+ * The plan of a tool: made at its first call, which is when its schema is compiled; again where a
+ * hand-written tool changes its schema.
+ */
+export function planOf(tool: ToolDefinition, { coerce = true }: { readonly coerce?: boolean }): CallPlan {
+  const known = coerce ? plans.mending : plans.asSent;
+  const plan = known.get(tool);
+  if (plan !== undefined && plan.parameters === tool.parameters) return plan;
+  const made = makePlan(tool, tool.coerce ?? coerce);
+  known.set(tool, made);
+  return made;
+}
+
+function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
+  const { parameters, annotations, repair, output } = tool;
+  const isDestructive = annotations?.destructive ?? false;
+  return {
+    parameters,
+    check: sharedChecker(parameters, { refuseExtra: isDestructive, asSent: !coerce }),
+    checkResult: output && createResultChecker(output),
+    // What destroys does not run on what somebody may have meant (design §2, `repair`).
+    takesRepaired: repair ?? !isDestructive,
+    isShared: 'setContext' in tool || 'setCallback' in tool,
+  };
+}

@@ -1,0 +1,25 @@
+import { ToolResult } from '../contract/tool-result.js';
+
+/** What is kept of a result that was cut, for the application. */
+export interface CutDetails {
+  /** The whole text. */
+  readonly full: string;
+  /** The tool's own details, where it gave any. */
+  readonly details?: unknown;
+}
+
+/** A result of at most so many characters for the model, with a mark that says how much is missing. */
+export function cutResult(result: ToolResult, limit: number): ToolResult {
+  const { forLLM, details } = result;
+  if (forLLM.length <= limit) return result;
+  const missing = forLLM.length - limit;
+  const mark = `\n[${missing} more characters were cut off]`;
+  const full: CutDetails = { full: forLLM, ...(details === undefined ? {} : { details }) };
+  return new ToolResult({ ...result, forLLM: whole(forLLM.slice(0, limit)) + mark, details: full });
+}
+
+/** Without half a character at the end: lone surrogates are no valid text for an API. */
+function whole(text: string): string {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
+}
