@@ -43,6 +43,7 @@ export type {
   TypeReference,
   TypeToken,
 } from './contract/param-options.js';
+export { RetryToolCall } from './contract/retry-tool-call.js';
 export type { SchemaSource, StandardSchema } from './contract/standard-schema.js';
 export type { AsyncCallback, AsyncTool, ContextualTool } from './contract/tool.js';
 export {
@@ -53,6 +54,7 @@ export {
 } from './contract/tool-context.js';
 export type { ToolDefinition } from './contract/tool-definition.js';
 export type { Approval, ToolAnnotations, ToolOptions } from './contract/tool-options.js';
+export type { PolicyDecision, PolicyRequest, ToolPolicy } from './contract/tool-policy.js';
 export {
   asyncResult,
   errorResult,
@@ -65,6 +67,9 @@ export {
 } from './contract/tool-result.js';
 export type { ToolSchema } from './contract/tool-schema.js';
 export type { ToolsetOptions, ToolsetScope } from './contract/toolset-options.js';
+export { parseToolRequest, type ToolRequest } from './detection/parse-tool-request.js';
+export { type TextToolsOptions, withTextTools } from './detection/text-tools/with-text-tools.js';
+export { type ParsedText, ToolCallParser, type ToolCallParserOptions } from './detection/tool-call-parser.js';
 export { type AgentTool, agentTool } from './discovery/agent-tool.js';
 export { type ArgumentsOf, type DefineToolOptions, defineTool } from './discovery/define-tool.js';
 export { type DiscoverOptions, discoverTools } from './discovery/discover-tools.js';
@@ -81,8 +86,11 @@ export {
   complete,
 } from './loop/complete.js';
 export type { ToolLoopConfig } from './loop/loop-config.js';
+export type { LoopEvent } from './loop/loop-event.js';
+export type { LoopGuardOptions } from './loop/loop-guard.js';
 export type { LoopStatus, ToolLoopResult } from './loop/loop-result.js';
 export { runToolLoop } from './loop/run-tool-loop.js';
+export { streamToolLoop, type ToolLoopStream } from './loop/stream-tool-loop.js';
 export type { NameFilter } from './registry/name-filter.js';
 export {
   type FunctionParameter,

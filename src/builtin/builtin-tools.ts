@@ -1,5 +1,5 @@
 // The door of the decorators loads `reflect-metadata`, without which this class would have no types.
-import { Param, Tool, Toolset } from '../../decorators/index.js';
+import { Param, Tool } from '../../decorators/index.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { currentTime } from './current-time.js';
 import {
@@ -20,7 +20,7 @@ import { formatNumber } from './format-number.js';
  * tools.register(...discoverTools({ toolsets: [BuiltinTools, ShopTools] }));
  * ```
  */
-@Toolset({ name: 'Built-in tools' })
+// No @Toolset: a bare `discoverTools()` must not offer what was only imported.
 export class BuiltinTools {
   /** The value of an arithmetic expression as text; throws an Error that says why there is none. */
   @Tool({ description: CALCULATE_DESCRIPTION, annotations: { title: 'Calculate', readOnly: true } })

@@ -6,7 +6,8 @@ const BRAND = Symbol.for('toolwright.RetryToolCall');
  *
  * @example
  * ```ts
- * if (found.length > 1) throw new RetryToolCall(`There are ${found.length} customers of that name; give the id.`);
+ * const found = customers.filter(({ name }) => name === wanted);
+ * if (found.length > 1) throw new RetryToolCall(`There are ${found.length} customers called ${wanted}; give the id.`);
  * ```
  */
 export class RetryToolCall extends Error {

@@ -1,6 +1,4 @@
-import type { CallStatus } from '../contract/call-record.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
-import type { ToolResult } from '../contract/tool-result.js';
 import { CallLog } from './call-log.js';
 import { planOf } from './call-plan.js';
 import { checkArguments, type ReadyArguments } from './check-arguments.js';
@@ -23,7 +21,7 @@ export function callTool(call: CallRequest, environment: CallEnvironment): Invoc
     if (tool === undefined) {
       stairs.log.notFound();
       const message = `tool not found: ${call.name}`;
-      return end(stairs, 'rejected', failedResult('ToolNotFound', message));
+      return end(stairs, { status: 'rejected', result: failedResult('ToolNotFound', message) });
     }
     const plan = planOf(tool, environment);
     const ready = checkArguments(tool, plan, call.arguments);
@@ -62,18 +60,18 @@ function proceed(stairs: Stairs, { tool, plan, ready }: CheckedCall): Invocation
   const { call, environment, log, since } = stairs;
   if (!ready.ok) {
     log.rejected(ready.message, performance.now() - since);
-    return end(stairs, 'rejected', failedResult('InvalidArguments', ready.message));
+    return end(stairs, { status: 'rejected', result: failedResult('InvalidArguments', ready.message) });
   }
   const refusal = refusalOf(tool);
   if (refusal !== undefined) {
     log.refused(refusal);
-    return end(stairs, 'refused', failedResult('NotExecutableHere', refusal), ready);
+    return end(stairs, { status: 'refused', result: failedResult('NotExecutableHere', refusal), ready });
   }
   if (log.isRead) {
     log.removed(ready.removed);
     log.started(ready.checked);
   }
-  const finish = ({ status, result }: PerformedCall) => end(stairs, status, result, ready);
+  const finish = ({ status, result }: PerformedCall) => end(stairs, { status, result, ready });
   const performed = performCall({
     tool,
     plan,
@@ -87,12 +85,11 @@ function proceed(stairs: Stairs, { tool, plan, ready }: CheckedCall): Invocation
   return performed instanceof Promise ? performed.then(finish) : finish(performed);
 }
 
-function end(
-  { call, environment, since }: Stairs,
-  status: CallStatus,
-  result: ToolResult,
-  ready?: ReadyArguments,
-): Invocation {
+interface CallEnd extends PerformedCall {
+  readonly ready?: ReadyArguments;
+}
+
+function end({ call, environment, since }: Stairs, { status, result, ready }: CallEnd): Invocation {
   const durationMs = since === 0 ? 0 : performance.now() - since;
   return new SettledCall({ call, environment, status, result, durationMs, ready });
 }
@@ -106,7 +103,7 @@ function orBroken(
     const message = `The tool '${stairs.call.name}' cannot be called: ${errorMessage(cause)}`;
     const result = failedResult('InvalidToolSignature', message, cause);
     stairs.log.ended(result, performance.now() - stairs.since);
-    return end(stairs, 'error', result);
+    return end(stairs, { status: 'error', result });
   };
   try {
     const outcome = step();

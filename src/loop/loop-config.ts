@@ -1,8 +1,11 @@
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/logger.js';
 import type { AsyncCallback } from '../contract/tool.js';
+import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
 import type { RegisteredTool } from '../registry/tool-table.js';
+
+import type { LoopGuardOptions } from './loop-guard.js';
 
 /** What a run needs (design §2). */
 export interface ToolLoopConfig {
@@ -10,7 +13,7 @@ export interface ToolLoopConfig {
   readonly model: string;
   /** A registry, or tools to put into one; none: the model is offered no tools. */
   readonly tools?: ToolRegistry | readonly RegisteredTool[];
-  /** Requests to the model at most; default 20. `0` makes none. */
+  /** Requests to the model at most; default 20, under `withTextTools` 5. `0` makes none. */
   readonly maxIterations?: number;
   /** Passed to the provider as they are: `max_tokens`, `temperature`, … */
   readonly llmOptions?: Readonly<Record<string, unknown>>;
@@ -22,6 +25,12 @@ export interface ToolLoopConfig {
   readonly toolTimeoutMs?: number;
   /** At the limit: end with status `limit`, throw, or ask once more with tools switched off. */
   readonly onLimit?: 'return' | 'throw' | 'answer';
+  /** Finds a model that goes in circles; on by default, `false` switches it off. */
+  readonly loopGuard?: LoopGuardOptions | false;
+  /** Decides about every call of this run, beside the registry's policy: both must allow it. */
+  readonly policy?: ToolPolicy;
+  /** Characters of a result that the model sees at most; default: the registry's. */
+  readonly maxResultChars?: number;
   readonly signal?: AbortSignal;
   /** Default: the registry's. */
   readonly logger?: Logger;

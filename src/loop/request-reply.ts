@@ -14,12 +14,22 @@ export type Reply =
   | { readonly ok: false; readonly reason: 'aborted' }
   | { readonly ok: false; readonly reason: 'failed'; readonly error: ToolwrightError };
 
-/** Asks the provider once. An abort does not wait for a provider that ignores its signal. */
-export async function requestReply(provider: LLMProvider, request: LLMRequest): Promise<Reply> {
+/** Hears of a reply's text while it is written; the provider waits for what it returns. */
+export type TextListener = (text: string) => void | Promise<void>;
+
+/**
+ * Asks the provider once; with a listener, its text is streamed. An abort does not wait for a provider that
+ * ignores its signal.
+ */
+export async function requestReply(
+  provider: LLMProvider,
+  request: LLMRequest,
+  onText?: TextListener,
+): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   try {
-    const asked = provider.chat(request);
+    const asked = onText ? streamReply(provider, request, onText) : provider.chat(request);
     const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
     return { ok: true, response: tidyResponse(response) };
   } catch (cause) {
@@ -27,6 +37,26 @@ export async function requestReply(provider: LLMProvider, request: LLMRequest): 
     const message = `LLM call failed: ${errorMessage(cause)}`;
     return { ok: false, reason: 'failed', error: new ToolwrightError('ProviderFailed', message, { cause }) };
   }
+}
+
+/** A provider without `stream` gives its text in one piece. */
+async function streamReply(
+  provider: LLMProvider,
+  request: LLMRequest,
+  onText: TextListener,
+): Promise<LLMResponse> {
+  if (provider.stream === undefined) {
+    const response = await provider.chat(request);
+    if (response?.content) await onText(response.content);
+    return response;
+  }
+  for await (const part of provider.stream(request)) {
+    if (part.type === 'response') return part.response;
+    // After an abort the run has ended; leaving the iteration lets the provider close its connection.
+    if (request.signal?.aborted) break;
+    await onText(part.text);
+  }
+  throw new Error('the stream ended without a response');
 }
 
 function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {

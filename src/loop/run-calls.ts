@@ -1,11 +1,12 @@
 import type { CallRecord } from '../contract/call-record.js';
-import type { CallScope } from '../contract/call-scope.js';
+import type { CallScope, UpdateListener } from '../contract/call-scope.js';
 import type { ToolCall } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
 import { errorResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { abortedResult } from '../invocation/write-ending.js';
 import type { InvokeOptions, ToolRegistry } from '../registry/tool-registry.js';
+import type { EventSink } from './loop-event.js';
 import type { RetryBudget } from './retry-budget.js';
 import { runInOrder } from './run-in-order.js';
 
@@ -19,6 +20,8 @@ export interface CallBatch {
   readonly retries: RetryBudget;
   readonly maxConcurrency: number;
   readonly options: InvokeOptions;
+  /** Hears of the calls as they begin, report and end. */
+  readonly sink?: EventSink;
 }
 
 /** Runs every call of a message and gives one record for each, in call order, whatever happens. */
@@ -44,7 +47,21 @@ export function answerTruncated(calls: readonly ToolCall[], finishReason: string
   });
 }
 
-async function runCall(
+async function runCall(batch: CallBatch, scope: CallScope, call: ToolCall): Promise<CallRecord> {
+  const { sink } = batch;
+  if (sink === undefined) return invoke(batch, scope, call);
+  const { id: callId, name: tool, arguments: args } = call;
+  await sink({ type: 'call-start', callId, tool, arguments: args });
+  const onUpdate: UpdateListener = (update, of) => {
+    void sink({ type: 'call-progress', callId, tool, arguments: args, update });
+    return scope.onUpdate?.(update, of);
+  };
+  const record = await invoke(batch, { ...scope, messages: scope.messages, onUpdate }, call);
+  await sink({ type: 'call-end', callId, tool, result: record.result, record });
+  return record;
+}
+
+async function invoke(
   { tools, retries, options }: CallBatch,
   scope: CallScope,
   call: ToolCall,

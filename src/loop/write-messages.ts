@@ -1,3 +1,4 @@
+import { readArguments } from '../checking/read-arguments.js';
 import type { ToolCall } from '../contract/llm-provider.js';
 import type { AssistantMessage, ToolMessage } from '../contract/message.js';
 import type { ToolResult } from '../contract/tool-result.js';
@@ -14,9 +15,14 @@ export function assistantMessage(content: string, calls: readonly ToolCall[]): A
   return { role: 'assistant', content, tool_calls };
 }
 
-/** The answer to one call (seed 1.22). */
-export function toolMessage(toolCallId: string, result: ToolResult): ToolMessage {
-  return { role: 'tool', content: resultText(result), tool_call_id: toolCallId };
+/** The answer to one call (seed 1.22), with what the loop has to say about it. */
+export function toolMessage(toolCallId: string, result: ToolResult, note?: string): ToolMessage {
+  const text = resultText(result);
+  return {
+    role: 'tool',
+    content: note === undefined ? text : `${text}\n\n${note}`,
+    tool_call_id: toolCallId,
+  };
 }
 
 /** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
@@ -29,10 +35,12 @@ function functionName(name: string): string {
  * one broken call in it. What was really sent stands in the call's record and in its answer.
  */
 function argumentsText(args: unknown): string {
+  const read = readArguments(args);
   try {
-    const text = typeof args === 'string' ? args : JSON.stringify(args);
-    const parsed: unknown = JSON.parse(text);
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? text : '{}';
+    if (!read.ok) return '{}';
+    return typeof args === 'string' && read.repairs.length === 0 && args.trimStart().startsWith('{')
+      ? args
+      : JSON.stringify(read.value);
   } catch {
     return '{}';
   }

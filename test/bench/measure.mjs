@@ -7,6 +7,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
+// A collection that is asked for would also throw away the compiled code of whoever has not run lately.
+setFlagsFromString('--no-flush-bytecode');
 
 /** Clears away what the candidate before has left, which the next would otherwise pay for. */
 export const collectGarbage = runInNewContext('gc');

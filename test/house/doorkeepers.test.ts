@@ -10,6 +10,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   acorn: /^src\/discovery\//,
   ajv: /^src\/checking\//,
   'ajv-formats': /^src\/checking\//,
+  jsonrepair: /^src\/checking\//,
   'expr-eval-fork': /^src\/builtin\//,
   openai: /^src\/providers\/openai\//,
   winston: /^src\/logging\/winston\//,

@@ -1,4 +1,4 @@
-import { parseRecord, recordOf, textOf } from './lenient-json.js';
+import { jsonRecord, jsonText, parseJsonRecord } from './lenient-json.js';
 
 /** One call as the server wrote it; `input` is the text of its arguments, not read yet. */
 export interface WireCall {
@@ -62,13 +62,13 @@ export class CallAssembly {
 }
 
 function readPiece(entry: unknown): CallPiece {
-  const { id, index, function: fn, custom } = recordOf(entry);
+  const { id, index, function: fn, custom } = jsonRecord(entry);
   const isCustom = custom !== undefined && custom !== null;
-  const body = recordOf(isCustom ? custom : fn);
+  const body = jsonRecord(isCustom ? custom : fn);
   return {
-    id: typeof id === 'number' ? String(id) : textOf(id),
+    id: typeof id === 'number' ? String(id) : jsonText(id),
     index: typeof index === 'number' ? index : undefined,
-    name: textOf(body.name),
+    name: jsonText(body.name),
     input: inputText(isCustom ? body.input : body.arguments),
     custom: isCustom,
   };
@@ -99,5 +99,5 @@ function extend(open: OpenCall, piece: CallPiece): void {
 
 /** Whether a text of arguments is a whole JSON object. The look at its end spares parsing most pieces. */
 export function isComplete(input: string): boolean {
-  return input.trimEnd().endsWith('}') && parseRecord(input) !== undefined;
+  return input.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
 }

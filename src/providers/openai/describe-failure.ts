@@ -1,4 +1,4 @@
-import { recordOf, textOf } from './lenient-json.js';
+import { jsonRecord, jsonText } from './lenient-json.js';
 
 /** Where a failed request went, and what may have ended it. */
 export interface FailedRequest {
@@ -59,7 +59,7 @@ export function excerptOf(text: string): string {
 }
 
 function sentenceFor(error: unknown, place: string): string {
-  const { status, name } = recordOf(error);
+  const { status, name } = jsonRecord(error);
   const message = messageOf(error);
   if (typeof status === 'number') return `${status} from ${place}: ${statusSentence(message, status)}`;
   if (/timed? ?out/i.test(message)) return `${place} did not answer in time; raise timeoutMs or try again`;
@@ -90,7 +90,7 @@ function detailOf(message: string, status: number): string {
 
 function connectionFault(error: unknown): string | undefined {
   return causesOf(error)
-    .map((cause) => CONNECTION_FAULTS.get(textOf(recordOf(cause).code)))
+    .map((cause) => CONNECTION_FAULTS.get(jsonText(jsonRecord(cause).code)))
     .find((fault) => fault !== undefined);
 }
 
@@ -98,13 +98,13 @@ function connectionFault(error: unknown): string | undefined {
 function causesOf(error: unknown): readonly unknown[] {
   const chain: unknown[] = [error];
   // By shape and not by `instanceof`: the errors of `fetch` may belong to another realm.
-  for (let link = recordOf(error).cause; link && chain.length < 8; link = recordOf(link).cause)
+  for (let link = jsonRecord(error).cause; link && chain.length < 8; link = jsonRecord(link).cause)
     chain.push(link);
   return chain;
 }
 
 function messageOf(error: unknown): string {
-  return textOf(recordOf(error).message) || String(error);
+  return jsonText(jsonRecord(error).message) || String(error);
 }
 
 /** `fetch` repeats a URL that it refuses, together with the password in it. */

@@ -4,22 +4,22 @@
  */
 
 /** The value if it is an object that is no array, otherwise an empty object. */
-export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+export function jsonRecord(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
 /** The value if it is an array, otherwise an empty array. */
-export function listOf(value: unknown): readonly unknown[] {
+export function jsonList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
 /** The value if it is text, otherwise an empty text. */
-export function textOf(value: unknown): string {
+export function jsonText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
 /** The object that a text is the JSON of, or `undefined` where it is the JSON of something else or of nothing. */
-export function parseRecord(text: string): Record<string, unknown> | undefined {
+export function parseJsonRecord(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : undefined;

@@ -3,7 +3,7 @@ import type { LLMProvider, LLMRequest, LLMResponse, LLMStreamPart } from '../../
 import { createClient } from './create-client.js';
 import { describeFailure, placeOf } from './describe-failure.js';
 import { describeUselessReply } from './describe-useless-reply.js';
-import { parseRecord, recordOf, textOf } from './lenient-json.js';
+import { jsonRecord, jsonText, parseJsonRecord } from './lenient-json.js';
 import type { OpenAIProviderOptions } from './openai-provider-options.js';
 import { ReplyAssembly } from './reply-assembly.js';
 import { type RequestBody, toRequestBody, toStreamBody } from './to-request-body.js';
@@ -111,10 +111,10 @@ export class OpenAIProvider implements LLMProvider {
 
 /** Servers that forget the content type have their JSON delivered as text. */
 function asJson(body: unknown): unknown {
-  return typeof body === 'string' ? (parseRecord(body) ?? body) : body;
+  return typeof body === 'string' ? (parseJsonRecord(body) ?? body) : body;
 }
 
 function refusesStreamOptions(error: unknown): boolean {
-  const { status, message } = recordOf(error);
-  return (status === 400 || status === 422) && textOf(message).includes('stream_options');
+  const { status, message } = jsonRecord(error);
+  return (status === 400 || status === 422) && jsonText(message).includes('stream_options');
 }

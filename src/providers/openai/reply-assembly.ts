@@ -1,5 +1,5 @@
 import { CallAssembly, type WireCall } from './call-assembly.js';
-import { listOf, recordOf, textOf } from './lenient-json.js';
+import { jsonList, jsonRecord, jsonText } from './lenient-json.js';
 
 /** What a reply said, put together but not interpreted. */
 export interface WireReply {
@@ -29,16 +29,16 @@ export class ReplyAssembly {
 
   /** Adds a chunk, or a completion, and returns the text that it brought. */
   add(chunk: unknown): string {
-    const { choices, usage } = recordOf(chunk);
-    const choice = listOf(choices).find((candidate) => (recordOf(candidate).index ?? 0) === 0);
-    const { delta, message, finish_reason, usage: choiceUsage } = recordOf(choice);
+    const { choices, usage } = jsonRecord(chunk);
+    const choice = jsonList(choices).find((candidate) => (jsonRecord(candidate).index ?? 0) === 0);
+    const { delta, message, finish_reason, usage: choiceUsage } = jsonRecord(choice);
     this.#readUsage(usage ?? choiceUsage);
     if (choice === undefined) return '';
     this.#started = true;
-    this.#reason = textOf(finish_reason) || this.#reason;
+    this.#reason = jsonText(finish_reason) || this.#reason;
     const whole = (delta === undefined || delta === null) && message !== undefined;
     this.#whole ||= whole;
-    return this.#readMessage(recordOf(whole ? message : delta), whole);
+    return this.#readMessage(jsonRecord(whole ? message : delta), whole);
   }
 
   /** The reply, or `undefined` where no chunk had a choice. */
@@ -55,7 +55,7 @@ export class ReplyAssembly {
   }
 
   #readMessage(message: Readonly<Record<string, unknown>>, whole: boolean): string {
-    for (const call of listOf(message.tool_calls)) {
+    for (const call of jsonList(message.tool_calls)) {
       if (whole) this.#calls.addWhole(call);
       else this.#calls.addPiece(call);
     }
@@ -63,22 +63,22 @@ export class ReplyAssembly {
     if (message.function_call) this.#functionCall.addPiece({ function: message.function_call });
     const text = contentText(message.content, 'text');
     this.#text += text;
-    this.#refusal += textOf(message.refusal) + contentText(message.content, 'refusal');
+    this.#refusal += jsonText(message.refusal) + contentText(message.content, 'refusal');
     return text;
   }
 
   #readUsage(usage: unknown): void {
     // Some servers repeat a growing count in every chunk and others send null until the end: the last counts.
-    if (typeof usage === 'object' && usage !== null) this.#usage = recordOf(usage);
+    if (typeof usage === 'object' && usage !== null) this.#usage = jsonRecord(usage);
   }
 }
 
 /** Content is text, or parts of which only some are text: others are the model's thinking, audio, … */
 function contentText(content: unknown, kind: 'text' | 'refusal'): string {
   if (typeof content === 'string') return kind === 'text' ? content : '';
-  return listOf(content)
-    .map(recordOf)
+  return jsonList(content)
+    .map(jsonRecord)
     .filter((part) => (part.type ?? 'text') === kind)
-    .map((part) => textOf(part[kind]))
+    .map((part) => jsonText(part[kind]))
     .join('');
 }

@@ -1,5 +1,5 @@
 import type { LLMRequest } from '../../contract/llm-provider.js';
-import { recordOf } from './lenient-json.js';
+import { jsonRecord } from './lenient-json.js';
 
 /** The body of a request, as the wire wants it. */
 export type RequestBody = Readonly<Record<string, unknown>>;
@@ -22,5 +22,5 @@ export function toStreamBody(request: LLMRequest, settings: { readonly withUsage
   const body = { ...toRequestBody(request), stream: true };
   const wanted = 'stream_options' in request.options ? request.options.stream_options : {};
   if (!wanted || !settings.withUsage) return body;
-  return { ...body, stream_options: { include_usage: true, ...recordOf(wanted) } };
+  return { ...body, stream_options: { include_usage: true, ...jsonRecord(wanted) } };
 }

@@ -1,6 +1,6 @@
 import type { FinishReason, LLMResponse, ToolCall, Usage } from '../../contract/llm-provider.js';
 import { isComplete, type WireCall } from './call-assembly.js';
-import { parseRecord } from './lenient-json.js';
+import { parseJsonRecord } from './lenient-json.js';
 import type { WireReply } from './reply-assembly.js';
 
 // Besides OpenAI's own words those of servers that say the same in other ones (Mistral's `model_length`,
@@ -20,7 +20,7 @@ export function toResponse(reply: WireReply): LLMResponse {
 }
 
 function toToolCall({ id, name, input, custom }: WireCall): ToolCall {
-  return { id, name, arguments: (custom ? undefined : parseRecord(input)) ?? input };
+  return { id, name, arguments: (custom ? undefined : parseJsonRecord(input)) ?? input };
 }
 
 function toFinishReason({ reason, calls, whole }: WireReply): FinishReason {

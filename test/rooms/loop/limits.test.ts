@@ -2,11 +2,17 @@ import { describe, expect, test } from '@jest/globals';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const call = { content: 'thinking', toolCalls: [{ name: 'a', arguments: { n: 1 } }] };
+/** So many calls that are all different: a model that goes in circles would be stopped before the limit. */
+const calls = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({
+    content: 'thinking',
+    toolCalls: [{ name: 'a', arguments: { n } }],
+  }));
 const tools = [numberTool('a')];
 
 describe('the limit', () => {
   test('by default it is 20 requests', async () => {
-    const { run, provider } = await runScript(Array(25).fill(call), { tools });
+    const { run, provider } = await runScript(calls(25), { tools });
     expect(run).toMatchObject({ status: 'limit', iterations: 20, content: '', error: { code: 504 } });
     expect(provider.requests).toHaveLength(20);
     expect(answers(run)).toHaveLength(20);

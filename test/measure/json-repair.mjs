@@ -1,0 +1,34 @@
+// How much broken JSON is read as most repairers read it, and that nothing is completed that was cut in a value.
+// npm run measure:json -- <folder with json-repair.jsonl>
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { readArguments } from '../../dist/src/checking/read-arguments.js';
+
+const folder = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
+const file = join(folder, 'json-repair.jsonl');
+if (!existsSync(file)) {
+  console.log(`${file} is not there: nothing measured.`);
+  process.exit(0);
+}
+const rows = readFileSync(file, 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line));
+const objects = rows.filter(
+  ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
+);
+const outcomes = objects.map(({ input, value }) => {
+  const read = readArguments(input);
+  if (!read.ok)
+    return { input, outcome: read.message.includes('cut off') ? 'refused as cut off' : 'refused' };
+  return { input, outcome: isDeepStrictEqual(read.value, value) ? 'right' : 'different' };
+});
+const count = (wanted) => outcomes.filter(({ outcome }) => outcome === wanted).length;
+const whole = outcomes.length - count('refused as cut off');
+for (const { input, outcome } of outcomes)
+  if (outcome !== 'right') console.log(`${outcome}: ${JSON.stringify(input).slice(0, 100)}`);
+console.log(
+  `${rows.length} rows, ${objects.length} with an object, ${count('refused as cut off')} refused as cut inside a value`,
+);
+console.log(`${count('right')} of ${whole} others right (${((100 * count('right')) / whole).toFixed(1)} %)`);

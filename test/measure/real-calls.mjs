@@ -1,0 +1,50 @@
+// Calls that a real model made of real MCP tools: agreement with ajv on the tools' own schemas, coercion off.
+// npm run measure:calls -- <folder with real-calls.jsonl and mcp-tool-lists/>
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { defineTool, ToolRegistry } from '../../dist/src/index.js';
+
+const folder = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
+const file = join(folder, 'real-calls.jsonl');
+if (!existsSync(file)) {
+  console.log(`${file} is not there: nothing measured.`);
+  process.exit(0);
+}
+const rows = readFileSync(file, 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line));
+let agreed = 0;
+let unnamed = 0;
+for (const { server, tool, arguments: args, ajv } of rows) {
+  const registry = new ToolRegistry({ coerce: false });
+  registry.register(
+    defineTool({ name: 'call', description: tool.name, parameters: tool.inputSchema, execute: () => 'ran' }),
+  );
+  const { isError, forLLM } = await registry.execute('call', args);
+  const verdict = isError ? 'invalid' : 'valid';
+  if (verdict === ajv) agreed += 1;
+  else console.log(`${server} ${tool.name}: ajv says ${ajv}, we say ${verdict}: ${forLLM}`);
+  const missing = isError
+    ? failingPaths(tool.inputSchema, args).filter((path) => !forLLM.includes(`  - ${path}`))
+    : [];
+  unnamed += missing.length;
+  for (const path of missing) console.log(`${server} ${tool.name}: ${path} is not named in: ${forLLM}`);
+}
+console.log(`${agreed} of ${rows.length} agree with ajv; ${unnamed} failing paths not named`);
+
+/** The places that ajv complains about, with dots; a missing property counts as the place itself. */
+function failingPaths(schema, args) {
+  const { $schema: _, ...plain } = schema;
+  const validate = new Ajv({ allErrors: true, strict: false, logger: false }).compile(plain);
+  if (validate(args)) return [];
+  const union = ({ schemaPath }) => /\/(anyOf|oneOf)\//.test(schemaPath);
+  return validate.errors
+    .filter((error) => !union(error))
+    .map(({ instancePath, params }) =>
+      [...instancePath.split('/').slice(1), params.missingProperty ?? params.additionalProperty ?? []]
+        .flat()
+        .join('.'),
+    );
+}
