@@ -1,6 +1,6 @@
 // Calls that a real model made of real MCP tools: agreement with ajv on the tools' own schemas, coercion off.
 // npm run measure:calls -- <folder with real-calls.jsonl and mcp-tool-lists/>
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { defineTool, ToolRegistry } from '../../dist/src/index.js';
