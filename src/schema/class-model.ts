@@ -12,7 +12,7 @@ import { validatedProperties, validationRules } from '../validators/validation-r
 import { describeProperty } from './describe-property.js';
 import { mergeOrders } from './merge-orders.js';
 import type { PropertyFault } from './type-result.js';
-import type { ClassModel, PropertyModel } from './value-type.js';
+import type { ClassModel, PropertyModel, RemainingRules } from './value-type.js';
 
 /** A class, described; or every property that cannot be. */
 export type ClassModelResult =
@@ -68,8 +68,14 @@ function describeClass(target: ClassType, groups: readonly string[]): ClassModel
   if (keys.length === 0) faults.push(emptyClass(target));
   if (faults.length > 0) return { ok: false, faults };
   const properties = described.flatMap(({ result }) => (result.ok ? [result.property] : []));
-  const validate = described.some(({ result }) => result.ok && result.validate);
-  return { ok: true, model: { class: target, properties: unique(properties), validate } };
+  const remaining = described.flatMap(({ result }) => (result.ok ? [result.remaining] : []));
+  return { ok: true, model: { class: target, properties: unique(properties), remaining: sum(remaining) } };
+}
+
+function sum(remaining: readonly RemainingRules[]): RemainingRules {
+  if (remaining.includes('all')) return 'all';
+  const rules = remaining.flatMap((one) => (typeof one === 'string' ? [] : one));
+  return rules.length === 0 ? 'none' : rules;
 }
 
 /** The properties that a decorator stands on and that arguments may set. */

@@ -7,7 +7,7 @@ import { constraintKeywords, orderedKeywords } from './option-keywords.js';
 import { type PropertyRules, propertyRules } from './property-rules.js';
 import { fitsHint, isCollection, propertyType } from './property-type.js';
 import type { TypeFault } from './type-result.js';
-import type { PropertyModel, ValueType } from './value-type.js';
+import type { PropertyModel, RemainingRules, ValueType } from './value-type.js';
 
 /** What decorators and metadata say of one property of a class. */
 export interface DecoratedProperty {
@@ -24,7 +24,7 @@ export interface DecoratedProperty {
 
 /** A property, described; or why it cannot be. */
 export type DescribedProperty =
-  | { readonly ok: true; readonly property: PropertyModel; readonly validate: boolean }
+  | { readonly ok: true; readonly property: PropertyModel; readonly remaining: RemainingRules }
   | TypeFault;
 
 /** Describes one property of a DTO class. */
@@ -42,7 +42,8 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
   const transforms = transform?.transforms ?? [];
   return {
     ok: true,
-    validate: rules.validate || mayDiffer(decorated, rules, result.type),
+    remaining:
+      rules.needsValidator || mayDiffer(decorated, rules, result.type) ? 'all' : remainingOf(key, rules),
     property: {
       name,
       ...(name === key ? {} : { key }),
@@ -54,6 +55,14 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
       ...(rules.isNested ? { cascades: true } : {}),
     },
   };
+}
+
+function remainingOf(key: string, { inexact, isOptional }: PropertyRules): RemainingRules {
+  if (inexact.length === 0) return 'none';
+  return inexact.map((rule) => (instance) => {
+    const value = (instance as Readonly<Record<string, unknown>>)[key];
+    return ((value === undefined || value === null) && isOptional) || rule.passes(value, instance);
+  });
 }
 
 /** The rules were written for another type than the schema has, or for the value after a `@Transform`. */

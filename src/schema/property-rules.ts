@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
-import { ruleMeaning } from './class-validator-rules.js';
+import { CLASS_VALIDATOR_RULES, ruleMeaning } from './class-validator-rules.js';
 import { mergeKeywords } from './merge-keywords.js';
 import type { RuleMeaning, TypeHint } from './rules/rule-row.js';
 
@@ -24,8 +24,10 @@ export interface PropertyRules {
   readonly isNested: boolean;
   /** Every rule accepts a property that is not there. */
   readonly acceptsMissing: boolean;
-  /** class-validator has to look at the value too. */
-  readonly validate: boolean;
+  /** Rules of which the schema says less than they do. */
+  readonly inexact: readonly ValidationRule[];
+  /** Only class-validator itself can judge the value: conditions, unknown rules, contradictions. */
+  readonly needsValidator: boolean;
 }
 
 const NOTHING: ValueRules = { keywords: {} };
@@ -38,7 +40,8 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
   // Decorators of one property run from the last to the first; the author's order is the other way round.
   const judging = rules.filter(({ role }) => role !== 'conditional' && role !== 'allowed').reverse();
   const isConditional = conditions.length > 0;
-  const meanings = judging.map((rule) => ({ meaning: meaningOf(rule), each: isEach(rule) }));
+  const meanings = judging.map((rule) => ({ rule, meaning: meaningOf(rule), each: isEach(rule) }));
+  const inexact = meanings.filter(({ meaning }) => !meaning.exact).map(({ rule }) => rule);
   const own = meanings.filter(({ each }) => !each).map(({ meaning }) => meaning);
   const items = meanings.filter(({ each }) => each).map(({ meaning }) => meaning);
   const sum = (all: readonly RuleMeaning[]) => {
@@ -53,8 +56,14 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
     isConditional,
     isNested: rules.some(({ role }) => role === 'nested'),
     acceptsMissing: meanings.every(({ meaning }) => meaning.acceptsMissing ?? false),
-    validate: isConditional || meanings.some(({ meaning }) => !meaning.exact) || disagrees(own),
+    inexact,
+    needsValidator: isConditional || !inexact.every(isStandard) || disagrees(own),
   };
+}
+
+/** One of class-validator's own rules, which are synchronous and depend on the value only. */
+function isStandard({ name, conditional }: ValidationRule): boolean {
+  return !conditional && name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
 }
 
 function meaningOf(rule: ValidationRule): RuleMeaning {

@@ -65,10 +65,19 @@ export interface PropertyModel {
   readonly cascades?: boolean;
 }
 
+/**
+ * Rules that JSON Schema cannot say: none; some that can be asked one by one; or such that class-validator
+ * itself has to look at instances (conditions, validators of the author's own).
+ */
+export type RemainingRules = 'none' | 'all' | readonly RemainingRule[];
+
+/** One rule to ask about one property of an instance; `true` means that it holds. */
+export type RemainingRule = (instance: object) => boolean;
+
 /** What is known of a DTO class. */
 export interface ClassModel {
   readonly class: ClassType;
   readonly properties: readonly PropertyModel[];
-  /** It has rules that JSON Schema cannot say: class-validator has to look at instances. */
-  readonly validate: boolean;
+  /** What is left to judge once a value fits the schema. */
+  readonly remaining: RemainingRules;
 }

@@ -20,8 +20,12 @@ export function toMarkdown({ title, head, rows, note }) {
   const widths = head.map((_, column) => Math.max(...lines.map((line) => String(line[column]).length), 3));
   const write = (line) =>
     `| ${line.map((cell, column) => align(String(cell), widths[column], column)).join(' | ')} |`;
-  const rule = `|${widths.map((width, column) => (column === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
-  return [`### ${title}`, '', write(head), rule, ...rows.map(write), ...(note ? ['', note] : [])].join('\n');
+  const rule = widths.map((width, column) =>
+    column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`,
+  );
+  return [`### ${title}`, '', write(head), write(rule), ...rows.map(write), ...(note ? ['', note] : [])].join(
+    '\n',
+  );
 }
 
 function align(text, width, column) {

@@ -25,9 +25,11 @@ export function writeResults(values, tables) {
   writeFileSync(DOCS, `${before}${BEGIN}\n\n${results}\n\n${END}${after}`);
 }
 
-/** What was measured against, as the lock file has it. */
+/** What was measured against, as `package.json` pins it; what the peers themselves need is left out. */
 function versions() {
   const { dependencies } = JSON.parse(readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'));
-  const list = Object.entries(dependencies).map(([name, version]) => `${name} ${version}`);
+  const list = Object.entries(dependencies)
+    .filter(([name]) => !/^@(opentelemetry|modelcontextprotocol)\//.test(name))
+    .map(([name, version]) => `${name} ${version}`);
   return `Versions: ${list.join(', ')}.`;
 }

@@ -34,15 +34,18 @@ export function createHydrator(source: HydrationSource): Hydrate | undefined {
     const put = (later: unknown) => {
       value = later;
     };
-    const revival: Revival = { faults: [], pending: [], validations: [] };
+    const revival: Revival = { faults: [], pending: [], validations: [], doubtful: [] };
     put(revive(args, { revival, path: '', put }));
     const finish = (): Hydrated =>
       revival.faults.length > 0 ? { ok: false, faults: revival.faults } : { ok: true, value };
-    if (revival.pending.length === 0 && (revival.validations.length === 0 || revival.faults.length > 0)) {
+    if (revival.pending.length === 0 && (!needsValidator(revival) || revival.faults.length > 0))
       return finish();
-    }
     return settle(revival).then(finish);
   };
+}
+
+function needsValidator({ validations, doubtful }: Revival): boolean {
+  return validations.some(({ isCertain }) => isCertain) || (validations.length > 0 && doubtful.length > 0);
 }
 
 function reviverFor(source: HydrationSource): Revive | undefined {
@@ -54,7 +57,8 @@ function reviverFor(source: HydrationSource): Revive | undefined {
 /** Faults of the values come first: an instance that lacks some would only get faults that follow from it. */
 async function settle(revival: Revival): Promise<void> {
   await Promise.all(revival.pending);
-  if (revival.faults.length === 0) revival.faults.push(...(await runValidations(revival.validations)));
+  if (revival.faults.length > 0 || !needsValidator(revival)) return;
+  revival.faults.push(...(await runValidations(revival.validations)));
 }
 
 /** The arguments with those properties revived that need it; all others stay as they are. */

@@ -6,6 +6,8 @@ export interface Validation {
   readonly instance: object;
   readonly path: string;
   readonly groups?: readonly string[];
+  /** Rules that only class-validator can judge; otherwise it is asked only if some rule does not hold. */
+  readonly isCertain: boolean;
 }
 
 /** What comes up while one call's arguments are revived. */
@@ -14,6 +16,8 @@ export interface Revival {
   /** Values that come later: Standard Schemas may validate asynchronously. */
   readonly pending: Promise<void>[];
   readonly validations: Validation[];
+  /** Instances for which some rule does not hold: class-validator is asked what to say about it. */
+  readonly doubtful: object[];
 }
 
 /** Where a value belongs. */

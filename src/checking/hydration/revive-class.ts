@@ -1,8 +1,14 @@
 import type { JsonObject } from '../../contract/json-schema.js';
 import { classModel } from '../../schema/class-model.js';
-import type { ClassModel, PropertyModel, TaggedType, ValueType } from '../../schema/value-type.js';
-import { needsValidation } from './needs-validation.js';
+import type {
+  ClassModel,
+  PropertyModel,
+  RemainingRule,
+  TaggedType,
+  ValueType,
+} from '../../schema/value-type.js';
 import { childPath, type Place, type Revive, type ReviverOf } from './revival.js';
+import { type ValidationNeed, validationNeed } from './validation-need.js';
 
 type ClassValue = ValueType & { readonly kind: 'class' };
 
@@ -18,7 +24,9 @@ interface Plan {
   readonly create: new () => Record<string, unknown>;
   readonly steps: readonly Step[];
   readonly groups?: readonly string[];
-  readonly validate: boolean;
+  readonly need: ValidationNeed;
+  /** Asked one by one; none where class-validator is asked anyway. */
+  readonly rules: readonly RemainingRule[];
 }
 
 const plans = new WeakMap<ClassModel, Plan>();
@@ -31,8 +39,10 @@ export function reviveClass(type: ClassValue, cascaded: boolean, reviverOf: Revi
   return (value, place) => {
     const plan = planOf(type, reviverOf);
     const instance = build(plan, value as JsonObject, place);
-    if (plan.validate && !cascaded) {
-      place.revival.validations.push({ instance, path: place.path, groups: plan.groups });
+    for (const holds of plan.rules) if (!holds(instance)) place.revival.doubtful.push(instance);
+    if (plan.need !== 'none' && !cascaded) {
+      const isCertain = plan.need === 'always';
+      place.revival.validations.push({ instance, path: place.path, groups: plan.groups, isCertain });
     }
     return instance;
   };
@@ -70,7 +80,8 @@ function planOf({ class: target, groups }: ClassValue, reviverOf: ReviverOf): Pl
       revive: reviverOf(property.type, property.cascades ?? false),
     })),
     groups,
-    validate: needsValidation(read.model),
+    need: validationNeed(read.model),
+    rules: typeof read.model.remaining === 'string' ? [] : read.model.remaining,
   };
   plans.set(read.model, plan);
   return plan;

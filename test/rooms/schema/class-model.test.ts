@@ -93,7 +93,7 @@ describe('what a class is read from', () => {
       @Param({ schema: { type: 'string', pattern: '^x' } }) @MaxLength(3) value!: string;
     }
     expect(schemaOf(Dto).properties).toEqual({ value: { type: 'string', pattern: '^x' } });
-    expect(modelOf(Dto).validate).toBe(true);
+    expect(modelOf(Dto).remaining).not.toBe('none');
   });
 
   test('arrays get their items from each, @Type or @Param', () => {
@@ -160,7 +160,7 @@ test('two lists of values leave what both allow, and class-validator judges as w
     both: { type: 'string', enum: ['b'] },
     none: { type: 'string', enum: ['a'] },
   });
-  expect(modelOf(Dto).validate).toBe(true);
+  expect(modelOf(Dto).remaining).not.toBe('none');
 });
 
 describe('class-transformer', () => {
@@ -190,7 +190,7 @@ describe('class-transformer', () => {
       @Transform(({ value }) => String(value).trim()) @MaxLength(5) value!: string;
     }
     expect(schemaOf(Dto).properties).toEqual({ value: { type: 'string', maxLength: 5 } });
-    expect(modelOf(Dto).validate).toBe(true);
+    expect(modelOf(Dto).remaining).not.toBe('none');
   });
 });
 
@@ -240,7 +240,7 @@ describe('optional and conditional', () => {
       },
       required: ['kind'],
     });
-    expect(modelOf(Dto).validate).toBe(true);
+    expect(modelOf(Dto).remaining).not.toBe('none');
   });
 });
 

@@ -1,16 +1,23 @@
 import { classModel } from '../../schema/class-model.js';
 import type { ClassModel, ValueType } from '../../schema/value-type.js';
 
-/**
- * Whether class-validator has to look at instances of a class: it has rules that JSON Schema cannot say, or
- * `@ValidateNested` leads to a class that has.
- */
-export function needsValidation(model: ClassModel, around: ReadonlySet<ClassModel> = new Set()): boolean {
-  if (model.validate) return true;
+/** How class-validator is needed for instances of a class: not at all, if in doubt, or always. */
+export type ValidationNeed = 'none' | 'doubt' | 'always';
+
+/** Rules that the class has, or a class that `@ValidateNested` leads to. */
+export function validationNeed(model: ClassModel): ValidationNeed {
+  if (some(model, ({ remaining }) => remaining === 'all')) return 'always';
+  return some(model, ({ remaining }) => remaining !== 'none') ? 'doubt' : 'none';
+}
+
+type Test = (model: ClassModel) => boolean;
+
+function some(model: ClassModel, test: Test, around: ReadonlySet<ClassModel> = new Set()): boolean {
+  if (test(model)) return true;
   if (around.has(model)) return false;
   const inside = new Set([...around, model]);
   return model.properties.some(
-    ({ cascades, type }) => cascades === true && classesIn(type).some((one) => needsValidation(one, inside)),
+    ({ cascades, type }) => cascades === true && classesIn(type).some((one) => some(one, test, inside)),
   );
 }
 
