@@ -31,10 +31,19 @@ export function closedSchema(schema: JsonSchema): JsonSchema | undefined {
   return { ...close(schema), required };
 }
 
+/** A name that every object has by inheritance: whether it was sent takes a closer look. */
+function isInherited(name: string): boolean {
+  return name in Object.prototype;
+}
+
 function isDelicate(node: unknown): boolean {
+  // In `required`; elsewhere it does no harm to be careful.
+  if (typeof node === 'string') return isInherited(node);
   if (typeof node !== 'object' || node === null) return false;
   if (Array.isArray(node)) return node.some(isDelicate);
-  return Object.entries(node).some(([keyword, child]) => DELICATE.has(keyword) || isDelicate(child));
+  return Object.entries(node).some(
+    ([keyword, child]) => DELICATE.has(keyword) || isInherited(keyword) || isDelicate(child),
+  );
 }
 
 function close(schema: JsonSchema): JsonSchema {

@@ -3,7 +3,7 @@ import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { closedSchema } from './closed-schema.js';
 import { describeErrors } from './describe-errors.js';
 import { createFiller } from './fill-defaults.js';
-import { type CompiledSchema, compileSchema } from './json-schema-compiler.js';
+import { type CompiledSchema, compileSchema, compileTest } from './json-schema-compiler.js';
 import { createTidier } from './tidy-arguments.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
@@ -39,11 +39,11 @@ const NONE: readonly string[] = [];
 export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
   const closed = closedSchema(schema);
   if (closed === undefined) return thoroughChecker(schema, options);
-  const fits = compileSchema(closed);
+  const fits = compileTest(closed);
   const fill = createFiller(schema);
   let thorough: Checker | undefined;
   return (args) => {
-    if (fits(args) === undefined) return { ok: true, value: fill(args), removed: NONE, coerced: NONE };
+    if (fits(args)) return { ok: true, value: fill(args), removed: NONE, coerced: NONE };
     thorough ??= thoroughChecker(schema, options);
     return thorough(args);
   };

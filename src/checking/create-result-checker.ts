@@ -15,8 +15,21 @@ export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
 export function createResultChecker(schema: JsonSchema): ResultChecker {
   const validate = compileSchema(schema);
   return (result) => {
-    const json: string | undefined = JSON.stringify(result);
-    const errors = validate(json === undefined ? undefined : JSON.parse(json));
+    const json = toJson(result);
+    if (!json.ok) return [{ path: '', message: 'cannot be written as JSON' }];
+    const errors = validate(json.value);
     return errors === undefined ? [] : describeErrors(errors, schema);
   };
+}
+
+/** As the model gets it: big integers are written as their digits, which is text. */
+function toJson(value: unknown): { readonly ok: true; readonly value: unknown } | { readonly ok: false } {
+  try {
+    const text: string | undefined = JSON.stringify(value, (_key, field) =>
+      typeof field === 'bigint' ? field.toString() : field,
+    );
+    return { ok: true, value: text === undefined ? undefined : JSON.parse(text) };
+  } catch {
+    return { ok: false };
+  }
 }

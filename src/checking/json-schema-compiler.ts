@@ -11,11 +11,10 @@ export type SchemaError = ErrorObject<string, Record<string, unknown>, unknown>;
 
 const require = createRequire(import.meta.url);
 
-const OPTIONS: Options = {
-  allErrors: true,
-  // A key such as `toString` counts only if it was sent (design, invariant 4).
-  ownProperties: true,
-  verbose: true,
+/** Whether a value fits a schema, without saying why not. */
+export type SchemaTest = (value: unknown) => boolean;
+
+const COMMON: Options = {
   // Authors' schemas may carry keywords of other tools; unknown ones are theirs, not errors.
   strict: false,
   logger: false,
@@ -24,8 +23,14 @@ const OPTIONS: Options = {
   code: { regExp: Object.assign(tolerantRegExp, { code: 'new RegExp' }) },
 };
 
-let draft7: Ajv | undefined;
-let draft2020: Ajv | undefined;
+/** Says everything that is wrong; a key such as `toString` counts only if it was sent (design, invariant 4). */
+const TELLING: Options = { ...COMMON, allErrors: true, verbose: true, ownProperties: true };
+
+/** Says only whether. Looking at own keys alone would cost three times as much. */
+const TESTING: Options = COMMON;
+
+type Draft = '7' | '2020-12';
+const validators = new Map<string, Ajv>();
 
 /**
  * Compiles a schema of draft 7 or 2020-12, formats included. The validator is loaded with the first
@@ -34,27 +39,43 @@ let draft2020: Ajv | undefined;
  * @throws Error when the schema itself is not valid.
  */
 export function compileSchema(schema: JsonSchema): CompiledSchema {
-  const validator = validatorFor(schema);
-  const known = withKnownDraft(schema, validator);
-  const validate: ValidateFunction = validator.compile(known);
-  // The validator would keep every schema for ever, also those that are made anew for each call.
-  validator.removeSchema(known);
+  const validate = compile(schema, 'telling');
   return (value) => (validate(value) ? undefined : (validate.errors as SchemaError[]));
 }
 
-function validatorFor(schema: JsonSchema): Ajv {
-  if (isDraft7(schema)) {
-    if (draft7 === undefined) {
-      const { Ajv } = require('ajv') as typeof import('ajv');
-      draft7 = withFormats(new Ajv(OPTIONS));
-    }
-    return draft7;
+/**
+ * Compiles a schema for a plain yes or no, which is cheaper. Not for schemas that name a property of
+ * `Object.prototype`: inherited ones would count as sent.
+ */
+export function compileTest(schema: JsonSchema): SchemaTest {
+  return compile(schema, 'testing');
+}
+
+function compile(schema: JsonSchema, purpose: 'telling' | 'testing'): ValidateFunction {
+  const validator = validatorFor(isDraft7(schema) ? '7' : '2020-12', purpose);
+  const known = withKnownDraft(schema, validator);
+  const validate = validator.compile(known);
+  // The validator would keep every schema for ever, also those that are made anew for each call.
+  validator.removeSchema(known);
+  return validate;
+}
+
+function validatorFor(draft: Draft, purpose: 'telling' | 'testing'): Ajv {
+  const key = `${draft} ${purpose}`;
+  const known = validators.get(key);
+  if (known !== undefined) return known;
+  const made = withFormats(create(draft, purpose === 'telling' ? TELLING : TESTING));
+  validators.set(key, made);
+  return made;
+}
+
+function create(draft: Draft, options: Options): Ajv {
+  if (draft === '7') {
+    const { Ajv } = require('ajv') as typeof import('ajv');
+    return new Ajv(options);
   }
-  if (draft2020 === undefined) {
-    const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
-    draft2020 = withFormats(new Ajv2020(OPTIONS));
-  }
-  return draft2020;
+  const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
+  return new Ajv2020(options);
 }
 
 function withFormats(validator: Ajv): Ajv {

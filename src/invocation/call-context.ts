@@ -159,10 +159,14 @@ export class CallContext extends ToolContext {
     return this.#container !== undefined;
   }
 
-  /** Closes what the call opened; called once, when it has completed. For the framework. */
+  /** Closes what the call opened, once it has completed; a failure concerns nobody else. For the framework. */
   async close(): Promise<void> {
     const container = this.#container;
     this.#container = undefined;
-    await container?.dispose();
+    try {
+      await container?.dispose();
+    } catch (error) {
+      this.#parts.log.ignored('A call’s container could not be disposed', { error });
+    }
   }
 }

@@ -1,6 +1,7 @@
 import type { LogFields, Logger } from '../contract/logger.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallRequest } from './invocation.js';
+import type { PerformedCall } from './performed-call.js';
 import { redact } from './redact.js';
 
 /** Writes the life of one call to the log (seed 1.16). A logger that throws changes nothing. */
@@ -35,6 +36,13 @@ export class CallLog {
 
   removed(paths: readonly string[]): void {
     if (paths.length > 0) this.#write('info', 'Unknown arguments removed', { removed: paths });
+  }
+
+  /** However the call ended. */
+  performed({ status, result }: PerformedCall, durationMs: number): void {
+    if (status === 'refused') this.refused(result.forLLM);
+    else if (result.async) this.startedAsync(durationMs);
+    else this.ended(result, durationMs);
   }
 
   ended(result: ToolResult, durationMs: number): void {

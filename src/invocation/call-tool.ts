@@ -1,114 +1,171 @@
+import type { CallRecord, CallStatus } from '../contract/call-record.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { CallContext } from './call-context.js';
 import { CallLog } from './call-log.js';
-import { planOf } from './call-plan.js';
+import { type CallPlan, planOf } from './call-plan.js';
 import { checkArguments, type ReadyArguments } from './check-arguments.js';
 import { errorMessage } from './error-message.js';
 import { failedResult } from './failed-result.js';
 import type { CallEnvironment, CallRequest, Invocation } from './invocation.js';
-import { type PerformedCall, performCall } from './perform-call.js';
+import { performOpen } from './perform-open.js';
+import type { PerformedCall } from './performed-call.js';
 import { refusalOf } from './refusal-of.js';
-import { SettledCall } from './settled-call.js';
+import { type Ended, runTool } from './run-tool.js';
+import { writeEnding } from './write-ending.js';
+
+/** Takes from an answered call what its caller wants of it. */
+export type AnswerOf<Answer> = (invocation: Invocation) => Answer;
 
 /**
  * The staircase every call takes, whoever makes it: find ▸ read ▸ check ▸ allow ▸ run ▸ write (design §1).
- * Each step can end the call with a result; nothing is thrown. Synchronous as long as the tool is: a
- * promise for each step would cost more than the steps.
+ * Each step can end the call with a result; nothing is thrown. Synchronous as long as the tool is, and one
+ * promise where it is not: a promise for each step would cost more than the steps.
  */
-export function callTool(call: CallRequest, environment: CallEnvironment): Invocation | Promise<Invocation> {
-  const stairs: Stairs = beginStairs(call, environment);
-  return orBroken(stairs, () => {
-    const tool = environment.find(call.name);
-    if (tool === undefined) {
-      stairs.log.notFound();
-      const message = `tool not found: ${call.name}`;
-      return end(stairs, { status: 'rejected', result: failedResult('ToolNotFound', message) });
-    }
-    const plan = planOf(tool, environment);
-    const ready = checkArguments(tool, plan, call.arguments);
-    return ready instanceof Promise
-      ? ready.then((later) => orBroken(stairs, () => proceed(stairs, { tool, plan, ready: later })))
-      : proceed(stairs, { tool, plan, ready });
-  });
+export function callTool<Answer>(
+  call: CallRequest,
+  environment: CallEnvironment,
+  answerOf: AnswerOf<Answer>,
+): Answer | Promise<Answer> {
+  return new Staircase(call, environment, answerOf).climb();
 }
 
-/** What every step needs to end the call. */
-interface Stairs {
+const NONE: readonly string[] = [];
+
+/** One call on its way up. What a step finds out, the next ones read here. */
+class Staircase<Answer> implements Invocation {
   readonly call: CallRequest;
   readonly environment: CallEnvironment;
   readonly log: CallLog;
+  /** When the call began, by `performance.now()`; 0 where nobody wants to know. */
   readonly since: number;
-}
+  result!: ToolResult;
+  readonly #answerOf: AnswerOf<Answer>;
+  #tool!: ToolDefinition;
+  #plan!: CallPlan;
+  #ready: ReadyArguments | undefined;
+  #status: CallStatus = 'error';
+  #durationMs = 0;
 
-function beginStairs(call: CallRequest, environment: CallEnvironment): Stairs {
-  const { logger, isTimed } = environment;
-  return {
-    call,
-    environment,
-    log: logger === undefined ? CallLog.none : new CallLog(logger, call),
-    since: logger !== undefined || isTimed ? performance.now() : 0,
-  };
-}
-
-interface CheckedCall {
-  readonly tool: ToolDefinition;
-  readonly plan: ReturnType<typeof planOf>;
-  readonly ready: ReadyArguments;
-}
-
-/** From the check on: allow ▸ run ▸ write. */
-function proceed(stairs: Stairs, { tool, plan, ready }: CheckedCall): Invocation | Promise<Invocation> {
-  const { call, environment, log, since } = stairs;
-  if (!ready.ok) {
-    log.rejected(ready.message, performance.now() - since);
-    return end(stairs, { status: 'rejected', result: failedResult('InvalidArguments', ready.message) });
+  constructor(call: CallRequest, environment: CallEnvironment, answerOf: AnswerOf<Answer>) {
+    const { logger, isTimed } = environment;
+    this.call = call;
+    this.environment = environment;
+    this.log = logger === undefined ? CallLog.none : new CallLog(logger, call);
+    this.since = logger !== undefined || isTimed ? performance.now() : 0;
+    this.#answerOf = answerOf;
   }
-  const refusal = refusalOf(tool);
-  if (refusal !== undefined) {
-    log.refused(refusal);
-    return end(stairs, { status: 'refused', result: failedResult('NotExecutableHere', refusal), ready });
+
+  get status(): 'settled' | 'started' {
+    return this.#status === 'started' ? 'started' : 'settled';
   }
-  if (log.isRead) {
-    log.removed(ready.removed);
-    log.started(ready.checked);
+
+  /** Written only for those who ask: most calls are made for their result. */
+  get record(): CallRecord {
+    const usable = this.#ready?.ok ? this.#ready : undefined;
+    return {
+      id: this.call.id,
+      name: this.call.name,
+      rawArguments: this.call.arguments,
+      arguments: usable?.checked,
+      repairs: usable?.repairs ?? NONE,
+      removed: usable?.removed ?? NONE,
+      attempts: this.environment.attempt ?? 1,
+      durationMs: this.#durationMs,
+      status: this.#status,
+      result: this.result,
+    };
   }
-  const finish = ({ status, result }: PerformedCall) => end(stairs, { status, result, ready });
-  const performed = performCall({
-    tool,
-    plan,
-    call,
-    environment,
-    checked: ready.checked,
-    args: ready.hydrated,
-    log,
-    since,
-  });
-  return performed instanceof Promise ? performed.then(finish) : finish(performed);
-}
 
-interface CallEnd extends PerformedCall {
-  readonly ready?: ReadyArguments;
-}
+  /** find ▸ read ▸ check */
+  climb(): Answer | Promise<Answer> {
+    const { call, environment } = this;
+    try {
+      const tool = environment.find(call.name);
+      if (tool === undefined) {
+        this.log.notFound();
+        return this.#end('rejected', failedResult('ToolNotFound', `tool not found: ${call.name}`));
+      }
+      this.#tool = tool;
+      this.#plan = planOf(tool, environment);
+      const ready = checkArguments(tool, this.#plan, call.arguments);
+      return ready instanceof Promise
+        ? ready.then((later) => this.#proceed(later)).catch((cause) => this.#broken(cause))
+        : this.#proceed(ready);
+    } catch (cause) {
+      return this.#broken(cause);
+    }
+  }
 
-function end({ call, environment, since }: Stairs, { status, result, ready }: CallEnd): Invocation {
-  const durationMs = since === 0 ? 0 : performance.now() - since;
-  return new SettledCall({ call, environment, status, result, durationMs, ready });
-}
+  /** allow ▸ run */
+  #proceed(ready: ReadyArguments): Answer | Promise<Answer> {
+    this.#ready = ready;
+    if (!ready.ok) {
+      this.log.rejected(ready.message, performance.now() - this.since);
+      return this.#end('rejected', failedResult('InvalidArguments', ready.message));
+    }
+    const refusal = refusalOf(this.#tool);
+    if (refusal !== undefined) {
+      this.log.refused(refusal);
+      return this.#end('refused', failedResult('NotExecutableHere', refusal));
+    }
+    if (this.log.isRead) {
+      this.log.removed(ready.removed);
+      this.log.started(ready.checked);
+    }
+    const { environment } = this;
+    const isPlain = !this.#plan.isShared && environment.onAsyncResult === undefined && !environment.policies;
+    return isPlain ? this.#runPlainly(ready.hydrated) : this.#runOpen(ready);
+  }
 
-/** Only a tool's declaration can throw here: a schema that is none, a factory, a constructor, a getter. */
-function orBroken(
-  stairs: Stairs,
-  step: () => Invocation | Promise<Invocation>,
-): Invocation | Promise<Invocation> {
-  const broken = (cause: unknown): Invocation => {
-    const message = `The tool '${stairs.call.name}' cannot be called: ${errorMessage(cause)}`;
+  /** Nothing to wait for before the body runs, and nothing that may follow its answer. */
+  #runPlainly(args: JsonObject): Answer | Promise<Answer> {
+    const { call, environment, log } = this;
+    const tool = this.#tool;
+    const context = tool.ignoresContext ? undefined : new CallContext({ call, tool, environment, log });
+    return runTool({ tool, args, context, environment, log }, (ended) => this.#write(ended, context));
+  }
+
+  /** A call that waits for its turn or its permission, or whose work may outlive its answer. */
+  #runOpen(ready: ReadyArguments & { readonly ok: true }): Promise<Answer> {
+    const { call, environment, log, since } = this;
+    const permitted = { call, environment, log, since, tool: this.#tool, plan: this.#plan };
+    return performOpen({ ...permitted, checked: ready.checked, args: ready.hydrated })
+      .then(({ status, result }) => this.#end(status, result))
+      .catch((cause) => this.#broken(cause));
+  }
+
+  /** write */
+  #write(ended: Ended, context: CallContext | undefined): Answer | Promise<Answer> {
+    try {
+      const { environment } = this;
+      const performed = writeEnding({ tool: this.#tool, plan: this.#plan, environment }, ended);
+      if (this.log.isRead) this.log.performed(performed, performance.now() - this.since);
+      if (context === undefined || !context.isOpen) return this.#end(performed.status, performed.result);
+      return this.#close(context, performed);
+    } catch (cause) {
+      return this.#broken(cause);
+    }
+  }
+
+  async #close(context: CallContext, { status, result }: PerformedCall): Promise<Answer> {
+    await context.close();
+    return this.#end(status, result);
+  }
+
+  /** Only a tool's declaration gets here: a schema that is none, a factory, a constructor, a getter. */
+  #broken(cause: unknown): Answer {
+    const message = `The tool '${this.call.name}' cannot be called: ${errorMessage(cause)}`;
     const result = failedResult('InvalidToolSignature', message, cause);
-    stairs.log.ended(result, performance.now() - stairs.since);
-    return end(stairs, { status: 'error', result });
-  };
-  try {
-    const outcome = step();
-    return outcome instanceof Promise ? outcome.catch(broken) : outcome;
-  } catch (cause) {
-    return broken(cause);
+    this.log.ended(result, performance.now() - this.since);
+    return this.#end('error', result);
+  }
+
+  #end(status: CallStatus, result: ToolResult): Answer {
+    this.#status = status;
+    this.result = result;
+    if (this.since !== 0) this.#durationMs = performance.now() - this.since;
+    return this.#answerOf(this);
   }
 }

@@ -24,7 +24,7 @@ export function checkArguments(
   plan: CallPlan,
   raw: unknown,
 ): ReadyArguments | Promise<ReadyArguments> {
-  const read = readArguments(raw);
+  const read = isPlainArguments(raw) ? { ok: true as const, value: raw, repairs: NONE } : readArguments(raw);
   if (!read.ok) return reject(tool, [{ path: '', message: read.message }]);
   if (read.repairs.length > 0 && !plan.takesRepaired) return reject(tool, [UNREPAIRED]);
   const checked = plan.check(read.value);
@@ -41,6 +41,13 @@ export function checkArguments(
       : reject(tool, hydrated.faults);
   const hydrated = tool.hydrate(value);
   return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
+}
+
+const NONE: readonly string[] = [];
+
+/** Arguments that need no reading: nearly all that a provider delivers. */
+function isPlainArguments(raw: unknown): raw is JsonObject {
+  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 }
 
 const UNREPAIRED: ArgumentFault = {

@@ -81,15 +81,11 @@ export class OpenCall {
     if (this.#completion) setImmediate(() => this.#completion?.release());
   }
 
-  /** Gives everything back. A container that cannot be disposed is logged; it concerns nobody else. */
+  /** Gives everything back. */
   async close(): Promise<void> {
     clearTimeout(this.#limit);
     this.#endTurn();
-    try {
-      await this.context.close();
-    } catch (error) {
-      this.#permitted.log.ignored('A call’s container could not be disposed', { error });
-    }
+    await this.context.close();
   }
 
   #keep(): void {

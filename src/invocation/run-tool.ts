@@ -2,6 +2,8 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { CallContext } from './call-context.js';
+import type { CallLog } from './call-log.js';
+import type { CallEnvironment } from './invocation.js';
 import { MAX_TIMER_MS } from './max-timer-ms.js';
 
 /** How the body of a tool ended. */
@@ -18,49 +20,51 @@ export interface ToolRun {
   readonly tool: ToolDefinition;
   readonly args: JsonObject;
   /** Absent for a tool that ignores it. */
-  readonly context?: CallContext;
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
-  /** Told of a body that ended after its call had been answered. */
-  readonly onLate: (ended: Ended) => void;
+  readonly context: CallContext | undefined;
+  readonly environment: CallEnvironment;
+  readonly log: CallLog;
 }
+
+/** Goes on with what came of a run. Must not throw. */
+export type AfterRun<Outcome> = (ended: Ended) => Outcome | Promise<Outcome>;
 
 /** How long a tool that takes the signal may use to wind up after an abort, before it is answered for. */
 const ABORT_GRACE_MS = 500;
 
 /**
- * Runs a tool's body. A timeout and an abort race it: whoever is first decides, the tool's signal is
- * aborted, and what the body does later is only reported. Synchronous where the body is.
+ * Runs a tool's body and goes on with its end. A timeout and an abort race it: whoever is first decides,
+ * the tool's signal is aborted, and what the body does later is only reported. Synchronous where the body
+ * is; one promise where it is not.
  */
-export function runTool(run: ToolRun): Ended | Promise<Ended> {
-  const { tool, signal, timeoutMs } = run;
-  if (signal?.aborted && !tool.observesSignal) return { how: 'aborted' };
-  const started = start(run);
-  if (started.how !== 'pending') return started;
-  if (signal === undefined && timeoutMs === undefined) return started.ended;
-  return race(run, started.ended);
-}
-
-type Started = Ended | { readonly how: 'pending'; readonly ended: Promise<Ended> };
-
-function start({ tool, args, context }: ToolRun): Started {
+export function runTool<Outcome>(run: ToolRun, then: AfterRun<Outcome>): Outcome | Promise<Outcome> {
+  const { tool, args, context, environment } = run;
+  const { signal } = environment.scope;
+  if (signal?.aborted && !tool.observesSignal) return then({ how: 'aborted' });
+  let value: unknown;
   try {
     // A tool that ignores the context gets none.
-    const value = tool.execute(args, context as ToolContext);
-    if (isThenable(value)) return { how: 'pending', ended: settle(value) };
-    if (isAsyncIterable(value)) return { how: 'pending', ended: settle(drain(value, context)) };
-    return { how: 'returned', value };
+    value = tool.execute(args, context as ToolContext);
   } catch (error) {
-    return { how: 'threw', error };
+    return then({ how: 'threw', error });
   }
+  if (typeof value !== 'object' || value === null) return then({ how: 'returned', value });
+  const pending = pendingOf(value, context);
+  if (pending === undefined) return then({ how: 'returned', value });
+  const timeoutMs = tool.timeoutMs ?? environment.toolTimeoutMs;
+  if (signal !== undefined || timeoutMs !== undefined)
+    return race(run, { pending, signal, timeoutMs }).then(then);
+  return pending.then(
+    (settled) => then({ how: 'returned', value: settled }),
+    (error) => then({ how: 'threw', error }),
+  );
 }
 
-async function settle(value: PromiseLike<unknown>): Promise<Ended> {
-  try {
-    return { how: 'returned', value: await value };
-  } catch (error) {
-    return { how: 'threw', error };
-  }
+/** What is still to come of a value; nothing where it is there already. */
+function pendingOf(value: object, context: CallContext | undefined): Promise<unknown> | undefined {
+  if (value instanceof Promise) return value;
+  if ('then' in value && typeof value.then === 'function') return Promise.resolve(value);
+  if (Symbol.asyncIterator in value) return drain(value as AsyncIterable<unknown>, context);
+  return undefined;
 }
 
 /** Each value of an async iterable is progress; what the generator returns is the result. */
@@ -75,42 +79,43 @@ async function drain(values: AsyncIterable<unknown>, context: CallContext | unde
   }
 }
 
-function race({ tool, context, signal, timeoutMs, onLate }: ToolRun, ended: Promise<Ended>): Promise<Ended> {
+interface Limits {
+  readonly pending: Promise<unknown>;
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number | undefined;
+}
+
+function race({ tool, context, log }: ToolRun, { pending, signal, timeoutMs }: Limits): Promise<Ended> {
   return new Promise((resolve) => {
-    let answered = false;
-    const timers: NodeJS.Timeout[] = [];
-    const answer = (how: Ended): void => {
-      answered = true;
-      for (const timer of timers) clearTimeout(timer);
+    let isAnswered = false;
+    let timer: NodeJS.Timeout | undefined;
+    let grace: NodeJS.Timeout | undefined;
+    const answer = (ended: Ended): void => {
+      isAnswered = true;
+      clearTimeout(timer);
+      clearTimeout(grace);
       signal?.removeEventListener('abort', abort);
-      resolve(how);
+      resolve(ended);
+    };
+    const end = (ended: Ended): void => {
+      if (isAnswered) log.ignored('A tool ended after its call had been answered', { how: ended.how });
+      else answer(ended);
     };
     const abort = (): void => {
       context?.stop(signal?.reason);
-      if (tool.observesSignal) timers.push(setTimeout(() => answer({ how: 'aborted' }), ABORT_GRACE_MS));
+      if (tool.observesSignal) grace = setTimeout(() => answer({ how: 'aborted' }), ABORT_GRACE_MS);
       else answer({ how: 'aborted' });
     };
-    if (timeoutMs !== undefined) {
-      const expire = (): void => {
-        context?.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
-        answer({ how: 'timed_out', timeoutMs });
-      };
-      timers.push(setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)));
-    }
-    ended.then((how) => (answered ? onLate(how) : answer(how)));
+    const expire = (): void => {
+      context?.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+      answer({ how: 'timed_out', timeoutMs: timeoutMs ?? 0 });
+    };
+    if (timeoutMs !== undefined) timer = setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS));
+    pending.then(
+      (value) => end({ how: 'returned', value }),
+      (error) => end({ how: 'threw', error }),
+    );
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort);
   });
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return value instanceof Promise || (isObject(value) && 'then' in value && typeof value.then === 'function');
-}
-
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return isObject(value) && Symbol.asyncIterator in value;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

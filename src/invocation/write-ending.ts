@@ -1,18 +1,18 @@
 import { describeFaults } from '../checking/describe-faults.js';
-import type { CallStatus } from '../contract/call-record.js';
 import { RetryToolCall } from '../contract/retry-tool-call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { cutResult } from './cut-result.js';
 import { failedResult } from './failed-result.js';
+import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
 import type { Ended } from './run-tool.js';
 import { writeFailure, writeResult } from './write-result.js';
 
+/** What the writing of a result depends on. */
+export type WritingParts = Pick<PermittedCall, 'tool' | 'plan' | 'environment'>;
+
 /** How a tool's body ended, as the result and status of its call: the last step of the staircase. */
-export function writeEnding(
-  permitted: PermittedCall,
-  ended: Ended,
-): { readonly status: CallStatus; readonly result: ToolResult } {
+export function writeEnding(permitted: WritingParts, ended: Ended): PerformedCall {
   const { tool, environment } = permitted;
   switch (ended.how) {
     case 'returned':
@@ -50,10 +50,7 @@ export function abortedResult(tool: string): ToolResult {
   return failedResult('RunAborted', `The run was aborted before the tool '${tool}' had finished.`);
 }
 
-function writeReturned(
-  { tool, plan, environment }: PermittedCall,
-  value: unknown,
-): { readonly status: CallStatus; readonly result: ToolResult } {
+function writeReturned({ tool, plan, environment }: WritingParts, value: unknown): PerformedCall {
   const written = writeResult(tool.name, value, environment.describeError);
   if (written.isError) return { status: 'error', result: written };
   const faults = plan.checkResult?.(structured(value)) ?? [];

@@ -46,17 +46,25 @@ async function step(run: LoopRun): Promise<LoopEnd | undefined> {
     calls.length === 0
       ? ({ status: 'completed', content: response.content } as const)
       : await answerCalls(run, { ...response, toolCalls: calls });
-  const { finishReason, usage } = response;
-  await run.sink?.({ type: 'step-end', iteration: state.iterations, finishReason, usage });
+  await tellStepEnd(run, response);
   return end;
+}
+
+async function tellStepEnd(
+  { sink, state }: LoopRun,
+  { finishReason, usage }: LLMResponse,
+): Promise<void> {
+  await sink?.({ type: 'step-end', iteration: state.iterations, finishReason, usage });
 }
 
 async function request(run: LoopRun, { withTools }: { withTools: boolean }): Promise<Reply> {
   const { config, state, tools, signal, sink } = run;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   const definitions = tools.toProviderDefs();
+  await sink?.({ type: 'step-start', iteration: state.iterations + 1 });
+  // The reader may have aborted the run on hearing that; then nothing is asked.
+  if (signal?.aborted) return { ok: false, reason: 'aborted' };
   state.iterations += 1;
-  await sink?.({ type: 'step-start', iteration: state.iterations });
   const hasTools = withTools && definitions.length > 0;
   const reply = await requestReply(
     config.provider,
@@ -98,7 +106,7 @@ function makeCalls(
   { finishReason, toolCalls: calls }: LLMResponse,
 ): readonly CallRecord[] | Promise<readonly CallRecord[]> {
   const isTruncated = finishReason === 'length' || finishReason === 'content_filter';
-  if (isTruncated) return answerTruncated(calls, finishReason);
+  if (isTruncated) return answerTruncated({ calls, sink }, finishReason);
   return runCalls({
     calls,
     tools,
@@ -135,6 +143,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const { content } = reply.response;
   // Calls that come although none were offered are left out: nobody will answer them.
   state.messages.push(assistantMessage(content, []));
+  await tellStepEnd(run, reply.response);
   return { status: 'limit', content, error };
 }
 

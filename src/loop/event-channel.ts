@@ -11,16 +11,15 @@ interface Waiting {
 /** Hands events from a run to one reader, one at a time: the writer goes on when the reader has taken it. */
 export class EventChannel {
   #waiting: Waiting[] = [];
-  #reader: ((next: IteratorResult<LoopEvent, undefined>) => void) | undefined;
+  #readers: ((next: IteratorResult<LoopEvent, undefined>) => void)[] = [];
   #isClosed = false;
   #waitingProgress = 0;
 
   /** Resolves when the event was taken, or when nobody reads any more. */
   write(event: LoopEvent): Promise<void> | undefined {
     if (this.#isClosed) return undefined;
-    if (this.#reader !== undefined) {
-      const reader = this.#reader;
-      this.#reader = undefined;
+    const reader = this.#readers.shift();
+    if (reader !== undefined) {
       reader({ value: event, done: false });
       return undefined;
     }
@@ -28,7 +27,7 @@ export class EventChannel {
     return new Promise((taken) => this.#waiting.push({ event, taken }));
   }
 
-  /** The next event, as soon as there is one. One reader at a time. */
+  /** The next event, as soon as there is one. Who asks again before the answer gets the one after it. */
   read(): Promise<IteratorResult<LoopEvent, undefined>> {
     const next = this.#waiting.shift();
     if (next !== undefined) {
@@ -38,14 +37,14 @@ export class EventChannel {
     }
     if (this.#isClosed) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve) => {
-      this.#reader = resolve;
+      this.#readers.push(resolve);
     });
   }
 
   /** No more events will be written; those that wait can still be read. */
   end(): void {
     this.#isClosed = true;
-    this.#reader?.({ value: undefined, done: true });
+    for (const reader of this.#readers.splice(0)) reader({ value: undefined, done: true });
   }
 
   /** Nobody reads any more: whoever waits to be read goes on. */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { CallRecord } from '../contract/call-record.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resultText } from '../registry/result-text.js';
@@ -42,6 +43,7 @@ export class LoopGuard {
     for (const record of records) {
       if (record.status === 'rejected' || record.status === 'not_run') continue;
       const signature = signatureOf(record);
+      if (signature === undefined) continue;
       calls.set(signature, [...(calls.get(signature) ?? []), record]);
     }
     if (!this.#isProgress([...calls.keys()])) return this.#count(calls);
@@ -71,8 +73,20 @@ export class LoopGuard {
   }
 }
 
-function signatureOf({ name, arguments: args, result }: CallRecord): string {
-  return `${name}\n${JSON.stringify(args)}\n${resultText(result)}`;
+/** A run keeps the signature of every call; of long ones only the digest. */
+const LONG_SIGNATURE = 500;
+
+/** What makes two calls the same; `undefined` where JSON cannot say it, as of big integers and circles. */
+function signatureOf({ name, arguments: args, result }: CallRecord): string | undefined {
+  try {
+    // Two screenshots have the same text, and are not the same result.
+    const pictures = result.content?.filter(({ type }) => type !== 'text') ?? [];
+    const parts = pictures.length === 0 ? '' : JSON.stringify(pictures);
+    const signature = `${name}\n${JSON.stringify(args)}\n${resultText(result)}\n${parts}`;
+    return signature.length > LONG_SIGNATURE ? hash('sha256', signature) : signature;
+  } catch {
+    return undefined;
+  }
 }
 
 function stuck(name: string, count: number): ToolwrightError {

@@ -47,16 +47,20 @@ async function streamReply(
 ): Promise<LLMResponse> {
   if (provider.stream === undefined) {
     const response = await provider.chat(request);
-    if (response?.content) await onText(response.content);
+    if (isText(response?.content)) await onText(response.content);
     return response;
   }
   for await (const part of provider.stream(request)) {
     if (part.type === 'response') return part.response;
     // After an abort the run has ended; leaving the iteration lets the provider close its connection.
     if (request.signal?.aborted) break;
-    await onText(part.text);
+    if (part.type === 'text-delta' && isText(part.text)) await onText(part.text);
   }
   throw new Error('the stream ended without a response');
+}
+
+function isText(text: unknown): text is string {
+  return typeof text === 'string' && text !== '';
 }
 
 function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {

@@ -36,8 +36,11 @@ export function runCalls(batch: CallBatch): Promise<readonly CallRecord[]> {
 }
 
 /** Answers the calls of a reply that was cut off: none of them can be trusted (design §4, truncated replies). */
-export function answerTruncated(calls: readonly ToolCall[], finishReason: string): readonly CallRecord[] {
-  return calls.map((call) => {
+export async function answerTruncated(
+  { calls, sink }: Pick<CallBatch, 'calls' | 'sink'>,
+  finishReason: string,
+): Promise<readonly CallRecord[]> {
+  const records = calls.map((call) => {
     const message = `The reply was cut off (${finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
     return notRun(
       call,
@@ -45,6 +48,12 @@ export function answerTruncated(calls: readonly ToolCall[], finishReason: string
       errorResult(message).withError(new ToolwrightError('ReplyTruncated', message)),
     );
   });
+  for (const record of records) {
+    const { id: callId, name: tool, rawArguments, result } = record;
+    await sink?.({ type: 'call-start', callId, tool, arguments: rawArguments });
+    await sink?.({ type: 'call-end', callId, tool, result, record });
+  }
+  return records;
 }
 
 async function runCall(batch: CallBatch, scope: CallScope, call: ToolCall): Promise<CallRecord> {

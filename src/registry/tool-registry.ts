@@ -152,19 +152,20 @@ export class ToolRegistry {
   async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
     const { policy, ...others } = options;
     const policies = policy && [...(this.#environment.policies ?? []), policy];
-    return callTool(call, {
+    const environment = {
       ...this.#environment,
       ...others,
       ...(policies ? { policies } : {}),
       scope,
       isTimed: true,
-    });
+    };
+    return callTool(call, environment, itself);
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws (seed 1.12). */
-  async execute(name: string, args?: unknown): Promise<ToolResult> {
-    const invocation = callTool({ id: this.#nextId(), name, arguments: args }, this.#environment);
-    return (invocation instanceof Promise ? await invocation : invocation).result;
+  execute(name: string, args?: unknown): Promise<ToolResult> {
+    const result = callTool({ id: this.#nextId(), name, arguments: args }, this.#environment, resultOf);
+    return result instanceof Promise ? result : Promise.resolve(result);
   }
 
   /** Runs a tool in a scope; with a listener, it may answer now and complete later (seed 1.13). */
@@ -175,8 +176,7 @@ export class ToolRegistry {
     onAsyncResult?: AsyncCallback,
   ): Promise<ToolResult> {
     const call = { id: scope.callId ?? this.#nextId(), name, arguments: args };
-    const invocation = await callTool(call, { ...this.#environment, scope, onAsyncResult });
-    return invocation.result;
+    return callTool(call, { ...this.#environment, scope, onAsyncResult }, resultOf);
   }
 
   /** Runs a call and gives its answer as text (seed 2.4). Never throws. */
@@ -186,7 +186,7 @@ export class ToolRegistry {
   ): Promise<ToolCallResult> {
     const { name, arguments: args } = call;
     const id = call.id ?? scope.callId ?? this.#nextId();
-    const { result } = await callTool({ id, name, arguments: args }, { ...this.#environment, scope });
+    const result = await callTool({ id, name, arguments: args }, { ...this.#environment, scope }, resultOf);
     return { toolCallId: id, name, content: resultText(result), isError: result.isError };
   }
 
@@ -205,4 +205,12 @@ export class ToolRegistry {
       },
     ]);
   }
+}
+
+function itself(invocation: Invocation): Invocation {
+  return invocation;
+}
+
+function resultOf({ result }: Invocation): ToolResult {
+  return result;
 }

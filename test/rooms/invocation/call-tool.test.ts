@@ -6,7 +6,11 @@ import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
 function call(tool: ToolDefinition | undefined, args: unknown, more: Partial<CallEnvironment> = {}) {
-  return callTool({ id: 'c1', name: 'work', arguments: args }, { find: () => tool, scope: {}, ...more });
+  return callTool(
+    { id: 'c1', name: 'work', arguments: args },
+    { find: () => tool, scope: {}, ...more },
+    (invocation) => invocation,
+  );
 }
 
 describe('the staircase of a call', () => {

@@ -9,7 +9,11 @@ import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
 function call(tool: ToolDefinition, more: Partial<CallEnvironment> = {}) {
-  return callTool({ id: 'c1', name: 'work', arguments: {} }, { find: () => tool, scope: {}, ...more });
+  return callTool(
+    { id: 'c1', name: 'work', arguments: {} },
+    { find: () => tool, scope: {}, ...more },
+    (invocation) => invocation,
+  );
 }
 
 /** A listener that keeps what it hears. */

@@ -7,7 +7,11 @@ import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
 function call(tool: ToolDefinition, more: Partial<CallEnvironment> = {}) {
-  return callTool({ id: 'c1', name: 'work', arguments: {} }, { find: () => tool, scope: {}, ...more });
+  return callTool(
+    { id: 'c1', name: 'work', arguments: {} },
+    { find: () => tool, scope: {}, ...more },
+    (invocation) => invocation,
+  );
 }
 
 describe('the container of a call', () => {

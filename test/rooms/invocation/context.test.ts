@@ -13,6 +13,7 @@ async function contextOf(environment: object = {}, args: unknown = {}): Promise<
   await callTool(
     { id: 'c1', name: 'work', arguments: args },
     { find: () => tool, scope: {}, ...environment },
+    (invocation) => invocation,
   );
   if (context === undefined) throw new Error('the tool was not run');
   return context;
@@ -63,6 +64,7 @@ describe('the context of a call', () => {
     const { result } = await callTool(
       { id: 'c1', name: 'work', arguments: {} },
       { find: () => tool, scope: {} },
+      (invocation) => invocation,
     );
     expect(result).toMatchObject({ isError: true, error: { cause: { name: 'NotExecutableHere' } } });
   });

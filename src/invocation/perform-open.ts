@@ -1,0 +1,37 @@
+import { ToolResult } from '../contract/tool-result.js';
+import { askPolicies } from './ask-policies.js';
+import { OpenCall } from './open-call.js';
+import type { PerformedCall } from './performed-call.js';
+import type { PermittedCall } from './permitted-call.js';
+import { type Ended, runTool } from './run-tool.js';
+import { writeEnding } from './write-ending.js';
+
+/** Performs a call that waits for its turn or its permission, or whose work may outlive its answer. */
+export async function performOpen(permitted: PermittedCall): Promise<PerformedCall> {
+  const { log, since } = permitted;
+  const open = new OpenCall(permitted);
+  const performed = started(open, writeEnding(permitted, await run(permitted, open)));
+  if (log.isRead) log.performed(performed, performance.now() - since);
+  await open.answer(performed.result);
+  return performed;
+}
+
+async function run(permitted: PermittedCall, open: OpenCall): Promise<Ended> {
+  const { tool, checked, args, environment, log } = permitted;
+  const { context } = open;
+  const refusal = await askPolicies(environment.policies ?? [], { tool, arguments: checked, context });
+  if (refusal !== undefined) return { how: 'refused', reason: refusal };
+  try {
+    if (!(await open.begin())) return { how: 'aborted' };
+  } catch (error) {
+    return { how: 'threw', error };
+  }
+  return runTool({ tool, args, context, environment, log }, (ended) => ended);
+}
+
+/** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */
+function started(open: OpenCall, performed: PerformedCall): PerformedCall {
+  const { status, result } = performed;
+  if (status !== 'success' || !open.awaitsCompletion(result)) return performed;
+  return { status: 'started', result: result.async ? result : new ToolResult({ ...result, async: true }) };
+}
