@@ -3,11 +3,11 @@ import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { callListener } from './call-listener.js';
 import type { CallLog } from './call-log.js';
-import { writeResult } from './write-result.js';
 
 /** What the completion of one call needs. */
 export interface CompletionParts {
-  readonly tool: string;
+  /** What came of the work, as a result. */
+  readonly write: (value: unknown) => ToolResult;
   readonly log: CallLog;
   readonly context: ToolContext;
   readonly listener: AsyncCallback;
@@ -52,9 +52,9 @@ export class AsyncCompletion {
   }
 
   #deliver(): void {
-    const { tool, log, context, listener, since, onDelivered } = this.#parts;
+    const { write, log, context, listener, since, onDelivered } = this.#parts;
     this.#state = 'delivered';
-    const result: ToolResult = writeResult(tool, this.#value);
+    const result = write(this.#value);
     log.completedAsync(result, performance.now() - since);
     callListener(
       () => listener(context, result),

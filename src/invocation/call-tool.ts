@@ -12,7 +12,7 @@ import type { CallEnvironment, CallRequest, Invocation } from './invocation.js';
 import { performOpen } from './perform-open.js';
 import type { PerformedCall } from './performed-call.js';
 import { refusalOf } from './refusal-of.js';
-import { type Ended, runTool } from './run-tool.js';
+import { type Ended, runTool, type ToolRun } from './run-tool.js';
 import { writeEnding } from './write-ending.js';
 
 /** Takes from an answered call what its caller wants of it. */
@@ -34,16 +34,19 @@ export function callTool<Answer>(
 const NONE: readonly string[] = [];
 
 /** One call on its way up. What a step finds out, the next ones read here. */
-class Staircase<Answer> implements Invocation {
+class Staircase<Answer> implements Invocation, ToolRun<Answer> {
   readonly call: CallRequest;
   readonly environment: CallEnvironment;
   readonly log: CallLog;
   /** When the call began, by `performance.now()`; 0 where nobody wants to know. */
   readonly since: number;
+  tool!: ToolDefinition;
+  plan!: CallPlan;
+  args!: JsonObject;
+  context: CallContext | undefined;
   result!: ToolResult;
   readonly #answerOf: AnswerOf<Answer>;
-  #tool!: ToolDefinition;
-  #plan!: CallPlan;
+
   #ready: ReadyArguments | undefined;
   #status: CallStatus = 'error';
   #durationMs = 0;
@@ -68,7 +71,7 @@ class Staircase<Answer> implements Invocation {
       id: this.call.id,
       name: this.call.name,
       rawArguments: this.call.arguments,
-      arguments: usable?.checked,
+      arguments: usable?.value,
       repairs: usable?.repairs ?? NONE,
       removed: usable?.removed ?? NONE,
       attempts: this.environment.attempt ?? 1,
@@ -87,9 +90,9 @@ class Staircase<Answer> implements Invocation {
         this.log.notFound();
         return this.#end('rejected', failedResult('ToolNotFound', `tool not found: ${call.name}`));
       }
-      this.#tool = tool;
-      this.#plan = planOf(tool, environment);
-      const ready = checkArguments(tool, this.#plan, call.arguments);
+      this.tool = tool;
+      this.plan = planOf(tool, environment);
+      const ready = checkArguments(tool, this.plan, call.arguments);
       return ready instanceof Promise
         ? ready.then((later) => this.#proceed(later)).catch((cause) => this.#broken(cause))
         : this.#proceed(ready);
@@ -105,52 +108,49 @@ class Staircase<Answer> implements Invocation {
       this.log.rejected(ready.message, performance.now() - this.since);
       return this.#end('rejected', failedResult('InvalidArguments', ready.message));
     }
-    const refusal = refusalOf(this.#tool);
+    const refusal = refusalOf(this.tool);
     if (refusal !== undefined) {
       this.log.refused(refusal);
       return this.#end('refused', failedResult('NotExecutableHere', refusal));
     }
     if (this.log.isRead) {
       this.log.removed(ready.removed);
-      this.log.started(ready.checked);
+      this.log.started(ready.value);
     }
     const { environment } = this;
-    const isPlain = !this.#plan.isShared && environment.onAsyncResult === undefined && !environment.policies;
-    return isPlain ? this.#runPlainly(ready.hydrated) : this.#runOpen(ready);
+    const isPlain = !this.plan.isShared && environment.onAsyncResult === undefined && !environment.policies;
+    this.args = ready.hydrated ?? ready.value;
+    return isPlain ? this.#runPlainly() : this.#runOpen(ready);
   }
 
   /** Nothing to wait for before the body runs, and nothing that may follow its answer. */
-  #runPlainly(args: JsonObject): Answer | Promise<Answer> {
-    const { call, environment, log } = this;
-    const tool = this.#tool;
-    const context = tool.ignoresContext ? undefined : new CallContext({ call, tool, environment, log });
-    return runTool({ tool, args, context, environment, log }, (ended) => this.#write(ended, context));
+  #runPlainly(): Answer | Promise<Answer> {
+    if (!this.tool.ignoresContext) this.context = new CallContext(this);
+    return runTool(this);
   }
 
   /** A call that waits for its turn or its permission, or whose work may outlive its answer. */
   #runOpen(ready: ReadyArguments & { readonly ok: true }): Promise<Answer> {
     const { call, environment, log, since } = this;
-    const permitted = { call, environment, log, since, tool: this.#tool, plan: this.#plan };
-    return performOpen({ ...permitted, checked: ready.checked, args: ready.hydrated })
+    const permitted = { call, environment, log, since, tool: this.tool, plan: this.plan };
+    return performOpen({ ...permitted, checked: ready.value, args: ready.hydrated ?? ready.value })
       .then(({ status, result }) => this.#end(status, result))
       .catch((cause) => this.#broken(cause));
   }
 
   /** write */
-  #write(ended: Ended, context: CallContext | undefined): Answer | Promise<Answer> {
+  onEnd(ended: Ended): Answer | Promise<Answer> {
     try {
-      const { environment } = this;
-      const performed = writeEnding({ tool: this.#tool, plan: this.#plan, environment }, ended);
+      const performed = writeEnding(this, ended);
       if (this.log.isRead) this.log.performed(performed, performance.now() - this.since);
-      if (context === undefined || !context.isOpen) return this.#end(performed.status, performed.result);
-      return this.#close(context, performed);
+      return this.context?.isOpen ? this.#close(performed) : this.#end(performed.status, performed.result);
     } catch (cause) {
       return this.#broken(cause);
     }
   }
 
-  async #close(context: CallContext, { status, result }: PerformedCall): Promise<Answer> {
-    await context.close();
+  async #close({ status, result }: PerformedCall): Promise<Answer> {
+    await this.context?.close();
     return this.#end(status, result);
   }
 

@@ -10,10 +10,11 @@ export type ReadyArguments =
   | {
       readonly ok: true;
       /** In JSON form, for the history. */
-      readonly checked: JsonObject;
-      /** As `execute` takes them. */
-      readonly hydrated: JsonObject;
-      readonly repairs: readonly string[];
+      readonly value: JsonObject;
+      /** As `execute` takes them, where that is not the same. */
+      readonly hydrated?: JsonObject;
+      /** What had to be mended; absent where nothing had. */
+      readonly repairs?: readonly string[];
       readonly removed: readonly string[];
     }
   | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
@@ -29,18 +30,19 @@ export function checkArguments(
   if (read.repairs.length > 0 && !plan.takesRepaired) return reject(tool, [UNREPAIRED]);
   const checked = plan.check(read.value);
   if (!checked.ok) return reject(tool, checked.faults);
-  const { value, removed } = checked;
-  const repairs =
-    checked.coerced.length === 0
-      ? read.repairs
-      : [...read.repairs, ...checked.coerced.map((path) => `coerced ${path}`)];
-  if (tool.hydrate === undefined) return { ok: true, checked: value, hydrated: value, repairs, removed };
+  const isAsSent = checked.coerced.length === 0 && read.repairs.length === 0;
+  const ready = isAsSent
+    ? checked
+    : { ...checked, repairs: [...read.repairs, ...checked.coerced.map(describeCoercion)] };
+  if (tool.hydrate === undefined) return ready;
   const finish = (hydrated: Hydrated): ReadyArguments =>
-    hydrated.ok
-      ? { ok: true, checked: value, hydrated: hydrated.value as JsonObject, repairs, removed }
-      : reject(tool, hydrated.faults);
-  const hydrated = tool.hydrate(value);
+    hydrated.ok ? { ...ready, hydrated: hydrated.value as JsonObject } : reject(tool, hydrated.faults);
+  const hydrated = tool.hydrate(checked.value);
   return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
+}
+
+function describeCoercion(path: string): string {
+  return `coerced ${path}`;
 }
 
 const NONE: readonly string[] = [];

@@ -1,3 +1,4 @@
+import type { Content } from '../contract/content-part.js';
 import { ToolResult } from '../contract/tool-result.js';
 
 /** What is kept of a result that was cut, for the application. */
@@ -10,12 +11,22 @@ export interface CutDetails {
 
 /** A result of at most so many characters for the model, with a mark that says how much is missing. */
 export function cutResult(result: ToolResult, limit: number): ToolResult {
-  const { forLLM, details } = result;
+  const { forLLM, content, details } = result;
   if (forLLM.length <= limit) return result;
-  const missing = forLLM.length - limit;
-  const mark = `\n[${missing} more characters were cut off]`;
+  const kept = whole(forLLM.slice(0, limit));
+  const text = `${kept}\n[${forLLM.length - kept.length} more characters were cut off]`;
   const full: CutDetails = { full: forLLM, ...(details === undefined ? {} : { details }) };
-  return new ToolResult({ ...result, forLLM: whole(forLLM.slice(0, limit)) + mark, details: full });
+  return new ToolResult({
+    ...result,
+    forLLM: text,
+    content: content && cutContent(content, text),
+    details: full,
+  });
+}
+
+/** Providers send the parts, where there are any: their text is cut as well, and pictures stay. */
+function cutContent(content: Content, text: string): Content {
+  return [{ type: 'text', content: text }, ...content.filter(({ type }) => type !== 'text')];
 }
 
 /** Without half a character at the end: lone surrogates are no valid text for an API. */

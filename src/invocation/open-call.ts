@@ -7,6 +7,7 @@ import { beginTurn, type EndTurn } from './exclusive-turn.js';
 import { MAX_TIMER_MS } from './max-timer-ms.js';
 import type { PermittedCall } from './permitted-call.js';
 import { settleWork } from './settle-work.js';
+import { writeEnding } from './write-ending.js';
 
 /** How long a shared object waits for its callback where no `toolTimeoutMs` is set: the loop's default. */
 const DEFAULT_TURN_MS = 120_000;
@@ -41,7 +42,7 @@ export class OpenCall {
       if (this.#isKept) void this.close();
     };
     this.#completion = new AsyncCompletion({
-      tool: tool.name,
+      write: (value) => writeEnding(permitted, { how: 'returned', value }).result,
       log,
       context: this.context,
       listener,

@@ -26,7 +26,7 @@ async function run(permitted: PermittedCall, open: OpenCall): Promise<Ended> {
   } catch (error) {
     return { how: 'threw', error };
   }
-  return runTool({ tool, args, context, environment, log }, (ended) => ended);
+  return runTool({ tool, args, context, environment, log, onEnd: (ended) => ended });
 }
 
 /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */

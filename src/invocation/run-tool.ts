@@ -16,17 +16,16 @@ export type Ended =
   | { readonly how: 'refused'; readonly reason: string };
 
 /** What one run of a tool's body needs. */
-export interface ToolRun {
+export interface ToolRun<Outcome> {
   readonly tool: ToolDefinition;
   readonly args: JsonObject;
   /** Absent for a tool that ignores it. */
   readonly context: CallContext | undefined;
   readonly environment: CallEnvironment;
   readonly log: CallLog;
+  /** Goes on with what came of it. Must not throw. */
+  onEnd(ended: Ended): Outcome | Promise<Outcome>;
 }
-
-/** Goes on with what came of a run. Must not throw. */
-export type AfterRun<Outcome> = (ended: Ended) => Outcome | Promise<Outcome>;
 
 /** How long a tool that takes the signal may use to wind up after an abort, before it is answered for. */
 const ABORT_GRACE_MS = 500;
@@ -36,26 +35,26 @@ const ABORT_GRACE_MS = 500;
  * the tool's signal is aborted, and what the body does later is only reported. Synchronous where the body
  * is; one promise where it is not.
  */
-export function runTool<Outcome>(run: ToolRun, then: AfterRun<Outcome>): Outcome | Promise<Outcome> {
+export function runTool<Outcome>(run: ToolRun<Outcome>): Outcome | Promise<Outcome> {
   const { tool, args, context, environment } = run;
   const { signal } = environment.scope;
-  if (signal?.aborted && !tool.observesSignal) return then({ how: 'aborted' });
+  if (signal?.aborted && !tool.observesSignal) return run.onEnd({ how: 'aborted' });
   let value: unknown;
   try {
     // A tool that ignores the context gets none.
     value = tool.execute(args, context as ToolContext);
   } catch (error) {
-    return then({ how: 'threw', error });
+    return run.onEnd({ how: 'threw', error });
   }
-  if (typeof value !== 'object' || value === null) return then({ how: 'returned', value });
+  if (typeof value !== 'object' || value === null) return run.onEnd({ how: 'returned', value });
   const pending = pendingOf(value, context);
-  if (pending === undefined) return then({ how: 'returned', value });
+  if (pending === undefined) return run.onEnd({ how: 'returned', value });
   const timeoutMs = tool.timeoutMs ?? environment.toolTimeoutMs;
   if (signal !== undefined || timeoutMs !== undefined)
-    return race(run, { pending, signal, timeoutMs }).then(then);
+    return race(run, { pending, signal, timeoutMs }).then((ended) => run.onEnd(ended));
   return pending.then(
-    (settled) => then({ how: 'returned', value: settled }),
-    (error) => then({ how: 'threw', error }),
+    (settled) => run.onEnd({ how: 'returned', value: settled }),
+    (error) => run.onEnd({ how: 'threw', error }),
   );
 }
 
@@ -85,7 +84,10 @@ interface Limits {
   readonly timeoutMs: number | undefined;
 }
 
-function race({ tool, context, log }: ToolRun, { pending, signal, timeoutMs }: Limits): Promise<Ended> {
+function race(
+  { tool, context, log }: ToolRun<unknown>,
+  { pending, signal, timeoutMs }: Limits,
+): Promise<Ended> {
   return new Promise((resolve) => {
     let isAnswered = false;
     let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,6 @@
+import type { ResultChecker } from '../checking/create-result-checker.js';
 import { describeFaults } from '../checking/describe-faults.js';
+import type { ArgumentFault } from '../contract/argument-fault.js';
 import { RetryToolCall } from '../contract/retry-tool-call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { cutResult } from './cut-result.js';
@@ -6,19 +8,25 @@ import { failedResult } from './failed-result.js';
 import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
 import type { Ended } from './run-tool.js';
-import { writeFailure, writeResult } from './write-result.js';
+import { isWorded, writeFailure, writeResult } from './write-result.js';
 
 /** What the writing of a result depends on. */
 export type WritingParts = Pick<PermittedCall, 'tool' | 'plan' | 'environment'>;
 
 /** How a tool's body ended, as the result and status of its call: the last step of the staircase. */
 export function writeEnding(permitted: WritingParts, ended: Ended): PerformedCall {
+  const performed = write(permitted, ended);
+  const limit = permitted.tool.maxResultChars ?? permitted.environment.maxResultChars;
+  return limit === undefined ? performed : { ...performed, result: cutResult(performed.result, limit) };
+}
+
+function write(permitted: WritingParts, ended: Ended): PerformedCall {
   const { tool, environment } = permitted;
   switch (ended.how) {
     case 'returned':
       return writeReturned(permitted, ended.value);
     case 'threw': {
-      if (RetryToolCall.is(ended.error)) {
+      if (asksForRetry(ended.error)) {
         return {
           status: 'rejected',
           result: failedResult('InvalidArguments', ended.error.message, ended.error),
@@ -36,6 +44,8 @@ export function writeEnding(permitted: WritingParts, ended: Ended): PerformedCal
         ),
       };
     case 'refused':
+      // Whoever decides may have waited until there was nothing left to decide.
+      if (environment.scope.signal?.aborted) return { status: 'aborted', result: abortedResult(tool.name) };
       return {
         status: 'refused',
         result: failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${ended.reason}`),
@@ -53,7 +63,7 @@ export function abortedResult(tool: string): ToolResult {
 function writeReturned({ tool, plan, environment }: WritingParts, value: unknown): PerformedCall {
   const written = writeResult(tool.name, value, environment.describeError);
   if (written.isError) return { status: 'error', result: written };
-  const faults = plan.checkResult?.(structured(value)) ?? [];
+  const faults = plan.checkResult && !written.async ? resultFaults(plan.checkResult, value, written) : [];
   if (faults.length > 0) {
     const message = describeFaults(tool.name, faults).replace(
       'Validation failed for',
@@ -61,13 +71,38 @@ function writeReturned({ tool, plan, environment }: WritingParts, value: unknown
     );
     return { status: 'error', result: failedResult('InvalidResult', message) };
   }
-  const limit = tool.maxResultChars ?? environment.maxResultChars;
-  return { status: 'success', result: limit === undefined ? written : cutResult(written, limit) };
+  return { status: 'success', result: written };
 }
 
-/** What a declared output schema speaks of: the value itself, or the structured part of a worded result. */
-function structured(value: unknown): unknown {
-  return typeof value === 'object' && value !== null && 'details' in value && value.details !== undefined
-    ? value.details
-    : value;
+/**
+ * What a declared output schema has to say: of the value itself, or of a worded result's details; where it
+ * has none, of its text, as it is or as JSON. (Awaited background work comes as text.)
+ */
+function resultFaults(
+  check: ResultChecker,
+  value: unknown,
+  { forLLM, details }: ToolResult,
+): readonly ArgumentFault[] {
+  if (!isWorded(value)) return check(value);
+  if (details !== undefined) return check(details);
+  const faults = check(forLLM);
+  const parsed = faults.length === 0 ? undefined : parse(forLLM);
+  return parsed === undefined ? faults : check(parsed.value);
+}
+
+function parse(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Looking at what was thrown runs its author's code: a proxy's traps. */
+function asksForRetry(thrown: unknown): thrown is RetryToolCall {
+  try {
+    return RetryToolCall.is(thrown);
+  } catch {
+    return false;
+  }
 }

@@ -44,6 +44,11 @@ function described(tool: string, thrown: unknown, describe: DescribeError | unde
   }
 }
 
+/** Whether a method worded its result for the model, instead of returning plain data. */
+export function isWorded(value: unknown): boolean {
+  return ToolResult.is(value) || isResultFields(value) || hasContent(value);
+}
+
 /** A result whose author's types were not checked: a message's content must be text. */
 function withText(result: ToolResult): ToolResult {
   const forLLM: unknown = result.forLLM;

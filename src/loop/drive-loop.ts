@@ -50,10 +50,7 @@ async function step(run: LoopRun): Promise<LoopEnd | undefined> {
   return end;
 }
 
-async function tellStepEnd(
-  { sink, state }: LoopRun,
-  { finishReason, usage }: LLMResponse,
-): Promise<void> {
+async function tellStepEnd({ sink, state }: LoopRun, { finishReason, usage }: LLMResponse): Promise<void> {
   await sink?.({ type: 'step-end', iteration: state.iterations, finishReason, usage });
 }
 

@@ -8,6 +8,7 @@ import type { ToolSchema } from '../contract/tool-schema.js';
 import { ToolDeclarationError } from '../errors/author-fault.js';
 import { callTool } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, DescribeError, Invocation } from '../invocation/invocation.js';
+import { NumberedCall } from '../invocation/numbered-call.js';
 import { createNameFilter, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
 import { resultText } from './result-text.js';
@@ -164,7 +165,7 @@ export class ToolRegistry {
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws (seed 1.12). */
   execute(name: string, args?: unknown): Promise<ToolResult> {
-    const result = callTool({ id: this.#nextId(), name, arguments: args }, this.#environment, resultOf);
+    const result = callTool(this.#numbered(name, args), this.#environment, resultOf);
     return result instanceof Promise ? result : Promise.resolve(result);
   }
 
@@ -175,7 +176,8 @@ export class ToolRegistry {
     scope: CallScope = {},
     onAsyncResult?: AsyncCallback,
   ): Promise<ToolResult> {
-    const call = { id: scope.callId ?? this.#nextId(), name, arguments: args };
+    const { callId: id } = scope;
+    const call = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
     return callTool(call, { ...this.#environment, scope, onAsyncResult }, resultOf);
   }
 
@@ -185,14 +187,14 @@ export class ToolRegistry {
     scope: CallScope = {},
   ): Promise<ToolCallResult> {
     const { name, arguments: args } = call;
-    const id = call.id ?? scope.callId ?? this.#nextId();
+    const id = call.id ?? scope.callId ?? this.#numbered(name, args).id;
     const result = await callTool({ id, name, arguments: args }, { ...this.#environment, scope }, resultOf);
     return { toolCallId: id, name, content: resultText(result), isError: result.isError };
   }
 
-  #nextId(): string {
+  #numbered(name: string, args: unknown): NumberedCall {
     this.#calls += 1;
-    return `call_${this.#calls}`;
+    return new NumberedCall(this.#calls, name, args);
   }
 
   #writable(): WritableToolTable {
