@@ -1,7 +1,7 @@
 import type { CallScope } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
-import { type InvokeOptions, ToolRegistry } from '../registry/tool-registry.js';
+import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
 import { LoopGuard } from './loop-guard.js';
@@ -27,8 +27,8 @@ export interface LoopRun {
   readonly guard: LoopGuard | undefined;
   readonly numberCalls: CallNumberer;
   readonly maxIterations: number;
-  /** What every call of the run is made with. */
-  readonly callOptions: InvokeOptions;
+  /** Makes the calls of the run. */
+  readonly invoke: Invoker;
 }
 
 const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
@@ -58,7 +58,7 @@ export function beginRun(
     guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard),
     numberCalls: createCallNumberer(state.messages),
     maxIterations: config.maxIterations ?? defaultIterations(config),
-    callOptions: callOptionsOf(config),
+    invoke: tools.invoker(callOptionsOf(config)),
   };
 }
 

@@ -99,7 +99,7 @@ async function answerCalls(run: LoopRun, response: LLMResponse): Promise<LoopEnd
 }
 
 function makeCalls(
-  { config, callOptions, state, tools, scope, retries, sink }: LoopRun,
+  { config, invoke, state, tools, scope, retries, sink }: LoopRun,
   { finishReason, toolCalls: calls }: LLMResponse,
 ): readonly CallRecord[] | Promise<readonly CallRecord[]> {
   const isTruncated = finishReason === 'length' || finishReason === 'content_filter';
@@ -111,7 +111,7 @@ function makeCalls(
     messages: state.messages,
     retries,
     maxConcurrency: config.maxConcurrency ?? Number.POSITIVE_INFINITY,
-    options: callOptions,
+    invoke,
     sink,
   });
 }

@@ -4,8 +4,10 @@ import type { ToolCall } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
 import { errorResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { Invocation } from '../invocation/invocation.js';
 import { abortedResult } from '../invocation/write-ending.js';
-import type { InvokeOptions, ToolRegistry } from '../registry/tool-registry.js';
+import type { Invoker, ToolRegistry } from '../registry/tool-registry.js';
+import { HistoryScope } from './history-scope.js';
 import type { EventSink } from './loop-event.js';
 import type { RetryBudget } from './retry-budget.js';
 import { runInOrder } from './run-in-order.js';
@@ -14,19 +16,19 @@ import { runInOrder } from './run-in-order.js';
 export interface CallBatch {
   readonly calls: readonly ToolCall[];
   readonly tools: ToolRegistry;
+  readonly invoke: Invoker;
   readonly scope: CallScope;
   /** The history, which only grows. */
   readonly messages: readonly Message[];
   readonly retries: RetryBudget;
   readonly maxConcurrency: number;
-  readonly options: InvokeOptions;
   /** Hears of the calls as they begin, report and end. */
   readonly sink?: EventSink;
 }
 
 /** Runs every call of a message and gives one record for each, in call order, whatever happens. */
 export function runCalls(batch: CallBatch): Promise<readonly CallRecord[]> {
-  const scope = withHistory(batch.scope, batch.messages);
+  const scope = new HistoryScope(batch.scope, batch.messages);
   return runInOrder({
     tasks: batch.calls,
     run: (call) => runCall(batch, scope, call),
@@ -56,44 +58,38 @@ export async function answerTruncated(
   return records;
 }
 
-async function runCall(batch: CallBatch, scope: CallScope, call: ToolCall): Promise<CallRecord> {
-  const { sink } = batch;
-  if (sink === undefined) return invoke(batch, scope, call);
+function runCall(batch: CallBatch, scope: CallScope, call: ToolCall): CallRecord | Promise<CallRecord> {
+  return batch.sink === undefined ? invoke(batch, scope, call) : watchCall(batch, batch.sink, call);
+}
+
+async function watchCall(batch: CallBatch, sink: EventSink, call: ToolCall): Promise<CallRecord> {
+  const { scope } = batch;
   const { id: callId, name: tool, arguments: args } = call;
   await sink({ type: 'call-start', callId, tool, arguments: args });
   const onUpdate: UpdateListener = (update, of) => {
     void sink({ type: 'call-progress', callId, tool, arguments: args, update });
     return scope.onUpdate?.(update, of);
   };
-  const record = await invoke(batch, { ...scope, messages: scope.messages, onUpdate }, call);
+  const record = await invoke(batch, new HistoryScope(batch.scope, batch.messages, onUpdate), call);
   await sink({ type: 'call-end', callId, tool, result: record.result, record });
   return record;
 }
 
-async function invoke(
-  { tools, retries, options }: CallBatch,
+function invoke(
+  { invoke: makeCall, retries }: CallBatch,
   scope: CallScope,
   call: ToolCall,
-): Promise<CallRecord> {
+): CallRecord | Promise<CallRecord> {
   if (scope.signal?.aborted) return notRun(call, 'aborted', abortedResult(call.name));
-  const { record } = await tools.invoke(call, scope, { ...options, attempt: retries.attempt(call.name) });
+  const invocation = makeCall(call, scope, retries.attempt(call.name));
+  return invocation instanceof Promise ? invocation.then(recordOf) : invocation.record;
+}
+
+function recordOf({ record }: Invocation): CallRecord {
   return record;
 }
 
 function notRun(call: ToolCall, status: CallRecord['status'], result: CallRecord['result']): CallRecord {
   const { id, name, arguments: rawArguments } = call;
   return { id, name, rawArguments, repairs: [], removed: [], attempts: 0, durationMs: 0, status, result };
-}
-
-/** The scope with the history up to now, copied only when a tool asks for it. */
-function withHistory(scope: CallScope, history: readonly Message[]): CallScope {
-  const length = history.length;
-  let messages: readonly Message[] | undefined;
-  return {
-    ...scope,
-    get messages() {
-      messages ??= Object.freeze(history.slice(0, length));
-      return messages;
-    },
-  };
 }

@@ -1,14 +1,19 @@
 /** How a batch of tasks is to be run. */
 export interface BatchOptions<Task, Outcome> {
   readonly tasks: readonly Task[];
-  readonly run: (task: Task) => Promise<Outcome>;
+  readonly run: (task: Task) => Outcome | Promise<Outcome>;
   /** Runs alone: after all tasks before it have ended, and before any after it begins. */
   readonly isSequential: (task: Task) => boolean;
   readonly maxConcurrency: number;
 }
 
 /** Runs tasks in parallel up to a limit, and gives their outcomes in the order of the tasks. */
-export async function runInOrder<Task, Outcome>(
+export function runInOrder<Task, Outcome>(options: BatchOptions<Task, Outcome>): Promise<readonly Outcome[]> {
+  const { tasks, isSequential } = options;
+  return tasks.some(isSequential) ? runWithBarriers(options) : runParallel(tasks, options);
+}
+
+async function runWithBarriers<Task, Outcome>(
   options: BatchOptions<Task, Outcome>,
 ): Promise<readonly Outcome[]> {
   const { tasks, run, isSequential } = options;

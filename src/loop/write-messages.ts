@@ -2,6 +2,7 @@ import { readArguments } from '../checking/read-arguments.js';
 import type { ToolCall } from '../contract/llm-provider.js';
 import type { AssistantMessage, ToolMessage } from '../contract/message.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import { TOOL_NAME } from '../discovery/tool-name.js';
 import { resultText } from '../registry/result-text.js';
 
 /** A reply as the history keeps it (seed 1.20). */
@@ -27,7 +28,7 @@ export function toolMessage(toolCallId: string, result: ToolResult, note?: strin
 
 /** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
 function functionName(name: string): string {
-  return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
+  return TOOL_NAME.test(name) ? name : name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
 }
 
 /**

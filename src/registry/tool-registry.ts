@@ -40,6 +40,13 @@ export interface InvokeOptions {
   readonly maxResultChars?: number;
 }
 
+/** Makes a call; synchronous where its tool is. Never throws or rejects. */
+export type Invoker = (
+  call: CallRequest,
+  scope: CallScope,
+  attempt?: number,
+) => Invocation | Promise<Invocation>;
+
 /** The answer to {@link ToolRegistry.call} (seed 2.4). */
 export interface ToolCallResult {
   readonly toolCallId: string;
@@ -151,16 +158,14 @@ export class ToolRegistry {
 
   /** Makes a call, as the loop and the bridges do. Never throws. */
   async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
-    const { policy, ...others } = options;
+    return this.invoker(options)(call, scope, options.attempt);
+  }
+
+  /** What makes the calls of a run: the same as {@link invoke}, with what they share worked out once. */
+  invoker({ policy, ...options }: InvokeOptions = {}): Invoker {
     const policies = policy && [...(this.#environment.policies ?? []), policy];
-    const environment = {
-      ...this.#environment,
-      ...others,
-      ...(policies ? { policies } : {}),
-      scope,
-      isTimed: true,
-    };
-    return callTool(call, environment, itself);
+    const shared = { ...this.#environment, ...options, ...(policies ? { policies } : {}), isTimed: true };
+    return (call, scope, attempt) => callTool(call, { ...shared, scope, attempt }, itself);
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws (seed 1.12). */

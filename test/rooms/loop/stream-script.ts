@@ -1,0 +1,62 @@
+import type { CallScope } from '../../../src/contract/call-scope.js';
+import type { LLMProvider, LLMResponse, LLMStreamPart } from '../../../src/contract/llm-provider.js';
+import type { ToolLoopConfig } from '../../../src/loop/loop-config.js';
+import type { LoopEvent } from '../../../src/loop/loop-event.js';
+import { streamToolLoop, type ToolLoopStream } from '../../../src/loop/stream-tool-loop.js';
+import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
+import { hello } from './run-script.js';
+
+/** A run that nobody reads yet. */
+export function streamScript(
+  steps: readonly ScriptedStep[],
+  config: Omit<ToolLoopConfig, 'provider' | 'model'> = {},
+  scope: CallScope = {},
+): ToolLoopStream {
+  return streamToolLoop({ provider: new ScriptedProvider(steps), model: 'm', ...config }, hello, scope);
+}
+
+/** All events of a run. */
+export async function eventsOf(run: AsyncIterable<LoopEvent>): Promise<LoopEvent[]> {
+  const events: LoopEvent[] = [];
+  for await (const event of run) events.push(event);
+  return events;
+}
+
+/** Events in a form that can be read in a test: the type, and what tells one from another. */
+export function told(events: readonly LoopEvent[]): readonly string[] {
+  return events.map((event) => {
+    switch (event.type) {
+      case 'step-start':
+      case 'step-end':
+        return `${event.type} ${event.iteration}`;
+      case 'text-delta':
+        return `text ${event.text}`;
+      case 'call-start':
+        return `start ${event.callId}`;
+      case 'call-progress':
+        return `progress ${event.callId} ${event.update}`;
+      case 'call-end':
+        return `end ${event.callId} ${event.result.forLLM}`;
+      default:
+        return event.type;
+    }
+  });
+}
+
+/** A provider that streams what a function yields, and answers `chat` with nothing. */
+export function streaming(stream: () => AsyncGenerator<LLMStreamPart, void, undefined>): LLMProvider {
+  return {
+    chat: async () => {
+      throw new Error('chat was asked although the provider streams');
+    },
+    stream,
+  };
+}
+
+/** A whole reply, as the last part of a stream. */
+export function wholeReply(response: Partial<LLMResponse>): LLMStreamPart {
+  return {
+    type: 'response',
+    response: { content: '', toolCalls: [], finishReason: 'stop', ...response },
+  };
+}
