@@ -1,5 +1,6 @@
-import { type Expression, type Pattern, parseExpressionAt, tokenizer, tokTypes } from 'acorn';
+import type { Expression, Pattern } from 'acorn';
 import { type LiteralValue, literalValue } from './literal-value.js';
+import { loadAcorn } from './load-acorn.js';
 
 /** One parameter as the method's own source spells it. */
 export interface ParsedParameter {
@@ -17,6 +18,8 @@ export interface ParsedParameter {
  */
 export function parameterList(fn: (...args: never[]) => unknown): readonly ParsedParameter[] | undefined {
   const source = Function.prototype.toString.call(fn);
+  const names = bareNames(source);
+  if (names !== undefined) return names.map((name) => ({ name, isRest: false, hasDefault: false }));
   try {
     const list = listSource(source);
     return list === undefined ? undefined : parseList(list).map(readParameter);
@@ -25,8 +28,19 @@ export function parameterList(fn: (...args: never[]) => unknown): readonly Parse
   }
 }
 
+/** Most lists are names and commas, which need no parser. */
+const BARE_METHOD =
+  /^(?:async\s+)?\*?\s*[\w$]+\s*\(((?:\s*[A-Za-z_$][\w$]*\s*,)*(?:\s*[A-Za-z_$][\w$]*)?)\s*\)\s*\{/;
+
+function bareNames(source: string): readonly string[] | undefined {
+  if (source.endsWith('[native code] }')) return undefined;
+  const list = BARE_METHOD.exec(source)?.[1];
+  return list?.split(',').flatMap((name) => name.trim() || []);
+}
+
 function listSource(source: string): string | undefined {
   if (/\{\s*\[native code\]\s*\}$/.test(source)) return undefined;
+  const { tokenizer, tokTypes } = loadAcorn();
   let depth = 0;
   let brackets = 0;
   let start = -1;
@@ -50,7 +64,7 @@ function listSource(source: string): string | undefined {
 
 function parseList(list: string): readonly Pattern[] {
   // A method, so that a default may say `super`; on a line of its own, in case the list ends in a comment.
-  const node = parseExpressionAt(`({_(${list}\n){}})`, 0, {
+  const node = loadAcorn().parseExpressionAt(`({_(${list}\n){}})`, 0, {
     ecmaVersion: 'latest',
     checkPrivateFields: false,
   });

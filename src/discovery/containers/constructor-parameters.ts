@@ -1,5 +1,6 @@
-import { type InjectionToken, injectable } from 'tsyringe';
+import type { InjectionToken } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
+import { loadTsyringe } from './load-tsyringe.js';
 
 /** What one constructor parameter asks the container for. */
 export interface ConstructorParameter {
@@ -32,7 +33,7 @@ export function constructorParameters(target: ClassType): ConstructorFacts {
   const tokens: Readonly<Record<number, InjectionToken | TokenDescriptor>> =
     Reflect.getOwnMetadata(TOKENS_KEY, target) ?? {};
   const parameters = designTypes.map((designType, index) => readParameter(tokens[index] ?? designType));
-  injectable()(target as new () => object);
+  loadTsyringe().injectable()(target as new () => object);
   return parameters;
 }
 

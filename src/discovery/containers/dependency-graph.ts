@@ -8,7 +8,8 @@ import {
   nameOf,
   unknownConstructor,
 } from './dependency-faults.js';
-import { type ProviderLifetime, providersOf } from './providers-of.js';
+import type { ProviderLifetime } from './lifetimes.js';
+import { providersOf } from './providers-of.js';
 
 /** A class and how long its instances live. */
 export interface ProvidedClass {

@@ -1,21 +1,11 @@
-import {
-  type DependencyContainer,
-  container as globalContainer,
-  type InjectionToken,
-  Lifecycle,
-} from 'tsyringe';
+import type { DependencyContainer, InjectionToken } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
 import { inspectDependencies, type ProvidedClass } from './dependency-graph.js';
-import type { ProviderLifetime } from './providers-of.js';
+import { lifecycleOf } from './lifetimes.js';
+import { loadTsyringe } from './load-tsyringe.js';
 
 /** A token and what stands in for it. */
 export type Override = readonly [token: unknown, value: unknown];
-
-const LIFECYCLES: Readonly<Record<ProviderLifetime, Lifecycle>> = {
-  singleton: Lifecycle.Singleton,
-  scoped: Lifecycle.ContainerScoped,
-  transient: Lifecycle.Transient,
-};
 
 /**
  * A child of the global container in which a class gets stand-ins for some of its dependencies. Every
@@ -23,7 +13,7 @@ const LIFECYCLES: Readonly<Record<ProviderLifetime, Lifecycle>> = {
  * dependencies along, and a new one would leak the stand-ins.
  */
 export function isolatedContainer(toolset: ClassType, overrides: Iterable<Override>): DependencyContainer {
-  const child = globalContainer.createChildContainer();
+  const child = loadTsyringe().container.createChildContainer();
   for (const [token, value] of overrides) child.registerInstance(token as InjectionToken, value);
   const { providers } = inspectDependencies(child, { class: toolset, lifetime: 'transient' });
   for (const [token, provider] of providers) register(child, token, provider);
@@ -36,5 +26,5 @@ function register(
   { class: target, lifetime }: ProvidedClass,
 ): void {
   const useClass = target as new () => object;
-  child.register(token as InjectionToken<object>, { useClass }, { lifecycle: LIFECYCLES[lifetime] });
+  child.register(token as InjectionToken<object>, { useClass }, { lifecycle: lifecycleOf(lifetime) });
 }

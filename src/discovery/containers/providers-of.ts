@@ -1,9 +1,6 @@
-import type { DependencyContainer, InjectionToken } from 'tsyringe';
-import { Lifecycle } from 'tsyringe';
+import type { DependencyContainer, InjectionToken, Lifecycle } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
-
-/** How long what a token resolves to lives. */
-export type ProviderLifetime = 'singleton' | 'scoped' | 'transient';
+import { lifetimeOf, type ProviderLifetime } from './lifetimes.js';
 
 /** What a container does for a token, as far as it concerns injection; aliases are followed. */
 export type ProviderFacts =
@@ -20,13 +17,6 @@ interface Internals {
   readonly parent?: Internals;
   readonly _registry?: { has(token: unknown): boolean; getAll(token: unknown): readonly Registration[] };
 }
-
-const LIFETIMES: Readonly<Record<Lifecycle, ProviderLifetime>> = {
-  [Lifecycle.Singleton]: 'singleton',
-  [Lifecycle.ContainerScoped]: 'scoped',
-  [Lifecycle.ResolutionScoped]: 'transient',
-  [Lifecycle.Transient]: 'transient',
-};
 
 /** Built-in types that appear in metadata where the real type is lost or cannot be injected by type. */
 const LOST_TYPES: readonly unknown[] = [Object, Array, Function, Promise, String, Number, Boolean];
@@ -63,7 +53,7 @@ function follow(
   container: DependencyContainer,
   { provider, options }: Registration,
 ): readonly ProviderFacts[] {
-  const lifetime = LIFETIMES[options.lifecycle];
+  const lifetime = lifetimeOf(options.lifecycle);
   if (provider.useClass !== undefined) return [{ kind: 'class', class: provider.useClass, lifetime }];
   if (provider.useToken === undefined) return [{ kind: 'opaque' }];
   const targets = providersOf(container, provider.useToken);

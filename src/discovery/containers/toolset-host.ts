@@ -1,10 +1,12 @@
-import { type DependencyContainer, container as globalContainer, Lifecycle } from 'tsyringe';
+import type { DependencyContainer } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
 import type { InstanceResolver } from '../../contract/instance-resolver.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import type { ToolsetScope } from '../../contract/toolset-options.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { inspectDependencies } from './dependency-graph.js';
+import { lifecycleOf } from './lifetimes.js';
+import { loadTsyringe } from './load-tsyringe.js';
 import { isRegistered, providersOf } from './providers-of.js';
 import { settleSingletons } from './settle-singletons.js';
 import { tsyringeResolver } from './tsyringe-resolver.js';
@@ -33,7 +35,7 @@ export interface ToolsetHost {
 }
 
 /** The host for a container; default: tsyringe's global one. */
-export function toolsetHost(container: ToolContainer = globalContainer): ToolsetHost {
+export function toolsetHost(container: ToolContainer = loadTsyringe().container): ToolsetHost {
   return isTsyringe(container) ? tsyringeHost(container) : portHost(container);
 }
 
@@ -64,7 +66,7 @@ function tsyringeHost(container: DependencyContainer): ToolsetHost {
       const token = tokenOf(toolset.class);
       if (lifetime === 'opaque') return always(container.resolve(token));
       if (!isRegistered(container, token)) {
-        container.register(token, { useClass: token }, { lifecycle: LIFECYCLES[lifetime] });
+        container.register(token, { useClass: token }, { lifecycle: lifecycleOf(lifetime) });
       }
       if (lifetime !== 'singleton') return perCall(toolset.class);
       settleSingletons(container, { class: toolset.class, lifetime });
@@ -72,12 +74,6 @@ function tsyringeHost(container: DependencyContainer): ToolsetHost {
     },
   };
 }
-
-const LIFECYCLES: Readonly<Record<ToolsetScope, Lifecycle>> = {
-  singleton: Lifecycle.Singleton,
-  scoped: Lifecycle.ContainerScoped,
-  transient: Lifecycle.Transient,
-};
 
 /** `@Toolset`'s word, otherwise the container's, otherwise one instance for all calls. */
 function lifetimeOf(
