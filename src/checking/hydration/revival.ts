@@ -29,6 +29,38 @@ export interface Place {
   put(value: unknown): void;
 }
 
+/** What a value belongs to: an instance, an array, an object used as a map. */
+export type Holder = Record<PropertyKey, unknown>;
+
+/** The place of a child in its holder. Its path is put together only for those who ask: most values are right. */
+export class ChildPlace implements Place {
+  readonly revival: Revival;
+  readonly #parent: Place;
+  readonly #name: string | number;
+  readonly #holder: Holder;
+
+  constructor(parent: Place, name: string | number, holder: Holder) {
+    this.revival = parent.revival;
+    this.#parent = parent;
+    this.#name = name;
+    this.#holder = holder;
+  }
+
+  get path(): string {
+    return childPath(this.#parent.path, this.#name);
+  }
+
+  put(value: unknown): void {
+    setOwn(this.#holder, this.#name, value);
+  }
+}
+
+/** Keys are data: `__proto__` is one like any other. */
+export function setOwn(holder: Holder, key: PropertyKey, value: unknown): void {
+  if (key !== '__proto__') holder[key] = value;
+  else Object.defineProperty(holder, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
 /** From a JSON value that fits the schema to what the tool takes. */
 export type Revive = (value: unknown, place: Place) => unknown;
 

@@ -7,15 +7,21 @@ import type {
   TaggedType,
   ValueType,
 } from '../../schema/value-type.js';
-import { childPath, type Place, type Revive, type ReviverOf } from './revival.js';
+import type { PropertyTransform } from '../../validators/transform-rules.js';
+import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf } from './revival.js';
 import { type ValidationNeed, validationNeed } from './validation-need.js';
 
 type ClassValue = ValueType & { readonly kind: 'class' };
 
-/** A property with the reviver of its type, if that needs one. */
+/** One property of the class: where it comes from, where it goes, and what it goes through. */
 interface Step {
-  readonly property: PropertyModel;
+  /** In JSON. */
+  readonly name: string;
+  /** On the instance. */
   readonly key: string;
+  /** `null` means absent (design §4). */
+  readonly dropsNull: boolean;
+  readonly transforms?: readonly PropertyTransform[];
   readonly revive?: Revive;
 }
 
@@ -36,8 +42,10 @@ const plans = new WeakMap<ClassModel, Plan>();
  * reaches the instance. With `cascaded`, class-validator comes here from the object around it.
  */
 export function reviveClass(type: ClassValue, cascaded: boolean, reviverOf: ReviverOf): Revive {
+  let known: Plan | undefined;
   return (value, place) => {
-    const plan = planOf(type, reviverOf);
+    known ??= planOf(type, reviverOf);
+    const plan = known;
     const instance = build(plan, value as JsonObject, place);
     for (const holds of plan.rules) if (!holds(instance)) place.revival.doubtful.push(instance);
     if (plan.need !== 'none' && !cascaded) {
@@ -74,11 +82,7 @@ function planOf({ class: target, groups }: ClassValue, reviverOf: ReviverOf): Pl
   const settable = read.model.properties.filter(({ name, key = name }) => isSettable(target.prototype, key));
   const plan: Plan = {
     create: target as unknown as Plan['create'],
-    steps: settable.map((property) => ({
-      property,
-      key: property.key ?? property.name,
-      revive: reviverOf(property.type, property.cascades ?? false),
-    })),
+    steps: settable.map((property) => stepOf(property, reviverOf)),
     groups,
     need: validationNeed(read.model),
     rules: typeof read.model.remaining === 'string' ? [] : read.model.remaining,
@@ -95,43 +99,64 @@ function isSettable(prototype: object | null, key: string): boolean {
   return own.get === undefined || own.set !== undefined;
 }
 
-function build(plan: Plan, source: JsonObject, place: Place): object {
-  const instance = new plan.create();
-  for (const step of plan.steps) {
-    const { name, required, nullable } = step.property;
-    if (!Object.hasOwn(source, name)) continue;
-    // `null` for an optional property means absent (design §4).
-    if (source[name] === null && !required && !nullable) continue;
-    assign(step, { instance, source, place });
-  }
-  return instance;
+function stepOf(
+  { name, key = name, required, nullable, transforms, type, cascades = false }: PropertyModel,
+  reviverOf: ReviverOf,
+): Step {
+  return { name, key, dropsNull: !required && !nullable, transforms, revive: reviverOf(type, cascades) };
 }
 
-interface Assignment {
-  readonly instance: Record<string, unknown>;
+/** An instance in the making. */
+interface Assembly {
+  readonly instance: Holder;
   readonly source: JsonObject;
   readonly place: Place;
 }
 
-function assign({ property, key, revive }: Step, { instance, source, place }: Assignment): void {
-  const { name, transforms = [] } = property;
-  let value = source[name];
-  const set = () => {
-    instance[key] = transforms.reduce((before, transform) => transform(before, { key, source }), value);
-  };
-  if (revive === undefined) {
-    set();
-    return;
+function build(plan: Plan, source: JsonObject, place: Place): object {
+  const assembly: Assembly = { instance: new plan.create(), source, place };
+  for (const step of plan.steps) {
+    if (!Object.hasOwn(source, step.name)) continue;
+    if (source[step.name] === null && step.dropsNull) continue;
+    assign(step, assembly);
   }
-  const { revival } = place;
-  const before = revival.pending.length;
-  const put = (late: unknown) => {
-    value = late;
-    if (transforms.length === 0) set();
+  return assembly.instance;
+}
+
+function assign(step: Step, assembly: Assembly): void {
+  const { instance, source, place } = assembly;
+  const { name, key, transforms, revive } = step;
+  if (transforms !== undefined) assignTransformed(step, transforms, assembly);
+  else if (revive === undefined) instance[key] = source[name];
+  else
+    instance[key] = revive(
+      source[name],
+      new ChildPlace(place, name, key === name ? instance : renamed(step, instance)),
+    );
+}
+
+/** What takes the value that comes later, where the instance calls the property otherwise than JSON does. */
+function renamed({ name, key }: Step, instance: Holder): Holder {
+  const set = (value: unknown): void => {
+    instance[key] = value;
   };
-  value = revive(value, { revival, path: childPath(place.path, name), put });
-  const later = revival.pending.slice(before);
-  // A transform sees the value once, when all of it is there.
-  if (transforms.length > 0 && later.length > 0) revival.pending.push(Promise.all(later).then(set));
+  return Object.defineProperty({}, name, { set });
+}
+
+/** A transform sees the value once, when all of it is there. */
+function assignTransformed(
+  { name, key, revive }: Step,
+  transforms: readonly PropertyTransform[],
+  { instance, source, place }: Assembly,
+): void {
+  const { pending } = place.revival;
+  const revived: Holder = { [name]: source[name] };
+  const set = (): void => {
+    instance[key] = transforms.reduce((value, transform) => transform(value, { key, source }), revived[name]);
+  };
+  const before = pending.length;
+  if (revive) revived[name] = revive(source[name], new ChildPlace(place, name, revived));
+  const later = pending.slice(before);
+  if (later.length > 0) pending.push(Promise.all(later).then(set));
   else set();
 }

@@ -1,32 +1,24 @@
-import { childPath, type Place, type Revive } from './revival.js';
+import { ChildPlace, type Holder, type Place, type Revive, setOwn } from './revival.js';
 
 /** An array whose items need reviving. */
 export function reviveItems(reviveItem: Revive): Revive {
   return (value, place) => {
-    const items: unknown[] = [];
-    for (const [index, item] of (value as readonly unknown[]).entries()) {
-      const put = (later: unknown) => {
-        items[index] = later;
-      };
-      items.push(reviveItem(item, { revival: place.revival, path: childPath(place.path, index), put }));
+    const source = value as readonly unknown[];
+    const items = new Array<unknown>(source.length);
+    const holder = items as unknown as Holder;
+    for (let index = 0; index < source.length; index += 1) {
+      items[index] = reviveItem(source[index], new ChildPlace(place, index, holder));
     }
     return items;
   };
 }
 
-/** An object used as a map, whose values need reviving. Keys are data: `__proto__` is one like any other. */
+/** An object used as a map, whose values need reviving. */
 export function reviveValues(reviveValue: Revive): Revive {
   return (value, place) => {
-    const values = {};
+    const values: Holder = {};
     for (const [key, one] of Object.entries(value as object)) {
-      const define = (what: unknown) =>
-        Object.defineProperty(values, key, {
-          value: what,
-          writable: true,
-          enumerable: true,
-          configurable: true,
-        });
-      define(reviveValue(one, { revival: place.revival, path: childPath(place.path, key), put: define }));
+      setOwn(values, key, reviveValue(one, new ChildPlace(place, key, values)));
     }
     return values;
   };

@@ -161,7 +161,10 @@ describe('a slow reader', () => {
   test('slows the model: at most one piece of text is ahead of what was read', async () => {
     let written = 0;
     const provider = streaming(async function* () {
-      for (; written < 50; written += 1) yield { type: 'text-delta', text: 'x' };
+      while (written < 50) {
+        written += 1;
+        yield { type: 'text-delta', text: 'x' };
+      }
       yield wholeReply({ content: 'x'.repeat(50) });
     });
     let read = 0;
@@ -178,7 +181,7 @@ describe('a slow reader', () => {
 
   test('slows the tools: the next call begins when the end of the last was taken', async () => {
     let begun = 0;
-    const a = numberTool('a', { execute: ({ n }: { n: number }) => (begun++, n), sequential: true });
+    const a = numberTool('a', { execute: () => ++begun, sequential: true });
     const calls = Array.from({ length: 20 }, (_, index) => call(index));
     let ended = 0;
     for await (const event of streamScript([{ toolCalls: calls }, {}], { tools: [a] })) {

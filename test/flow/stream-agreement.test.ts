@@ -1,0 +1,124 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type LLMProvider,
+  type LoopEvent,
+  type Message,
+  runToolLoop,
+  streamToolLoop,
+  type ToolLoopConfig,
+  type ToolLoopResult,
+} from 'toolwright';
+import { arbitraryRun, type RandomRun } from './random-run.js';
+import { historyFaults } from './strict-history.js';
+import { troublesomeTools } from './troublesome-tools.js';
+
+const MINUTE = 60_000;
+const input: readonly Message[] = [{ role: 'user', content: 'Go.' }];
+
+/** The config of one random run: its provider, its tools and the moment of its abort are all its own. */
+function configOf(random: RandomRun, { streams }: { streams: boolean }): ToolLoopConfig {
+  const controller = new AbortController();
+  let [happenings, requests] = [0, 0];
+  const happened = (): void => {
+    if (happenings === random.abortAt) controller.abort(new Error('enough'));
+    happenings += 1;
+  };
+  const chat: LLMProvider['chat'] = async () => {
+    happened();
+    const reply = random.replies[requests];
+    requests += 1;
+    if (reply === 'down') throw new Error('the provider is down');
+    return (reply === undefined ? { content: 'done' } : reply) as never;
+  };
+  const stream: LLMProvider['stream'] = async function* (request) {
+    const response = await chat(request);
+    for (const text of response?.content ?? '') yield { type: 'text-delta', text };
+    yield { type: 'response', response };
+  };
+  return {
+    provider: streams ? { chat, stream } : { chat },
+    model: 'random',
+    tools: troublesomeTools(happened),
+    signal: controller.signal,
+    toolTimeoutMs: 1000,
+    ...random.limits,
+  };
+}
+
+const scope = { channel: 'test', chatId: 'c1' };
+
+/** A result without what differs from run to run: how long its calls took. */
+function comparable(result: ToolLoopResult): unknown {
+  const { toolCalls, error, ...rest } = result;
+  const calls = toolCalls.map(({ durationMs: _, ...record }) => ({
+    ...record,
+    result: JSON.stringify(record.result),
+  }));
+  return { ...rest, toolCalls: calls, error: error?.message };
+}
+
+/** What the events say of the run, put together again. */
+function retold(events: readonly LoopEvent[]) {
+  const ids = (type: LoopEvent['type']) =>
+    events.flatMap((event) => ('callId' in event && event.type === type ? [event.callId] : []));
+  return {
+    ends: events.flatMap((event) => (event.type === 'run-end' ? [event.result] : [])),
+    started: ids('call-start'),
+    ended: ids('call-end'),
+  };
+}
+
+test(
+  'the collected run, the awaited stream and the read stream come to the same end',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryRun, fc.boolean(), async (random, streams) => {
+        const collected = await runToolLoop(configOf(random, { streams }), input, scope);
+        const awaited = await streamToolLoop(configOf(random, { streams }), input, scope).result;
+        const run = streamToolLoop(configOf(random, { streams }), input, scope);
+        const events: LoopEvent[] = [];
+        for await (const event of run) events.push(event);
+        const read = await run.result;
+        for (const result of [collected, awaited, read]) expect(historyFaults(result.messages)).toEqual([]);
+        expect([awaited.status, read.status]).toEqual([collected.status, collected.status]);
+        // Which of several parallel calls an abort still reaches is a matter of moments.
+        if (collected.status !== 'aborted') {
+          expect(comparable(awaited)).toEqual(comparable(collected));
+          expect(comparable(read)).toEqual(comparable(collected));
+        }
+        const { ends, started, ended } = retold(events);
+        expect(ends).toEqual([read]);
+        expect([...started].sort()).toEqual(read.toolCalls.map(({ id }) => id).sort());
+        expect([...ended].sort()).toEqual([...started].sort());
+      }),
+      { numRuns: 150 },
+    );
+  },
+  MINUTE,
+);
+
+test(
+  'a reader who leaves anywhere leaves a valid history behind',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryRun, fc.nat(40), async (random, last) => {
+        const run = streamToolLoop(configOf(random, { streams: true }), input, scope);
+        let seen = 0;
+        for await (const _ of run) {
+          if (seen === last) break;
+          seen += 1;
+        }
+        const result = await run.result;
+        expect(historyFaults(result.messages)).toEqual([]);
+        expect(result.messages.slice(0, input.length)).toEqual(input);
+        const answered = result.messages.flatMap((message) =>
+          message.role === 'tool' ? [message.tool_call_id] : [],
+        );
+        expect(result.toolCalls.map(({ id }) => id)).toEqual(answered);
+      }),
+      { numRuns: 150 },
+    );
+  },
+  MINUTE,
+);
