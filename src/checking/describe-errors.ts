@@ -1,6 +1,7 @@
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { branchTypes } from './branch-types.js';
+import { branchValues } from './branch-values.js';
 import { type ChosenBranch, chooseBranch } from './choose-branch.js';
 import { isOfType } from './is-of-type.js';
 import type { SchemaError } from './json-schema-compiler.js';
@@ -66,13 +67,17 @@ function aroseIn(
   return schemasAt(branch, path, schema).has(parentSchema as JsonSchema);
 }
 
-/** What a union says for itself: the tags it knows, the types it takes, or that nothing fits. */
+/** What a union says for itself: the tags or values it knows, the types it takes, or that nothing fits. */
 function ownError(error: SchemaError, chosen: ChosenBranch, schema: JsonSchema): SchemaError {
   if (chosen.kind === 'tag') {
     const instancePath = `${error.instancePath}/${pointerPart(chosen.property)}`;
     return { ...error, keyword: 'enum', instancePath, params: { allowedValues: chosen.tags } };
   }
-  const types = branchTypes(branchesOf(error) ?? [], schema);
+  const branches = branchesOf(error) ?? [];
+  const values = branchValues(branches, schema);
+  if (values !== undefined && !values.includes(error.data))
+    return { ...error, keyword: 'enum', params: { allowedValues: values } };
+  const types = branchTypes(branches, schema);
   if (types.length === 0 || types.some((type) => isOfType(error.data, type))) return error;
   return { ...error, keyword: 'type', params: { type: types } };
 }

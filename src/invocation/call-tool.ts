@@ -92,7 +92,7 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
       }
       this.tool = tool;
       this.plan = planOf(tool, environment);
-      const ready = checkArguments(tool, this.plan, call.arguments);
+      const ready = checkArguments(tool, this.plan, call);
       return ready instanceof Promise
         ? ready.then((later) => this.#proceed(later)).catch((cause) => this.#broken(cause))
         : this.#proceed(ready);

@@ -1,9 +1,10 @@
 import { describeFaults } from '../checking/describe-faults.js';
-import { readArguments } from '../checking/read-arguments.js';
+import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Hydrated, ToolDefinition } from '../contract/tool-definition.js';
 import type { CallPlan } from './call-plan.js';
+import type { CallRequest } from './invocation.js';
 
 /** Arguments ready for the tool, or what the model is to be told. */
 export type ReadyArguments =
@@ -23,9 +24,9 @@ export type ReadyArguments =
 export function checkArguments(
   tool: ToolDefinition,
   plan: CallPlan,
-  raw: unknown,
+  call: CallRequest,
 ): ReadyArguments | Promise<ReadyArguments> {
-  const read = isPlainArguments(raw) ? { ok: true as const, value: raw, repairs: NONE } : readArguments(raw);
+  const read = call.read ?? readRaw(call.arguments);
   if (!read.ok) return reject(tool, [{ path: '', message: read.message }]);
   if (read.repairs.length > 0 && !plan.takesRepaired) return reject(tool, [UNREPAIRED]);
   const checked = plan.check(read.value);
@@ -47,9 +48,10 @@ function describeCoercion(path: string): string {
 
 const NONE: readonly string[] = [];
 
-/** Arguments that need no reading: nearly all that a provider delivers. */
-function isPlainArguments(raw: unknown): raw is JsonObject {
-  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+/** An object needs no reading; it is nearly all that providers deliver. */
+function readRaw(raw: unknown): ReadArguments {
+  const isObject = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+  return isObject ? { ok: true, value: raw as JsonObject, repairs: NONE } : readArguments(raw);
 }
 
 const UNREPAIRED: ArgumentFault = {

@@ -1,3 +1,4 @@
+import type { ReadArguments } from '../checking/read-arguments.js';
 import type { CallRecord } from '../contract/call-record.js';
 import type { CallScope } from '../contract/call-scope.js';
 import type { Logger } from '../contract/logger.js';
@@ -11,6 +12,8 @@ export interface CallRequest {
   readonly id: string;
   readonly name: string;
   readonly arguments: unknown;
+  /** The arguments as they were read, where the caller needed that too. */
+  readonly read?: ReadArguments;
 }
 
 /** What the model is told of something a tool threw; default: its message. */

@@ -1,5 +1,5 @@
 import type { CallRecord } from '../contract/call-record.js';
-import type { LLMResponse } from '../contract/llm-provider.js';
+import type { FinishReason, LLMResponse } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -8,6 +8,7 @@ import { beginRun, type LoopRun, type RunSurroundings } from './begin-run.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { ToolLoopResult } from './loop-result.js';
 import { addUsage, endState, type LoopEnd } from './loop-state.js';
+import { type ReadCall, readCall } from './read-call.js';
 import { type Reply, requestReply } from './request-reply.js';
 import { answerTruncated, runCalls } from './run-calls.js';
 import { assistantMessage, toolMessage } from './write-messages.js';
@@ -40,13 +41,13 @@ async function step(run: LoopRun): Promise<LoopEnd | undefined> {
   const reply = await request(run, { withTools: true });
   if (!reply.ok) return noReply(reply);
   const { response } = reply;
-  const calls = run.numberCalls(response.toolCalls);
+  const calls = run.numberCalls(response.toolCalls).map(readCall);
   state.messages.push(assistantMessage(response.content, calls));
   const end =
     calls.length === 0
       ? ({ status: 'completed', content: response.content } as const)
-      : await answerCalls(run, { ...response, toolCalls: calls });
-  await tellStepEnd(run, response);
+      : await answerCalls(run, { calls, finishReason: response.finishReason });
+  if (run.sink) await tellStepEnd(run, response);
   return end;
 }
 
@@ -58,7 +59,7 @@ async function request(run: LoopRun, { withTools }: { withTools: boolean }): Pro
   const { config, state, tools, signal, sink } = run;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   const definitions = tools.toProviderDefs();
-  await sink?.({ type: 'step-start', iteration: state.iterations + 1 });
+  if (sink) await sink({ type: 'step-start', iteration: state.iterations + 1 });
   // The reader may have aborted the run on hearing that; then nothing is asked.
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   state.iterations += 1;
@@ -85,9 +86,15 @@ function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonl
   return others;
 }
 
-async function answerCalls(run: LoopRun, response: LLMResponse): Promise<LoopEnd | undefined> {
+/** The calls of a reply. */
+interface ReplyCalls {
+  readonly calls: readonly ReadCall[];
+  readonly finishReason: FinishReason;
+}
+
+async function answerCalls(run: LoopRun, reply: ReplyCalls): Promise<LoopEnd | undefined> {
   const { state, retries, guard, signal } = run;
-  const records = await makeCalls(run, response);
+  const records = await makeCalls(run, reply);
   const verdict = guard?.watch(records);
   for (const record of records) {
     state.messages.push(toolMessage(record.id, record.result, verdict?.notes.get(record.id)));
@@ -100,7 +107,7 @@ async function answerCalls(run: LoopRun, response: LLMResponse): Promise<LoopEnd
 
 function makeCalls(
   { config, invoke, state, tools, scope, retries, sink }: LoopRun,
-  { finishReason, toolCalls: calls }: LLMResponse,
+  { finishReason, calls }: ReplyCalls,
 ): readonly CallRecord[] | Promise<readonly CallRecord[]> {
   const isTruncated = finishReason === 'length' || finishReason === 'content_filter';
   if (isTruncated) return answerTruncated({ calls, sink }, finishReason);

@@ -9,12 +9,13 @@ import { abortedResult } from '../invocation/write-ending.js';
 import type { Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { HistoryScope } from './history-scope.js';
 import type { EventSink } from './loop-event.js';
+import type { ReadCall } from './read-call.js';
 import type { RetryBudget } from './retry-budget.js';
 import { runInOrder } from './run-in-order.js';
 
 /** The calls of one assistant message, and what they run in. */
 export interface CallBatch {
-  readonly calls: readonly ToolCall[];
+  readonly calls: readonly ReadCall[];
   readonly tools: ToolRegistry;
   readonly invoke: Invoker;
   readonly scope: CallScope;
@@ -58,11 +59,11 @@ export async function answerTruncated(
   return records;
 }
 
-function runCall(batch: CallBatch, scope: CallScope, call: ToolCall): CallRecord | Promise<CallRecord> {
+function runCall(batch: CallBatch, scope: CallScope, call: ReadCall): CallRecord | Promise<CallRecord> {
   return batch.sink === undefined ? invoke(batch, scope, call) : watchCall(batch, batch.sink, call);
 }
 
-async function watchCall(batch: CallBatch, sink: EventSink, call: ToolCall): Promise<CallRecord> {
+async function watchCall(batch: CallBatch, sink: EventSink, call: ReadCall): Promise<CallRecord> {
   const { scope } = batch;
   const { id: callId, name: tool, arguments: args } = call;
   await sink({ type: 'call-start', callId, tool, arguments: args });
@@ -78,7 +79,7 @@ async function watchCall(batch: CallBatch, sink: EventSink, call: ToolCall): Pro
 function invoke(
   { invoke: makeCall, retries }: CallBatch,
   scope: CallScope,
-  call: ToolCall,
+  call: ReadCall,
 ): CallRecord | Promise<CallRecord> {
   if (scope.signal?.aborted) return notRun(call, 'aborted', abortedResult(call.name));
   const invocation = makeCall(call, scope, retries.attempt(call.name));

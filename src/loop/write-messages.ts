@@ -1,17 +1,16 @@
-import { readArguments } from '../checking/read-arguments.js';
-import type { ToolCall } from '../contract/llm-provider.js';
 import type { AssistantMessage, ToolMessage } from '../contract/message.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { TOOL_NAME } from '../discovery/tool-name.js';
 import { resultText } from '../registry/result-text.js';
+import type { ReadCall } from './read-call.js';
 
 /** A reply as the history keeps it (seed 1.20). */
-export function assistantMessage(content: string, calls: readonly ToolCall[]): AssistantMessage {
+export function assistantMessage(content: string, calls: readonly ReadCall[]): AssistantMessage {
   if (calls.length === 0) return { role: 'assistant', content };
-  const tool_calls = calls.map(({ id, name, arguments: args }) => ({
-    id,
+  const tool_calls = calls.map((call) => ({
+    id: call.id,
     type: 'function' as const,
-    function: { name: functionName(name), arguments: argumentsText(args) },
+    function: { name: functionName(call.name), arguments: argumentsText(call) },
   }));
   return { role: 'assistant', content, tool_calls };
 }
@@ -35,13 +34,11 @@ function functionName(name: string): string {
  * Always the text of a JSON object: strict servers parse the history, and refuse the whole request for
  * one broken call in it. What was really sent stands in the call's record and in its answer.
  */
-function argumentsText(args: unknown): string {
-  const read = readArguments(args);
+function argumentsText({ arguments: args, read }: ReadCall): string {
+  if (!read.ok) return '{}';
+  const isAsSent = typeof args === 'string' && read.repairs.length === 0 && args.trimStart().startsWith('{');
   try {
-    if (!read.ok) return '{}';
-    return typeof args === 'string' && read.repairs.length === 0 && args.trimStart().startsWith('{')
-      ? args
-      : JSON.stringify(read.value);
+    return isAsSent ? args : JSON.stringify(read.value);
   } catch {
     return '{}';
   }

@@ -12,8 +12,9 @@ export function createNameFilter({ allow, deny = [] }: NameFilter): (name: strin
 }
 
 function matcher(patterns: readonly string[]): (name: string) => boolean {
-  const expressions = patterns.map(toExpression);
-  return (name) => expressions.some((expression) => expression.test(name));
+  const names = new Set(patterns);
+  const expressions = patterns.filter((pattern) => pattern.includes('*')).map(toExpression);
+  return (name) => names.has(name) || expressions.some((expression) => expression.test(name));
 }
 
 function toExpression(glob: string): RegExp {

@@ -128,6 +128,15 @@ describe('faults of unions', () => {
     ).toEqual([FIRST, '  - id: must be integer or boolean']);
   });
 
+  test.each(['anyOf', 'oneOf'])('a union of constants, which is an enum, names its values: %s', (keyword) => {
+    const units = [{ const: 'celsius', type: 'string' }, { enum: ['kelvin', 3] }, { type: 'null' }];
+    const schema = { type: 'object', properties: { units: { [keyword]: units } } };
+    const expected = [FIRST, '  - units: must be one of: "celsius", "kelvin", 3, null'];
+    for (const sent of ['rankine', 7, {}]) expect(toldFaults(schema, { units: sent })).toEqual(expected);
+    for (const sent of ['celsius', 'kelvin', 3, null])
+      expect(toldFaults(schema, { units: sent })).toEqual([]);
+  });
+
   test('a value that fits two branches of oneOf is a fault all the same', () => {
     const schema = { type: 'object', properties: { n: { oneOf: [{ minimum: 1 }, { minimum: 2 }] } } };
     expect(toldFaults(schema, { n: 3 })).toEqual([

@@ -1,0 +1,288 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  ERROR_TABLE,
+  Integer,
+  type Message,
+  registerFunction,
+  runToolLoop,
+  ToolCallParser,
+  ToolRegistry,
+  ToolwrightError,
+  withTextTools,
+} from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+import { historyFaults } from './strict-history.js';
+
+const question: readonly Message[] = [{ role: 'user', content: 'What is 42 + 58?' }];
+const toolCalls = (name: string, args: object) => ({ toolCalls: [{ name, arguments: args as never }] });
+
+function add(a: number, b: number): number {
+  return a + b;
+}
+
+/** A registry with the seed's `add`. */
+function adding(): ToolRegistry {
+  const tools = new ToolRegistry();
+  registerFunction(
+    tools,
+    'add',
+    'Add two integers',
+    [
+      ['a', Integer],
+      ['b', Integer],
+    ],
+    add,
+  );
+  return tools;
+}
+
+describe('registration', () => {
+  test('seed 4.1: a parameter’s type becomes its JSON type; all are required, in order', () => {
+    const tools = new ToolRegistry();
+    registerFunction(
+      tools,
+      'all',
+      'All types',
+      [
+        ['count', Integer],
+        ['ratio', Number],
+        ['flag', Boolean],
+        ['name', String],
+      ],
+      (count, ratio, flag, name) => [count, ratio, flag, name],
+    );
+    expect(JSON.stringify(tools.get('all')?.parameters)).toBe(
+      '{"type":"object","properties":{"count":{"type":"integer"},"ratio":{"type":"number"},"flag":{"type":"boolean"},"name":{"type":"string"}},"required":["count","ratio","flag","name"]}',
+    );
+  });
+
+  test('seed 4.2: add is offered exactly as the seed shows it', () => {
+    expect(adding().getDefinitions()).toEqual([
+      {
+        type: 'function',
+        function: {
+          name: 'add',
+          description: 'Add two integers',
+          parameters: {
+            type: 'object',
+            properties: { a: { type: 'integer' }, b: { type: 'integer' } },
+            required: ['a', 'b'],
+          },
+        },
+      },
+    ]);
+  });
+
+  test('seed 4.2: a function without parameters has no properties and requires nothing', () => {
+    const tools = new ToolRegistry();
+    registerFunction(tools, 'get_time', 'Get current time', [], () => '2025-01-01 12:00:00');
+    expect(tools.get('get_time')?.parameters).toEqual({ type: 'object', properties: {}, required: [] });
+  });
+
+  test('seed 4.3: a wrong number of names throws InvalidToolSignature, and nothing is registered', () => {
+    const tools = new ToolRegistry();
+    const wrong = () => registerFunction(tools, 'add', 'Add', [['a', Integer]], add);
+    expect(wrong).toThrow('Parameter name count (1) does not match function arity (2)');
+    expect(wrong).toThrow(expect.objectContaining({ name: 'InvalidToolSignature', code: 502 }));
+    expect(tools.count()).toBe(0);
+  });
+
+  test('seed 4.4: a tool with an explicit schema and a handler', async () => {
+    const tools = new ToolRegistry();
+    const schema = {
+      type: 'object',
+      properties: { query: { type: 'string' }, limit: { type: 'integer' } },
+      required: ['query'],
+    };
+    tools.register({
+      name: 'search',
+      description: 'Search documents',
+      parameters: schema,
+      execute: ({ query }: { query: string }) =>
+        query === '' ? new Error('an empty query finds nothing') : { result: 'found items' },
+    });
+    expect(tools.getDefinitions()[0]?.function.parameters).toBe(schema);
+    expect((await tools.execute('search', { query: 'x' })).forLLM).toBe('{"result":"found items"}');
+    expect(await tools.execute('search', { query: '' })).toMatchObject({
+      forLLM: 'an empty query finds nothing',
+      isError: true,
+      error: { code: 501 },
+    });
+  });
+
+  test('seed 4.4b: functions, lambdas with and without state, bound methods and functors can be registered', async () => {
+    const tools = adding();
+    let calls = 0;
+    class Greeter {
+      constructor(private readonly greeting: string) {}
+
+      greet(name: string): string {
+        return `${this.greeting}, ${name}!`;
+      }
+    }
+    const greeter = new Greeter('Hello');
+    registerFunction(tools, 'greet', 'Greet a person', [['name', String]], (name) => `Hello, ${name}!`);
+    registerFunction(tools, 'count', 'Count calls', [], () => ++calls);
+    registerFunction(tools, 'bound', 'Greet', [['name', String]], greeter.greet.bind(greeter));
+    registerFunction(tools, 'get_time', 'Get current time', [], () => '2025-01-01 12:00:00');
+    expect((await tools.execute('greet', { name: 'Bob' })).forLLM).toBe('Hello, Bob!');
+    expect((await tools.execute('bound', { name: 'Bob' })).forLLM).toBe('Hello, Bob!');
+    expect((await tools.execute('get_time', {})).forLLM).toBe('2025-01-01 12:00:00');
+    await tools.execute('count', {});
+    expect((await tools.execute('count', {})).forLLM).toBe('2');
+    expect((await tools.execute('add', { a: 42, b: 58 })).forLLM).toBe('100');
+  });
+
+  test('seed 4.4b: search has its default within the handler, where limit is optional', async () => {
+    const limits: number[] = [];
+    const tools = new ToolRegistry().register({
+      name: 'search',
+      description: 'Search documents',
+      parameters: {
+        type: 'object',
+        properties: { query: { type: 'string' }, limit: { type: 'integer' } },
+        required: ['query'],
+      },
+      execute: ({ limit = 10 }: { limit?: number }) => {
+        limits.push(limit);
+        return { result: 'found items' };
+      },
+    });
+    expect((await tools.execute('search', { query: 'x' })).forLLM).toBe('{"result":"found items"}');
+    await tools.execute('search', { query: 'x', limit: 3 });
+    await tools.execute('search', { query: 'x', limit: null });
+    expect(limits).toEqual([10, 3, 10]);
+  });
+});
+
+describe('retries', () => {
+  const wrong = toolCalls('add', { a: 'x', b: 58 });
+
+  test('seed 4.5: a validation failure is told to the model, which gets another chance', async () => {
+    const provider = new ScriptedProvider([
+      wrong,
+      wrong,
+      toolCalls('add', { a: 42, b: 58 }),
+      { content: '100' },
+    ]);
+    const run = await runToolLoop({ provider, model: 'm', tools: adding() }, question);
+    expect(run).toMatchObject({ status: 'completed', content: '100' });
+    expect(provider.requests[1]?.messages.at(-1)).toMatchObject({
+      role: 'tool',
+      content: expect.stringMatching(/^Validation failed for tool 'add':\n {2}- a: must be integer/),
+    });
+    expect(run.toolCalls.map(({ status, attempts }) => [status, attempts])).toEqual([
+      ['rejected', 1],
+      ['rejected', 2],
+      ['success', 3],
+    ]);
+  });
+
+  test('seed 4.5: after two retries the run fails with ToolRetriesExhausted', async () => {
+    const provider = new ScriptedProvider([wrong, wrong, wrong, { content: 'never asked for' }]);
+    const run = await runToolLoop({ provider, model: 'm', tools: adding() }, question);
+    expect(run).toMatchObject({ status: 'failed', error: { name: 'ToolRetriesExhausted', code: 503 } });
+    expect(ToolwrightError.is(run.error)).toBe(true);
+    expect(historyFaults(run.messages)).toEqual([]);
+    expect(provider.requests).toHaveLength(3);
+  });
+
+  test('seed 4.5: their number can be chosen', async () => {
+    const provider = new ScriptedProvider([wrong, { content: 'never asked for' }]);
+    const run = await runToolLoop({ provider, model: 'm', tools: adding(), maxRetries: 0 }, question);
+    expect(run).toMatchObject({ status: 'failed', iterations: 1 });
+  });
+});
+
+describe('calls in text', () => {
+  const call = '{"name": "add", "arguments": {"a": 42, "b": 58}}';
+
+  test('seed 4.6: an object with name and arguments is a call; without an id it is numbered', () => {
+    const { toolCall, toolCalls: all, textBefore } = new ToolCallParser().parse(`Let me add. ${call}`);
+    expect(toolCall).toEqual({ id: 'call_1', name: 'add', arguments: { a: 42, b: 58 } });
+    expect([all.length, textBefore]).toEqual([1, 'Let me add. ']);
+    const two = new ToolCallParser().parse(`${call}\n${call}`);
+    expect(two.toolCalls.map(({ id }) => id)).toEqual(['call_1', 'call_2']);
+  });
+
+  test('seed 4.6: an id that is there is kept', () => {
+    const { toolCall } = new ToolCallParser().parse('{"id": "abc", "name": "add", "arguments": {}}');
+    expect(toolCall).toMatchObject({ id: 'abc', name: 'add' });
+  });
+
+  test('seed 4.6: text without a call is text, and so is half a call', () => {
+    for (const text of ['The sum is 100.', '{"name": "add"}', '{"name": "add", "arguments": {"a": 4']) {
+      expect(new ToolCallParser().parse(text)).toMatchObject({ toolCalls: [] });
+      expect(new ToolCallParser().parse(text).toolCall).toBeUndefined();
+    }
+  });
+
+  test('seed 4.7: generate, detect, validate, execute, add the result, repeat, until there is no call', async () => {
+    const model = new ScriptedProvider([{ content: `I will add. ${call}` }, { content: 'That is 100.' }]);
+    const run = await runToolLoop({ provider: withTextTools(model), model: 'm', tools: adding() }, question);
+    expect(run).toMatchObject({ status: 'completed', content: 'That is 100.', iterations: 2 });
+    expect(run.messages[2]).toEqual({ role: 'tool', content: '100', tool_call_id: 'call_1' });
+    expect(JSON.stringify(model.requests[1]?.messages.at(-1))).toContain('100');
+    expect(historyFaults(run.messages)).toEqual([]);
+  });
+
+  test('seed 4.7: under withTextTools the limit is 5 requests by default', async () => {
+    const endless = Array.from({ length: 9 }, (_, index) => ({
+      content: `{"name": "add", "arguments": {"a": ${index}, "b": 1}}`,
+    }));
+    const model = new ScriptedProvider(endless);
+    const run = await runToolLoop({ provider: withTextTools(model), model: 'm', tools: adding() }, question);
+    expect(run).toMatchObject({
+      status: 'limit',
+      content: '',
+      iterations: 5,
+      error: { name: 'ToolLoopLimitReached', code: 504 },
+    });
+    expect(run.toolCalls.map(({ result }) => result.forLLM)).toEqual(['1', '2', '3', '4', '5']);
+  });
+
+  test('seed 4.7, as the design widens it: every call of a text is run, not only the first', async () => {
+    const model = new ScriptedProvider([{ content: `${call}\n${call}` }, { content: 'done' }]);
+    const run = await runToolLoop({ provider: withTextTools(model), model: 'm', tools: adding() }, question);
+    expect(run.toolCalls.map(({ id, status }) => [id, status])).toEqual([
+      ['call_1', 'success'],
+      ['call_2', 'success'],
+    ]);
+  });
+});
+
+test('seed 4.8: toolCalls holds the history: what was asked, what was used, and what came of it', async () => {
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ id: 'x', name: 'add', arguments: '{"a": "42", "b": 58, "c": 1,}' }] },
+    toolCalls('no_such_tool', {}),
+    { content: '100' },
+  ]);
+  const run = await runToolLoop({ provider, model: 'm', tools: adding() }, question);
+  expect(run.toolCalls).toMatchObject([
+    {
+      id: 'x',
+      name: 'add',
+      rawArguments: '{"a": "42", "b": 58, "c": 1,}',
+      arguments: { a: 42, b: 58 },
+      repairs: ['repaired the JSON', 'coerced a'],
+      removed: ['c'],
+      attempts: 1,
+      durationMs: expect.any(Number),
+      status: 'success',
+      result: { forLLM: '100' },
+    },
+    { id: 'call_1', name: 'no_such_tool', status: 'rejected', result: { error: { code: 500 } } },
+  ]);
+});
+
+test('seed 4.9: the codes and their names are those of the seed', async () => {
+  const names = ['ToolNotFound', 'ToolExecutionFailed', 'InvalidToolSignature'] as const;
+  expect(names.map((name) => ERROR_TABLE[name].code)).toEqual([500, 501, 502]);
+  expect([ERROR_TABLE.ToolRetriesExhausted.code, ERROR_TABLE.ToolLoopLimitReached.code]).toEqual([503, 504]);
+  const tools = adding();
+  registerFunction(tools, 'fail', 'Fails', [], () => {
+    throw new Error('disk full');
+  });
+  expect((await tools.execute('missing', {})).error).toMatchObject({ name: 'ToolNotFound', code: 500 });
+  expect((await tools.execute('fail', {})).error).toMatchObject({ name: 'ToolExecutionFailed', code: 501 });
+});
