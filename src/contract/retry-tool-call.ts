@@ -6,8 +6,8 @@ const BRAND = Symbol.for('toolwright.RetryToolCall');
  *
  * @example
  * ```ts
- * const found = customers.filter(({ name }) => name === wanted);
- * if (found.length > 1) throw new RetryToolCall(`There are ${found.length} customers called ${wanted}; give the id.`);
+ * const found = ['cus_1', 'cus_2'];
+ * if (found.length > 1) throw new RetryToolCall(`${found.length} customers have that name; give the id.`);
  * ```
  */
 export class RetryToolCall extends Error {

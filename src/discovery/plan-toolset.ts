@@ -6,9 +6,15 @@ import type { AuthorFault } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
 import { type ArgumentBinder, type ArgumentBinding, createBinder } from './argument-binding.js';
-import { describeMethod, type MethodSignature, type ParameterFault } from './describe-method.js';
-import { describeSchemas } from './describe-schemas.js';
-import { gatherParameters, type MethodFunction } from './parameter-facts.js';
+import { bindExplicit } from './bind-explicit.js';
+import {
+  type DescribedMethod,
+  describeMethod,
+  type MethodSignature,
+  type ParameterFault,
+} from './describe-method.js';
+import { describeSchemas, type ToolSchemas } from './describe-schemas.js';
+import { gatherParameters, type MethodFunction, type ParameterFacts } from './parameter-facts.js';
 import { illegalName, TOOL_NAME, toSnakeCase } from './tool-name.js';
 
 /** One tool of a class, complete but for the instance. */
@@ -79,11 +85,10 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
     return only('@Tool stands on something that is no method', 'an ordinary method');
   const name = nameOf(toolset, record.key, options);
   const nameFaults = TOOL_NAME.test(name) ? [] : [illegalName(name)];
-  const signature = readSignature(method, fn as MethodFunction);
-  if (!signature.ok) return { faults: [...nameFaults, ...signature.faults] };
-  const schemas = describeSchemas(options, signature.signature);
-  const faults = [...nameFaults, ...(schemas.ok ? [] : schemas.faults)];
-  if (faults.length > 0 || !schemas.ok) return { faults };
+  const understood = understand({ method, fn: fn as MethodFunction, options });
+  if (!understood.ok) return { faults: [...nameFaults, ...understood.faults] };
+  if (nameFaults.length > 0) return { faults: nameFaults };
+  const { schemas, signature } = understood;
   const { parameters, output, hydrate } = schemas;
   return {
     tool: {
@@ -94,19 +99,43 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       parameters,
       output,
       hydrate,
-      bind: createBinder(signature.signature.bindings),
-      injected: injectedBy(signature.signature.bindings),
+      bind: createBinder(signature.bindings),
+      injected: injectedBy(signature.bindings),
     },
   };
 }
 
-type ReadSignature =
-  | { readonly ok: true; readonly signature: MethodSignature }
+type UnderstoodMethod =
+  | { readonly ok: true; readonly schemas: ToolSchemas; readonly signature: MethodSignature }
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-function readSignature(method: InheritedMethod, fn: MethodFunction): ReadSignature {
+interface ReadableMethod {
+  readonly method: InheritedMethod;
+  readonly fn: MethodFunction;
+  readonly options: ToolOptions;
+}
+
+/** An explicit schema comes first, because it says what the parameters are; otherwise they say what it is. */
+function understand({ method, fn, options }: ReadableMethod): UnderstoodMethod {
+  if (options.parameters !== undefined) {
+    const schemas = describeSchemas(options, { properties: [] });
+    if (!schemas.ok) return schemas;
+    const signature = readSignature(method, fn, (facts) => bindExplicit(facts, schemas.parameters));
+    return signature.ok ? { ok: true, schemas, signature: signature.signature } : signature;
+  }
+  const signature = readSignature(method, fn, describeMethod);
+  if (!signature.ok) return signature;
+  const schemas = describeSchemas(options, signature.signature);
+  return schemas.ok ? { ok: true, schemas, signature: signature.signature } : schemas;
+}
+
+function readSignature(
+  method: InheritedMethod,
+  fn: MethodFunction,
+  describe: (facts: readonly ParameterFacts[]) => DescribedMethod,
+): DescribedMethod {
   const facts = gatherParameters(method, fn);
-  if (facts.ok) return describeMethod(facts.parameters);
+  if (facts.ok) return describe(facts.parameters);
   return {
     ok: false,
     faults: [

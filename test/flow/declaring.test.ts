@@ -316,6 +316,56 @@ describe('explicit schemas', () => {
   });
 });
 
+describe('explicit schemas, whatever the types of the parameters', () => {
+  interface Order {
+    readonly sku: string;
+  }
+  const parameters = {
+    type: 'object',
+    properties: { sku: { type: 'string' }, tags: { type: 'array', items: { type: 'string' } } },
+    required: ['sku'],
+  };
+  @Toolset()
+  class Tools {
+    @Tool({ description: 'x', parameters })
+    whole(order: Order, context: ToolContext) {
+      return [order.sku, context.toolName];
+    }
+
+    @Tool({ description: 'x', parameters })
+    marked(@Args() order: Order) {
+      return order.sku;
+    }
+
+    @Tool({ description: 'x', parameters })
+    parts(tags: string[], sku: unknown) {
+      return [tags, sku];
+    }
+  }
+
+  test('bind the whole object or its properties by name', async () => {
+    const tools = registry(Tools);
+    const args = { sku: 'a', tags: ['b'] };
+    expect((await tools.execute('whole', args)).forLLM).toBe('["a","whole"]');
+    expect((await tools.execute('marked', args)).forLLM).toBe('a');
+    expect((await tools.execute('parts', args)).forLLM).toBe('[["b"],"a"]');
+    expect((await tools.execute('parts', {})).forLLM).toContain('sku: is required');
+  });
+
+  test('refuse parameters that they know nothing of', () => {
+    @Toolset()
+    class Wrong {
+      @Tool({ description: 'x', parameters })
+      find(sku: string, limit: number) {
+        return [sku, limit];
+      }
+    }
+    expect(places(Wrong)).toEqual([
+      ['Wrong.find', 'limit (#1)', 'the explicit schema has no property of its name'],
+    ]);
+  });
+});
+
 describe('inheritance', () => {
   class Base {
     @Tool('base')
