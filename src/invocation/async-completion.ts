@@ -23,7 +23,7 @@ export interface CompletionParts {
  */
 export class AsyncCompletion {
   readonly #parts: CompletionParts;
-  #state: 'open' | 'completed' | 'delivered' = 'open';
+  #state: 'open' | 'completed' | 'delivered' | 'discarded' = 'open';
   #value: unknown;
   #isReleased = false;
 
@@ -36,6 +36,10 @@ export class AsyncCompletion {
   }
 
   complete(value: unknown): void {
+    if (this.#state === 'discarded') {
+      this.#parts.log.ignored('A completion came for a call that has its answer; it is ignored');
+      return;
+    }
     if (this.#state !== 'open') {
       this.#parts.log.ignored('Async tool completed twice; the second completion is ignored');
       return;
@@ -43,6 +47,14 @@ export class AsyncCompletion {
     this.#state = 'completed';
     this.#value = value;
     if (this.#isReleased) this.#deliver();
+  }
+
+  /**
+   * The call was answered for good. A tool keeps its callback until it is given another (seed 1.3), and must
+   * not complete with it what was aborted long ago.
+   */
+  discard(): void {
+    this.#state = 'discarded';
   }
 
   /** The call has been answered: a completion may follow now. */

@@ -1,4 +1,4 @@
-import { describeFaults } from '../checking/describe-faults.js';
+import { describeRejection } from '../checking/describe-rejection.js';
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -27,17 +27,19 @@ export function checkArguments(
   call: CallRequest,
 ): ReadyArguments | Promise<ReadyArguments> {
   const read = call.read ?? readRaw(call.arguments);
-  if (!read.ok) return reject(tool, [{ path: '', message: read.message }]);
-  if (read.repairs.length > 0 && !plan.takesRepaired) return reject(tool, [UNREPAIRED]);
+  if (!read.ok) return reject({ tool, call, faults: [{ path: '', message: read.message }] });
+  if (read.repairs.length > 0 && !plan.takesRepaired) return reject({ tool, call, faults: [UNREPAIRED] });
   const checked = plan.check(read.value);
-  if (!checked.ok) return reject(tool, checked.faults);
+  if (!checked.ok) return reject({ tool, call, faults: checked.faults, removed: checked.removed });
   const isAsSent = checked.coerced.length === 0 && read.repairs.length === 0;
   const ready = isAsSent
     ? checked
     : { ...checked, repairs: [...read.repairs, ...checked.coerced.map(describeCoercion)] };
   if (tool.hydrate === undefined) return ready;
   const finish = (hydrated: Hydrated): ReadyArguments =>
-    hydrated.ok ? { ...ready, hydrated: hydrated.value as JsonObject } : reject(tool, hydrated.faults);
+    hydrated.ok
+      ? { ...ready, hydrated: hydrated.value as JsonObject }
+      : reject({ tool, call, faults: hydrated.faults });
   const hydrated = tool.hydrate(checked.value);
   return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
 }
@@ -59,6 +61,15 @@ const UNREPAIRED: ArgumentFault = {
   message: 'the arguments are no valid JSON object, and this tool takes none that had to be repaired',
 };
 
-function reject(tool: ToolDefinition, faults: readonly ArgumentFault[]): ReadyArguments {
-  return { ok: false, message: describeFaults(tool.name, faults), faults };
+interface Refused {
+  readonly tool: ToolDefinition;
+  readonly call: CallRequest;
+  readonly faults: readonly ArgumentFault[];
+  readonly removed?: readonly string[];
+}
+
+function reject({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
+  const { name, parameters: schema } = tool;
+  const message = describeRejection({ tool: name, faults, schema, removed, sent: call.arguments });
+  return { ok: false, message, faults };
 }

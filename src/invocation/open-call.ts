@@ -76,10 +76,13 @@ export class OpenCall {
 
   /** The call has its answer; where a completion is still to come, it stays open until then. */
   async answer(result: ToolResult): Promise<void> {
-    if (this.awaitsCompletion(result)) this.#keep();
-    else await this.close();
+    if (!this.awaitsCompletion(result)) {
+      this.#completion?.discard();
+      return this.close();
+    }
+    this.#keep();
     // After the answer has gone up the staircase, not before.
-    if (this.#completion) setImmediate(() => this.#completion?.release());
+    setImmediate(() => this.#completion?.release());
   }
 
   /** Gives everything back. */

@@ -259,7 +259,7 @@ describe('DTO classes', () => {
     const { forLLM, isError } = await registry(Tools).execute('alone', { email: 'nobody', age: 1.5 });
     expect(isError).toBe(true);
     expect(forLLM).toBe(
-      'Validation failed for tool \'alone\':\n  - email: must match format "email"\n  - address: is required\n  - age: must be integer',
+      'Validation failed for tool \'alone\':\n  - email: must match format "email"\n  - address: is required\n  - age: must be integer\nReceived: {"email":"nobody","age":1.5}',
     );
   });
 

@@ -105,7 +105,9 @@ describe('loop', () => {
       },
     });
     const refused = await tools.execute('read_file', '{"path":7}');
-    expect(refused.forLLM).toBe("Validation failed for tool 'read_file':\n  - path: must be string");
+    expect(refused.forLLM).toBe(
+      'Validation failed for tool \'read_file\':\n  - path: must be string\nReceived: {"path":7}',
+    );
     expect(raw).toEqual([]);
     await tools.execute('read_file', '{"path": "/tmp/foo"}');
     expect(raw).toEqual(['{"path": "/tmp/foo"}']);

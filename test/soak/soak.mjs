@@ -89,6 +89,8 @@ console.log('runs ', JSON.stringify(counts.runs));
 console.log('calls', JSON.stringify(counts.calls));
 console.log(`${counts.repaired} repaired, ${counts.trimmed} trimmed, ${counts.completions} completed later`);
 console.log(`heap ${megabytes(early)} after a fifth, ${megabytes(late)} at the end`);
+if (counts.completions !== counts.calls.started)
+  faults.push(`${counts.calls.started} calls were started and ${counts.completions} completed`);
 if (calls < CALLS) faults.push(`only ${calls} of ${CALLS} calls in ${MOST_SECONDS} s`);
 if (late > early * MOST_GROWTH + SLACK_BYTES) faults.push('the heap has grown');
 for (const fault of faults.slice(0, 20)) console.error(`fault: ${fault}`);

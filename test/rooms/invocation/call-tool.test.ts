@@ -41,7 +41,7 @@ describe('the staircase of a call', () => {
       throw new Error('must not run');
     });
     const { result, record } = await call(tool, args);
-    expect(result.forLLM).toBe(`Validation failed for tool 'work':\n${line}`);
+    expect(result.forLLM).toBe(`Validation failed for tool 'work':\n${line}\nReceived: ${args}`);
     expect(result.error).toMatchObject({ name: 'InvalidArguments' });
     expect(record).toMatchObject({ status: 'rejected', rawArguments: args });
     expect(record.arguments).toBeUndefined();
@@ -102,7 +102,8 @@ describe('the staircase of a call', () => {
     const parameters = { type: 'object', properties: { id: { type: 'string' } } };
     const tool = plainTool(() => 'gone', { parameters, annotations: { destructive: true } });
     expect((await call(tool, { id: 'a', all: true })).result.forLLM).toBe(
-      "Validation failed for tool 'work':\n  - all: is not a known property, and this tool takes no others",
+      "Validation failed for tool 'work':\n  - all: is not a known property, and this tool takes no others\n" +
+        'Received: {"id":"a","all":true}',
     );
     expect((await call(tool, { id: 'a' })).result.forLLM).toBe('gone');
   });

@@ -65,7 +65,10 @@ describe('retries', () => {
     const { run } = await runScript([both, done], { tools: [numberTool('a'), b], maxRetries: 0 });
     expect(run).toMatchObject({ status: 'failed', iterations: 1 });
     expect(ran).toEqual([1]);
-    expect(answers(run)).toEqual(["Validation failed for tool 'a':\n  - n: must be integer", 'ok']);
+    expect(answers(run)).toEqual([
+      'Validation failed for tool \'a\':\n  - n: must be integer\nReceived: {"n":"x"}',
+      'ok',
+    ]);
   });
 
   test('what a tool throws is no rejection and spends nothing', async () => {

@@ -71,7 +71,7 @@ describe('registerFunction', () => {
     ]);
     expect((await tools.execute('add', { b: 2, a: 40 })).forLLM).toBe('42');
     expect((await tools.execute('add', { a: 1 })).forLLM).toBe(
-      "Validation failed for tool 'add':\n  - b: is required",
+      'Validation failed for tool \'add\':\n  - b: is required\nReceived: {"a":1}',
     );
     expect((await tools.execute('get_time', {})).forLLM).toBe('noon');
   });
