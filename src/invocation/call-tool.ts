@@ -93,12 +93,27 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
       this.tool = tool;
       this.plan = planOf(tool, environment);
       const ready = checkArguments(tool, this.plan, call);
-      return ready instanceof Promise
-        ? ready.then((later) => this.#proceed(later)).catch((cause) => this.#broken(cause))
-        : this.#proceed(ready);
+      return ready instanceof Promise ? this.#checkLater(ready) : this.#proceed(ready);
     } catch (cause) {
       return this.#broken(cause);
     }
+  }
+
+  /** Rules of a class may be asynchronous, and then they may hang like any tool: the same limits hold. */
+  #checkLater(checking: Promise<ReadyArguments>): Answer | Promise<Answer> {
+    const { call, environment, log } = this;
+    return runTool<Answer>({
+      call,
+      environment,
+      log,
+      args: {},
+      context: undefined,
+      tool: { ...this.tool, execute: () => checking },
+      onEnd: (ended) => {
+        if (ended.how === 'threw') return this.#broken(ended.error);
+        return ended.how === 'returned' ? this.#proceed(ended.value as ReadyArguments) : this.onEnd(ended);
+      },
+    });
   }
 
   /** allow ▸ run */
@@ -113,18 +128,16 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
       this.log.refused(refusal);
       return this.#end('refused', failedResult('NotExecutableHere', refusal));
     }
-    if (this.log.isRead) {
-      this.log.removed(ready.removed);
-      this.log.started(ready.value);
-    }
+    this.log.removed(ready.removed);
     const { environment } = this;
     const isPlain = !this.plan.isShared && environment.onAsyncResult === undefined && !environment.policies;
     this.args = ready.hydrated ?? ready.value;
-    return isPlain ? this.#runPlainly() : this.#runOpen(ready);
+    return isPlain ? this.#runPlainly(ready.value) : this.#runOpen(ready);
   }
 
   /** Nothing to wait for before the body runs, and nothing that may follow its answer. */
-  #runPlainly(): Answer | Promise<Answer> {
+  #runPlainly(checked: JsonObject): Answer | Promise<Answer> {
+    if (this.log.isRead) this.log.started(checked);
     if (!this.tool.ignoresContext) this.context = new CallContext(this);
     return runTool(this);
   }

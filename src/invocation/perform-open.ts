@@ -17,21 +17,37 @@ export async function performOpen(permitted: PermittedCall): Promise<PerformedCa
 }
 
 async function run(permitted: PermittedCall, open: OpenCall): Promise<Ended> {
-  const { tool, checked, args, environment, log } = permitted;
+  const { tool, call, checked, args, environment, log } = permitted;
   const { context } = open;
-  const refusal = await askPolicies(environment.policies ?? [], { tool, arguments: checked, context });
+  const refusal = await askPolicies(environment.policies ?? [], {
+    tool,
+    arguments: checked,
+    context,
+  });
   if (refusal !== undefined) return { how: 'refused', reason: refusal };
+  log.started(checked);
   try {
     if (!(await open.begin())) return { how: 'aborted' };
   } catch (error) {
     return { how: 'threw', error };
   }
-  return runTool({ tool, args, context, environment, log, onEnd: (ended) => ended });
+  return runTool({
+    tool,
+    call,
+    args,
+    context,
+    environment,
+    log,
+    onEnd: (ended) => ended,
+  });
 }
 
 /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */
 function started(open: OpenCall, performed: PerformedCall): PerformedCall {
   const { status, result } = performed;
   if (status !== 'success' || !open.awaitsCompletion(result)) return performed;
-  return { status: 'started', result: result.async ? result : new ToolResult({ ...result, async: true }) };
+  return {
+    status: 'started',
+    result: result.async ? result : new ToolResult({ ...result, async: true }),
+  };
 }

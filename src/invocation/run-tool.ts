@@ -1,9 +1,9 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
-import type { CallContext } from './call-context.js';
+import { CallContext } from './call-context.js';
 import type { CallLog } from './call-log.js';
-import type { CallEnvironment } from './invocation.js';
+import type { CallEnvironment, CallRequest } from './invocation.js';
 import { MAX_TIMER_MS } from './max-timer-ms.js';
 
 /** How the body of a tool ended. */
@@ -18,6 +18,7 @@ export type Ended =
 /** What one run of a tool's body needs. */
 export interface ToolRun<Outcome> {
   readonly tool: ToolDefinition;
+  readonly call: CallRequest;
   readonly args: JsonObject;
   /** Absent for a tool that ignores it. */
   readonly context: CallContext | undefined;
@@ -40,54 +41,59 @@ export function runTool<Outcome>(run: ToolRun<Outcome>): Outcome | Promise<Outco
   const { signal } = environment.scope;
   if (signal?.aborted && !tool.observesSignal) return run.onEnd({ how: 'aborted' });
   let value: unknown;
+  let pending: Pending | undefined;
   try {
     // A tool that ignores the context gets none.
     value = tool.execute(args, context as ToolContext);
+    // Looking at what was returned runs its author's code too: a getter, a proxy's traps.
+    if (typeof value === 'object' && value !== null) pending = pendingOf(value, run);
   } catch (error) {
     return run.onEnd({ how: 'threw', error });
   }
-  if (typeof value !== 'object' || value === null) return run.onEnd({ how: 'returned', value });
-  const pending = pendingOf(value, context);
   if (pending === undefined) return run.onEnd({ how: 'returned', value });
   const timeoutMs = tool.timeoutMs ?? environment.toolTimeoutMs;
   if (signal !== undefined || timeoutMs !== undefined)
-    return race(run, { pending, signal, timeoutMs }).then((ended) => run.onEnd(ended));
-  return pending.then(
+    return race(run, { ...pending, signal, timeoutMs }).then((ended) => run.onEnd(ended));
+  return pending.work.then(
     (settled) => run.onEnd({ how: 'returned', value: settled }),
     (error) => run.onEnd({ how: 'threw', error }),
   );
 }
 
+interface Pending {
+  readonly work: Promise<unknown>;
+  readonly context: CallContext | undefined;
+}
+
 /** What is still to come of a value; nothing where it is there already. */
-function pendingOf(value: object, context: CallContext | undefined): Promise<unknown> | undefined {
-  if (value instanceof Promise) return value;
-  if ('then' in value && typeof value.then === 'function') return Promise.resolve(value);
-  if (Symbol.asyncIterator in value) return drain(value as AsyncIterable<unknown>, context);
-  return undefined;
+function pendingOf(value: object, run: ToolRun<unknown>): Pending | undefined {
+  if (value instanceof Promise) return { work: value, context: run.context };
+  if ('then' in value && typeof value.then === 'function')
+    return { work: Promise.resolve(value), context: run.context };
+  if (!(Symbol.asyncIterator in value)) return undefined;
+  // A generator reports through the context and is stopped by it, also where the tool itself takes none.
+  const context = run.context ?? new CallContext(run);
+  return { work: drain(value as AsyncIterable<unknown>, context), context };
 }
 
 /** Each value of an async iterable is progress; what the generator returns is the result. */
-async function drain(values: AsyncIterable<unknown>, context: CallContext | undefined): Promise<unknown> {
+async function drain(values: AsyncIterable<unknown>, context: CallContext): Promise<unknown> {
   const iterator = values[Symbol.asyncIterator]();
   for (;;) {
     const next = await iterator.next();
     if (next.done) return next.value;
     // Nobody waits for it any more; `return` lets the generator's `finally` run.
-    if (context?.isStopped) return (await iterator.return?.())?.value;
-    context?.progress(next.value);
+    if (context.isStopped) return (await iterator.return?.())?.value;
+    context.progress(next.value);
   }
 }
 
-interface Limits {
-  readonly pending: Promise<unknown>;
+interface Limits extends Pending {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;
 }
 
-function race(
-  { tool, context, log }: ToolRun<unknown>,
-  { pending, signal, timeoutMs }: Limits,
-): Promise<Ended> {
+function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutMs }: Limits): Promise<Ended> {
   return new Promise((resolve) => {
     let isAnswered = false;
     let timer: NodeJS.Timeout | undefined;
@@ -100,7 +106,10 @@ function race(
       resolve(ended);
     };
     const end = (ended: Ended): void => {
-      if (isAnswered) log.ignored('A tool ended after its call had been answered', { how: ended.how });
+      if (isAnswered)
+        log.ignored('A tool ended after its call had been answered', {
+          how: ended.how,
+        });
       else answer(ended);
     };
     const abort = (): void => {
@@ -113,7 +122,7 @@ function race(
       answer({ how: 'timed_out', timeoutMs: timeoutMs ?? 0 });
     };
     if (timeoutMs !== undefined) timer = setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS));
-    pending.then(
+    work.then(
       (value) => end({ how: 'returned', value }),
       (error) => end({ how: 'threw', error }),
     );
