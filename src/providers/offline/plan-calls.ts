@@ -1,49 +1,43 @@
+import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolCall } from '../../contract/llm-provider.js';
 import type { ToolSchema } from '../../contract/tool-schema.js';
-import { type Filled, fillArguments } from './fill-arguments.js';
+import { fillArguments } from './fill-arguments.js';
 import { rankTools } from './rank-tools.js';
+import { readText } from './read-text.js';
 import { topicOf } from './words.js';
 
-type Plan = Filled & Readonly<{ text: string; tool: ToolSchema; rank: number }>;
+type Plan = Readonly<{ name: string; args: JsonObject; score: number }>;
 
 /** The calls that a text asks of the tools, in the order in which it asks for them. */
 export function planCalls(text: string, tools: readonly ToolSchema[], year: number): Omit<ToolCall, 'id'>[] {
   const plans: Plan[] = [];
-  let loose = '';
-  for (const clause of text.split(/(?<=[.?!;])\s+|(?<=,)\s+|\s+(?=and )/)) {
-    const [next, last] = [choose(loose + clause, tools, year), plans.at(-1)];
-    if (next && opensCall(next, last)) plans.push(next);
-    else if (last) plans.splice(-1, 1, { ...last, text: `${last.text} ${clause}` });
-    // No request needs more than this before it is clear; without a bound, long texts take quadratic time.
-    loose = plans.length > 0 ? '' : `${loose}${clause} `.slice(-400);
+  let open = '';
+  // What stands after so many clauses is data and no further request.
+  for (const clause of text.split(/(?<=[.?!;,])\s+|\s+(?=and )/).slice(0, 20)) {
+    open += `${clause} `;
+    const next = choose(open, tools, year);
+    if (!next || !opensCall(next, open, plans.at(-1))) continue;
+    plans.push(next);
+    open = '';
   }
-  const chosen = plans.length > 1 ? plans : [choose(text, tools, year)].filter((one) => one !== undefined);
-  return chosen.flatMap((one) => {
-    const { calls, tool } = plan(one.text, one, year);
-    return calls.map((args) => ({ name: tool.function.name, arguments: args }));
-  });
-}
-
-function plan(text: string, { tool, rank }: Pick<Plan, 'tool' | 'rank'>, year: number): Plan {
-  const { name, description, parameters } = tool.function;
-  const own = topicOf(`${name} ${description} find get list look search see show say tell`);
-  return { ...fillArguments(parameters, text, { own, year }), text, tool, rank };
+  const chosen = plans.length > 1 ? plans : [choose(text, tools, year) ?? []].flat();
+  return chosen.map(({ name, args }) => ({ name, arguments: args }));
 }
 
 function choose(text: string, tools: readonly ToolSchema[], year: number): Plan | undefined {
-  const score = ({ rank, certain, covered }: Plan) => rank + (certain ? 2 : 0) + covered * 2;
   const ranks = rankTools(tools, text);
-  const plans = tools.map((tool, index) => plan(text, { tool, rank: ranks[index] ?? 0 }, year));
-  // Some word must speak for a tool, except that an arithmetic expression says without one what is wanted.
-  const usable = plans.filter(({ rank, calls: [args] }) => args && (rank > 0 || 'expression' in args));
-  return usable.sort((a, b) => score(b) - score(a))[0];
+  const plans = tools.flatMap(({ function: { name, description, parameters } }, index) => {
+    const args = fillArguments(parameters, readText(text, topicOf(`${name} ${description}`), year));
+    // Some word must speak for a tool, except that an arithmetic expression says without one what is wanted.
+    const score = (ranks[index] ?? 0) + (args?.expression ? 2 : 0);
+    return args && score > 0 ? [{ name, args, score }] : [];
+  });
+  return plans.sort((a, b) => b.score - a.score)[0];
 }
 
-// Whether a clause is a request of its own: names another tool clearly, or the same with other values.
-function opensCall({ text, tool, certain, rank, calls: [args = {}] }: Plan, last?: Plan): boolean {
-  const [own, said] = [[...topicOf(tool.function.name)], topicOf(text)];
+// Whether a text is a request of its own: it names another tool than the last, or has numbers for the same.
+function opensCall({ name, args }: Plan, text: string, last?: Plan): boolean {
+  const [own, said] = [[...topicOf(name)], topicOf(text)];
   const named = own.filter((stem) => said.has(stem)).length >= own.length * 0.3;
-  if (last && tool !== last.tool) return named && (certain || rank > 1);
-  const same = Object.keys(args).join() === Object.keys(last?.calls[0] ?? {}).join();
-  return certain && (!last || (same && ('expression' in args || Object.values(args).some(Number.isFinite))));
+  return 'expression' in args || (name === last?.name ? Object.values(args).some(Number.isFinite) : named);
 }

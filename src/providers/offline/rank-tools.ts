@@ -4,16 +4,14 @@ import { readWords, topicOf } from './words.js';
 /** Scores tools against a text, in order, by BM25; 0 has no word in common with the text. */
 export function rankTools(tools: readonly ToolSchema[], text: string): number[] {
   const documents = tools.map(({ function: { name, description, parameters } }) => {
-    // A word of the name says most, one in a parameter's details least, JSON Schema's own words nothing.
-    const details = JSON.stringify(parameters.properties ?? {}).replace(
-      /"(?:type|description|items)":|"string"/g,
-      '',
-    );
-    return readWords(`${`${name} `.repeat(6)}${`${description} `.repeat(3)}${details}`).map(
-      ({ stem }) => stem,
-    );
+    const properties = Object.entries(parameters.properties ?? {});
+    const details = properties.map(([key, { description, enum: options }]) => [key, description, options]);
+    // A word of the name says most, one in a parameter's details least.
+    const said = `${`${name} `.repeat(6)}${`${description} `.repeat(3)}${details}`;
+    return readWords(said).map(({ stem }) => stem);
   });
-  const norms = documents.map(({ length }) => 0.6 + (0.6 * length * tools.length) / documents.flat().length);
+  const average = documents.flat().length / tools.length;
+  const norms = documents.map(({ length }) => 0.6 + (0.6 * length) / average);
   const gains = [...topicOf(text)].map((term) => {
     const counts = documents.map((document) => document.filter((stem) => stem === term).length / 2);
     const rarity = Math.log((tools.length + 1) / (counts.filter((count) => count > 0).length + 0.5));
