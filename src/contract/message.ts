@@ -1,3 +1,5 @@
+import type { Content } from './content-part.js';
+
 /** One call as the Chat Completions wire carries it; `arguments` is JSON text. */
 export interface MessageToolCall {
   readonly id: string;
@@ -30,6 +32,11 @@ export interface ToolMessage {
   readonly role: 'tool';
   readonly content: string;
   readonly tool_call_id: string;
+  /**
+   * All parts of a result that is more than text; not on the wire as it is: a provider maps them to what
+   * its API takes, or leaves them out.
+   */
+  readonly parts?: Content;
 }
 
 /** One entry of the history, in the wire shape of Chat Completions (design §2, Shapes). */

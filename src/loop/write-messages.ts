@@ -18,10 +18,12 @@ export function assistantMessage(content: string, calls: readonly ReadCall[]): A
 /** The answer to one call (seed 1.22), with what the loop has to say about it. */
 export function toolMessage(toolCallId: string, result: ToolResult, note?: string): ToolMessage {
   const text = resultText(result);
+  const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return {
     role: 'tool',
     content: note === undefined ? text : `${text}\n\n${note}`,
     tool_call_id: toolCallId,
+    ...(isMoreThanText ? { parts: result.content } : {}),
   };
 }
 

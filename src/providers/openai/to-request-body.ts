@@ -1,17 +1,18 @@
 import type { LLMRequest } from '../../contract/llm-provider.js';
 import { jsonRecord } from './lenient-json.js';
+import { toWireMessages } from './to-wire-messages.js';
 
 /** The body of a request, as the wire wants it. */
 export type RequestBody = Readonly<Record<string, unknown>>;
 
 /**
- * The body of a request for a whole reply. The messages already have the wire's shape and `options` go in
+ * The body of a request for a whole reply. The messages have the wire's shape but for images and files of tools, and `options` go in
  * as they are; only `stream` and `stream_options` are taken out, which belong to the method that is called.
  */
 export function toRequestBody({ model, messages, tools, options }: LLMRequest): RequestBody {
   const { stream, stream_options, ...rest } = options;
   // An empty list of tools is refused by the wire.
-  return { ...rest, model, messages, ...(tools?.length ? { tools } : {}) };
+  return { ...rest, model, messages: toWireMessages(messages), ...(tools?.length ? { tools } : {}) };
 }
 
 /**
