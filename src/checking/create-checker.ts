@@ -13,6 +13,8 @@ export type Checked =
       readonly value: JsonObject;
       readonly removed: readonly string[];
       readonly coerced: readonly string[];
+      /** Paths of optional properties whose `null` was taken for absence; absent where there are none. */
+      readonly dropped?: readonly string[];
     }
   | { readonly ok: false; readonly faults: readonly ArgumentFault[]; readonly removed: readonly string[] };
 
@@ -70,14 +72,25 @@ function thoroughChecker(
     const remaining = validate(mended);
     const extra = refuseExtra ? notes.removed.map(refuse) : [];
     if (remaining === undefined && extra.length === 0)
-      return { ok: true, value: mended, removed: notes.removed, coerced: notes.coerced };
+      return {
+        ok: true,
+        value: mended,
+        removed: notes.removed,
+        coerced: notes.coerced,
+        ...(notes.dropped.length > 0 ? { dropped: notes.dropped } : {}),
+      };
     const faults = unwrapped(describeErrors(remaining ?? [], schema), notes.wrapped);
     return { ok: false, faults: [...faults, ...extra], removed: refuseExtra ? NONE : notes.removed };
   };
 }
 
 function noNotes() {
-  return { removed: [] as string[], coerced: [] as string[], wrapped: [] as string[] };
+  return {
+    removed: [] as string[],
+    coerced: [] as string[],
+    wrapped: [] as string[],
+    dropped: [] as string[],
+  };
 }
 
 /**

@@ -11,6 +11,8 @@ export interface TidyNotes {
   readonly coerced: string[];
   /** Of those, the ones that were put into an array of one. */
   readonly wrapped: string[];
+  /** Optional properties that were sent as `null`, which means absent. */
+  readonly dropped: string[];
 }
 
 /** How far tidying may go. */
@@ -77,6 +79,7 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
       copy[key] = after;
       continue;
     }
+    if (before === null && child !== undefined) walk.dropped.push(path);
     copy ??= { ...value };
     delete copy[key];
   }

@@ -1,3 +1,4 @@
+import type { Checked } from '../checking/create-checker.js';
 import { describeRejection } from '../checking/describe-rejection.js';
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
@@ -31,10 +32,8 @@ export function checkArguments(
   if (read.repairs.length > 0 && !plan.takesRepaired) return reject({ tool, call, faults: [UNREPAIRED] });
   const checked = plan.check(read.value);
   if (!checked.ok) return reject({ tool, call, faults: checked.faults, removed: checked.removed });
-  const isAsSent = checked.coerced.length === 0 && read.repairs.length === 0;
-  const ready = isAsSent
-    ? checked
-    : { ...checked, repairs: [...read.repairs, ...checked.coerced.map(describeCoercion)] };
+  const mended = repairsOf(read.repairs, checked);
+  const ready = mended.length === 0 ? checked : { ...checked, repairs: mended };
   if (tool.hydrate === undefined) return ready;
   const finish = (hydrated: Hydrated): ReadyArguments =>
     hydrated.ok
@@ -44,8 +43,14 @@ export function checkArguments(
   return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
 }
 
-function describeCoercion(path: string): string {
-  return `coerced ${path}`;
+function repairsOf(read: readonly string[], checked: Checked & { readonly ok: true }): readonly string[] {
+  const { coerced, dropped = NONE } = checked;
+  if (coerced.length === 0 && dropped.length === 0) return read;
+  return [
+    ...read,
+    ...coerced.map((path) => `coerced ${path}`),
+    ...dropped.map((path) => `dropped null ${path}`),
+  ];
 }
 
 const NONE: readonly string[] = [];

@@ -107,3 +107,16 @@ describe('repaired JSON', () => {
       expect((await send(raw, { repair: true })).status).toBe('rejected');
   });
 });
+
+test('a null that was taken for absence is recorded like a repair', async () => {
+  const properties = { id: { type: 'string' }, limit: { type: 'integer' } };
+  const record = await send(
+    { id: 'a', limit: null },
+    { parameters: { type: 'object', properties, required: ['id'] } },
+  );
+  expect(record).toMatchObject({
+    arguments: { id: 'a' },
+    repairs: ['dropped null limit'],
+    status: 'success',
+  });
+});

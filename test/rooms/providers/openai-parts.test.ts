@@ -37,7 +37,7 @@ describe('images and files of tool results, over the wire', () => {
       { role: 'user', content: 'Draw' },
     ]);
     expect(run).toMatchObject({ status: 'completed', content: 'A red pixel.' });
-    const { messages } = server.requests.at(-1)?.body as { messages: unknown[] };
+    const messages = server.requests.at(-1)?.body.messages as unknown[];
     expect(messages.slice(2)).toEqual([
       { role: 'tool', tool_call_id: 'draw', content: 'One red pixel' },
       { role: 'tool', tool_call_id: 'say', content: 'plain' },
