@@ -1,20 +1,10 @@
 // How much broken JSON is read as most repairers read it, and that nothing is completed that was cut in a value.
 // npm run measure:json -- <folder with json-repair.jsonl>
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { readArguments } from '../../dist/src/checking/read-arguments.js';
+import { readSuite } from './read-suite.mjs';
 
-const folder = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
-const file = join(folder, 'json-repair.jsonl');
-if (!existsSync(file)) {
-  console.log(`${file} is not there: nothing measured.`);
-  process.exit(0);
-}
-const rows = readFileSync(file, 'utf8')
-  .trim()
-  .split('\n')
-  .map((line) => JSON.parse(line));
+const rows = readSuite('json-repair.jsonl');
 const objects = rows.filter(
   ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
 );

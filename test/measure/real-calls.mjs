@@ -1,20 +1,10 @@
 // Calls that a real model made of real MCP tools: agreement with ajv on the tools' own schemas, coercion off.
 // npm run measure:calls -- <folder with real-calls.jsonl and mcp-tool-lists/>
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { defineTool, ToolRegistry } from '../../dist/src/index.js';
+import { readSuite } from './read-suite.mjs';
 
-const folder = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
-const file = join(folder, 'real-calls.jsonl');
-if (!existsSync(file)) {
-  console.log(`${file} is not there: nothing measured.`);
-  process.exit(0);
-}
-const rows = readFileSync(file, 'utf8')
-  .trim()
-  .split('\n')
-  .map((line) => JSON.parse(line));
+const rows = readSuite('real-calls.jsonl');
 let agreed = 0;
 let unnamed = 0;
 for (const { server, tool, arguments: args, ajv } of rows) {
