@@ -17,7 +17,7 @@ const ASKED: Readonly<Record<string, RegExp>> = {
 };
 const NEGATION = /\b(?:no|not|without|\w+n't|never|disabled?)\W+(?:\w+\W+){0,3}$/i;
 
-/** Tells how well a value's place in a text fits a parameter: its name nearby, a cue right before it, its kind. */
+/** Tells how well a value fits a parameter: its name nearby, a cue right before the value, and its kind. */
 export function rateFit(name: string, { text, words }: Reading): (value: Found) => number {
   const own = topicOf(name);
   const named = words.filter(({ stem }) => own.has(stem));
@@ -27,8 +27,8 @@ export function rateFit(name: string, { text, words }: Reading): (value: Found) 
     const far = named.map((one) => (one.end <= at ? at - one.end : one.at < end ? 999 : one.at - end + 2));
     const near = far.map((distance) => 2 / (1 + distance / 10));
     const cue = cues.some(([said]) => said.test(text.slice(Math.max(0, at - 20), at))) ? 1.5 : 0;
-    const preference = /date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -2 : 0;
-    return Math.max(0, ...near) + cue + preference;
+    const bonus = /date|time|quoted/.test(kind) ? 1 : kind === 'phrase' ? -2 : kind === 'number' ? -0.1 : 0;
+    return Math.max(0, ...near) + cue + bonus;
   };
 }
 
@@ -41,7 +41,7 @@ export function fitValue(name: string, schema: JsonSchema, { kind, value }: Foun
   if (type !== 'string') return typeof value === type ? value : undefined;
   if (kind in ASKED) return ASKED[kind]?.test(hint) ? `${value}` : undefined;
   if (kind !== 'quoted' && (ASKED.date?.test(hint) || ASKED.expression?.test(hint))) return undefined;
-  // An example in the description that begins with the value shows the form that is wanted: `Berkeley, CA`.
+  // An example in the description that begins with the value shows the form wanted: `Berkeley, CA`.
   return hint.split("'").find((example) => example.startsWith(`${value}, `)) ?? value;
 }
 
@@ -54,8 +54,7 @@ export function readNamed(name: string, schema: JsonSchema, { text, words }: Rea
   const stems = new Set(words.map(({ stem }) => stem));
   const said = (option: unknown) => readWords(`${option}`).every(({ stem }) => stems.has(stem));
   const hits = options.filter((option) => /[\p{L}\p{N}]/u.test(`${option}`) && said(option));
-  const [longest] = hits.toSorted((a, b) => `${b}`.length - `${a}`.length);
-  return schema.type === 'array' && longest ? hits : longest;
+  return schema.type === 'array' && hits[0] ? hits : hits.sort((a, b) => `${b}`.length - `${a}`.length)[0];
 }
 
 /** The schema of one value: of an array, its item's; `null` as the other choice is left out. */

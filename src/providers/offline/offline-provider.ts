@@ -2,15 +2,14 @@ import type { LLMProvider, LLMRequest, LLMResponse } from '../../contract/llm-pr
 import { planCalls } from './plan-calls.js';
 import { writeAnswer } from './write-answer.js';
 
-// Reading takes time with the square of the length, and half a message could hand a tool half a value.
 const LONGEST = 4000;
 
 /**
- * A stand-in for a machine without a key: no language model, no network, the same reply to the same request. It
- * ranks the offered tools by words, reads their arguments out of the last user message by their schemas, and
- * quotes the results; it understands nothing. On real prompts it picks the right tools four times in five and
- * makes exactly the right calls three times in ten: `npm run measure:offline -- bfcl.jsonl`. A message of more
- * than 4,000 characters is not read at all, and the answer says so.
+ * A stand-in for a machine without a key: no language model, no network, the same reply to the same request.
+ * It ranks the offered tools by words, reads their arguments out of the last user message by their schemas,
+ * and quotes the results; it understands nothing. On real prompts it picks the right tools four times in five
+ * and makes exactly the right calls three times in ten: `npm run measure:offline -- bfcl.jsonl`. A message of
+ * over 4,000 characters is refused, since reading a part of it could hand a tool half a value.
  *
  * @example
  * ```ts

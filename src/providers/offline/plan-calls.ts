@@ -27,10 +27,11 @@ export function planCalls(text: string, tools: readonly ToolSchema[], year: numb
 function choose(text: string, tools: readonly ToolSchema[], year: number): Plan | undefined {
   const ranks = rankTools(tools, text);
   const plans = tools.flatMap(({ function: { name, description, parameters } }, index) => {
-    const args = fillArguments(parameters, readText(text, topicOf(`${name} ${description}`), year));
+    const own = topicOf(`${name} ${description} find get list look search see show say tell`);
+    const args = fillArguments(parameters, readText(text, own, year));
     // Some word must speak for a tool, except that an arithmetic expression says without one what is wanted.
-    const score = (ranks[index] ?? 0) + (args?.expression ? 2 : 0);
-    return args && score > 0 ? [{ name, args, score }] : [];
+    const rank = (ranks[index] ?? 0) + (args?.expression ? 2 : 0);
+    return args && rank > 0 ? [{ name, args, score: rank + (Object.keys(args).length > 0 ? 1 : 0) }] : [];
   });
   return plans.sort((a, b) => b.score - a.score)[0];
 }
@@ -39,5 +40,7 @@ function choose(text: string, tools: readonly ToolSchema[], year: number): Plan 
 function opensCall({ name, args }: Plan, text: string, last?: Plan): boolean {
   const [own, said] = [[...topicOf(name)], topicOf(text)];
   const named = own.filter((stem) => said.has(stem)).length >= own.length * 0.3;
-  return 'expression' in args || (name === last?.name ? Object.values(args).some(Number.isFinite) : named);
+  const same = Object.keys(args).join() === Object.keys(last?.args ?? {}).join();
+  if (name !== last?.name) return named || 'expression' in args;
+  return same && ('expression' in args || Object.values(args).some(Number.isFinite));
 }

@@ -1,12 +1,11 @@
 import type { ToolSchema } from '../../contract/tool-schema.js';
 import { readWords, topicOf } from './words.js';
 
-/** Scores tools against a text, in order, by BM25; 0 has no word in common with the text. */
+/** Scores tools by BM25, a word of the name counting most; 0 has no word in common with the text. */
 export function rankTools(tools: readonly ToolSchema[], text: string): number[] {
   const documents = tools.map(({ function: { name, description, parameters } }) => {
     const properties = Object.entries(parameters.properties ?? {});
     const details = properties.map(([key, { description, enum: options }]) => [key, description, options]);
-    // A word of the name says most, one in a parameter's details least.
     const said = `${`${name} `.repeat(6)}${`${description} `.repeat(3)}${details}`;
     return readWords(said).map(({ stem }) => stem);
   });

@@ -1,13 +1,13 @@
 import { readWords } from './words.js';
 
-/** A value in a text; the date kind is `2024-03-05`, the time kind `15:30`, a phrase any words that are left. */
+/** A value in a text; a date is like `2024-03-05`, a time like `15:30`, a phrase any words that are left. */
 export type Found = Readonly<{ kind: string; value: string | number; at: number; end: number }>;
 
 /** A text with its words and values in their order. */
 export type Reading = ReturnType<typeof readText>;
 
 const MONTHS = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
-const MONTH = `(?<m>${MONTHS.join('|')})[a-z]*\\.?`;
+const MONTH = `(?<m>${MONTHS.join('|')})(?:r?uary|ch|il|e|y|ust|t|t?ember|ober)?\\.?`;
 const DAY = '(?<d>\\d{1,2})(?:st|nd|rd|th)?';
 const CAPITAL = "(?<![\\p{L}\\p{N}_'’.])\\p{Lu}(?:[\\p{L}\\p{N}&-]|['’](?!s\\b)|(?<=\\b\\p{Lu})\\.)*";
 
@@ -19,7 +19,7 @@ const PATTERNS: readonly (readonly [kind: string, pattern: RegExp])[] = [
   ['date', RegExp(`\\b${DAY} (?:of )?${MONTH}(?:,? ?(?<y>\\d{4}))?\\b`, 'gi')],
   ['time', /\b(?<h>\d{1,2})(?::(?<min>\d\d)|(?=\s*[ap]\.?m\b))(?:\s*(?<half>[ap])\.?m\b\.?)?/gi],
   ['expression', /(?<![-(\d.])[-(]*\d[\d.]*\)*(?:\s*[-+*/^%×÷]{1,2}\s*[-(]*\d[\d.]*\)*)+/g],
-  ['number', /(?<![\p{L}\p{N}_.-]|[A-Za-z]-)-?\d+(?:,\d{3})*(?:\.\d+)?(?=\p{L}{0,3}(?![\p{L}\p{N}_]))/gu],
+  ['number', /(?<![\p{L}\p{N}_.-])-?\d{1,15}(?:,\d{3})*(?:\.\d+)?(?=\p{L}{0,3}(?![\p{L}\p{N}_]))/gu],
   ['name', /https?:\/\/\S+|(?<![\w.+-])[\w.+-]+@[\w-]+\.\w+|(?<![\w-])\/?\w[\w-]*[/_.][\w/.-]*\w/g],
   ['name', /(?<![\p{L}\p{N}])(?:\p{L}+[\d-]*\d[\p{L}\d-]*|\d+\p{L}[\p{L}\d-]*|\p{Ll}+\p{Lu}\w*)/gu],
   ['name', RegExp(`${CAPITAL}(?: (?:(?:of|the|de|del) )?${CAPITAL})*(?:, \\p{Lu}{2,3}\\b)?`, 'gu')],

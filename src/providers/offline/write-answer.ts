@@ -1,7 +1,7 @@
 import type { Message } from '../../contract/message.js';
 import type { ToolSchema } from '../../contract/tool-schema.js';
 
-/** Quotes the results of a turn; without any, says what this stand-in is, `why` it calls nothing, what it can do. */
+/** Quotes the results of a turn; without any, says what this is, `why` it calls nothing, what it can do. */
 export function writeAnswer(turn: readonly Message[], tools: readonly ToolSchema[], why: string): string {
   const offered = tools.map((tool) => tool.function);
   const purposeOf = (name: string) =>

@@ -19,6 +19,8 @@ describe('values found in a text', () => {
     ['on 2023-04-05', 'date', '2023-04-05'],
     ['on March 5th, 2025', 'date', '2025-03-05'],
     ['on the 5th of March', 'date', '2024-03-05'],
+    ['on Sept. 5', 'date', '2024-09-05'],
+    ['at market 5', 'number', 5],
     ['at 3:30 pm', 'time', '15:30'],
     ['at 12 am', 'time', '00:00'],
     ['at -4.5 degrees', 'number', -4.5],
@@ -97,9 +99,9 @@ describe('filling by schema', () => {
     const numbers = { type: 'array', items: { type: 'number' } };
     const sizes = { type: 'array', items: { type: 'string', enum: ['small', 'large'] } };
     expect(fill('the mean of 1, 2.5 and -3', { numbers })).toEqual({ numbers: [1, 2.5, -3] });
-    expect(fill('the mean of 1, 2 and 3 with decimals 4', { numbers, decimals: integer })).toEqual({
+    expect(fill('the mean of 1, 2 and 3 with digits 4', { numbers, digits: integer })).toEqual({
       numbers: [1, 2, 3],
-      decimals: 4,
+      digits: 4,
     });
     expect(fill('small and large shirts', { sizes })).toEqual({ sizes: ['small', 'large'] });
   });

@@ -40,16 +40,6 @@ describe('several requests in one message', () => {
     ]);
   });
 
-  test('values side by side call the same tool once each', async () => {
-    const city = { type: 'string', description: 'Name of the city' };
-    const weather = offer('get_weather', 'Current weather of a city', { city }, ['city']);
-    expect(await callsFor('What is the weather in Rome, Oslo and Bern?', [weather])).toEqual([
-      ['get_weather', { city: 'Rome' }],
-      ['get_weather', { city: 'Oslo' }],
-      ['get_weather', { city: 'Bern' }],
-    ]);
-  });
-
   test('a second full set of numbers is a second call', async () => {
     const radius = { type: 'number', description: 'Radius of the circle' };
     const area = offer('circle_area', 'Area of a circle', { radius }, ['radius']);

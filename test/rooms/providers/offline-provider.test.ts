@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { AssistantMessage, Message } from '../../../src/contract/message.js';
 import { OfflineProvider } from '../../../src/providers/offline/index.js';
-import { ASSISTANT_TOOLS, ask, offer } from './offline-tools.js';
+import { ASSISTANT_TOOLS, ask, callsFor, offer } from './offline-tools.js';
 
 const PROMPT = 'What is 12 * (3 + 4), and which of my notes mention invoices?';
 
@@ -38,12 +38,13 @@ describe('replies', () => {
     });
   });
 
-  test('a result that reports a failure is said to be one', async () => {
+  test('a result that reports a failure is quoted as it is', async () => {
     const errors = ['tool not found: calculate', '["an error in a note"]'];
     const reply = await ask(await answered([{ role: 'user', content: PROMPT }], errors));
-    const [first, second] = reply.content.split('\n');
-    expect(first).toBe('Evaluate an arithmetic expression did not work: tool not found: calculate');
-    expect(second).toBe('Search the notes by words in title or text: ["an error in a note"]');
+    expect(reply.content.split('\n')).toEqual([
+      'Evaluate an arithmetic expression: tool not found: calculate',
+      'Search the notes by words in title or text: ["an error in a note"]',
+    ]);
   });
 
   test('call ids go on from the history, whatever results quote', async () => {
@@ -82,6 +83,53 @@ describe('replies', () => {
   test('news of earlier background work is passed on, not taken for a request', async () => {
     const reply = await ask('[System: async:list_invoices] 3 invoices are open');
     expect(reply).toMatchObject({ content: '3 invoices are open', toolCalls: [] });
+  });
+});
+
+describe('long messages', () => {
+  const pieces = [
+    'a, ',
+    '1+1+',
+    'AAAA',
+    '1, ',
+    'Ab, ',
+    "'a, ",
+    '" ',
+    '(',
+    '-',
+    ' ',
+    '1-',
+    'a@',
+    '/a',
+    '[',
+    'é',
+  ];
+  const bigger = ['notes about x. ', '3:30 pm ', '2024-01-02 ', 'not a ', 'J.', '1,111,', 'and ', '\n'];
+  const fillTo = (length: number, start: string, piece: string) =>
+    (start + piece.repeat(length)).slice(0, length);
+
+  test.each([...pieces, ...bigger])(
+    'the longest message that is read, full of %j, is answered',
+    async (piece) => {
+      for (const start of ['', 'find notes ', '[System: async:'])
+        expect((await ask(fillTo(4000, start, piece))).finishReason).toBeDefined();
+    },
+  );
+
+  test.each([...pieces, ...bigger])(
+    '100,000 characters of %j call nothing and are told why',
+    async (piece) => {
+      const { content, toolCalls } = await ask(fillTo(100_000, 'find notes ', piece));
+      expect(toolCalls).toEqual([]);
+      expect(content).toContain('read no more than 4000 characters');
+    },
+  );
+
+  test('a value is handed on whole up to the longest message, and never in part', async () => {
+    const add = (text: string) => callsFor(`Add a note titled "Log" with the text "${text}"`);
+    const whole = 'x'.repeat(3900);
+    expect(await add(whole)).toEqual([['add_note', { title: 'Log', text: whole }]]);
+    expect(await add('x'.repeat(4000))).toEqual([]);
   });
 });
 
