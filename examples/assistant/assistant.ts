@@ -1,11 +1,13 @@
 import {
   type LLMProvider,
   type Logger,
+  type LoopEvent,
   type Message,
   runToolLoop,
+  streamToolLoop,
   type ToolLoopResult,
+  type ToolLoopStream,
   type ToolRegistry,
-  type UpdateListener,
 } from 'toolwright';
 
 /** What an {@link Assistant} is made from. */
@@ -21,7 +23,8 @@ export interface AssistantOptions {
 /** What one request brings along. */
 export interface RequestOptions {
   readonly signal: AbortSignal;
-  readonly onUpdate: UpdateListener;
+  /** Hears what happens while it happens, and has the model's text streamed. */
+  readonly onEvent?: (event: LoopEvent) => void;
 }
 
 /** One conversation: each request sees what was said before. */
@@ -34,13 +37,22 @@ export class Assistant {
     this.#messages = [{ role: 'system', content: systemPrompt(new Date()) }];
   }
 
-  async ask(request: string, { signal, onUpdate }: RequestOptions): Promise<ToolLoopResult> {
+  /** Answers one request. Does not reject: what went wrong is in the result, and the next request goes on after it. */
+  async ask(request: string, { signal, onEvent }: RequestOptions): Promise<ToolLoopResult> {
     const { author, ...config } = this.#options;
     const messages: readonly Message[] = [...this.#messages, { role: 'user', content: request }];
-    const run = await runToolLoop(config, messages, { signal, onUpdate, data: { author } });
+    const scope = { signal, data: { author } };
+    const run = onEvent
+      ? await watch(streamToolLoop(config, messages, scope), onEvent)
+      : await runToolLoop(config, messages, scope);
     this.#messages = run.messages;
     return run;
   }
+}
+
+async function watch(run: ToolLoopStream, onEvent: (event: LoopEvent) => void): Promise<ToolLoopResult> {
+  for await (const event of run) onEvent(event);
+  return run.result;
 }
 
 function systemPrompt(today: Date): string {

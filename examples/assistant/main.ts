@@ -30,7 +30,8 @@ async function run(command: CommandLine): Promise<number> {
   const assistant = new Assistant({
     ...model,
     tools: desk.tools,
-    logger: createLogger({ level: command.verbose ? 'debug' : 'warn' }),
+    // What goes wrong with a call is shown with the call, and needs no second line in a log.
+    logger: createLogger({ level: command.verbose ? 'debug' : 'silent' }),
     author: process.env.USER || 'me',
   });
   const { json } = command;

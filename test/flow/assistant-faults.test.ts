@@ -41,7 +41,7 @@ describe('the assistant with a model behind Chat Completions', () => {
     await using server = await modelThatCalls(call('c1', 'calculate', { expression: '6 * 7' }));
     const environment = { OPENAI_BASE_URL: server.baseURL, OPENAI_API_KEY: 'k', OPENAI_MODEL: 'some-model' };
     const { exitCode, stdout, stderr } = await run({ args: ['What is six times seven?'], environment });
-    expect(stdout).toMatch(/^→ calculate \{"expression":"6 \* 7"\} \([\d.]+ m?s\)\nDone\.\n$/);
+    expect(stdout).toMatch(/^✓ calculate \{"expression":"6 \* 7"\} \([\d.]+ m?s\)\nDone\.\n$/);
     expect([exitCode, stderr]).toEqual([0, '']);
     const [first] = server.requests;
     expect(first?.headers.authorization).toBe('Bearer k');

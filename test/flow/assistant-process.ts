@@ -15,6 +15,8 @@ export interface AssistantStart {
   readonly folder: string;
   /** Called with the running process. */
   readonly whileRunning?: (child: ChildProcessWithoutNullStreams) => void;
+  /** Hears all of standard output so far, each time that there is more of it. */
+  readonly onOutput?: (stdout: string, child: ChildProcessWithoutNullStreams) => void;
 }
 
 /** What came of it. */
@@ -27,7 +29,7 @@ export interface AssistantEnd {
 /** Runs the built assistant as a process of its own, with nothing of this process's environment. */
 export async function runAssistant(start: AssistantStart): Promise<AssistantEnd> {
   if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: run \`npm run build\` first`);
-  const { args = [], input = '', environment = {}, folder, whileRunning } = start;
+  const { args = [], input = '', environment = {}, folder, whileRunning, onOutput } = start;
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     cwd: folder,
     env: { USER: 'ada', TZ: 'UTC', ...environment },
@@ -35,7 +37,12 @@ export async function runAssistant(start: AssistantStart): Promise<AssistantEnd>
   const ended = new Promise<number | null>((done, fail) => child.on('error', fail).on('close', done));
   // A program that refuses its arguments ends before it has read its input.
   child.stdin.on('error', () => {}).end(input);
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    stdout += piece;
+    onOutput?.(stdout, child);
+  });
   whileRunning?.(child);
-  const [exitCode, stdout, stderr] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
+  const [exitCode, stderr] = await Promise.all([ended, text(child.stderr)]);
   return { exitCode, stdout, stderr };
 }

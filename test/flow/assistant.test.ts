@@ -23,9 +23,9 @@ describe('examples/assistant without a key', () => {
   test('a question about a sum and the notes is answered by two tools, each shown with arguments and duration', async () => {
     const { exitCode, stdout, stderr } = await run({ args: [QUESTION] });
     expect(stderr).toMatch(OFFLINE);
-    expect(stdout).toMatch(/^→ calculate \{"expression":"12 \* \(3 \+ 4\)"\} \([\d.]+ m?s\)$/m);
-    expect(stdout).toMatch(/^→ search_notes \{"query":"invoices"\} \([\d.]+ m?s\)$/m);
-    const answer = stdout.slice(stdout.lastIndexOf('→'));
+    expect(stdout).toMatch(/^✓ calculate \{"expression":"12 \* \(3 \+ 4\)"\} \([\d.]+ m?s\)$/m);
+    expect(stdout).toMatch(/^✓ search_notes \{"query":"invoices"\} \([\d.]+ m?s\)$/m);
+    const answer = stdout.slice(stdout.lastIndexOf('✓'));
     expect(answer).toContain('84');
     for (const note of ['invoicing-checklist', 'call-with-mara', 'yearly-review'])
       expect(answer).toContain(note);

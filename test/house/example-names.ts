@@ -50,6 +50,7 @@ export declare class ShopTools {
 }
 
 export declare class MailTools {
+  constructor(mailer: Mailer);
   send(to: string, text: string): void;
 }
 

@@ -1,9 +1,9 @@
-import type { ToolLoopResult } from 'toolwright';
+import type { LoopEvent, ToolLoopResult } from 'toolwright';
 import type { Assistant } from '../assistant.js';
 import { checkRequest } from '../check-request.js';
 import { output } from './output.js';
-import { printRun, printUpdate } from './print-run.js';
 import { runJson } from './run-json.js';
+import { RunPrinter } from './run-printer.js';
 
 /** How a request is answered. */
 export interface AnswerOptions {
@@ -20,10 +20,10 @@ export async function answerRequest(
   request: string,
   { json, signal }: AnswerOptions,
 ): Promise<number> {
-  const onUpdate = json ? () => {} : printUpdate;
-  const run = await assistant.ask(checkRequest(request), { signal, onUpdate });
+  const printer = new RunPrinter();
+  const onEvent = json ? undefined : (event: LoopEvent) => printer.print(event);
+  const run = await assistant.ask(checkRequest(request), { signal, onEvent });
   if (json) process.stdout.write(`${runJson(run)}\n`);
-  else printRun(run);
   return report(run);
 }
 

@@ -1,0 +1,26 @@
+import type { CallRecord } from 'toolwright';
+import { output } from './output.js';
+
+const MAX_ARGUMENTS = 200;
+
+/** Shows a call that has ended: what was asked, how long it took, whether it went well, and its words for the user. */
+export function printCall({ name, rawArguments, durationMs, result }: CallRecord): void {
+  const { isError, forUser, forLLM, silent } = result;
+  output.murmur(
+    `${isError ? '✗' : '✓'} ${name} ${shorten(toText(rawArguments))} (${formatDuration(durationMs)})`,
+  );
+  if (isError) output.murmur(`  ${forLLM}`);
+  if (forUser && !silent) output.say(`  ${forUser}`);
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
+function shorten(text: string): string {
+  return text.length > MAX_ARGUMENTS ? `${text.slice(0, MAX_ARGUMENTS)}…` : text;
+}
+
+function formatDuration(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
