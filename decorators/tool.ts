@@ -1,6 +1,7 @@
 import type { Tool as ToolContract } from '../src/contract/tool.js';
 import type { ToolOptions } from '../src/contract/tool-options.js';
 import { recordTool } from '../src/metadata/record-tool.js';
+import { refuseStandardDecorators } from '../src/metadata/refuse-standard-decorators.js';
 
 /**
  * Turns a method into a tool. The method stays an ordinary method that a unit test can call.
@@ -18,8 +19,10 @@ import { recordTool } from '../src/metadata/record-tool.js';
  */
 export const Tool =
   (options: string | ToolOptions = {}): MethodDecorator =>
-  (target, key) =>
+  (target, key) => {
+    refuseStandardDecorators('@Tool', key);
     recordTool({ target, key }, typeof options === 'string' ? { description: options } : options);
+  };
 
 /** The hand-written contract; see its own documentation. One symbol with the decorator (design §2). */
 export type Tool = ToolContract;

@@ -1,6 +1,7 @@
 import type { ClassType } from '../src/contract/class-type.js';
 import type { ToolsetOptions } from '../src/contract/toolset-options.js';
 import { recordToolset } from '../src/metadata/record-toolset.js';
+import { refuseStandardDecorators } from '../src/metadata/refuse-standard-decorators.js';
 
 /**
  * Marks a class whose `@Tool` methods are tools: `discoverTools` finds it and injects its constructor.
@@ -20,5 +21,8 @@ import { recordToolset } from '../src/metadata/record-toolset.js';
  * ```
  */
 export function Toolset(options: ToolsetOptions = {}): (target: ClassType) => void {
-  return (target) => recordToolset(target, options);
+  return (target: ClassType, context?: unknown) => {
+    refuseStandardDecorators('@Toolset', context);
+    recordToolset(target, options);
+  };
 }

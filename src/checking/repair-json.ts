@@ -25,6 +25,8 @@ const require = createRequire(import.meta.url);
 export function repairJson(text: string): RepairedJson {
   if (text.length > MAX_LENGTH)
     return { ok: false, problem: 'the arguments are no valid JSON, and too long to repair' };
+  if (!/[{[]/.test(text))
+    return { ok: false, problem: 'the arguments must be a JSON object, not plain text' };
   const span = objectSpan(text);
   if (span.depth > MAX_DEPTH)
     return { ok: false, problem: 'the arguments are no valid JSON, and nested too deeply to repair' };

@@ -6,6 +6,7 @@ import type {
 import type { SchemaSource } from '../contract/standard-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
+import { ToolDeclarationError } from '../errors/author-fault.js';
 import { type ArgumentsOf, defineTool } from './define-tool.js';
 
 /** A tool in seed 3's form: `label` is its title, `details` go to the application only. */
@@ -45,6 +46,12 @@ export function agentTool<Source extends SchemaSource, Details = unknown>(
   tool: AgentTool<Source, Details>,
 ): ToolDefinition {
   const { label, execute, annotations, ...options } = tool;
+  if (typeof execute !== 'function') {
+    const fix = 'execute: async (toolCallId, params) => ({ content: […], details: … })';
+    throw new ToolDeclarationError([
+      { where: `agentTool(${JSON.stringify(tool.name)})`, problem: 'it has no execute', fix },
+    ]);
+  }
   const definition = defineTool<Source>({
     ...options,
     annotations: { title: label, ...annotations },

@@ -27,7 +27,7 @@ export function describeSchemas(
   const faults: ParameterFault[] = [];
   const output = options.output && explicit(options.output, 'output', faults);
   const input = options.parameters
-    ? explicit(options.parameters, 'parameters', faults)
+    ? objectSchema(explicit(options.parameters, 'parameters', faults), faults)
     : derived(signature, faults);
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   return { ok: true, parameters: input.schema, hydrate: input.hydrate, output: output?.schema };
@@ -46,6 +46,33 @@ function explicit(source: SchemaSource, what: string, faults: ParameterFault[]):
   }
   const type = { kind: 'schema', schema: read.schema, standard: read.standard } as const;
   return { schema: read.schema, hydrate: read.standard && createHydrator({ type }) };
+}
+
+const OBJECT_KEYWORDS = [
+  'properties',
+  '$ref',
+  'anyOf',
+  'oneOf',
+  'allOf',
+  'additionalProperties',
+  'patternProperties',
+  'required',
+];
+
+/** Arguments are an object; providers refuse a tool whose schema says otherwise. */
+function objectSchema(described: Described | undefined, faults: ParameterFault[]): Described | undefined {
+  if (described === undefined) return undefined;
+  const { type, ...others } = described.schema;
+  const keywords = Object.keys(others);
+  const isObject =
+    type === 'object' ||
+    (type === undefined && (keywords.length === 0 || OBJECT_KEYWORDS.some((one) => one in others)));
+  if (isObject) return described;
+  faults.push({
+    problem: 'its `parameters` describe no object',
+    fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
+  });
+  return undefined;
 }
 
 function derived(

@@ -37,10 +37,9 @@ export interface DiscoverOptions {
  * tools.register(...discoverTools({ toolsets: [ShopTools, MailTools] }));
  * ```
  */
-export function discoverTools({
-  toolsets = loadedToolsets(),
-  container,
-}: DiscoverOptions = {}): ToolDefinition[] {
+export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
+  refuse(misuses(options));
+  const { toolsets = loadedToolsets(), container } = options;
   const host = toolsetHost(container);
   const classes = [...new Set(toolsets)];
   const plans = classes.map((toolset) => planToolset(toolset));
@@ -52,6 +51,33 @@ export function discoverTools({
   ]);
   const sources = openAll(host, classes);
   return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
+}
+
+/** What is often given instead of options or of classes. */
+function misuses(options: DiscoverOptions): readonly AuthorFault[] {
+  const fix = 'discoverTools({ toolsets: [ShopTools, …] })';
+  if (Array.isArray(options))
+    return [{ where: 'discoverTools([…])', problem: 'it takes options, not a list', fix }];
+  const { toolsets } = options;
+  if (toolsets === undefined) return [];
+  if (!Array.isArray(toolsets)) return [{ where: 'discoverTools', problem: 'its toolsets are no list', fix }];
+  return toolsets.flatMap((toolset: unknown, index) =>
+    typeof toolset === 'function'
+      ? []
+      : [
+          {
+            where: `discoverTools, toolset #${index}`,
+            problem: `${describeThing(toolset)} is no class`,
+            fix,
+          },
+        ],
+  );
+}
+
+function describeThing(thing: unknown): string {
+  return typeof thing === 'object' && thing !== null
+    ? `an instance of ${thing.constructor?.name ?? 'nothing'}`
+    : String(thing);
 }
 
 function refuse(faults: readonly AuthorFault[]): void {

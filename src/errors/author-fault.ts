@@ -28,10 +28,11 @@ export class ToolDeclarationError extends ToolwrightError {
 }
 
 function describe(faults: readonly AuthorFault[]): string {
-  const count = faults.length === 1 ? '1 tool declaration is' : `${faults.length} tool declarations are`;
-  return [`${count} wrong:`, ...faults.map((fault, index) => `\n${index + 1}. ${describeOne(fault)}`)].join(
-    '\n',
-  );
+  const count = faults.length === 1 ? '1 mistake' : `${faults.length} mistakes`;
+  return [
+    `${count} in what was declared:`,
+    ...faults.map((fault, index) => `\n${index + 1}. ${describeOne(fault)}`),
+  ].join('\n');
 }
 
 function describeOne({ where, parameter, problem, causes = [], fix }: AuthorFault): string {

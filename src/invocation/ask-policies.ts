@@ -1,30 +1,39 @@
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/tool-policy.js';
-import { errorMessage } from './error-message.js';
+import type { CallLog } from './call-log.js';
+
+/** What is asked of whom. */
+export interface PolicyQuestion {
+  readonly policies: readonly ToolPolicy[];
+  readonly request: PolicyRequest;
+  readonly signal: AbortSignal | undefined;
+  readonly log: CallLog;
+}
 
 /** The reason of the first policy that does not plainly allow the call; `undefined` where all do. */
-export async function askPolicies(
-  policies: readonly ToolPolicy[],
-  request: PolicyRequest,
-): Promise<string | undefined> {
+export async function askPolicies({ policies, ...question }: PolicyQuestion): Promise<string | undefined> {
   for (const policy of policies) {
-    const reason = await refusal(policy, request);
+    const reason = await refusal(policy, question);
     if (reason !== undefined) return reason;
   }
   return undefined;
 }
 
-async function refusal(policy: ToolPolicy, request: PolicyRequest): Promise<string | undefined> {
+async function refusal(
+  policy: ToolPolicy,
+  { request, signal, log }: Omit<PolicyQuestion, 'policies'>,
+): Promise<string | undefined> {
   try {
     const asked = policy(request);
     const decision: PolicyDecision | undefined =
-      typeof asked === 'boolean' ? asked : await unlessAborted(asked, request.context.signal);
+      typeof asked === 'boolean' || signal === undefined ? await asked : await unlessAborted(asked, signal);
     if (decision === true) return undefined;
     if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
     return decision.allow === true ? undefined : (decision.reason ?? 'it is not allowed');
   } catch (error) {
-    if (request.context.signal.aborted) return 'the run was aborted';
-    // Fail closed: a policy that cannot decide has not said yes.
-    return `the policy failed: ${errorMessage(error)}`;
+    if (signal?.aborted) return 'the run was aborted';
+    // Fail closed: a policy that cannot decide has not said yes. Why it could not is no business of the model.
+    log.ignored('A policy threw; the call was refused', { error });
+    return 'the policy could not decide';
   }
 }
 

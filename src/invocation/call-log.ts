@@ -1,3 +1,4 @@
+import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { LogFields, Logger } from '../contract/logger.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallRequest } from './invocation.js';
@@ -21,8 +22,12 @@ export class CallLog {
     this.#write('warn', 'Tool not found');
   }
 
-  rejected(faults: string, durationMs: number): void {
-    this.#write('warn', 'Tool call rejected', { durationMs, faults });
+  /** Only what is wrong, never what was sent: that may hold secrets. */
+  rejected(faults: readonly ArgumentFault[], durationMs: number): void {
+    const told = faults
+      .slice(0, 20)
+      .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+    this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; ') });
   }
 
   refused(reason: string): void {
@@ -82,7 +87,9 @@ export class CallLog {
   #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: LogFields): void {
     if (this.#logger === undefined) return;
     try {
-      this.#logger[level](message, { tool: this.#call.name, callId: this.#call.id, ...fields });
+      const { durationMs, ...others } = fields ?? {};
+      const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};
+      this.#logger[level](message, { tool: this.#call.name, callId: this.#call.id, ...timing, ...others });
     } catch {
       // There is nowhere left to report a logger that throws.
     }

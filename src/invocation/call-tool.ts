@@ -120,7 +120,7 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
   #proceed(ready: ReadyArguments): Answer | Promise<Answer> {
     this.#ready = ready;
     if (!ready.ok) {
-      this.log.rejected(ready.message, performance.now() - this.since);
+      this.log.rejected(ready.faults, performance.now() - this.since);
       return this.#end('rejected', failedResult('InvalidArguments', ready.message));
     }
     const refusal = refusalOf(this.tool);

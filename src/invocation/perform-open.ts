@@ -19,11 +19,9 @@ export async function performOpen(permitted: PermittedCall): Promise<PerformedCa
 async function run(permitted: PermittedCall, open: OpenCall): Promise<Ended> {
   const { tool, call, checked, args, environment, log } = permitted;
   const { context } = open;
-  const refusal = await askPolicies(environment.policies ?? [], {
-    tool,
-    arguments: checked,
-    context,
-  });
+  const request = { tool, arguments: checked, context };
+  const { policies = [], scope } = environment;
+  const refusal = await askPolicies({ policies, request, signal: scope.signal, log });
   if (refusal !== undefined) return { how: 'refused', reason: refusal };
   log.started(checked);
   try {

@@ -2,6 +2,7 @@ import type { CallScope } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
+import { checkConfig } from './check-config.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
 import { LoopGuard } from './loop-guard.js';
@@ -39,8 +40,7 @@ export function beginRun(
   messages: readonly Message[],
   { scope, sink }: RunSurroundings,
 ): LoopRun {
-  if (typeof config?.provider?.chat !== 'function')
-    throw new TypeError('config.provider must have a chat method');
+  checkConfig(config, messages);
   const state = beginState(messages);
   const tools =
     config.tools instanceof ToolRegistry
@@ -58,7 +58,7 @@ export function beginRun(
     guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard),
     numberCalls: createCallNumberer(state.messages),
     maxIterations: config.maxIterations ?? defaultIterations(config),
-    invoke: tools.invoker(callOptionsOf(config)),
+    invoke: tools.invoker(callOptionsOf(config, tools)),
   };
 }
 
@@ -72,8 +72,9 @@ function joinSignals(one: AbortSignal | undefined, other: AbortSignal | undefine
 }
 
 /** Only what the run says: what it leaves out is the registry's. */
-function callOptionsOf({ toolTimeoutMs = DEFAULTS.toolTimeoutMs, ...config }: ToolLoopConfig): InvokeOptions {
+function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
   const { onAsyncResult, logger, policy, maxResultChars } = config;
+  const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
   return {
     toolTimeoutMs,
     ...(onAsyncResult ? { onAsyncResult } : {}),

@@ -21,7 +21,7 @@ export interface ToolLoopConfig {
   readonly maxRetries?: number;
   /** Calls of one message that run at the same time; default: all. */
   readonly maxConcurrency?: number;
-  /** Milliseconds for tools that set no `timeoutMs`; default 120,000. */
+  /** Milliseconds for tools that set no `timeoutMs`; default: the registry's, otherwise 120,000. */
   readonly toolTimeoutMs?: number;
   /** At the limit: end with status `limit`, throw, or ask once more with tools switched off. */
   readonly onLimit?: 'return' | 'throw' | 'answer';

@@ -17,7 +17,7 @@ export function assistantMessage(content: string, calls: readonly ReadCall[]): A
 
 /** The answer to one call (seed 1.22), with what the loop has to say about it. */
 export function toolMessage(toolCallId: string, result: ToolResult, note?: string): ToolMessage {
-  const text = resultText(result);
+  const text = resultText(result) || attachmentsText(result);
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return {
     role: 'tool',
@@ -25,6 +25,13 @@ export function toolMessage(toolCallId: string, result: ToolResult, note?: strin
     tool_call_id: toolCallId,
     ...(isMoreThanText ? { parts: result.content } : {}),
   };
+}
+
+/** Images and files that come without a word: a model that gets only text should know of them. */
+function attachmentsText({ content = [] }: ToolResult): string {
+  return content
+    .flatMap((part) => (part.type === 'text' ? [] : [`[${part.type}: ${part.mimeType}]`]))
+    .join('\n');
 }
 
 /** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */

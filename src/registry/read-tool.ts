@@ -1,7 +1,9 @@
+import type { ClassType } from '../contract/class-type.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { errorMessage } from '../invocation/error-message.js';
+import { toolMethods } from '../metadata/tool-methods.js';
 import type { RegisteredTool, ToolEntry } from './tool-table.js';
 
 /** A registrable thing understood, or why it is none. */
@@ -36,6 +38,8 @@ function factoryFault(name: string, error: unknown): AuthorFault {
 }
 
 function faultsOf(tool: unknown): readonly AuthorFault[] {
+  const mistaken = mistakenFor(tool);
+  if (mistaken !== undefined) return [mistaken];
   if (typeof tool !== 'object' || tool === null) {
     return [
       {
@@ -60,4 +64,24 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
   );
   must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
   return faults;
+}
+
+/** Things that are often given instead of a tool. */
+function mistakenFor(tool: unknown): AuthorFault | undefined {
+  if (Array.isArray(tool))
+    return { where: 'register([…])', problem: 'it is a list of tools', fix: 'register(...tools)' };
+  if (typeof tool !== 'object' || tool === null || 'execute' in tool) return undefined;
+  if ('function' in tool)
+    return {
+      where: 'register({ type, function })',
+      problem: 'it is a definition for a provider',
+      fix: 'the tool itself',
+    };
+  if (toolMethods(tool.constructor as ClassType).length === 0) return undefined;
+  const { name } = tool.constructor;
+  return {
+    where: `register(new ${name}())`,
+    problem: 'it is an instance of a toolset class',
+    fix: `register(...discoverTools({ toolsets: [${name}] }))`,
+  };
 }

@@ -41,6 +41,7 @@ export function registerFunction(
   // biome-ignore lint/suspicious/noExplicitAny: any function can be registered
   fn: (...args: any[]) => unknown,
 ): void {
+  if (!Array.isArray(params)) refuse(name, "Parameters are a list: [['a', Integer], ['b', String]]");
   const names = params.map(([parameter]) => parameter);
   if (fn.length !== params.length) {
     refuse(name, `Parameter name count (${params.length}) does not match function arity (${fn.length})`);

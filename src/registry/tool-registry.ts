@@ -5,7 +5,8 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
-import { ToolDeclarationError } from '../errors/author-fault.js';
+import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { checkNumbers, type NumberRule } from '../errors/check-numbers.js';
 import { callTool } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, DescribeError, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
@@ -14,6 +15,11 @@ import { readTool } from './read-tool.js';
 import { resultText } from './result-text.js';
 import { type RegisteredTool, type ToolTable, ToolTableView, WritableToolTable } from './tool-table.js';
 import { toolToSchema } from './tool-to-schema.js';
+
+const NUMBERS: Readonly<Record<string, NumberRule>> = {
+  toolTimeoutMs: { min: 1, allowsInfinity: true },
+  maxResultChars: { min: 0, isWhole: true, allowsInfinity: true },
+};
 
 /** Options of a {@link ToolRegistry}. */
 export interface ToolRegistryOptions {
@@ -67,6 +73,8 @@ export interface ToolCallResult {
  * ```
  */
 export class ToolRegistry {
+  /** Milliseconds for tools that set no `timeoutMs`, where the registry was given any. */
+  readonly toolTimeoutMs: number | undefined;
   readonly #options: ToolRegistryOptions;
   readonly #table: ToolTable;
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
@@ -77,6 +85,8 @@ export class ToolRegistry {
   constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
     this.#options = options;
     this.#table = table;
+    checkNumbers('new ToolRegistry', options, NUMBERS);
+    this.toolTimeoutMs = options.toolTimeoutMs;
     const { policy, ...others } = options;
     this.#environment = {
       ...others,
@@ -108,7 +118,8 @@ export class ToolRegistry {
   }
 
   /** A part of this registry, by names or globs: what it hides can neither be seen nor called. */
-  view(filter: NameFilter): ToolRegistry {
+  view(filter: NameFilter = {}): ToolRegistry {
+    if ('allow' in filter && filter.allow === undefined) throw new ToolDeclarationError([UNKNOWN_ALLOW]);
     return new ToolRegistry(this.#options, new ToolTableView(this.#table, createNameFilter(filter)));
   }
 
@@ -221,3 +232,10 @@ function itself(invocation: Invocation): Invocation {
 function resultOf({ result }: Invocation): ToolResult {
   return result;
 }
+
+/** A list that somebody forgot to load must not show everything. */
+const UNKNOWN_ALLOW: AuthorFault = {
+  where: 'ToolRegistry.view',
+  problem: '`allow` is there, but undefined',
+  fix: 'allow: [] for nothing, or no `allow` for everything that is not denied',
+};

@@ -65,7 +65,7 @@ describe('agent tools', () => {
       }),
     });
     const { run, provider } = await runOne([tool], calling('look'));
-    expect(run.messages[2]).toEqual({ role: 'tool', content: 'one\ntwo', tool_call_id: 'call_abc' });
+    expect(run.messages[2]).toMatchObject({ role: 'tool', content: 'one\ntwo', tool_call_id: 'call_abc' });
     expect(run.toolCalls[0]?.result).toMatchObject({
       content: [{ type: 'text' }, { type: 'image' }, { type: 'file', filename: 'b.txt' }, { type: 'text' }],
       details: { secret: 'for the app only' },

@@ -19,7 +19,14 @@ afterAll(() => installed?.remove());
 
 describe('the tarball', () => {
   test('has the built sources, their types and the papers, and nothing else', () => {
-    const tops = new Set(filesOf(installed.unpacked).map((path) => path.split('/').slice(0, 2).join('/')));
+    const tops = new Set(
+      filesOf(installed.unpacked).map((path) =>
+        path
+          .split('/')
+          .slice(0, path.startsWith('docs/') ? 1 : 2)
+          .join('/'),
+      ),
+    );
     expect([...tops].sort()).toEqual([
       'CHANGELOG.md',
       'LICENSE',
@@ -27,6 +34,7 @@ describe('the tarball', () => {
       'dist/chunks',
       'dist/decorators',
       'dist/src',
+      'docs',
       'package.json',
     ]);
   });

@@ -28,13 +28,22 @@ interface TokenDescriptor {
  * do more than record.
  */
 export function constructorParameters(target: ClassType): ConstructorFacts {
-  const designTypes: readonly unknown[] | undefined = Reflect.getMetadata('design:paramtypes', target);
-  if (designTypes === undefined) return target.length === 0 ? [] : 'unknown';
   const tokens: Readonly<Record<number, InjectionToken | TokenDescriptor>> =
     Reflect.getOwnMetadata(TOKENS_KEY, target) ?? {};
+  const designTypes: readonly unknown[] | undefined =
+    Reflect.getMetadata('design:paramtypes', target) ?? designTypesFrom(tokens, target.length);
+  if (designTypes === undefined) return 'unknown';
   const parameters = designTypes.map((designType, index) => readParameter(tokens[index] ?? designType));
   loadTsyringe().injectable()(target as new () => object);
   return parameters;
+}
+
+/** Without metadata, as under esbuild, `@inject` on every parameter says as much. */
+function designTypesFrom(tokens: object, count: number): readonly unknown[] | undefined {
+  const parameters = Array.from({ length: count }, (_, index) => index);
+  return parameters.every((index) => Object.hasOwn(tokens, index))
+    ? parameters.map(() => undefined)
+    : undefined;
 }
 
 function readParameter(asked: unknown): ConstructorParameter {

@@ -10,9 +10,9 @@ export type DependencyFault = Omit<AuthorFault, 'where' | 'parameter'>;
 export function unknownConstructor(target: ClassType): DependencyFault {
   const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
   return {
-    problem: `${target.name}(${unknowns}) needs ${target.length} arguments, but nothing says which`,
+    problem: `${target.name}(${unknowns}) needs arguments, but nothing says which`,
     causes: ['the class has no decorator', 'the build tool emits no decorator metadata (esbuild, tsx)'],
-    fix: `@injectable() before class ${target.name}, or register a provider for it in the container`,
+    fix: `@injectable() before class ${target.name}, @inject(…) on every parameter, or a provider for it in the container`,
   };
 }
 

@@ -3,6 +3,7 @@ import type { ClassType } from '../../contract/class-type.js';
 import { inspectDependencies, type ProvidedClass } from './dependency-graph.js';
 import { lifecycleOf } from './lifetimes.js';
 import { loadTsyringe } from './load-tsyringe.js';
+import { isRegistered, providersOf } from './providers-of.js';
 
 /** A token and what stands in for it. */
 export type Override = readonly [token: unknown, value: unknown];
@@ -17,6 +18,10 @@ export function isolatedContainer(toolset: ClassType, overrides: Iterable<Overri
   for (const [token, value] of overrides) child.registerInstance(token as InjectionToken, value);
   const { providers } = inspectDependencies(child, { class: toolset, lifetime: 'transient' });
   for (const [token, provider] of providers) register(child, token, provider);
+  // Discovered before, the class has an instance of its own elsewhere.
+  const [known] = isRegistered(child, toolset) ? providersOf(child, toolset) : [];
+  const lifetime = known?.kind === 'class' ? known.lifetime : 'singleton';
+  if (known !== undefined) register(child, toolset as new () => object, { class: toolset, lifetime });
   return child;
 }
 

@@ -23,8 +23,8 @@ export function toWireMessages(messages: readonly Message[]): readonly (Message 
       wire.push(message);
       continue;
     }
-    const { parts, content, ...answer } = message;
-    wire.push({ ...answer, content: content || 'The result follows as an attachment.' });
+    const { parts, ...answer } = message;
+    wire.push(answer);
     attachments.push({ type: 'text', text: `Attached to the result of ${message.tool_call_id}:` });
     attachments.push(...parts.flatMap(toWirePart));
   }

@@ -100,7 +100,7 @@ describe('inspecting what a toolset depends on', () => {
     class Plain {
       constructor(readonly url: string) {}
     }
-    expect(problems(fresh(), Plain)).toEqual(['Plain(?) needs 1 arguments, but nothing says which']);
+    expect(problems(fresh(), Plain)).toEqual(['Plain(?) needs arguments, but nothing says which']);
   });
 
   test('accepts a cycle that delay opens', () => {

@@ -108,7 +108,7 @@ describe('a registry’s policy', () => {
   ] as readonly (readonly [string, ToolPolicy])[])('that %s refuses', async (_what, policy) => {
     const { tool, runs } = counted();
     const result = await new ToolRegistry({ policy }).register(tool).execute('drop', args);
-    expect(result.forLLM).toBe(`${REFUSED}the policy failed: no database`);
+    expect(result.forLLM).toBe(`${REFUSED}the policy could not decide`);
     expect(runs).toEqual([]);
   });
 

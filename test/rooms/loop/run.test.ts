@@ -59,7 +59,7 @@ describe('a run', () => {
       code: 502,
     });
     await expect(runToolLoop({ provider: {} as never, model: 'm' }, hello)).rejects.toThrow(
-      'config.provider must have a chat method',
+      'its provider has no chat method',
     );
   });
 

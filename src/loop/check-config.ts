@@ -1,0 +1,44 @@
+import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { checkNumbers, type NumberRule } from '../errors/check-numbers.js';
+import { ToolRegistry } from '../registry/tool-registry.js';
+import type { ToolLoopConfig } from './loop-config.js';
+
+const NUMBERS: Readonly<Record<string, NumberRule>> = {
+  maxIterations: { min: 0, isWhole: true, allowsInfinity: true },
+  maxRetries: { min: 0, isWhole: true, allowsInfinity: true },
+  maxConcurrency: { min: 0, isWhole: true, allowsInfinity: true },
+  toolTimeoutMs: { min: 1, allowsInfinity: true },
+  maxResultChars: { min: 0, isWhole: true, allowsInfinity: true },
+};
+
+const WHERE = 'the loop’s config';
+
+/**
+ * Checks what a run is given before anything is asked.
+ *
+ * @throws ToolDeclarationError (502): a run cannot begin with what its author got wrong.
+ */
+export function checkConfig(config: ToolLoopConfig, messages: unknown): void {
+  const faults: AuthorFault[] = [];
+  if (typeof config?.provider?.chat !== 'function')
+    faults.push({
+      where: WHERE,
+      problem: 'its provider has no chat method',
+      fix: 'provider: new OpenAIProvider(), …',
+    });
+  const tools: unknown = config?.tools;
+  if (tools !== undefined && !(tools instanceof ToolRegistry) && !Array.isArray(tools))
+    faults.push({
+      where: WHERE,
+      problem: 'its tools are neither a ToolRegistry nor an array',
+      fix: 'tools: [tool, …]',
+    });
+  if (!Array.isArray(messages))
+    faults.push({
+      where: 'the loop’s messages',
+      problem: 'they are no array',
+      fix: "[{ role: 'user', content: '…' }]",
+    });
+  if (faults.length > 0) throw new ToolDeclarationError(faults);
+  checkNumbers(WHERE, config, NUMBERS);
+}

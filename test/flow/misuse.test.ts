@@ -1,0 +1,213 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import {
+  agentTool,
+  defineTool,
+  discoverTools,
+  registerFunction,
+  runToolLoop,
+  Tool,
+  type ToolDeclarationError,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { ScriptedProvider, toolHarness } from 'toolwright/testing';
+import { inject, injectable, singleton } from 'tsyringe';
+import { z } from 'zod';
+
+@Toolset()
+class ShopTools {
+  @Tool('x')
+  ping() {
+    return 'pong';
+  }
+}
+const ping = defineTool({ name: 'ping', description: 'x', execute: () => 'pong' });
+const hello = [{ role: 'user' as const, content: 'hi' }];
+
+/** What a mistake is told as; whatever TypeScript would have said is cast away. */
+function told(mistake: () => unknown): string {
+  try {
+    mistake();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('nothing was thrown');
+}
+
+describe('what is given instead of the right thing is told with the right thing', () => {
+  test.each<[string, () => unknown, string]>([
+    ['a list to register', () => new ToolRegistry().register([ping] as never), 'register(...tools)'],
+    [
+      'an instance to register',
+      () => new ToolRegistry().register(new ShopTools() as never),
+      'discoverTools({ toolsets: [ShopTools] })',
+    ],
+    [
+      'a definition to register',
+      () => new ToolRegistry().register(new ToolRegistry().register(ping).toProviderDefs()[0] as never),
+      'the tool itself',
+    ],
+    ['a list to discover', () => discoverTools([ShopTools] as never), 'it takes options, not a list'],
+    [
+      'an instance to discover',
+      () => discoverTools({ toolsets: [new ShopTools()] as never }),
+      'an instance of ShopTools is no class',
+    ],
+    ['a hole to discover', () => discoverTools({ toolsets: [undefined] as never }), 'undefined is no class'],
+    [
+      'a view of a list that was never loaded',
+      () => new ToolRegistry().view({ allow: undefined }),
+      'allow: [] for nothing',
+    ],
+    [
+      'a function’s parameters as an object',
+      () => registerFunction(new ToolRegistry(), 'f', 'x', {} as never, () => 1),
+      "[['a', Integer]",
+    ],
+    [
+      'an agent tool without a body',
+      () => agentTool({ name: 'a', label: 'A', description: 'x', parameters: {} } as never),
+      'it has no execute',
+    ],
+    [
+      'arguments that are no object',
+      () => defineTool({ name: 'a', description: 'x', parameters: z.string() as never, execute: () => 1 }),
+      'describe no object',
+    ],
+    [
+      'arguments in a shorthand',
+      () => defineTool({ name: 'a', description: 'x', parameters: { a: 'string' }, execute: () => 1 }),
+      'describe no object',
+    ],
+    [
+      'a timeout that is no number',
+      () => new ToolRegistry({ toolTimeoutMs: Number.NaN }),
+      'toolTimeoutMs is NaN',
+    ],
+    [
+      'standard decorators',
+      () => (Tool('x') as (...args: unknown[]) => void)(() => {}, { kind: 'method' }),
+      'experimentalDecorators',
+    ],
+  ])('%s', (_what, mistake, hint) => {
+    expect(told(mistake)).toContain(hint);
+  });
+
+  test.each<[string, object, string]>([
+    ['no provider', { provider: undefined }, 'its provider has no chat method'],
+    ['tools as an object', { tools: { ping } }, 'neither a ToolRegistry nor an array'],
+    ['an iteration limit that is no number', { maxIterations: Number.NaN }, 'maxIterations is NaN'],
+    ['half a retry', { maxRetries: 0.5 }, 'maxRetries is 0.5'],
+    ['a timeout of nothing', { toolTimeoutMs: 0 }, 'toolTimeoutMs is 0'],
+    ['a negative concurrency', { maxConcurrency: -1 }, 'maxConcurrency is -1'],
+  ])('a run with %s', async (_what, wrong, hint) => {
+    const config = {
+      provider: new ScriptedProvider([{ content: 'x' }]),
+      model: 'm',
+      tools: [ping],
+      ...wrong,
+    };
+    await expect(runToolLoop(config as never, hello)).rejects.toThrow(hint);
+  });
+
+  test('a run with messages that are none', async () => {
+    const config = { provider: new ScriptedProvider([]), model: 'm' };
+    await expect(runToolLoop(config, undefined as never)).rejects.toThrow('they are no array');
+    await expect(runToolLoop(config, 'hi' as never)).rejects.toThrow('they are no array');
+  });
+});
+
+test('the registry’s timeout holds in the loop, and the run’s own wins', async () => {
+  const never = defineTool({ name: 'never', description: 'x', execute: () => new Promise(() => {}) });
+  const call = { toolCalls: [{ id: 'c', name: 'never', arguments: {} }] };
+  const tools = new ToolRegistry({ toolTimeoutMs: 15 }).register(never);
+  const run = (more = {}) =>
+    runToolLoop(
+      { provider: new ScriptedProvider([call, { content: 'done' }]), model: 'm', tools, ...more },
+      hello,
+    );
+  expect((await run()).toolCalls[0]?.result.forLLM).toContain('timed out after 15 ms');
+  expect((await run({ toolTimeoutMs: 10 })).toolCalls[0]?.result.forLLM).toContain('timed out after 10 ms');
+});
+
+test('what was sent is never in the log of a rejected call', async () => {
+  const lines: string[] = [];
+  const write = (message: string, fields?: object) => lines.push(`${message} ${JSON.stringify(fields)}`);
+  const logger = { debug: write, info: write, warn: write, error: write };
+  const login = defineTool({
+    name: 'login',
+    description: 'x',
+    parameters: z.object({ password: z.string(), age: z.number() }),
+    execute: () => 'in',
+  });
+  const result = await new ToolRegistry({ logger })
+    .register(login)
+    .execute('login', { password: 'hunter2', age: 'x' });
+  expect(result.forLLM).toContain('hunter2');
+  expect(lines.join('\n')).toContain('age: must be number');
+  expect(lines.join('\n')).not.toContain('hunter2');
+});
+
+test('stand-ins hold also for a toolset that was discovered before', async () => {
+  @singleton()
+  class Orders {
+    find() {
+      return 'real';
+    }
+  }
+  @Toolset()
+  class Tools {
+    constructor(private readonly orders: Orders) {}
+    @Tool('x')
+    find() {
+      return this.orders.find();
+    }
+  }
+  const real = new ToolRegistry().register(...discoverTools({ toolsets: [Tools] }));
+  const harness = toolHarness(Tools, { overrides: [[Orders, { find: () => 'fake' }]] });
+  expect((await harness.execute('find')).forLLM).toBe('fake');
+  expect((await real.execute('find')).forLLM).toBe('real');
+});
+
+test('@inject on every parameter is enough where no metadata is emitted', async () => {
+  @injectable()
+  class Service {
+    readonly name = 'service';
+  }
+  class Tools {
+    constructor(readonly service: Service) {}
+    tell() {
+      return this.service.name;
+    }
+  }
+  inject(Service)(Tools, undefined, 0);
+  Reflect.decorate(
+    [Tool('x')],
+    Tools.prototype,
+    'tell',
+    Object.getOwnPropertyDescriptor(Tools.prototype, 'tell'),
+  );
+  const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Tools] }));
+  expect((await tools.execute('tell')).forLLM).toBe('service');
+});
+
+test('plain text instead of arguments is called that', async () => {
+  const { forLLM } = await new ToolRegistry().register(ping).execute('ping', 'hello');
+  expect(forLLM).toContain('the arguments must be a JSON object, not plain text');
+});
+
+test('all mistakes of one call are one error with faults as data', () => {
+  try {
+    new ToolRegistry().register({ name: 'a b' } as never, { description: 'x' } as never);
+  } catch (error) {
+    const { faults, code, message } = error as ToolDeclarationError;
+    expect([faults.length > 3, code, message.split('\n')[0]]).toEqual([
+      true,
+      502,
+      `${faults.length} mistakes in what was declared:`,
+    ]);
+    return;
+  }
+  throw new Error('nothing was thrown');
+});
