@@ -49,13 +49,14 @@ export class ToolResult {
 
   constructor(fields: ToolResultFields) {
     this.forLLM = fields.forLLM;
-    this.forUser = fields.forUser;
     this.silent = fields.silent ?? false;
     this.isError = fields.isError ?? false;
     this.async = fields.async ?? false;
-    this.error = fields.error;
-    this.content = fields.content;
-    this.details = fields.details;
+    // Most results are a text and nothing more; what is not there takes no room.
+    if (fields.forUser !== undefined) this.forUser = fields.forUser;
+    if (fields.error !== undefined) this.error = fields.error;
+    if (fields.content !== undefined) this.content = fields.content;
+    if (fields.details !== undefined) this.details = fields.details;
   }
 
   /** Attaches the underlying error and returns this same result; `isError` stays as it is (seed 1.8). */

@@ -9,26 +9,39 @@ export type ArgumentBinding =
   | { readonly from: 'context' }
   | { readonly from: 'signal' };
 
-/** Lays out checked arguments in the order of a method's parameters. */
-export type ArgumentBinder = (args: JsonObject, context: ToolContext) => unknown[];
-
-/** The binder of a method: what can be decided once is decided here, not at each call. */
-export function createBinder(bindings: readonly ArgumentBinding[]): ArgumentBinder {
-  const rest = bindings.findIndex(({ from }) => from === 'rest');
-  const readers = bindings.map(readerOf);
-  const bind: ArgumentBinder = (args, context) => {
-    const values = new Array<unknown>(readers.length);
-    for (let index = 0; index < readers.length; index += 1) values[index] = readers[index]?.(args, context);
-    return values;
-  };
-  if (rest < 0) return bind;
-  return (args, context) => {
-    const values = bind(args, context);
-    return [...values.slice(0, rest), ...((values[rest] as unknown[] | undefined) ?? [])];
-  };
-}
+/** Calls a method of an instance with checked arguments, laid out in the order of its parameters. */
+export type MethodCaller = (instance: object, args: JsonObject, context: ToolContext) => unknown;
 
 type Reader = (args: JsonObject, context: ToolContext) => unknown;
+type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknown>>;
+
+/**
+ * The caller of a method: what can be decided once is decided here, not at each call. The method is looked
+ * up at each call, so that a subclass or a test may replace it.
+ */
+export function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]): MethodCaller {
+  const rest = bindings.findIndex(({ from }) => from === 'rest');
+  const readers = bindings.map(readerOf);
+  if (rest >= 0) return callWithRest(key, readers, rest);
+  const [first, second, third] = readers;
+  // Nearly all methods are short; laying their arguments out in an array would cost as much as the call.
+  if (first === undefined) return (instance) => (instance as Methods)[key]?.();
+  if (second === undefined)
+    return (instance, args, context) => (instance as Methods)[key]?.(first(args, context));
+  if (third === undefined)
+    return (instance, args, context) =>
+      (instance as Methods)[key]?.(first(args, context), second(args, context));
+  return (instance, args, context) =>
+    (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
+}
+
+function callWithRest(key: string | symbol, readers: readonly Reader[], rest: number): MethodCaller {
+  return (instance, args, context) => {
+    const values = readers.map((read) => read(args, context));
+    const others = (values[rest] as readonly unknown[] | undefined) ?? [];
+    return (instance as Methods)[key]?.(...values.slice(0, rest), ...others);
+  };
+}
 
 function readerOf(binding: ArgumentBinding): Reader {
   switch (binding.from) {

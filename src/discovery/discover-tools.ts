@@ -1,6 +1,4 @@
 import type { ClassType } from '../contract/class-type.js';
-import type { JsonObject } from '../contract/json-schema.js';
-import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
@@ -131,9 +129,7 @@ function bindTool(
   { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
-  const { key, bind, options, name, parameters, output, hydrate, injected } = planned;
-  const call = (instance: object, args: JsonObject, context: ToolContext): unknown =>
-    (instance as Methods)[key]?.(...bind(args, context));
+  const { call, options, name, parameters, output, hydrate, injected } = planned;
   return freezeTool(options, {
     name,
     parameters,
@@ -148,5 +144,3 @@ function bindTool(
         : (args, context) => call(source.open(context), args, context),
   });
 }
-
-type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknown>>;

@@ -5,7 +5,7 @@ import type { ToolOptions } from '../contract/tool-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
-import { type ArgumentBinder, type ArgumentBinding, createBinder } from './argument-binding.js';
+import { type ArgumentBinding, createCaller, type MethodCaller } from './argument-binding.js';
 import { bindExplicit } from './bind-explicit.js';
 import {
   type DescribedMethod,
@@ -26,7 +26,7 @@ export interface PlannedTool {
   readonly parameters: JsonSchema;
   readonly output?: JsonSchema;
   readonly hydrate?: Hydrate;
-  readonly bind: ArgumentBinder;
+  readonly call: MethodCaller;
   /** What of the call the method is given besides its arguments. */
   readonly injected: ReadonlySet<'context' | 'signal'>;
 }
@@ -99,7 +99,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       parameters,
       output,
       hydrate,
-      bind: createBinder(signature.bindings),
+      call: createCaller(record.key, signature.bindings),
       injected: injectedBy(signature.bindings),
     },
   };

@@ -30,7 +30,7 @@ export class LoopGuard {
   readonly #tellAt: number;
   readonly #endAt: number;
   readonly #seen = new Set<string>();
-  #counts = new Map<string, number>();
+  readonly #counts = new Map<string, number>();
 
   constructor({ tellAt = 3, endAt = 6 }: LoopGuardOptions = {}) {
     this.#tellAt = tellAt;
@@ -39,45 +39,47 @@ export class LoopGuard {
 
   /** Looks at the calls of one assistant message. */
   watch(records: readonly CallRecord[]): GuardVerdict {
-    const calls = new Map<string, CallRecord[]>();
-    for (const record of records) {
-      if (record.status === 'rejected' || record.status === 'not_run') continue;
-      const signature = signatureOf(record);
-      if (signature === undefined) continue;
-      calls.set(signature, [...(calls.get(signature) ?? []), record]);
-    }
-    if (!this.#isProgress([...calls.keys()])) return this.#count(calls);
-    this.#counts = new Map([...calls.keys()].map((signature) => [signature, 1]));
-    return NOTHING;
-  }
-
-  #isProgress(signatures: readonly string[]): boolean {
-    const isNew = signatures.some((signature) => !this.#seen.has(signature));
-    for (const signature of signatures) this.#seen.add(signature);
-    return isNew;
-  }
-
-  #count(calls: ReadonlyMap<string, readonly CallRecord[]>): GuardVerdict {
-    const notes = new Map<string, string>();
-    let error: ToolwrightError | undefined;
-    for (const [signature, records] of calls) {
-      const count = (this.#counts.get(signature) ?? 0) + 1;
+    const signatures = records.map(signatureOf);
+    if (this.#isProgress(signatures)) this.#counts.clear();
+    let verdict = NOTHING;
+    const counted = new Set<string>();
+    signatures.forEach((signature, index) => {
+      const record = records[index];
+      if (signature === undefined || record === undefined) return;
+      // Of the same calls in one message, all are told and one is counted.
+      const count = (this.#counts.get(signature) ?? 0) + (counted.has(signature) ? 0 : 1);
+      counted.add(signature);
       this.#counts.set(signature, count);
-      const name = records[0]?.name;
-      if (count >= this.#endAt) error ??= stuck(String(name), count);
-      if (count < this.#tellAt) continue;
-      for (const { id } of records)
-        notes.set(id, `[This call gave the same result ${count} times. Do something else.]`);
-    }
-    return { notes, error };
+      if (count >= this.#tellAt || count >= this.#endAt) verdict = this.#judge(verdict, record, count);
+    });
+    return verdict;
+  }
+
+  /** Whether there was a call that was never seen; from now on it was. */
+  #isProgress(signatures: readonly (string | undefined)[]): boolean {
+    const before = this.#seen.size;
+    for (const signature of signatures) if (signature !== undefined) this.#seen.add(signature);
+    return this.#seen.size > before;
+  }
+
+  #judge({ notes, error }: GuardVerdict, { id, name }: CallRecord, count: number): GuardVerdict {
+    const note = `[This call gave the same result ${count} times. Do something else.]`;
+    return {
+      notes: count >= this.#tellAt ? new Map([...notes, [id, note]]) : notes,
+      error: error ?? (count >= this.#endAt ? stuck(name, count) : undefined),
+    };
   }
 }
 
 /** A run keeps the signature of every call; of long ones only the digest. */
 const LONG_SIGNATURE = 500;
 
-/** What makes two calls the same; `undefined` where JSON cannot say it, as of big integers and circles. */
-function signatureOf({ name, arguments: args, result }: CallRecord): string | undefined {
+/**
+ * What makes two calls the same; `undefined` for calls that count against retries only, and where JSON
+ * cannot say it, as of big integers and circles.
+ */
+function signatureOf({ name, status, arguments: args, result }: CallRecord): string | undefined {
+  if (status === 'rejected' || status === 'not_run') return undefined;
   try {
     // Two screenshots have the same text, and are not the same result.
     const pictures = result.content?.filter(({ type }) => type !== 'text') ?? [];

@@ -27,10 +27,9 @@ export class RetryBudget {
 
   /** Counts what one assistant message brought; the error, if a budget is used up. */
   spend(records: readonly CallRecord[]): ToolwrightError | undefined {
+    if (!records.some(isRejected)) return undefined;
     const rejected = new Map<string | typeof UNKNOWN, CallRecord>(
-      records
-        .filter(({ status }) => status === 'rejected')
-        .map((record) => [this.#keyOf(record.name), record] as const),
+      records.filter(isRejected).map((record) => [this.#keyOf(record.name), record] as const),
     );
     let exhausted: ToolwrightError | undefined;
     for (const [key, record] of rejected) {
@@ -45,6 +44,10 @@ export class RetryBudget {
   #keyOf(name: string): string | typeof UNKNOWN {
     return this.#find(name) === undefined ? UNKNOWN : name;
   }
+}
+
+function isRejected({ status }: CallRecord): boolean {
+  return status === 'rejected';
 }
 
 function exhaustedError(record: CallRecord, count: number, allowed: number): ToolwrightError {
