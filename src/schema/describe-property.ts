@@ -59,9 +59,10 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
 
 function remainingOf(key: string, { inexact, isOptional }: PropertyRules): RemainingRules {
   if (inexact.length === 0) return 'none';
-  return inexact.map((rule) => (instance) => {
+  return inexact.map(({ rule, meaning: { enough } }) => (instance) => {
     const value = (instance as Readonly<Record<string, unknown>>)[key];
-    return ((value === undefined || value === null) && isOptional) || rule.passes(value, instance);
+    if ((value === undefined || value === null) && isOptional) return true;
+    return (typeof value === 'string' && enough?.test(value)) || rule.passes(value, instance);
   });
 }
 

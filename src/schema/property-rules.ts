@@ -11,6 +11,12 @@ export interface ValueRules {
   readonly values?: readonly unknown[];
 }
 
+/** A rule of which the schema says less than it does. */
+export interface InexactRule {
+  readonly rule: ValidationRule;
+  readonly meaning: RuleMeaning;
+}
+
 /** All class-validator rules of one property, summed up. */
 export interface PropertyRules {
   readonly own: ValueRules;
@@ -25,7 +31,7 @@ export interface PropertyRules {
   /** Every rule accepts a property that is not there. */
   readonly acceptsMissing: boolean;
   /** Rules of which the schema says less than they do. */
-  readonly inexact: readonly ValidationRule[];
+  readonly inexact: readonly InexactRule[];
   /** Only class-validator itself can judge the value: conditions, unknown rules, contradictions. */
   readonly needsValidator: boolean;
 }
@@ -41,7 +47,7 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
   const judging = rules.filter(({ role }) => role !== 'conditional' && role !== 'allowed').reverse();
   const isConditional = conditions.length > 0;
   const meanings = judging.map((rule) => ({ rule, meaning: meaningOf(rule), each: isEach(rule) }));
-  const inexact = meanings.filter(({ meaning }) => !meaning.exact).map(({ rule }) => rule);
+  const inexact = meanings.filter(({ meaning }) => !meaning.exact);
   const own = meanings.filter(({ each }) => !each).map(({ meaning }) => meaning);
   const items = meanings.filter(({ each }) => each).map(({ meaning }) => meaning);
   const sum = (all: readonly RuleMeaning[]) => {
@@ -57,7 +63,7 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
     isNested: rules.some(({ role }) => role === 'nested'),
     acceptsMissing: meanings.every(({ meaning }) => meaning.acceptsMissing ?? false),
     inexact,
-    needsValidator: isConditional || !inexact.every(isStandard) || disagrees(own),
+    needsValidator: isConditional || !inexact.every(({ rule }) => isStandard(rule)) || disagrees(own),
   };
 }
 

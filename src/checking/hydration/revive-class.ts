@@ -19,6 +19,8 @@ interface Step {
   readonly name: string;
   /** On the instance. */
   readonly key: string;
+  /** Every object has a property of that name, so that only an own one counts. */
+  readonly isInherited: boolean;
   /** `null` means absent (design §4). */
   readonly dropsNull: boolean;
   readonly transforms?: readonly PropertyTransform[];
@@ -103,7 +105,14 @@ function stepOf(
   { name, key = name, required, nullable, transforms, type, cascades = false }: PropertyModel,
   reviverOf: ReviverOf,
 ): Step {
-  return { name, key, dropsNull: !required && !nullable, transforms, revive: reviverOf(type, cascades) };
+  return {
+    name,
+    key,
+    isInherited: name in Object.prototype,
+    dropsNull: !required && !nullable,
+    transforms,
+    revive: reviverOf(type, cascades),
+  };
 }
 
 /** An instance in the making. */
@@ -116,8 +125,9 @@ interface Assembly {
 function build(plan: Plan, source: JsonObject, place: Place): object {
   const assembly: Assembly = { instance: new plan.create(), source, place };
   for (const step of plan.steps) {
-    if (!Object.hasOwn(source, step.name)) continue;
-    if (source[step.name] === null && step.dropsNull) continue;
+    const { name } = step;
+    if (source[name] === undefined || (step.isInherited && !Object.hasOwn(source, name))) continue;
+    if (source[name] === null && step.dropsNull) continue;
     assign(step, assembly);
   }
   return assembly.instance;

@@ -11,6 +11,8 @@ export interface RuleMeaning {
   readonly values?: readonly unknown[];
   /** Nothing is left for class-validator to judge. */
   readonly exact: boolean;
+  /** Text that matches passes the rule for certain; asking the rule itself is dear. */
+  readonly enough?: RegExp;
   /** The rule accepts a property that is not there. */
   readonly acceptsMissing?: boolean;
 }

@@ -1,7 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import * as cv from 'class-validator';
+import fc from 'fast-check';
 import { classModel } from '../../../src/schema/class-model.js';
-import { CLASS_VALIDATOR_RULES, RUN_AT_CALL_TIME } from '../../../src/schema/class-validator-rules.js';
+import {
+  CLASS_VALIDATOR_RULES,
+  RUN_AT_CALL_TIME,
+  ruleMeaning,
+} from '../../../src/schema/class-validator-rules.js';
 import { classParameters } from '../../../src/schema/write-schema.js';
 import { validatedProperties, validationRules } from '../../../src/validators/validation-rules.js';
 import { compileSchema } from './compile-schema.js';
@@ -119,3 +124,17 @@ function isOfKind(value: unknown, schema: { type?: unknown; format?: unknown }):
       return typeof value === type;
   }
 }
+
+test('an address that is taken for certain is one for class-validator too', () => {
+  const enough = ruleMeaning('isEmail', []).enough;
+  const part = fc.stringMatching(/^[a-zA-Z0-9._+-]{1,12}$/);
+  const address = fc.tuple(part, part, part).map(([user, host, tld]) => `${user}@${host}.${tld}`);
+  fc.assert(
+    fc.property(fc.oneof(address, fc.emailAddress()), (text) => {
+      if (enough?.test(text)) expect(cv.isEmail(text)).toBe(true);
+    }),
+    { numRuns: 3_000 },
+  );
+  expect(enough?.test('mara.lindt@shop.example.com')).toBe(true);
+  expect(ruleMeaning('isEmail', [{ host_blacklist: ['x.com'] }]).enough).toBeUndefined();
+});
