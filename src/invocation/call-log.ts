@@ -39,6 +39,10 @@ export class CallLog {
     if (this.#enabled('debug')) this.#write('debug', 'Tool arguments', { arguments: redact(args) });
   }
 
+  repaired(repairs: readonly string[] | undefined): void {
+    if (repairs?.length) this.#write('info', 'Tool arguments mended', { count: repairs.length, repairs });
+  }
+
   removed(paths: readonly string[]): void {
     if (paths.length > 0) this.#write('info', 'Unknown arguments removed', { removed: paths });
   }

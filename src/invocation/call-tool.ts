@@ -129,6 +129,7 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
       return this.#end('refused', failedResult('NotExecutableHere', refusal));
     }
     this.log.removed(ready.removed);
+    this.log.repaired(ready.repairs);
     const { environment } = this;
     const isPlain = !this.plan.isShared && environment.onAsyncResult === undefined && !environment.policies;
     this.args = ready.hydrated ?? ready.value;

@@ -3,8 +3,8 @@ import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { CallContext } from './call-context.js';
 import type { CallLog } from './call-log.js';
+import { Deadline } from './deadline.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
-import { MAX_TIMER_MS } from './max-timer-ms.js';
 
 /** How the body of a tool ended. */
 export type Ended =
@@ -96,12 +96,12 @@ interface Limits extends Pending {
 function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutMs }: Limits): Promise<Ended> {
   return new Promise((resolve) => {
     let isAnswered = false;
-    let timer: NodeJS.Timeout | undefined;
+    let deadline: Deadline | undefined;
     let grace: NodeJS.Timeout | undefined;
     const answer = (ended: Ended): void => {
       isAnswered = true;
-      clearTimeout(timer);
-      clearTimeout(grace);
+      deadline?.meet();
+      if (grace !== undefined) clearTimeout(grace);
       signal?.removeEventListener('abort', abort);
       resolve(ended);
     };
@@ -121,7 +121,8 @@ function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutM
       context?.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
       answer({ how: 'timed_out', timeoutMs: timeoutMs ?? 0 });
     };
-    if (timeoutMs !== undefined) timer = setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS));
+    if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
+      deadline = new Deadline(timeoutMs, expire);
     work.then(
       (value) => end({ how: 'returned', value }),
       (error) => end({ how: 'threw', error }),

@@ -6,6 +6,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resultText } from '../registry/result-text.js';
 import { beginRun, type LoopRun, type RunSurroundings } from './begin-run.js';
 import type { ToolLoopConfig } from './loop-config.js';
+import type { EventSink } from './loop-event.js';
 import type { ToolLoopResult } from './loop-result.js';
 import { addUsage, endState, type LoopEnd } from './loop-state.js';
 import { type ReadCall, readCall } from './read-call.js';
@@ -41,6 +42,7 @@ async function step(run: LoopRun): Promise<LoopEnd | undefined> {
   const reply = await request(run, { withTools: true });
   if (!reply.ok) return noReply(reply);
   const { response } = reply;
+  addUsage(state, response.usage);
   const calls = run.numberCalls(response.toolCalls).map(readCall);
   state.messages.push(assistantMessage(response.content, calls));
   const end =
@@ -55,29 +57,42 @@ async function tellStepEnd({ sink, state }: LoopRun, { finishReason, usage }: LL
   await sink?.({ type: 'step-end', iteration: state.iterations, finishReason, usage });
 }
 
-async function request(run: LoopRun, { withTools }: { withTools: boolean }): Promise<Reply> {
-  const { config, state, tools, signal, sink } = run;
-  if (signal?.aborted) return { ok: false, reason: 'aborted' };
-  const definitions = tools.toProviderDefs();
-  if (sink) await sink({ type: 'step-start', iteration: state.iterations + 1 });
+/** Whether the model is offered the tools. */
+interface Offer {
+  readonly withTools: boolean;
+}
+
+/** A step that nobody watches waits for nobody: each wait costs as much as a small tool. */
+function request(run: LoopRun, offer: Offer): Promise<Reply> {
+  return run.sink === undefined ? ask(run, offer) : announceAndAsk(run, run.sink, offer);
+}
+
+async function announceAndAsk(run: LoopRun, sink: EventSink, offer: Offer): Promise<Reply> {
+  if (run.signal?.aborted) return ABORTED;
+  await sink({ type: 'step-start', iteration: run.state.iterations + 1 });
   // The reader may have aborted the run on hearing that; then nothing is asked.
-  if (signal?.aborted) return { ok: false, reason: 'aborted' };
+  return ask(run, offer);
+}
+
+const ABORTED: Reply = { ok: false, reason: 'aborted' };
+
+function ask({ config, state, tools, signal, sink }: LoopRun, { withTools }: Offer): Promise<Reply> {
+  if (signal?.aborted) return Promise.resolve(ABORTED);
+  const definitions = tools.toProviderDefs();
   state.iterations += 1;
   const hasTools = withTools && definitions.length > 0;
-  const reply = await requestReply(
+  return requestReply(
     config.provider,
     {
       model: config.model,
       // A copy: providers and tests keep what they were given, and the history goes on growing.
-      messages: [...state.messages],
+      messages: state.messages.slice(),
       options: withTools ? (config.llmOptions ?? {}) : withoutToolOptions(config.llmOptions ?? {}),
       ...(hasTools ? { tools: definitions } : {}),
       ...(signal ? { signal } : {}),
     },
     sink && ((text) => sink({ type: 'text-delta', text })),
   );
-  if (reply.ok) addUsage(state, reply.response.usage);
-  return reply;
 }
 
 /** Servers refuse options about tools in a request that offers none. */
@@ -144,7 +159,8 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
   const reply = await request(run, { withTools: false });
   if (!reply.ok) return noReply(reply);
-  const { content } = reply.response;
+  const { content, usage } = reply.response;
+  addUsage(state, usage);
   // Calls that come although none were offered are left out: nobody will answer them.
   state.messages.push(assistantMessage(content, []));
   await tellStepEnd(run, reply.response);
