@@ -120,5 +120,10 @@ function passes(rule: StoredRule, value: unknown, instance: object): boolean {
     implementations.length > 0 &&
     implementations.every((constraint) => constraint.instance.validate(one, args) === true);
   const isCollection = Array.isArray(value) || value instanceof Set || value instanceof Map;
-  return rule.each === true && isCollection ? [...value.values()].every(holds) : holds(value);
+  try {
+    return rule.each === true && isCollection ? [...value.values()].every(holds) : holds(value);
+  } catch {
+    // class-validator's own rules throw at some values: `maxDecimalPlaces` at 1e-7.
+    return false;
+  }
 }

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import { Type } from 'class-transformer';
-import { IsEmail, IsInt, IsOptional, IsString, MinLength, ValidateNested } from 'class-validator';
+import { IsEmail, IsInt, IsNumber, IsOptional, IsString, MinLength, ValidateNested } from 'class-validator';
 import {
   Args,
   type ClassType,
@@ -282,6 +282,24 @@ describe('DTO classes', () => {
     const { a, b } = schemas(Both).both?.properties ?? {};
     expect([Object.keys(a?.properties ?? {}), Object.keys(b?.properties ?? {})]).toEqual([['one'], ['two']]);
   });
+});
+
+test('a value that class-validator’s own rule throws at is the model’s mistake, not the author’s', async () => {
+  class PriceDto {
+    @IsNumber({ maxDecimalPlaces: 2 })
+    price!: number;
+  }
+  @Toolset()
+  class Tools {
+    @Tool('x')
+    pay(price: PriceDto) {
+      return price;
+    }
+  }
+  const { error, forLLM } = await registry(Tools).execute('pay', { price: 1e-7 });
+  expect(error).toMatchObject({ name: 'InvalidArguments' });
+  expect(forLLM).toContain('has a value that its rules cannot judge');
+  expect((await registry(Tools).execute('pay', { price: 1.25 })).forLLM).toBe('{"price":1.25}');
 });
 
 describe('names', () => {

@@ -7,9 +7,15 @@ import type { Validation } from './revival.js';
 /** Lets class-validator judge the instances; paths carry the names that the properties have in JSON. */
 export async function runValidations(validations: readonly Validation[]): Promise<readonly ArgumentFault[]> {
   const faults = await Promise.all(
-    validations.map(({ instance, path, groups }) => {
+    validations.map(async ({ instance, path, groups, isCertain }) => {
       const nameOf = (owner: object, key: string) => jsonName({ owner, key, groups });
-      return validateInstance(instance, { path, groups, nameOf });
+      try {
+        return await validateInstance(instance, { path, groups, nameOf });
+      } catch (error) {
+        // Where all rules are class-validator's own, it is the value that they could not bear.
+        if (isCertain) throw error;
+        return [{ path, message: 'has a value that its rules cannot judge' }];
+      }
     }),
   );
   return faults.flat();
