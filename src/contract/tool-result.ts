@@ -94,6 +94,13 @@ export class ToolResult {
 
 // On the prototype, so that an instance costs no extra field and two copies of the package agree.
 Object.defineProperty(ToolResult.prototype, BRAND, { value: true });
+// Every result has these, though most have nothing in them.
+Object.assign(ToolResult.prototype, {
+  forUser: undefined,
+  error: undefined,
+  content: undefined,
+  details: undefined,
+});
 
 /** A plain success: `forLLM` only (seed 1.7). */
 export function toolResult(forLLM: string): ToolResult {
