@@ -1,5 +1,6 @@
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/tool-policy.js';
 import type { CallLog } from './call-log.js';
+import { unlessAborted } from './unless-aborted.js';
 
 /** What is asked of whom. */
 export interface PolicyQuestion {
@@ -35,16 +36,4 @@ async function refusal(
     log.ignored('A policy threw; the call was refused', { error });
     return 'the policy could not decide';
   }
-}
-
-/** A policy may ask somebody who never answers; an abort does not wait for that. */
-function unlessAborted<Value>(asked: Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    Promise.resolve(asked)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', abort));
-  });
 }

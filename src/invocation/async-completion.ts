@@ -31,10 +31,6 @@ export class AsyncCompletion {
     this.#parts = parts;
   }
 
-  get isDelivered(): boolean {
-    return this.#state === 'delivered';
-  }
-
   complete(value: unknown): void {
     if (this.#state === 'discarded') {
       this.#parts.log.ignored('A completion came for a call that has its answer; it is ignored');

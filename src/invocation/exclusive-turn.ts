@@ -1,3 +1,5 @@
+import { unlessAborted } from './unless-aborted.js';
+
 /** Ends a turn; calling it again does nothing. */
 export type EndTurn = () => void;
 
@@ -15,18 +17,7 @@ export async function beginTurn(shared: object, signal?: AbortSignal): Promise<E
     end = resolve;
   });
   tails.set(shared, before ? before.then(() => turn) : turn);
-  if (before !== undefined) await (signal ? unlessAborted(before, signal) : before);
+  // Turns only end, they never fail: what rejects here is the abort, which ends the wait like a turn's end.
+  if (before !== undefined) await (signal ? unlessAborted(before, signal).catch(() => {}) : before);
   return end;
-}
-
-function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = (): void => {
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    signal.addEventListener('abort', done);
-    void work.then(done);
-  });
 }

@@ -7,6 +7,7 @@ import type {
 } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../invocation/error-message.js';
+import { unlessAborted } from '../invocation/unless-aborted.js';
 
 /** A reply, or why there is none. */
 export type Reply =
@@ -61,18 +62,6 @@ async function streamReply(
 
 function isText(text: unknown): text is string {
   return typeof text === 'string' && text !== '';
-}
-
-function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    // The provider may have been what aborted, before there was anything to listen with.
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    Promise.resolve(work)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 /** Providers are other people's code: what they leave out gets its plain meaning. */

@@ -4,7 +4,7 @@ import { exactly, optionsOf, partly, type RuleMeaning, type RuleTable } from './
 /**
  * Rules about the length and the content of text. JSON Schema counts characters by code points and so does
  * class-validator, apart from variation selectors, which it does not count: the one place where the
- * schema is narrower (`maxLength` on emoji).
+ * schema is narrower (`maxLength` on emoji) or wider (`minLength`).
  */
 export const TEXT_RULES: RuleTable = {
   isLength: ([least, most]) =>
