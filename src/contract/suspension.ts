@@ -1,0 +1,45 @@
+import type { JsonObject, JsonSchema } from './json-schema.js';
+
+/**
+ * Why a call waits: `client` (the caller's side executes it), `approval` (somebody must say yes first),
+ * `question` (the tool asked the user something).
+ */
+export type PendingKind = 'client' | 'approval' | 'question';
+
+/** Something that a suspended run waits for. A call has several only where its tool asked several questions. */
+export interface PendingCall {
+  /** What the answer names. It is a digest of run, call, tool and arguments, so that it fits nothing else. */
+  readonly id: string;
+  /** Id of the call in the assistant message. */
+  readonly callId: string;
+  readonly kind: PendingKind;
+  readonly tool: string;
+  /** As the tool would get them: checked, mended, defaults filled in; JSON. */
+  readonly arguments: JsonObject;
+  /** Of a question: what is asked. */
+  readonly message?: string;
+  /** Of a question: what the answer's value must fit. */
+  readonly schema?: JsonSchema;
+}
+
+/** What the caller's side made of a call that it executes: any JSON value, or a serialised `ToolResult`. */
+export interface ClientAnswer {
+  readonly id: string;
+  readonly result: unknown;
+}
+
+/** A yes or a no. A no answers any kind of pending call; its reason becomes the call's result. */
+export interface ApprovalAnswer {
+  readonly id: string;
+  readonly approved: boolean;
+  readonly reason?: string;
+}
+
+/** The user's answer to a question; checked against its schema. */
+export interface QuestionAnswer {
+  readonly id: string;
+  readonly value: unknown;
+}
+
+/** An answer to one {@link PendingCall} (design §2, Shapes). */
+export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer;
