@@ -12,7 +12,7 @@ export type {
 } from './contract/agent-tool.js';
 export type { ArgumentFault } from './contract/argument-fault.js';
 export type { CallRecord, CallStatus } from './contract/call-record.js';
-export type { CallScope, UpdateListener } from './contract/call-scope.js';
+export type { CallScope, LogListener, UpdateListener } from './contract/call-scope.js';
 export type { ClassType } from './contract/class-type.js';
 export type { Content, ContentPart, FilePart, ImagePart, TextPart } from './contract/content-part.js';
 export type { InjectionToken, InstanceResolver, ScopedResolver } from './contract/instance-resolver.js';
@@ -27,7 +27,7 @@ export type {
   ToolCall,
   Usage,
 } from './contract/llm-provider.js';
-export type { LogFields, Logger } from './contract/logger.js';
+export type { LogFields, Logger, LogLevel } from './contract/logger.js';
 export type {
   AssistantMessage,
   Message,
@@ -44,7 +44,20 @@ export type {
   TypeToken,
 } from './contract/param-options.js';
 export { RetryToolCall } from './contract/retry-tool-call.js';
-export type { SchemaSource, StandardSchema } from './contract/standard-schema.js';
+export type { RunState } from './contract/run-state.js';
+export type { ClaimOutcome, RunClaim, RunLease, RunStore } from './contract/run-store.js';
+export type { SchemaSource, StandardSchema, ValueOf } from './contract/standard-schema.js';
+export type {
+  Answer,
+  ApprovalAnswer,
+  CallJournal,
+  ClientAnswer,
+  PendingCall,
+  PendingKind,
+  QuestionAnswer,
+  Suspension,
+  Wait,
+} from './contract/suspension.js';
 export type { AsyncCallback, AsyncTool, ContextualTool } from './contract/tool.js';
 export {
   type ProgressUpdate,
@@ -76,7 +89,14 @@ export { type DiscoverOptions, discoverTools } from './discovery/discover-tools.
 export { type AuthorFault, ToolDeclarationError } from './errors/author-fault.js';
 export { ERROR_TABLE, type ErrorEntry, type ErrorName } from './errors/error-table.js';
 export { ToolwrightError } from './errors/toolwright-error.js';
-export type { CallRequest, DescribeError, Invocation } from './invocation/invocation.js';
+export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './invocation/answer-wait.js';
+export type {
+  AnsweredInvocation,
+  CallRequest,
+  DescribeError,
+  Invocation,
+  SuspendedInvocation,
+} from './invocation/invocation.js';
 export {
   type BareTool,
   type Completion,
@@ -89,14 +109,18 @@ export type { ToolLoopConfig } from './loop/loop-config.js';
 export type { LoopEvent } from './loop/loop-event.js';
 export type { LoopGuardOptions } from './loop/loop-guard.js';
 export type { LoopStatus, ToolLoopResult } from './loop/loop-result.js';
+export { resumeToolLoop } from './loop/resume-tool-loop.js';
 export { runToolLoop } from './loop/run-tool-loop.js';
-export { streamToolLoop, type ToolLoopStream } from './loop/stream-tool-loop.js';
+export { streamResumedToolLoop } from './loop/stream-resumed-tool-loop.js';
+export type { ToolLoopStream } from './loop/stream-run.js';
+export { streamToolLoop } from './loop/stream-tool-loop.js';
 export type { NameFilter } from './registry/name-filter.js';
 export {
   type FunctionParameter,
   type FunctionParameterType,
   registerFunction,
 } from './registry/register-function.js';
-export { type ToolCallResult, ToolRegistry, type ToolRegistryOptions } from './registry/tool-registry.js';
+export { type ToolCallResult, ToolRegistry } from './registry/tool-registry.js';
+export type { ToolRegistryOptions } from './registry/tool-registry-options.js';
 export type { RegisteredTool } from './registry/tool-table.js';
 export { toolToSchema } from './registry/tool-to-schema.js';

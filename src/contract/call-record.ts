@@ -4,7 +4,7 @@ import type { ToolResult } from './tool-result.js';
 /**
  * How a call ended: `success`, `error` (the tool failed), `rejected` (unknown tool or unusable arguments:
  * the model may try again), `refused` (not allowed here), `timed_out`, `aborted`, `not_run` (the reply was
- * cut off), `started` (goes on in the background).
+ * cut off), `started` (goes on in the background), `suspended` (waits for somebody's answer).
  */
 export type CallStatus =
   | 'success'
@@ -14,7 +14,8 @@ export type CallStatus =
   | 'timed_out'
   | 'aborted'
   | 'not_run'
-  | 'started';
+  | 'started'
+  | 'suspended';
 
 /** The history of one call: what was asked, what was made of it, and what came of it (seed 4.8). */
 export interface CallRecord {

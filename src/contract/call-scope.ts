@@ -1,10 +1,17 @@
 import type { InstanceResolver } from './instance-resolver.js';
+import type { LogFields, LogLevel } from './logger.js';
 import type { Message } from './message.js';
 import type { ProgressUpdate, ToolContextData } from './tool-context.js';
 
 /** Hears of news from inside running calls, and of which call they are. */
 export type UpdateListener = (
   update: ProgressUpdate,
+  call: { readonly callId: string; readonly tool: string },
+) => void;
+
+/** Hears of what a tool logs through `context.logger`; the logger gets it as well. */
+export type LogListener = (
+  entry: { readonly level: LogLevel; readonly message: string; readonly fields?: LogFields },
   call: { readonly callId: string; readonly tool: string },
 ) => void;
 
@@ -18,6 +25,7 @@ export interface CallScope {
   readonly messages?: readonly Message[];
   readonly signal?: AbortSignal;
   readonly onUpdate?: UpdateListener;
+  readonly onLog?: LogListener;
   /** The application's own data; handed on as it is, never serialised. */
   readonly data?: ToolContextData;
   /** Resolves what scoped tools and `context.resolve` ask for, e.g. the container of a request. */

@@ -1,3 +1,6 @@
+/** How much a log message matters. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
 /** Facts beside a log message: plain data. */
 export type LogFields = Readonly<Record<string, unknown>>;
 

@@ -28,3 +28,12 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 
 /** A schema as an author may give it: JSON Schema (TypeBox is that too) or a Standard Schema. */
 export type SchemaSource = JsonSchema | StandardSchema;
+
+/** The type of the values that a schema stands for: a Standard Schema's output, TypeBox's `static`, else unknown. */
+export type ValueOf<Source> = Source extends {
+  readonly '~standard': { readonly types?: { readonly output: infer Output } };
+}
+  ? Output
+  : Source extends { readonly static: infer Static }
+    ? Static
+    : unknown;

@@ -43,3 +43,42 @@ export interface QuestionAnswer {
 
 /** An answer to one {@link PendingCall} (design §2, Shapes). */
 export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer;
+
+/** One thing that a suspended call waits for, before a run gives it an id. */
+export interface Wait {
+  readonly kind: PendingKind;
+  /** Of a question: the how-manieth of its call, from 0. Otherwise 0. */
+  readonly index: number;
+  readonly message?: string;
+  readonly schema?: JsonSchema;
+}
+
+/** A question that was answered, and where in its call it was asked. */
+export interface AnsweredQuestion {
+  readonly index: number;
+  readonly message: string;
+  readonly value: unknown;
+}
+
+/**
+ * What is known of a call that was suspended; plain JSON. With it the call is made again: answered questions
+ * and finished `context.once` work replay, everything else of the method repeats.
+ */
+export interface CallJournal {
+  /** What all of this was said about: it counts for no other arguments. */
+  readonly arguments: JsonObject;
+  readonly approved?: true;
+  /** Somebody said no. */
+  readonly refused?: { readonly reason?: string };
+  /** What the client's side made of the call. */
+  readonly result?: { readonly value: unknown };
+  readonly answers: readonly AnsweredQuestion[];
+  /** Values of finished `context.once` work, by key; without `value` where there was none. */
+  readonly once: readonly { readonly key: string; readonly value?: unknown }[];
+}
+
+/** What a suspended call waits for, and what is to be given back when it is made again. */
+export interface Suspension {
+  readonly waits: readonly Wait[];
+  readonly journal: CallJournal;
+}

@@ -1,7 +1,7 @@
 import type { InjectionToken } from './instance-resolver.js';
-import type { JsonSchema } from './json-schema.js';
 import type { Logger } from './logger.js';
 import type { Message } from './message.js';
+import type { SchemaSource, ValueOf } from './standard-schema.js';
 import type { ToolResult } from './tool-result.js';
 
 /**
@@ -20,10 +20,11 @@ export interface ToolContextData {
 /** News from inside a running call; either text, or what seed 3's `onUpdate` carries. */
 export type ProgressUpdate = unknown;
 
-/** A question to the user (`context.ask`); the answer is checked against `schema`. */
-export interface Question {
+/** A question to the user (`context.ask`). */
+export interface Question<Source extends SchemaSource = SchemaSource> {
   readonly message: string;
-  readonly schema?: JsonSchema;
+  /** What the answer must fit: JSON Schema, TypeBox, or a Standard Schema that can give JSON Schema. */
+  readonly schema?: Source;
 }
 
 /**
@@ -69,8 +70,22 @@ export abstract class ToolContext {
   abstract resolve<Instance>(token: InjectionToken<Instance>): Instance;
   /** Starts work that outlives the reply; `acknowledgement` goes to the model now, the result later. */
   abstract background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult>;
-  /** Suspends the run until the user has answered. */
-  abstract ask(question: Question): Promise<unknown>;
-  /** Runs `work` once per call, also when the call is run again after a suspension. */
+  /**
+   * Asks the user. Where the answer is not there yet, the run ends as suspended, and when it is resumed the
+   * method runs again from its start with the same arguments: questions that were answered give their
+   * answers, and all else repeats, except what {@link once} guards. Let the error that `ask` throws meanwhile
+   * pass; a method that catches it is suspended all the same.
+   *
+   * Throws `NotExecutableHere` (511) where nobody can be asked: in `registry.execute`, and in work that goes
+   * on after the call was answered.
+   */
+  abstract ask<Source extends SchemaSource = SchemaSource>(
+    question: Question<Source>,
+  ): Promise<ValueOf<Source>>;
+  /**
+   * Runs `work` once per call, also when the method runs again after a suspension: then `key` gives the value
+   * of the first time. The value must be JSON, and is given as JSON gives it (a `Date` as its text) the first
+   * time too. It is kept with the suspended run: work that failed, or that a crash cut off, is done again.
+   */
   abstract once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value>;
 }

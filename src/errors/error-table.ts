@@ -80,6 +80,31 @@ export const ERROR_TABLE = {
     happened: 'A tool returned a value that its own `output` schema does not describe.',
     remedy: 'Mend the tool or its `output`; the model was told that the call failed.',
   },
+  InvalidAnswer: {
+    code: 514,
+    happened: 'An answer names nothing that is pending, comes twice, or does not fit what was asked.',
+    remedy: 'Answer what `pending` lists, by its ids. The suspended run is as it was.',
+  },
+  InvalidState: {
+    code: 515,
+    happened: 'The state of a suspended run is none, is of another version, or was changed.',
+    remedy: 'Resume with the state exactly as the run gave it, and with the same `stateSecret`.',
+  },
+  RunNotFound: {
+    code: 516,
+    happened: 'The store has no suspended run of that id: it has ended, or was never kept there.',
+    remedy: 'Give the loop that runs first the same `store`; a run that has ended needs no answer.',
+  },
+  RunClaimed: {
+    code: 517,
+    happened: 'Another process is resuming the run, or took it over when the claim had run out.',
+    remedy: 'Nothing: the other one goes on with it. Load the run again to see what came of it.',
+  },
+  RunStoreFailed: {
+    code: 518,
+    happened: 'The store could not keep a suspended run.',
+    remedy: 'Read `cause`. The result has `state` and `pending` all the same; keep them yourself.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

@@ -2,6 +2,7 @@ import type { CallScope } from '../contract/call-scope.js';
 import type { InjectionToken, ScopedResolver } from '../contract/instance-resolver.js';
 import type { Logger } from '../contract/logger.js';
 import type { Message } from '../contract/message.js';
+import type { SchemaSource, ValueOf } from '../contract/standard-schema.js';
 import {
   type ProgressUpdate,
   type Question,
@@ -13,7 +14,9 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener } from './call-listener.js';
 import type { CallLog } from './call-log.js';
+import { heardLogger } from './heard-logger.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
+import { Replay } from './replay.js';
 import { settleWork } from './settle-work.js';
 import { silentLogger } from './silent-logger.js';
 
@@ -38,6 +41,9 @@ export class CallContext extends ToolContext {
   #container: ScopedResolver | undefined;
   #messages: readonly Message[] | undefined;
   #stopped: { readonly reason: unknown } | undefined;
+  #replay: Replay | undefined;
+  /** The answer is an acknowledgement; what still runs can ask nobody. */
+  #isAnswered = false;
 
   constructor(parts: ContextParts) {
     super();
@@ -88,7 +94,11 @@ export class CallContext extends ToolContext {
   }
 
   get logger(): Logger {
-    return this.#parts.environment.logger ?? silentLogger;
+    const logger = this.#parts.environment.logger ?? silentLogger;
+    const { onLog } = this.#scope;
+    return onLog
+      ? heardLogger(logger, (entry) => onLog(entry, { callId: this.callId, tool: this.toolName }))
+      : logger;
   }
 
   get signal(): AbortSignal {
@@ -134,18 +144,37 @@ export class CallContext extends ToolContext {
 
   background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
     const { background, tool, environment } = this.#parts;
+    if (background !== undefined) this.#isAnswered = true;
     return background ? background(work, acknowledgement) : settleWork({ tool, environment }, work);
   }
 
-  async ask(_question: Question): Promise<never> {
-    throw new ToolwrightError(
-      'NotExecutableHere',
-      `The tool '${this.toolName}' asks a question, and nobody can answer here.`,
-    );
+  async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
+    return (await this.#replaying().ask(question)) as ValueOf<Source>;
   }
 
-  async once<Value>(_key: string, work: () => Value | Promise<Value>): Promise<Value> {
-    return work();
+  async once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value> {
+    return this.#replaying().once(key, work);
+  }
+
+  /** What was asked and done once, where the method asked or did anything so. For the framework. */
+  get replay(): Replay | undefined {
+    return this.#replay;
+  }
+
+  #replaying(): Replay {
+    this.#replay ??= new Replay({
+      tool: this.toolName,
+      journal: this.#parts.call.journal,
+      refusal: () => this.#cannotAsk(),
+    });
+    return this.#replay;
+  }
+
+  #cannotAsk(): string | undefined {
+    if (this.isStopped || this.#isAnswered)
+      return `The tool '${this.toolName}' asks a question, and its call has been answered already.`;
+    if (this.#parts.environment.canSuspend) return undefined;
+    return `The tool '${this.toolName}' asks a question, and nobody can answer here.`;
   }
 
   /** Tells the tool to stop, if it listens. For the framework. */

@@ -50,6 +50,7 @@ export class CallLog {
   /** However the call ended. */
   performed({ status, result }: PerformedCall, durationMs: number): void {
     if (status === 'refused') this.refused(result.forLLM);
+    else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
     else if (result.async) this.startedAsync(durationMs);
     else this.ended(result, durationMs);
   }

@@ -12,6 +12,8 @@ export interface CallPlan {
   readonly takesRepaired: boolean;
   /** A hand-written tool that stores on itself, so that its calls must not overlap. */
   readonly isShared: boolean;
+  /** Its body may have to wait for somebody: for an approval, or for the client that executes it. */
+  readonly isGuarded: boolean;
 }
 
 /** Mending by default; one set of plans for each choice of the registry. */
@@ -34,7 +36,7 @@ export function planOf(tool: ToolDefinition, { coerce = true }: { readonly coerc
 }
 
 function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
-  const { parameters, annotations, repair, output } = tool;
+  const { parameters, annotations, repair, output, approval, execution } = tool;
   const isDestructive = annotations?.destructive ?? false;
   return {
     parameters,
@@ -43,5 +45,6 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     // What destroys does not run on what somebody may have meant (design §2, `repair`).
     takesRepaired: repair ?? !isDestructive,
     isShared: 'setContext' in tool || 'setCallback' in tool,
+    isGuarded: execution === 'client' || (approval !== undefined && approval !== false),
   };
 }

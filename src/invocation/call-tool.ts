@@ -1,17 +1,20 @@
+import { canonicalJson } from '../checking/canonical-json.js';
 import type { CallRecord, CallStatus } from '../contract/call-record.js';
 import type { JsonObject } from '../contract/json-schema.js';
+import type { Suspension } from '../contract/suspension.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { CallContext } from './call-context.js';
 import { CallLog } from './call-log.js';
 import { type CallPlan, planOf } from './call-plan.js';
 import { checkArguments, type ReadyArguments } from './check-arguments.js';
+import { concludeRun } from './conclude-run.js';
 import { errorMessage } from './error-message.js';
 import { failedResult } from './failed-result.js';
 import type { CallEnvironment, CallRequest, Invocation } from './invocation.js';
 import { performOpen } from './perform-open.js';
 import type { PerformedCall } from './performed-call.js';
-import { refusalOf } from './refusal-of.js';
+import type { Replay } from './replay.js';
 import { type Ended, runTool, type ToolRun } from './run-tool.js';
 import { writeEnding } from './write-ending.js';
 
@@ -34,7 +37,7 @@ export function callTool<Answer>(
 const NONE: readonly string[] = [];
 
 /** One call on its way up. What a step finds out, the next ones read here. */
-class Staircase<Answer> implements Invocation, ToolRun<Answer> {
+class Staircase<Answer> implements ToolRun<Answer> {
   readonly call: CallRequest;
   readonly environment: CallEnvironment;
   readonly log: CallLog;
@@ -45,6 +48,7 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
   args!: JsonObject;
   context: CallContext | undefined;
   result!: ToolResult;
+  suspension: Suspension | undefined;
   readonly #answerOf: AnswerOf<Answer>;
 
   #ready: ReadyArguments | undefined;
@@ -60,8 +64,8 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
     this.#answerOf = answerOf;
   }
 
-  get status(): 'settled' | 'started' {
-    return this.#status === 'started' ? 'started' : 'settled';
+  get status(): Invocation['status'] {
+    return this.#status === 'started' || this.#status === 'suspended' ? this.#status : 'settled';
   }
 
   /** Written only for those who ask: most calls are made for their result. */
@@ -88,7 +92,10 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
       const tool = environment.find(call.name);
       if (tool === undefined) {
         this.log.notFound();
-        return this.#end('rejected', failedResult('ToolNotFound', `tool not found: ${call.name}`));
+        return this.#end({
+          status: 'rejected',
+          result: failedResult('ToolNotFound', `tool not found: ${call.name}`),
+        });
       }
       this.tool = tool;
       this.plan = planOf(tool, environment);
@@ -121,22 +128,21 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
     this.#ready = ready;
     if (!ready.ok) {
       this.log.rejected(ready.faults, performance.now() - this.since);
-      return this.#end('rejected', failedResult('InvalidArguments', ready.message));
-    }
-    const refusal = refusalOf(this.tool);
-    if (refusal !== undefined) {
-      this.log.refused(refusal);
-      return this.#end('refused', failedResult('NotExecutableHere', refusal));
+      return this.#end({ status: 'rejected', result: failedResult('InvalidArguments', ready.message) });
     }
     this.log.removed(ready.removed);
     this.log.repaired(ready.repairs);
-    const { environment } = this;
-    const isPlain = !this.plan.isShared && environment.onAsyncResult === undefined && !environment.policies;
     this.args = ready.hydrated ?? ready.value;
-    return isPlain ? this.#runPlainly(ready.value) : this.#runOpen(ready);
+    return this.#isPlain ? this.#runPlainly(ready.value) : this.#runOpen(ready);
   }
 
   /** Nothing to wait for before the body runs, and nothing that may follow its answer. */
+  get #isPlain(): boolean {
+    const { plan, environment, call } = this;
+    if (plan.isShared || plan.isGuarded || call.journal !== undefined) return false;
+    return environment.onAsyncResult === undefined && environment.policies === undefined;
+  }
+
   #runPlainly(checked: JsonObject): Answer | Promise<Answer> {
     if (this.log.isRead) this.log.started(checked);
     if (!this.tool.ignoresContext) this.context = new CallContext(this);
@@ -145,27 +151,38 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
 
   /** A call that waits for its turn or its permission, or whose work may outlive its answer. */
   #runOpen(ready: ReadyArguments & { readonly ok: true }): Promise<Answer> {
-    const { call, environment, log, since } = this;
-    const permitted = { call, environment, log, since, tool: this.tool, plan: this.plan };
-    return performOpen({ ...permitted, checked: ready.value, args: ready.hydrated ?? ready.value })
-      .then(({ status, result }) => this.#end(status, result))
+    const { environment, log, since, tool, plan, args } = this;
+    const call = withJournalFor(ready.value, this.call);
+    return performOpen({ call, environment, log, since, tool, plan, args, checked: ready.value })
+      .then((performed) => this.#end(performed))
       .catch((cause) => this.#broken(cause));
   }
 
   /** write */
   onEnd(ended: Ended): Answer | Promise<Answer> {
     try {
-      const performed = writeEnding(this, ended);
-      if (this.log.isRead) this.log.performed(performed, performance.now() - this.since);
-      return this.context?.isOpen ? this.#close(performed) : this.#end(performed.status, performed.result);
+      const replay = this.context?.replay;
+      if (replay !== undefined) return this.#concludeLater(ended, replay);
+      return this.#answer(writeEnding(this, ended));
     } catch (cause) {
       return this.#broken(cause);
     }
   }
 
-  async #close({ status, result }: PerformedCall): Promise<Answer> {
+  /** The body used `ask` or `once`. */
+  async #concludeLater(ended: Ended, replay: Replay): Promise<Answer> {
+    const checked = this.#ready?.ok ? this.#ready.value : {};
+    return this.#answer(await concludeRun(this, { ended, checked, replay }));
+  }
+
+  #answer(performed: PerformedCall): Answer | Promise<Answer> {
+    if (this.log.isRead) this.log.performed(performed, performance.now() - this.since);
+    return this.context?.isOpen ? this.#close(performed) : this.#end(performed);
+  }
+
+  async #close(performed: PerformedCall): Promise<Answer> {
     await this.context?.close();
-    return this.#end(status, result);
+    return this.#end(performed);
   }
 
   /** Only a tool's declaration gets here: a schema that is none, a factory, a constructor, a getter. */
@@ -173,13 +190,21 @@ class Staircase<Answer> implements Invocation, ToolRun<Answer> {
     const message = `The tool '${this.call.name}' cannot be called: ${errorMessage(cause)}`;
     const result = failedResult('InvalidToolSignature', message, cause);
     this.log.ended(result, performance.now() - this.since);
-    return this.#end('error', result);
+    return this.#end({ status: 'error', result });
   }
 
-  #end(status: CallStatus, result: ToolResult): Answer {
+  #end({ status, result, suspension }: PerformedCall): Answer {
     this.#status = status;
     this.result = result;
+    this.suspension = suspension;
     if (this.since !== 0) this.#durationMs = performance.now() - this.since;
-    return this.#answerOf(this);
+    return this.#answerOf(this as Invocation);
   }
+}
+
+/** What was said about other arguments does not count: a changed schema may have changed a default. */
+function withJournalFor(checked: JsonObject, call: CallRequest): CallRequest {
+  const { journal, ...others } = call;
+  if (journal === undefined) return call;
+  return canonicalJson(checked) === canonicalJson(journal.arguments) ? call : others;
 }

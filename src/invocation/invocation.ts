@@ -2,6 +2,7 @@ import type { ReadArguments } from '../checking/read-arguments.js';
 import type { CallRecord } from '../contract/call-record.js';
 import type { CallScope } from '../contract/call-scope.js';
 import type { Logger } from '../contract/logger.js';
+import type { CallJournal, Suspension } from '../contract/suspension.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
@@ -14,6 +15,8 @@ export interface CallRequest {
   readonly arguments: unknown;
   /** The arguments as they were read, where the caller needed that too. */
   readonly read?: ReadArguments;
+  /** What is known of the call from when it was suspended; with it, the call is made again. */
+  readonly journal?: CallJournal;
 }
 
 /** What the model is told of something a tool threw; default: its message. */
@@ -39,11 +42,25 @@ export interface CallEnvironment {
   readonly maxResultChars?: number;
   /** Hears of completions; with it, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
+  /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
+  readonly canSuspend?: boolean;
 }
 
-/** How a call left the staircase: with a result, or with an acknowledgement and a completion to come. */
-export interface Invocation {
+/** A call that has its answer: its result, or an acknowledgement with a completion to come. */
+export interface AnsweredInvocation {
   readonly status: 'settled' | 'started';
   readonly result: ToolResult;
   readonly record: CallRecord;
 }
+
+/** A call that waits. It is made again with the journal, once its waits are answered (`answerWait`). */
+export interface SuspendedInvocation {
+  readonly status: 'suspended';
+  readonly suspension: Suspension;
+  /** The error that stands for it where nobody can be asked. */
+  readonly result: ToolResult;
+  readonly record: CallRecord;
+}
+
+/** How a call left the staircase (design §1): there is no fourth way. */
+export type Invocation = AnsweredInvocation | SuspendedInvocation;

@@ -1,43 +1,61 @@
-import { ToolResult } from '../contract/tool-result.js';
+import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { askPolicies } from './ask-policies.js';
+import { concludeRun } from './conclude-run.js';
+import { gateOf } from './gate-of.js';
 import { OpenCall } from './open-call.js';
 import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
 import { type Ended, runTool } from './run-tool.js';
+import { suspendAt } from './suspend-call.js';
 import { writeEnding } from './write-ending.js';
 
-/** Performs a call that waits for its turn or its permission, or whose work may outlive its answer. */
+/**
+ * Performs a call that waits for its turn, for a permission or for somebody's answer, or whose work may
+ * outlive its answer.
+ */
 export async function performOpen(permitted: PermittedCall): Promise<PerformedCall> {
   const { log, since } = permitted;
   const open = new OpenCall(permitted);
-  const performed = started(open, writeEnding(permitted, await run(permitted, open)));
+  const performed = started(open, await perform(permitted, open));
   if (log.isRead) log.performed(performed, performance.now() - since);
   await open.answer(performed.result);
   return performed;
 }
 
-async function run(permitted: PermittedCall, open: OpenCall): Promise<Ended> {
-  const { tool, call, checked, args, environment, log } = permitted;
+/** allow ▸ run */
+async function perform(permitted: PermittedCall, open: OpenCall): Promise<PerformedCall> {
+  const { tool, call, checked, environment, log } = permitted;
   const { context } = open;
-  const request = { tool, arguments: checked, context };
+  const { refused, result } = call.journal ?? {};
+  if (refused !== undefined) return writeEnding(permitted, { how: 'refused', reason: refused.reason ?? NO });
+  if (result !== undefined)
+    return writeEnding(permitted, { how: 'returned', value: clientResult(result.value) });
   const { policies = [], scope } = environment;
-  const refusal = await askPolicies({ policies, request, signal: scope.signal, log });
-  if (refusal !== undefined) return { how: 'refused', reason: refusal };
+  const request = { tool, arguments: checked, context };
+  const reason = await askPolicies({ policies, request, signal: scope.signal, log });
+  if (reason !== undefined) return writeEnding(permitted, { how: 'refused', reason });
+  const wait = permitted.plan.isGuarded ? await gateOf(permitted, context) : undefined;
+  if (scope.signal?.aborted) return writeEnding(permitted, { how: 'aborted' });
+  if (wait !== undefined) return suspendAt(wait, permitted);
   log.started(checked);
+  return concludeRun(permitted, { ended: await run(permitted, open), checked, replay: context.replay });
+}
+
+const NO = 'it was not approved';
+
+/** The client may word its result as `JSON.stringify` writes a `ToolResult` (seed 1.6). */
+function clientResult(value: unknown): unknown {
+  return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
+}
+
+async function run({ tool, call, args, environment, log }: PermittedCall, open: OpenCall): Promise<Ended> {
+  const { context } = open;
   try {
     if (!(await open.begin())) return { how: 'aborted' };
   } catch (error) {
     return { how: 'threw', error };
   }
-  return runTool({
-    tool,
-    call,
-    args,
-    context,
-    environment,
-    log,
-    onEnd: (ended) => ended,
-  });
+  return runTool({ tool, call, args, context, environment, log, onEnd: (ended) => ended });
 }
 
 /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */

@@ -1,12 +1,15 @@
 import type { CallScope } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
+import type { RunState, StoredCall } from '../contract/run-state.js';
+import type { RunStore } from '../contract/run-store.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { checkConfig } from './check-config.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
 import { LoopGuard } from './loop-guard.js';
-import { beginState, type LoopState } from './loop-state.js';
+import { beginState, type LoopState, resumeState } from './loop-state.js';
 import { type CallNumberer, createCallNumberer } from './number-calls.js';
 import { RetryBudget } from './retry-budget.js';
 
@@ -14,7 +17,22 @@ import { RetryBudget } from './retry-budget.js';
 export interface RunSurroundings {
   readonly scope: CallScope;
   readonly sink?: EventSink;
+  /** Keeps the run where it is suspended; default: the config's store. */
+  readonly keep?: Pick<RunStore, 'save'>;
 }
+
+/** A suspended run that goes on, its answers already in its calls. */
+export interface ResumedRun {
+  readonly runId: string;
+  readonly revision: number;
+  readonly content: string;
+  readonly calls: readonly StoredCall[];
+}
+
+/** What a run begins with. */
+export type RunStart =
+  | { readonly messages: readonly Message[] }
+  | { readonly suspended: RunState; readonly calls: readonly StoredCall[] };
 
 /** A run with all that its steps need. */
 export interface LoopRun {
@@ -30,23 +48,24 @@ export interface LoopRun {
   readonly maxIterations: number;
   /** Makes the calls of the run. */
   readonly invoke: Invoker;
+  /** Where the run was suspended before. */
+  readonly resumed: ResumedRun | undefined;
 }
 
 const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
 
 /** Prepares a run; throws only what the author did wrong. */
-export function beginRun(
-  config: ToolLoopConfig,
-  messages: readonly Message[],
-  { scope, sink }: RunSurroundings,
-): LoopRun {
-  checkConfig(config, messages);
-  const state = beginState(messages);
+export function beginRun(config: ToolLoopConfig, start: RunStart, { scope, sink }: RunSurroundings): LoopRun {
+  const suspended = 'suspended' in start ? start.suspended : undefined;
+  checkConfig(config, 'suspended' in start ? start.suspended.messages : start.messages);
+  const state = 'suspended' in start ? resumeState(start.suspended) : beginState(start.messages);
   const tools =
     config.tools instanceof ToolRegistry
       ? config.tools
       : new ToolRegistry().register(...(config.tools ?? []));
   const signal = joinSignals(config.signal, scope.signal);
+  const maxRetries = config.maxRetries ?? DEFAULTS.maxRetries;
+  const find = (name: string): ToolDefinition | undefined => tools.offered(name);
   return {
     config,
     state,
@@ -54,12 +73,18 @@ export function beginRun(
     signal,
     sink,
     scope: { ...scope, signal },
-    retries: new RetryBudget(config.maxRetries ?? DEFAULTS.maxRetries, (name) => tools.offered(name)),
-    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard),
+    retries: new RetryBudget({ maxRetries, find, spent: suspended?.retries }),
+    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, suspended?.guard),
     numberCalls: createCallNumberer(state.messages),
     maxIterations: config.maxIterations ?? defaultIterations(config),
     invoke: tools.invoker(callOptionsOf(config, tools)),
+    resumed: 'suspended' in start ? resumedRun(start) : undefined,
   };
+}
+
+function resumedRun({ suspended, calls }: Extract<RunStart, { suspended: RunState }>): ResumedRun {
+  const { runId, revision, open } = suspended;
+  return { runId, revision, content: open.content, calls };
 }
 
 /** Models without native calls get fewer rounds (seed 4.7, design §4, limit). */

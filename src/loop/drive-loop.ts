@@ -1,56 +1,70 @@
-import type { CallRecord } from '../contract/call-record.js';
-import type { FinishReason, LLMResponse } from '../contract/llm-provider.js';
-import type { Message } from '../contract/message.js';
-import type { ToolResult } from '../contract/tool-result.js';
+import type { LLMResponse } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { resultText } from '../registry/result-text.js';
-import { beginRun, type LoopRun, type RunSurroundings } from './begin-run.js';
+import { answerCalls } from './answer-calls.js';
+import { beginRun, type LoopRun, type ResumedRun, type RunStart, type RunSurroundings } from './begin-run.js';
+import { keepRun } from './keep-run.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
 import type { ToolLoopResult } from './loop-result.js';
 import { addUsage, endState, type LoopEnd } from './loop-state.js';
-import { type ReadCall, readCall } from './read-call.js';
+import { readCall } from './read-call.js';
 import { type Reply, requestReply } from './request-reply.js';
-import { answerTruncated, runCalls } from './run-calls.js';
-import { assistantMessage, toolMessage } from './write-messages.js';
+import { abortedRun, withoutReply } from './run-ends.js';
+import { restoredCall } from './stored-call.js';
+import { suspendRun } from './suspend-run.js';
+import { assistantMessage } from './write-messages.js';
 
 /** The one loop: ask, run the calls, answer them, ask again (design §1, invariants 1 and 6). */
 export async function driveLoop(
   config: ToolLoopConfig,
-  messages: readonly Message[],
+  start: RunStart,
   surroundings: RunSurroundings,
 ): Promise<ToolLoopResult> {
-  const run = beginRun(config, messages, surroundings);
+  const run = beginRun(config, start, surroundings);
   await run.sink?.({ type: 'run-start' });
-  const result = endState(run.state, await goRound(run));
+  const result = await keepRun(endState(run.state, await goRound(run)), surroundings.keep ?? config.store);
   await run.sink?.({ type: 'run-end', result });
   return result;
 }
 
 async function goRound(run: LoopRun): Promise<LoopEnd> {
-  const { state, maxIterations } = run;
+  const { state, maxIterations, resumed } = run;
+  if (resumed !== undefined) {
+    const end = await goOn(run, resumed);
+    if (end !== undefined) return end;
+  }
   while (state.iterations < maxIterations) {
     const end = await step(run);
     if (end !== undefined) return end;
   }
-  return run.signal?.aborted ? aborted() : atLimit(run);
+  return run.signal?.aborted ? abortedRun() : atLimit(run);
+}
+
+/** The message at which the run was suspended: its calls, unless some are still to be answered. */
+async function goOn(run: LoopRun, { content, calls }: ResumedRun): Promise<LoopEnd | undefined> {
+  if (calls.some((call) => call.status === 'waiting' && call.waits.length > 0) && !run.signal?.aborted)
+    return { status: 'suspended', state: suspendRun(run, { content, calls }) };
+  return answerCalls(run, { content, calls: calls.map(restoredCall), finishReason: 'tool_calls' });
 }
 
 /** One request and the calls it leads to; the end, if it is one. */
 async function step(run: LoopRun): Promise<LoopEnd | undefined> {
   const { state } = run;
   const reply = await request(run, { withTools: true });
-  if (!reply.ok) return noReply(reply);
+  if (!reply.ok) return withoutReply(reply);
   const { response } = reply;
   addUsage(state, response.usage);
   const calls = run.numberCalls(response.toolCalls).map(readCall);
-  state.messages.push(assistantMessage(response.content, calls));
+  const { content, finishReason } = response;
   const end =
-    calls.length === 0
-      ? ({ status: 'completed', content: response.content } as const)
-      : await answerCalls(run, { calls, finishReason: response.finishReason });
+    calls.length === 0 ? completed(run, content) : await answerCalls(run, { content, calls, finishReason });
   if (run.sink) await tellStepEnd(run, response);
   return end;
+}
+
+function completed({ state }: LoopRun, content: string): LoopEnd {
+  state.messages.push(assistantMessage(content, []));
+  return { status: 'completed', content };
 }
 
 async function tellStepEnd({ sink, state }: LoopRun, { finishReason, usage }: LLMResponse): Promise<void> {
@@ -101,56 +115,6 @@ function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonl
   return others;
 }
 
-/** The calls of a reply. */
-interface ReplyCalls {
-  readonly calls: readonly ReadCall[];
-  readonly finishReason: FinishReason;
-}
-
-async function answerCalls(run: LoopRun, reply: ReplyCalls): Promise<LoopEnd | undefined> {
-  const { state, retries, guard, signal } = run;
-  const records = await makeCalls(run, reply);
-  const verdict = guard?.watch(records);
-  for (const record of records) {
-    state.messages.push(toolMessage(record.id, record.result, verdict?.notes.get(record.id)));
-    state.toolCalls.push(record);
-  }
-  if (signal?.aborted) return aborted();
-  const error = retries.spend(records) ?? verdict?.error;
-  return error === undefined ? direct(run, records) : { status: 'failed', error };
-}
-
-function makeCalls(
-  { config, invoke, state, tools, scope, retries, sink }: LoopRun,
-  { finishReason, calls }: ReplyCalls,
-): readonly CallRecord[] | Promise<readonly CallRecord[]> {
-  const isTruncated = finishReason === 'length' || finishReason === 'content_filter';
-  if (isTruncated) return answerTruncated({ calls, sink }, finishReason);
-  return runCalls({
-    calls,
-    tools,
-    scope,
-    messages: state.messages,
-    retries,
-    maxConcurrency: config.maxConcurrency ?? Number.POSITIVE_INFINITY,
-    invoke,
-    sink,
-  });
-}
-
-/** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */
-function direct({ tools }: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
-  const isDirect = records.every(
-    ({ name, status }) => status === 'success' && tools.offered(name)?.returnDirect,
-  );
-  if (!isDirect) return undefined;
-  return { status: 'completed', content: records.map(({ result }) => directText(result)).join('\n') };
-}
-
-function directText(result: ToolResult): string {
-  return result.silent || !result.forUser ? resultText(result) : result.forUser;
-}
-
 async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const { config, state, maxIterations } = run;
   const message = `The run made ${state.iterations} requests and the model still wanted tools (maxIterations: ${maxIterations}).`;
@@ -158,19 +122,11 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
   const reply = await request(run, { withTools: false });
-  if (!reply.ok) return noReply(reply);
+  if (!reply.ok) return withoutReply(reply);
   const { content, usage } = reply.response;
   addUsage(state, usage);
   // Calls that come although none were offered are left out: nobody will answer them.
   state.messages.push(assistantMessage(content, []));
   await tellStepEnd(run, reply.response);
   return { status: 'limit', content, error };
-}
-
-function noReply(reply: Extract<Reply, { ok: false }>): LoopEnd {
-  return reply.reason === 'aborted' ? aborted() : { status: 'failed', error: reply.error };
-}
-
-function aborted(): LoopEnd {
-  return { status: 'aborted', error: new ToolwrightError('RunAborted', 'The run was aborted.') };
 }

@@ -1,5 +1,6 @@
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/logger.js';
+import type { RunStore } from '../contract/run-store.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
@@ -31,6 +32,10 @@ export interface ToolLoopConfig {
   readonly policy?: ToolPolicy;
   /** Characters of a result that the model sees at most; default: the registry's. */
   readonly maxResultChars?: number;
+  /** Keeps the run where it is suspended, for `resumeStoredRun`. */
+  readonly store?: RunStore;
+  /** Signs the states of suspended runs, and refuses states without that signature. */
+  readonly stateSecret?: string;
   readonly signal?: AbortSignal;
   /** Default: the registry's. */
   readonly logger?: Logger;

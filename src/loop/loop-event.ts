@@ -31,6 +31,8 @@ export type LoopEvent =
       readonly result: ToolResult;
       readonly record: CallRecord;
     }
+  /** The call waits for somebody, and the run will end as suspended; resumed, the call starts again. */
+  | { readonly type: 'call-suspended'; readonly callId: string; readonly tool: string }
   | {
       readonly type: 'step-end';
       readonly iteration: number;

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { CallRecord } from '../contract/call-record.js';
+import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resultText } from '../registry/result-text.js';
 
@@ -29,12 +30,19 @@ const NOTHING: GuardVerdict = { notes: new Map() };
 export class LoopGuard {
   readonly #tellAt: number;
   readonly #endAt: number;
-  readonly #seen = new Set<string>();
-  readonly #counts = new Map<string, number>();
+  readonly #seen: Set<string>;
+  readonly #counts: Map<string, number>;
 
-  constructor({ tellAt = 3, endAt = 6 }: LoopGuardOptions = {}) {
+  constructor({ tellAt = 3, endAt = 6 }: LoopGuardOptions = {}, memory?: RunState['guard']) {
     this.#tellAt = tellAt;
     this.#endAt = endAt;
+    this.#seen = new Set(memory?.seen);
+    this.#counts = new Map(memory?.counts);
+  }
+
+  /** What the guard has seen so far, for the state of a suspended run. */
+  get memory(): NonNullable<RunState['guard']> {
+    return { seen: [...this.#seen], counts: [...this.#counts] };
   }
 
   /** Looks at the calls of one assistant message. */

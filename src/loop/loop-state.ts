@@ -1,7 +1,9 @@
 import type { CallRecord } from '../contract/call-record.js';
 import type { Usage } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
+import type { RunState } from '../contract/run-state.js';
 import type { LoopStatus, ToolLoopResult } from './loop-result.js';
+import { restoredRecord } from './stored-call.js';
 
 /** What grows while a run goes on. */
 export interface LoopState {
@@ -19,6 +21,11 @@ export function beginState(messages: readonly Message[]): LoopState {
   return { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE };
 }
 
+/** A run that was suspended. */
+export function resumeState({ messages, toolCalls, iterations, usage }: RunState): LoopState {
+  return { messages: [...messages], toolCalls: toolCalls.map(restoredRecord), iterations, usage };
+}
+
 /** Adds the tokens of one reply, where it told them. */
 export function addUsage(state: LoopState, usage: Usage | undefined): void {
   if (usage === undefined || usage === null) return;
@@ -33,11 +40,22 @@ export function addUsage(state: LoopState, usage: Usage | undefined): void {
 export interface LoopEnd {
   readonly status: LoopStatus;
   readonly content?: string;
+  /** Of a suspended run. */
+  readonly state?: RunState;
   readonly error?: Error;
 }
 
 /** The outcome of a run that ends now. */
-export function endState(state: LoopState, { status, content = '', error }: LoopEnd): ToolLoopResult {
-  const { messages, toolCalls, iterations, usage } = state;
-  return { content, iterations, status, messages, toolCalls, usage, ...(error ? { error } : {}) };
+export function endState(run: LoopState, { status, content = '', state, error }: LoopEnd): ToolLoopResult {
+  const { messages, toolCalls, iterations, usage } = run;
+  return {
+    content,
+    iterations,
+    status,
+    messages,
+    toolCalls,
+    usage,
+    ...(state ? { pending: state.pending, state } : {}),
+    ...(error ? { error } : {}),
+  };
 }

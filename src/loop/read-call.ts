@@ -1,9 +1,15 @@
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
+import type { CallRecord } from '../contract/call-record.js';
 import type { ToolCall } from '../contract/llm-provider.js';
+import type { CallJournal } from '../contract/suspension.js';
 
 /** A call whose arguments were read: the history needs that, and so does the tool. */
 export interface ReadCall extends ToolCall {
   readonly read: ReadArguments;
+  /** Of a call that was suspended: what is known of it. */
+  readonly journal?: CallJournal;
+  /** Of a call that has its answer from before the run was suspended. */
+  readonly record?: CallRecord;
 }
 
 /** Reads the arguments of a call, once. */

@@ -1,9 +1,18 @@
 import type { CallRecord } from '../contract/call-record.js';
+import type { RunState } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 
 /** Names that no tool has share one budget: a model can invent a new one each time. */
 const UNKNOWN: unique symbol = Symbol('unknown tools');
+
+/** What a budget is made of. */
+export interface RetryBudgetOptions {
+  readonly maxRetries: number;
+  readonly find: (name: string) => ToolDefinition | undefined;
+  /** What a run that is resumed had spent before. */
+  readonly spent?: RunState['retries'];
+}
 
 /**
  * How often the model may still correct itself. Counted per tool and run, once for each assistant message,
@@ -14,9 +23,26 @@ export class RetryBudget {
   readonly #find: (name: string) => ToolDefinition | undefined;
   readonly #rejections = new Map<string | typeof UNKNOWN, number>();
 
-  constructor(maxRetries: number, find: (name: string) => ToolDefinition | undefined) {
+  constructor({ maxRetries, find, spent }: RetryBudgetOptions) {
     this.#maxRetries = maxRetries;
     this.#find = find;
+    for (const [name, count] of spent?.byTool ?? []) this.#rejections.set(name, count);
+    if (spent !== undefined && spent.unknown > 0) this.#rejections.set(UNKNOWN, spent.unknown);
+  }
+
+  /** What was spent so far, for the state of a suspended run. */
+  get spent(): RunState['retries'] {
+    return {
+      byTool: [...this.#rejections].filter((entry): entry is [string, number] => entry[0] !== UNKNOWN),
+      unknown: this.#rejections.get(UNKNOWN) ?? 0,
+    };
+  }
+
+  /** The error that these records would lead to; nothing is counted yet. */
+  foresee(records: readonly CallRecord[]): ToolwrightError | undefined {
+    return new RetryBudget({ maxRetries: this.#maxRetries, find: this.#find, spent: this.spent }).spend(
+      records,
+    );
   }
 
   /** Which try of the model at this tool the next call is. */

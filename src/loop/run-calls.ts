@@ -7,6 +7,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { Invocation } from '../invocation/invocation.js';
 import { abortedResult } from '../invocation/write-ending.js';
 import type { Invoker, ToolRegistry } from '../registry/tool-registry.js';
+import { type CallOutcome, isUnanswered } from './call-outcome.js';
 import { HistoryScope } from './history-scope.js';
 import type { EventSink } from './loop-event.js';
 import type { ReadCall } from './read-call.js';
@@ -27,14 +28,16 @@ export interface CallBatch {
   readonly sink?: EventSink;
 }
 
-/** Runs every call of a message and gives one record for each, in call order, whatever happens. */
-export function runCalls(batch: CallBatch): Promise<readonly CallRecord[]> {
+/** Makes every call of a message and gives one outcome for each, in call order, whatever happens. */
+export function runCalls(batch: CallBatch): Promise<readonly CallOutcome[]> {
   const scope = new HistoryScope(batch.scope, batch.messages);
   return runInOrder({
     tasks: batch.calls,
     run: (call) => runCall(batch, scope, call),
     isSequential: ({ name }) => batch.tools.offered(name)?.sequential ?? false,
     maxConcurrency: Math.max(1, batch.maxConcurrency),
+    hold: (call) => call.record ?? { call },
+    isOpen: isUnanswered,
   });
 }
 
@@ -59,11 +62,12 @@ export async function answerTruncated(
   return records;
 }
 
-function runCall(batch: CallBatch, scope: CallScope, call: ReadCall): CallRecord | Promise<CallRecord> {
+function runCall(batch: CallBatch, scope: CallScope, call: ReadCall): CallOutcome | Promise<CallOutcome> {
+  if (call.record !== undefined) return call.record;
   return batch.sink === undefined ? invoke(batch, scope, call) : watchCall(batch, batch.sink, call);
 }
 
-async function watchCall(batch: CallBatch, sink: EventSink, call: ReadCall): Promise<CallRecord> {
+async function watchCall(batch: CallBatch, sink: EventSink, call: ReadCall): Promise<CallOutcome> {
   const { scope } = batch;
   const { id: callId, name: tool, arguments: args } = call;
   await sink({ type: 'call-start', callId, tool, arguments: args });
@@ -71,26 +75,39 @@ async function watchCall(batch: CallBatch, sink: EventSink, call: ReadCall): Pro
     void sink({ type: 'call-progress', callId, tool, arguments: args, update });
     return scope.onUpdate?.(update, of);
   };
-  const record = await invoke(batch, new HistoryScope(batch.scope, batch.messages, onUpdate), call);
-  await sink({ type: 'call-end', callId, tool, result: record.result, record });
-  return record;
+  const outcome = await invoke(batch, new HistoryScope(batch.scope, batch.messages, onUpdate), call);
+  if (isUnanswered(outcome)) await sink({ type: 'call-suspended', callId, tool });
+  else await sink({ type: 'call-end', callId, tool, result: outcome.result, record: outcome });
+  return outcome;
 }
 
 function invoke(
   { invoke: makeCall, retries }: CallBatch,
   scope: CallScope,
   call: ReadCall,
-): CallRecord | Promise<CallRecord> {
-  if (scope.signal?.aborted) return notRun(call, 'aborted', abortedResult(call.name));
+): CallOutcome | Promise<CallOutcome> {
+  if (scope.signal?.aborted) return abortedCall(call);
   const invocation = makeCall(call, scope, retries.attempt(call.name));
-  return invocation instanceof Promise ? invocation.then(recordOf) : invocation.record;
+  return invocation instanceof Promise
+    ? invocation.then((made) => outcomeOf(call, made))
+    : outcomeOf(call, invocation);
 }
 
-function recordOf({ record }: Invocation): CallRecord {
-  return record;
+function outcomeOf(call: ReadCall, invocation: Invocation): CallOutcome {
+  return invocation.status === 'suspended' ? { call, suspension: invocation.suspension } : invocation.record;
 }
 
-function notRun(call: ToolCall, status: CallRecord['status'], result: CallRecord['result']): CallRecord {
+/** The record of a call that an abort of the run left open. */
+export function abortedCall(call: ToolCall): CallRecord {
+  return notRun(call, 'aborted', abortedResult(call.name));
+}
+
+/** The record of a call that was answered without being made. */
+export function notRun(
+  call: ToolCall,
+  status: CallRecord['status'],
+  result: CallRecord['result'],
+): CallRecord {
   const { id, name, arguments: rawArguments } = call;
   return { id, name, rawArguments, repairs: [], removed: [], attempts: 0, durationMs: 0, status, result };
 }

@@ -5,6 +5,10 @@ export interface BatchOptions<Task, Outcome> {
   /** Runs alone: after all tasks before it have ended, and before any after it begins. */
   readonly isSequential: (task: Task) => boolean;
   readonly maxConcurrency: number;
+  /** The outcome of a task that has to wait: those before it have not all ended, or it may not overtake one. */
+  readonly hold: (task: Task) => Outcome;
+  /** Whether a task has ended for now without being done, so that no barrier after it is passed. */
+  readonly isOpen: (outcome: Outcome) => boolean;
 }
 
 /** Runs tasks in parallel up to a limit, and gives their outcomes in the order of the tasks. */
@@ -18,23 +22,28 @@ export function runInOrder<Task, Outcome>(options: BatchOptions<Task, Outcome>):
 async function runWithBarriers<Task, Outcome>(
   options: BatchOptions<Task, Outcome>,
 ): Promise<readonly Outcome[]> {
-  const { tasks, run, isSequential } = options;
   const outcomes: Outcome[] = [];
-  let parallel: Task[] = [];
-  const flush = async (): Promise<void> => {
-    outcomes.push(...(await runParallel(parallel, options)));
-    parallel = [];
-  };
-  for (const task of tasks) {
-    if (!isSequential(task)) {
-      parallel.push(task);
-      continue;
-    }
-    await flush();
-    outcomes.push(await run(task));
+  for (const group of groupsOf(options)) {
+    const isBarred = outcomes.some(options.isOpen);
+    outcomes.push(...(isBarred ? group.map(options.hold) : await runParallel(group, options)));
   }
-  await flush();
   return outcomes;
+}
+
+/** Tasks that may run side by side; a sequential one is a group of its own. */
+function groupsOf<Task, Outcome>({ tasks, isSequential }: BatchOptions<Task, Outcome>): readonly Task[][] {
+  const groups: Task[][] = [];
+  let parallel: Task[] | undefined;
+  for (const task of tasks) {
+    if (isSequential(task)) {
+      groups.push([task]);
+      parallel = undefined;
+    } else if (parallel === undefined) {
+      parallel = [task];
+      groups.push(parallel);
+    } else parallel.push(task);
+  }
+  return groups;
 }
 
 async function runParallel<Task, Outcome>(

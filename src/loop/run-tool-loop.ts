@@ -27,5 +27,5 @@ export async function runToolLoop(
   messages: readonly Message[],
   scope: CallScope = {},
 ): Promise<ToolLoopResult> {
-  return driveLoop(config, messages, { scope });
+  return driveLoop(config, { messages }, { scope });
 }

@@ -1,16 +1,8 @@
 import type { CallScope } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
 import { driveLoop } from './drive-loop.js';
-import { EventChannel } from './event-channel.js';
 import type { ToolLoopConfig } from './loop-config.js';
-import type { LoopEvent } from './loop-event.js';
-import type { ToolLoopResult } from './loop-result.js';
-
-/** A run that is watched: iterate it for its events, await `result` for its outcome. */
-export interface ToolLoopStream extends AsyncIterable<LoopEvent> {
-  /** The outcome; also after the iteration was left, which aborts the run. */
-  readonly result: Promise<ToolLoopResult>;
-}
+import { streamRun, type ToolLoopStream } from './stream-run.js';
 
 /**
  * Runs the loop and yields what happens as it happens: text as the model writes it, calls with their
@@ -32,50 +24,7 @@ export function streamToolLoop(
   messages: readonly Message[],
   scope: CallScope = {},
 ): ToolLoopStream {
-  const channel = new EventChannel();
-  const left = new AbortController();
-  let isRead = false;
-  let running: Promise<ToolLoopResult> | undefined;
-  const start = (): Promise<ToolLoopResult> => {
-    running ??= begin();
-    return running;
-  };
-  const begin = async (): Promise<ToolLoopResult> => {
-    // After the caller's next step: `stream.result` may be asked for before `for await` begins.
-    await Promise.resolve();
-    if (!isRead) channel.abandon();
-    const signal = config.signal ? AbortSignal.any([config.signal, left.signal]) : left.signal;
-    try {
-      return await driveLoop({ ...config, signal }, messages, {
-        scope,
-        sink: (event) => channel.write(event),
-      });
-    } finally {
-      channel.end();
-    }
-  };
-  return {
-    get result() {
-      return start();
-    },
-    [Symbol.asyncIterator]() {
-      if (isRead) throw new TypeError('The events of a run can be read once.');
-      isRead = true;
-      return {
-        async next() {
-          const next = start();
-          // An author fault rejects the run; it is the reader's to see, once there is nothing left to read.
-          next.catch(() => {});
-          const read = await channel.read();
-          return read.done ? next.then(() => read) : read;
-        },
-        async return() {
-          left.abort(new DOMException('The reader of the run has left.', 'AbortError'));
-          channel.abandon();
-          await start().catch(() => {});
-          return { value: undefined, done: true };
-        },
-      };
-    },
-  };
+  return streamRun(config.signal, (signal, sink) =>
+    driveLoop({ ...config, signal }, { messages }, { scope, sink }),
+  );
 }

@@ -6,35 +6,16 @@ import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
-import { checkNumbers, type NumberRule } from '../errors/check-numbers.js';
+import { checkNumbers } from '../errors/check-numbers.js';
 import { callTool } from '../invocation/call-tool.js';
-import type { CallEnvironment, CallRequest, DescribeError, Invocation } from '../invocation/invocation.js';
+import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
 import { createNameFilter, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
 import { resultText } from './result-text.js';
+import { REGISTRY_NUMBERS, type ToolRegistryOptions } from './tool-registry-options.js';
 import { type RegisteredTool, type ToolTable, ToolTableView, WritableToolTable } from './tool-table.js';
 import { toolToSchema } from './tool-to-schema.js';
-
-const NUMBERS: Readonly<Record<string, NumberRule>> = {
-  toolTimeoutMs: { min: 1, allowsInfinity: true },
-  maxResultChars: { min: 0, isWhole: true, allowsInfinity: true },
-};
-
-/** Options of a {@link ToolRegistry}. */
-export interface ToolRegistryOptions {
-  readonly logger?: Logger;
-  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
-  readonly toolTimeoutMs?: number;
-  /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
-  readonly describeError?: DescribeError;
-  /** Decides about every call; a run may bring another, and then both must allow it. */
-  readonly policy?: ToolPolicy;
-  /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
-  readonly coerce?: boolean;
-  /** Characters of a result that the model sees at most; the rest is kept in `details` (default: no limit). */
-  readonly maxResultChars?: number;
-}
 
 /** What the loop adds to a call; wins over the registry's own options. */
 export interface InvokeOptions {
@@ -85,7 +66,7 @@ export class ToolRegistry {
   constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
     this.#options = options;
     this.#table = table;
-    checkNumbers('new ToolRegistry', options, NUMBERS);
+    checkNumbers('new ToolRegistry', options, REGISTRY_NUMBERS);
     this.toolTimeoutMs = options.toolTimeoutMs;
     const { policy, ...others } = options;
     this.#environment = {
@@ -110,6 +91,13 @@ export class ToolRegistry {
     return this;
   }
 
+  /** Takes tools away by their names. */
+  unregister(...names: readonly string[]): this {
+    const table = this.#writable();
+    for (const name of names) table.delete(name);
+    return this;
+  }
+
   /** Copies the other's tools in; the other's win, and the other stays as it is (seed 2.3). */
   merge(other: ToolRegistry): this {
     const table = this.#writable();
@@ -121,6 +109,11 @@ export class ToolRegistry {
   view(filter: NameFilter = {}): ToolRegistry {
     if ('allow' in filter && filter.allow === undefined) throw new ToolDeclarationError([UNKNOWN_ALLOW]);
     return new ToolRegistry(this.#options, new ToolTableView(this.#table, createNameFilter(filter)));
+  }
+
+  /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
+  onChange(listener: () => void): () => void {
+    return this.#table.onChange(listener);
   }
 
   /** The tool for the next call: of one that a function makes, a new instance each time. */
@@ -167,7 +160,7 @@ export class ToolRegistry {
     return this.toProviderDefs();
   }
 
-  /** Makes a call, as the loop and the bridges do. Never throws. */
+  /** Makes a call, as the loop and the bridges do: one that has to wait for somebody is suspended. Never throws. */
   async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
     return this.invoker(options)(call, scope, options.attempt);
   }
@@ -175,7 +168,13 @@ export class ToolRegistry {
   /** What makes the calls of a run: the same as {@link invoke}, with what they share worked out once. */
   invoker({ policy, ...options }: InvokeOptions = {}): Invoker {
     const policies = policy && [...(this.#environment.policies ?? []), policy];
-    const shared = { ...this.#environment, ...options, ...(policies ? { policies } : {}), isTimed: true };
+    const shared = {
+      ...this.#environment,
+      ...options,
+      ...(policies ? { policies } : {}),
+      isTimed: true,
+      canSuspend: true,
+    };
     return (call, scope, attempt) => callTool(call, { ...shared, scope, attempt }, itself);
   }
 

@@ -1,5 +1,6 @@
 import type { Tool } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import { callListener } from '../invocation/call-listener.js';
 
 /** What can be registered: a tool, or a function that makes a new one for each call. */
 export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);
@@ -18,11 +19,14 @@ export interface ToolTable {
   entries(): Iterable<readonly [string, ToolEntry]>;
   /** Grows whenever something changes. */
   readonly revision: number;
+  /** Tells a listener of every change; what it returns ends that. */
+  onChange(listener: () => void): () => void;
 }
 
 /** A table that can be written. A `Map`, so that a model's `constructor` is just not found. */
 export class WritableToolTable implements ToolTable {
   readonly #entries = new Map<string, ToolEntry>();
+  readonly #listeners = new Set<() => void>();
   #revision = 0;
 
   get revision(): number {
@@ -39,7 +43,24 @@ export class WritableToolTable implements ToolTable {
 
   set(name: string, entry: ToolEntry): void {
     this.#entries.set(name, entry);
+    this.#changed();
+  }
+
+  delete(name: string): void {
+    if (this.#entries.delete(name)) this.#changed();
+  }
+
+  onChange(listener: () => void): () => void {
+    // The same function may listen twice.
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  #changed(): void {
     this.#revision += 1;
+    // A listener that throws must not keep the rest from being registered.
+    for (const listener of this.#listeners) callListener(listener, ignore);
   }
 }
 
@@ -61,7 +82,14 @@ export class ToolTableView implements ToolTable {
     return this.#isVisible(name) ? this.#source.get(name) : undefined;
   }
 
+  /** Hears of changes of what it hides, too: what a list has lost is not there to be asked for. */
+  onChange(listener: () => void): () => void {
+    return this.#source.onChange(listener);
+  }
+
   *entries(): Iterable<readonly [string, ToolEntry]> {
     for (const entry of this.#source.entries()) if (this.#isVisible(entry[0])) yield entry;
   }
 }
+
+function ignore(): void {}

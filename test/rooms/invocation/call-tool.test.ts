@@ -110,7 +110,8 @@ describe('the staircase of a call', () => {
 
   test.each([
     ['needs an approval', { approval: true }],
-    ['may need an approval', { approval: () => false }],
+    ['needs an approval for these arguments', { approval: () => true }],
+    ['has an approval function that fails', { approval: () => Promise.reject(new Error('down')) }],
     ['is executed by the client', { execution: 'client' as const }],
   ])('allow: a tool that %s is refused where nobody can be asked', async (_what, more) => {
     const tool = plainTool(() => {
@@ -119,6 +120,12 @@ describe('the staircase of a call', () => {
     const { result, record } = await call(tool, {});
     expect(record.status).toBe('refused');
     expect(result).toMatchObject({ isError: true, error: { name: 'NotExecutableHere', code: 511 } });
+  });
+
+  test('allow: a tool whose approval function says that none is needed runs', async () => {
+    const tool = plainTool(() => 'ran', { approval: (args) => Number(args.amount) > 100 });
+    expect((await call(tool, { amount: 5 })).result.forLLM).toBe('ran');
+    expect((await call(tool, { amount: 500 })).record.status).toBe('refused');
   });
 
   test('run: what the tool throws is told, and only the log has the cause', async () => {

@@ -59,15 +59,24 @@ describe('the context of a call', () => {
     expect(context.messages).toHaveLength(1);
   });
 
-  test('a question that nobody can answer is an error of the tool', async () => {
-    const tool = plainTool((_args, context) => context.ask({ message: 'Sure?' }));
-    const { result } = await callTool(
-      { id: 'c1', name: 'work', arguments: {} },
-      { find: () => tool, scope: {} },
-      (invocation) => invocation,
-    );
-    expect(result).toMatchObject({ isError: true, error: { cause: { name: 'NotExecutableHere' } } });
-  });
+  test.each([
+    ['passes on', (_args: unknown, context: ToolContext) => context.ask({ message: 'Sure?' })],
+    [
+      'swallows',
+      (_args: unknown, context: ToolContext) => context.ask({ message: 'Sure?' }).catch(() => 'sure'),
+    ],
+  ])(
+    'a question that nobody can answer is the error of its call, which the method %s',
+    async (_how, execute) => {
+      const tool = plainTool(execute);
+      const { result } = await callTool(
+        { id: 'c1', name: 'work', arguments: {} },
+        { find: () => tool, scope: {} },
+        (invocation) => invocation,
+      );
+      expect(result).toMatchObject({ isError: true, error: { name: 'NotExecutableHere' } });
+    },
+  );
 
   test('once gives what the work gives', async () => {
     const context = await contextOf();

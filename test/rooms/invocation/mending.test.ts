@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { Tool, Toolset } from '../../../decorators/index.js';
 import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
 import { discoverTools } from '../../../src/discovery/discover-tools.js';
-import { ToolRegistry, type ToolRegistryOptions } from '../../../src/registry/tool-registry.js';
+import { ToolRegistry } from '../../../src/registry/tool-registry.js';
+import type { ToolRegistryOptions } from '../../../src/registry/tool-registry-options.js';
 import { numberTool } from '../loop/run-script.js';
 
 /** Calls a tool that takes `{ n: integer }` with whatever was sent, and gives its record. */

@@ -21,6 +21,8 @@ describe('calls of one message', () => {
       },
       isSequential: (task) => sequential[task] ?? false,
       maxConcurrency,
+      hold: (task) => -task,
+      isOpen: () => false,
     });
     return { events: events.join(' '), outcomes };
   }

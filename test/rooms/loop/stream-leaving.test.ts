@@ -3,7 +3,8 @@ import type { LLMProvider, LLMRequest } from '../../../src/contract/llm-provider
 import type { ToolContext } from '../../../src/contract/tool-context.js';
 import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
 import type { LoopEvent } from '../../../src/loop/loop-event.js';
-import { streamToolLoop, type ToolLoopStream } from '../../../src/loop/stream-tool-loop.js';
+import type { ToolLoopStream } from '../../../src/loop/stream-run.js';
+import { streamToolLoop } from '../../../src/loop/stream-tool-loop.js';
 import { historyFaults } from '../../flow/strict-history.js';
 import { hello, numberTool } from './run-script.js';
 import { streaming, streamScript, wholeReply } from './stream-script.js';

@@ -2,7 +2,8 @@ import type { CallScope } from '../../../src/contract/call-scope.js';
 import type { LLMProvider, LLMResponse, LLMStreamPart } from '../../../src/contract/llm-provider.js';
 import type { ToolLoopConfig } from '../../../src/loop/loop-config.js';
 import type { LoopEvent } from '../../../src/loop/loop-event.js';
-import { streamToolLoop, type ToolLoopStream } from '../../../src/loop/stream-tool-loop.js';
+import type { ToolLoopStream } from '../../../src/loop/stream-run.js';
+import { streamToolLoop } from '../../../src/loop/stream-tool-loop.js';
 import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
 import { hello } from './run-script.js';
 

@@ -173,7 +173,7 @@ describe('running', () => {
     for (const name of ['pay', 'locate']) {
       expect(await tools.execute(name)).toMatchObject({ isError: true, error: { code: 511 } });
       expect(await tools.call({ name })).toMatchObject({ isError: true });
-      expect((await tools.invoke({ id: '1', name, arguments: {} })).status).toBe('settled');
+      expect((await tools.invoke({ id: '1', name, arguments: {} })).status).toBe('suspended');
     }
   });
 

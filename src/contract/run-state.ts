@@ -1,0 +1,81 @@
+import type { CallRecord } from './call-record.js';
+import type { Content } from './content-part.js';
+import type { JsonObject } from './json-schema.js';
+import type { Usage } from './llm-provider.js';
+import type { Message } from './message.js';
+import type { CallJournal, PendingCall, Wait } from './suspension.js';
+
+/** A result as a state keeps it: all of it that JSON can say, except the error, which is for logs. */
+export interface StoredResult {
+  readonly forLLM: string;
+  readonly forUser?: string;
+  readonly silent: boolean;
+  readonly isError: boolean;
+  readonly async: boolean;
+  readonly content?: Content;
+  readonly details?: unknown;
+}
+
+/** The record of a call as a state keeps it. */
+export interface StoredCallRecord extends Omit<CallRecord, 'result'> {
+  readonly result: StoredResult;
+}
+
+/** A call of the open assistant message that has its result; it is never made again. */
+export interface StoredSettledCall {
+  readonly status: 'settled';
+  readonly record: StoredCallRecord;
+}
+
+/** A call that waits for answers: those in `waits`, while those it has are in the journal. */
+export interface StoredWaitingCall {
+  readonly status: 'waiting';
+  readonly id: string;
+  readonly name: string;
+  /** As the model sent them. */
+  readonly arguments: JsonObject | string;
+  readonly waits: readonly Wait[];
+  readonly journal: CallJournal;
+}
+
+/** A call that has not begun, because a sequential tool is among it and those that wait. */
+export interface StoredHeldCall {
+  readonly status: 'held';
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: JsonObject | string;
+}
+
+/** One call of the open assistant message. */
+export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall;
+
+/**
+ * A suspended run as plain JSON: what `resumeToolLoop` goes on from, in this process or another. Tools and
+ * classes are not in it; they are looked up again by name. It holds the conversation: keep it as safe as that,
+ * and give a `stateSecret` where it passes through hands that must not change it.
+ */
+export interface RunState {
+  readonly version: 1;
+  /** Id of the run, the same through all its suspensions. */
+  readonly runId: string;
+  /** How often the run has been suspended, counting this. */
+  readonly revision: number;
+  /** The history before the open assistant message. */
+  readonly messages: readonly Message[];
+  /** The assistant message whose calls are not all answered. */
+  readonly open: { readonly content: string; readonly calls: readonly StoredCall[] };
+  readonly pending: readonly PendingCall[];
+  /** The calls of the messages before. */
+  readonly toolCalls: readonly StoredCallRecord[];
+  readonly iterations: number;
+  readonly usage: Usage;
+  /** Rejections so far, by tool; under `unknown` those of names that no tool has. */
+  readonly retries: { readonly byTool: readonly (readonly [string, number])[]; readonly unknown: number };
+  /** What the loop guard has seen; absent where it is switched off. */
+  readonly guard?: {
+    readonly seen: readonly string[];
+    readonly counts: readonly (readonly [string, number])[];
+  };
+  /** HMAC-SHA256 of all the rest, with the config's `stateSecret`; base64url. */
+  readonly signature?: string;
+}

@@ -1,0 +1,75 @@
+import { createResultChecker } from '../checking/create-result-checker.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { CallJournal, PendingKind, Wait } from '../contract/suspension.js';
+
+/** An answer without the id that says which wait it is for. */
+export type WaitAnswer =
+  | { readonly result: unknown }
+  | { readonly approved: boolean; readonly reason?: string }
+  | { readonly value: unknown };
+
+/** The journal with the answer in it, or why the answer does not fit; `problem` is a sentence without its full stop. */
+export type AnsweredWait =
+  | { readonly ok: true; readonly journal: CallJournal }
+  | { readonly ok: false; readonly problem: string };
+
+/** A suspended call and the one of its waits that is answered. */
+export interface WaitInCall {
+  readonly wait: Wait;
+  readonly journal: CallJournal;
+}
+
+const EXPECTED: Readonly<Record<PendingKind, { readonly field: string; readonly form: string }>> = {
+  client: { field: 'result', form: '{ id, result }' },
+  approval: { field: 'approved', form: '{ id, approved: true } or { id, approved: false, reason }' },
+  question: { field: 'value', form: '{ id, value }' },
+};
+
+/**
+ * Writes an answer into the journal of its call; the call is made again with it. A refusal answers any wait.
+ * The given journal stays as it is.
+ *
+ * @example
+ * ```ts
+ * const first = await registry.invoke(call, scope);
+ * if (first.status === 'suspended') {
+ *   const { waits: [wait], journal } = first.suspension;
+ *   const answered = wait && answerWait({ wait, journal }, { approved: true });
+ *   if (answered?.ok) await registry.invoke({ ...call, journal: answered.journal }, scope);
+ * }
+ * ```
+ */
+export function answerWait({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
+  if (Object.hasOwn(answer, 'approved') && (answer as { approved: unknown }).approved === false)
+    return refuse(journal, (answer as { reason?: unknown }).reason);
+  const { field, form } = EXPECTED[wait.kind];
+  if (!Object.hasOwn(answer, field)) return { ok: false, problem: `a ${wait.kind} is answered by ${form}` };
+  const given = (answer as Record<string, unknown>)[field];
+  if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: { value: given } } };
+  if (wait.kind === 'approval')
+    return given === true
+      ? { ok: true, journal: { ...journal, approved: true } }
+      : { ok: false, problem: '`approved` is neither true nor false' };
+  return answerQuestion({ wait, journal }, given);
+}
+
+function refuse(journal: CallJournal, reason: unknown): AnsweredWait {
+  if (reason !== undefined && typeof reason !== 'string')
+    return { ok: false, problem: '`reason` is no text' };
+  return { ok: true, journal: { ...journal, refused: reason === undefined ? {} : { reason } } };
+}
+
+function answerQuestion({ wait, journal }: WaitInCall, value: unknown): AnsweredWait {
+  const { index, message = '', schema } = wait;
+  const problem = misfit(schema, value);
+  if (problem !== undefined) return { ok: false, problem };
+  return { ok: true, journal: { ...journal, answers: [...journal.answers, { index, message, value }] } };
+}
+
+function misfit(schema: JsonSchema | undefined, value: unknown): string | undefined {
+  if (value === undefined) return 'it has no value';
+  const faults = schema === undefined ? [] : createResultChecker(schema)(value);
+  if (faults.length === 0) return undefined;
+  const told = faults.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  return `its value does not fit: ${told.join('; ')}`;
+}

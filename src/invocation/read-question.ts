@@ -1,0 +1,31 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { StandardSchema } from '../contract/standard-schema.js';
+import type { Question } from '../contract/tool-context.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { readSchemaSource } from '../schema/schema-source.js';
+
+/** A question as a run can hand it on. */
+export interface ReadQuestion {
+  readonly message: string;
+  readonly schema?: JsonSchema;
+  /** The answer as the method takes it; rejects where the author's own schema does not take it. */
+  readonly revive: (value: unknown) => Promise<unknown>;
+}
+
+/** Reads what a method asks. Throws where its schema is none: that is the tool's own mistake, and fails the call. */
+export function readQuestion({ message, schema: source }: Question): ReadQuestion {
+  if (typeof message !== 'string' || message.trim() === '')
+    throw new TypeError('context.ask: a question needs a `message`');
+  if (source === undefined) return { message, revive: async (value) => value };
+  const read = readSchemaSource(source);
+  if (!read.ok) throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
+  const { schema, standard } = read;
+  return { message, schema, revive: async (value) => (standard ? parse(standard, value) : value) };
+}
+
+async function parse(standard: StandardSchema, value: unknown): Promise<unknown> {
+  const result = await standard['~standard'].validate(value);
+  if (result.issues === undefined) return result.value;
+  const told = result.issues.map((issue) => issue.message).join('; ');
+  throw new ToolwrightError('InvalidAnswer', `The answer does not fit what was asked for: ${told}`);
+}

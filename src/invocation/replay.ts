@@ -1,0 +1,112 @@
+import type { AnsweredQuestion, CallJournal, Suspension, Wait } from '../contract/suspension.js';
+import type { Question } from '../contract/tool-context.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { CallSuspended } from './call-suspended.js';
+import { readQuestion } from './read-question.js';
+
+/** What a replay needs to know of its call. */
+export interface ReplayOptions {
+  readonly tool: string;
+  readonly journal: CallJournal | undefined;
+  /** Why nobody can be asked; `undefined` where a question suspends the call. */
+  readonly refusal: () => string | undefined;
+}
+
+/**
+ * `context.ask` and `context.once` of one call. What earlier runs of the method left in the journal replays;
+ * what this run adds is kept for the next one. A question is known by its message, and by how often that was
+ * asked before, so that questions asked side by side may come in any order.
+ */
+export class Replay {
+  readonly #options: ReplayOptions;
+  readonly #unused: Set<AnsweredQuestion>;
+  readonly #finished: Map<string, { readonly key: string; readonly value?: unknown }>;
+  readonly #works = new Map<string, Promise<unknown>>();
+  readonly #asked = new Map<string, number>();
+  readonly #waits: Wait[] = [];
+  #refused: ToolwrightError | undefined;
+
+  constructor(options: ReplayOptions) {
+    this.#options = options;
+    this.#unused = new Set(options.journal?.answers);
+    this.#finished = new Map(options.journal?.once.map((entry) => [entry.key, entry]));
+  }
+
+  /** Whether the method asked what nobody has answered yet. */
+  get isSuspended(): boolean {
+    return this.#waits.length > 0;
+  }
+
+  /** The error of a question that could not be asked: the call's result, whatever the method made of it. */
+  get refused(): ToolwrightError | undefined {
+    return this.#refused;
+  }
+
+  /** The answer where there is one; otherwise the call is suspended, or fails where nobody can be asked. */
+  async ask(question: Question): Promise<unknown> {
+    const { message, schema, revive } = readQuestion(question);
+    const index = this.#asked.get(message) ?? 0;
+    this.#asked.set(message, index + 1);
+    const answered = [...this.#unused].find((one) => one.message === message && one.index === index);
+    if (answered === undefined) throw this.#suspend({ kind: 'question', index, message, schema });
+    this.#unused.delete(answered);
+    return revive(answered.value);
+  }
+
+  /**
+   * The value of finished work, or of work done now; as JSON gives it in both cases, so that a replay agrees
+   * with the first run. Work that failed is not finished.
+   */
+  once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value> {
+    const finished = this.#finished.get(key);
+    if (finished !== undefined) return Promise.resolve(finished.value as Value);
+    let running = this.#works.get(key);
+    if (running === undefined) {
+      running = this.#finish(key, work);
+      this.#works.set(key, running);
+      running.catch(() => this.#works.delete(key));
+    }
+    return running as Promise<Value>;
+  }
+
+  /** What the call waits for and what is to be given back; waits itself for `once` work that is under way. */
+  async suspension(args: CallJournal['arguments']): Promise<Suspension> {
+    await Promise.allSettled(this.#works.values());
+    const { journal, tool } = this.#options;
+    const [lost] = this.#unused;
+    if (lost !== undefined) {
+      throw new ToolwrightError(
+        'InvalidAnswer',
+        `'${tool}' asked "${this.#waits[0]?.message}" and no longer "${lost.message}", which was answered; a method that asks must ask the same when it is run again.`,
+      );
+    }
+    const { answers = [], ...known } = journal ?? {};
+    return {
+      waits: this.#waits,
+      journal: { ...known, arguments: args, answers, once: [...this.#finished.values()] },
+    };
+  }
+
+  #suspend({ schema, ...wait }: Wait): Error {
+    const reason = this.#options.refusal();
+    if (reason !== undefined) {
+      this.#refused ??= new ToolwrightError('NotExecutableHere', reason);
+      return this.#refused;
+    }
+    this.#waits.push(schema === undefined ? wait : { ...wait, schema });
+    return new CallSuspended(this.#options.tool);
+  }
+
+  async #finish(key: string, work: () => unknown): Promise<unknown> {
+    const value = plainCopy(key, await work());
+    this.#finished.set(key, value === undefined ? { key } : { key, value });
+    return value;
+  }
+}
+
+function plainCopy(key: string, value: unknown): unknown {
+  if (value === undefined) return undefined;
+  const text: string | undefined = JSON.stringify(value);
+  if (text === undefined) throw new TypeError(`context.once('${key}'): its value cannot be written as JSON`);
+  return JSON.parse(text);
+}

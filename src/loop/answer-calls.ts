@@ -1,0 +1,102 @@
+import type { CallRecord } from '../contract/call-record.js';
+import type { FinishReason } from '../contract/llm-provider.js';
+import { errorResult, type ToolResult } from '../contract/tool-result.js';
+import { resultText } from '../registry/result-text.js';
+import type { LoopRun } from './begin-run.js';
+import { type CallOutcome, isUnanswered, type UnansweredCall } from './call-outcome.js';
+import type { LoopEnd } from './loop-state.js';
+import type { ReadCall } from './read-call.js';
+import { abortedCall, answerTruncated, notRun, runCalls } from './run-calls.js';
+import { abortedRun } from './run-ends.js';
+import { storedCall } from './stored-call.js';
+import { suspendRun } from './suspend-run.js';
+import { assistantMessage, toolMessage } from './write-messages.js';
+
+/** A message of the model with its calls. */
+export interface CallingMessage {
+  readonly content: string;
+  readonly calls: readonly ReadCall[];
+  readonly finishReason: FinishReason;
+}
+
+/** Makes the calls of a message and answers them in call order; the end of the run, if it is one. */
+export async function answerCalls(run: LoopRun, message: CallingMessage): Promise<LoopEnd | undefined> {
+  const { state, retries, guard, signal } = run;
+  state.messages.push(assistantMessage(message.content, message.calls));
+  const outcomes = await makeCalls(run, message);
+  const records = outcomes.some(isUnanswered) ? closed(run, outcomes) : (outcomes as readonly CallRecord[]);
+  if (records === undefined) return suspended(run, { content: message.content, outcomes });
+  const verdict = guard?.watch(records);
+  for (const record of records) {
+    state.messages.push(toolMessage(record.id, record.result, verdict?.notes.get(record.id)));
+    state.toolCalls.push(record);
+  }
+  if (signal?.aborted) return abortedRun();
+  const error = retries.spend(records) ?? verdict?.error;
+  return error === undefined ? direct(run, records) : { status: 'failed', error };
+}
+
+function makeCalls(
+  { config, invoke, state, tools, scope, retries, sink }: LoopRun,
+  { finishReason, calls }: CallingMessage,
+): readonly CallOutcome[] | Promise<readonly CallOutcome[]> {
+  const isTruncated = finishReason === 'length' || finishReason === 'content_filter';
+  if (isTruncated) return answerTruncated({ calls, sink }, finishReason);
+  return runCalls({
+    calls,
+    tools,
+    scope,
+    messages: state.messages,
+    retries,
+    maxConcurrency: config.maxConcurrency ?? Number.POSITIVE_INFINITY,
+    invoke,
+    sink,
+  });
+}
+
+/**
+ * Where a run ends anyway, nobody needs to be asked: its unanswered calls are answered for. `undefined` where
+ * it does not.
+ */
+function closed(
+  { signal, retries }: LoopRun,
+  outcomes: readonly CallOutcome[],
+): readonly CallRecord[] | undefined {
+  const answer = (outcome: (call: ReadCall) => CallRecord) =>
+    outcomes.map((one) => (isUnanswered(one) ? outcome(one.call) : one));
+  if (signal?.aborted) return answer(abortedCall);
+  const error = retries.foresee(outcomes.filter((one): one is CallRecord => !isUnanswered(one)));
+  if (error === undefined) return undefined;
+  return answer((call) =>
+    notRun(call, 'not_run', errorResult(`The run failed: ${error.message}`).withError(error)),
+  );
+}
+
+interface WaitingMessage {
+  readonly content: string;
+  readonly outcomes: readonly CallOutcome[];
+}
+
+function suspended(run: LoopRun, { content, outcomes }: WaitingMessage): LoopEnd {
+  const { state } = run;
+  // The history of a suspended run ends before the message that is not answered yet (design §1, invariant 1).
+  state.messages.pop();
+  const runState = suspendRun(run, { content, calls: outcomes.map(storedCall) });
+  state.toolCalls.push(
+    ...outcomes.filter((one): one is Exclude<CallOutcome, UnansweredCall> => !isUnanswered(one)),
+  );
+  return { status: 'suspended', state: runState };
+}
+
+/** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */
+function direct({ tools }: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
+  const isDirect = records.every(
+    ({ name, status }) => status === 'success' && tools.offered(name)?.returnDirect,
+  );
+  if (!isDirect) return undefined;
+  return { status: 'completed', content: records.map(({ result }) => directText(result)).join('\n') };
+}
+
+function directText(result: ToolResult): string {
+  return result.silent || !result.forUser ? resultText(result) : result.forUser;
+}

@@ -1,0 +1,35 @@
+import { canonicalJson } from '../checking/canonical-json.js';
+import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
+import type { RunState } from '../contract/run-state.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { openWaits } from './pending-calls.js';
+import { RUN_STATE_SCHEMA } from './run-state-schema.js';
+import { isSignedWith } from './sign-state.js';
+
+let check: ResultChecker | undefined;
+
+/**
+ * Takes the state of a suspended run from outside.
+ *
+ * @throws ToolwrightError `InvalidState` (515) where it is none, or where it was changed: with a secret
+ *   anywhere, without one as far as `pending` shows it.
+ */
+export function readState(state: unknown, secret: string | undefined): RunState {
+  check ??= createResultChecker(RUN_STATE_SCHEMA);
+  const faults = check(state);
+  if (faults.length > 0) {
+    const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
+    throw invalid(`This is no state of a suspended run of this version: ${told.join('; ')}.`);
+  }
+  const read = state as RunState;
+  if (secret !== undefined && !isSignedWith(read, secret))
+    throw invalid('The state of the run was changed, or signed with another secret.');
+  const pending = openWaits(read).map((wait) => wait.pending);
+  if (canonicalJson(pending) !== canonicalJson(read.pending))
+    throw invalid('The state of the run was changed: its pending calls are not those of its open message.');
+  return read;
+}
+
+function invalid(message: string): ToolwrightError {
+  return new ToolwrightError('InvalidState', message);
+}

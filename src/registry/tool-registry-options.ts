@@ -1,0 +1,25 @@
+import type { Logger } from '../contract/logger.js';
+import type { ToolPolicy } from '../contract/tool-policy.js';
+import type { NumberRule } from '../errors/check-numbers.js';
+import type { DescribeError } from '../invocation/invocation.js';
+
+/** Options of a `ToolRegistry`. */
+export interface ToolRegistryOptions {
+  readonly logger?: Logger;
+  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
+  readonly toolTimeoutMs?: number;
+  /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
+  readonly describeError?: DescribeError;
+  /** Decides about every call; a run may bring another, and then both must allow it. */
+  readonly policy?: ToolPolicy;
+  /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most; the rest is kept in `details` (default: no limit). */
+  readonly maxResultChars?: number;
+}
+
+/** The options that are numbers, and which ones they may be. */
+export const REGISTRY_NUMBERS: Readonly<Record<string, NumberRule>> = {
+  toolTimeoutMs: { min: 1, allowsInfinity: true },
+  maxResultChars: { min: 0, isWhole: true, allowsInfinity: true },
+};

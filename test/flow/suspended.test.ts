@@ -1,0 +1,587 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  defineTool,
+  errorResult,
+  type Message,
+  type RunState,
+  resumeToolLoop,
+  runToolLoop,
+  streamResumedToolLoop,
+  streamToolLoop,
+  type ToolDefinition,
+  type ToolLoopConfig,
+  type ToolLoopResult,
+  type ToolPolicy,
+} from 'toolwright';
+import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { z } from 'zod';
+import { historyFaults } from './strict-history.js';
+
+const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
+const amount = { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] };
+
+function setup(tools: readonly ToolDefinition[], replies: readonly ScriptedReply[], more: object = {}) {
+  const provider = new ScriptedProvider(replies);
+  const config: ToolLoopConfig = { provider, model: 'm', tools, ...more };
+  return { provider, config };
+}
+
+/** What another process would get. */
+function wire<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value;
+}
+
+function ask(id: string, name: string, args: object = {}): ScriptedReply {
+  return { toolCalls: [{ id, name, arguments: args as Record<string, unknown> }] };
+}
+
+function contents({ messages }: ToolLoopResult): readonly unknown[] {
+  return messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+}
+
+function ids({ pending = [] }: ToolLoopResult): readonly string[] {
+  return pending.map(({ id }) => id);
+}
+
+describe('a run that is suspended', () => {
+  const paid: unknown[] = [];
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pay',
+    parameters: amount,
+    approval: true,
+    execute: ({ amount: paidAmount }) => {
+      paid.push(paidAmount);
+      return `paid ${paidAmount}`;
+    },
+  });
+  const locate = defineTool({ name: 'locate', description: 'Where the user is' });
+  const echo = defineTool({
+    name: 'echo',
+    description: 'Echo',
+    parameters: { type: 'object', properties: { text: { type: 'string' } } },
+    execute: ({ text }) => text,
+  });
+
+  test('has its pending calls, a state of plain JSON, and a history that ends before the open message', async () => {
+    const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: '5' })]);
+    const run = await runToolLoop(config, hello);
+    expect(run).toMatchObject({ status: 'suspended', content: '', iterations: 1, toolCalls: [] });
+    expect(run.pending).toEqual([
+      { id: expect.any(String), callId: 'c1', kind: 'approval', tool: 'pay', arguments: { amount: 5 } },
+    ]);
+    expect(run.messages).toEqual(hello);
+    expect(wire(run.state)).toEqual(run.state);
+    expect(run.error).toBeUndefined();
+    provider.assertUsedUp();
+  });
+
+  test('runs an approved call with the arguments that were approved, and goes on', async () => {
+    paid.length = 0;
+    const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const done = await resumeToolLoop(config, wire(run.state), [{ id, approved: true }]);
+    expect(done).toMatchObject({ status: 'completed', content: 'Done.', iterations: 2 });
+    expect(paid).toEqual([5]);
+    expect(contents(done)).toEqual(['paid 5']);
+    expect(done.messages[0]).toEqual(hello[0]);
+    expect(historyFaults(done.messages)).toEqual([]);
+    expect(done.toolCalls).toMatchObject([{ id: 'c1', status: 'success', rawArguments: { amount: 5 } }]);
+    provider.assertUsedUp();
+  });
+
+  test('answers a refused call with the reason, without running it', async () => {
+    paid.length = 0;
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Pity.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const done = await resumeToolLoop(config, run.state, [{ id, approved: false, reason: 'too dear' }]);
+    expect(done).toMatchObject({ status: 'completed', content: 'Pity.' });
+    expect(contents(done)).toEqual(["The tool 'pay' was refused: too dear"]);
+    expect(done.toolCalls[0]).toMatchObject({ status: 'refused', result: { isError: true } });
+    expect(paid).toEqual([]);
+  });
+
+  test('asks nobody about arguments that do not fit', async () => {
+    const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: 'much' }), { content: 'Sorry.' }]);
+    const run = await runToolLoop(config, hello);
+    expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'rejected' }] });
+    provider.assertUsedUp();
+  });
+
+  test('asks nobody about a call that a policy refuses', async () => {
+    const policy: ToolPolicy = () => ({ allow: false, reason: 'not you' });
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 1 }), { content: 'Sorry.' }], { policy });
+    expect(await runToolLoop(config, hello)).toMatchObject({ toolCalls: [{ status: 'refused' }] });
+  });
+
+  test('asks for approval where a function of arguments and context says so', async () => {
+    const seen: unknown[] = [];
+    const limited = defineTool({
+      name: 'pay',
+      description: 'Pay',
+      parameters: amount,
+      approval: (args, context) => {
+        seen.push(context.data.user);
+        return Number(args.amount) > 10;
+      },
+      execute: ({ amount: paidAmount }) => `paid ${paidAmount}`,
+    });
+    const reply = {
+      toolCalls: [
+        { id: 'a', name: 'pay', arguments: { amount: 5 } },
+        { id: 'b', name: 'pay', arguments: { amount: 50 } },
+      ],
+    };
+    const { config } = setup([limited], [reply]);
+    const run = await runToolLoop(config, hello, { data: { user: 'u1' } });
+    expect(run.pending).toMatchObject([{ callId: 'b', kind: 'approval' }]);
+    expect(run.toolCalls).toMatchObject([{ id: 'a', status: 'success' }]);
+    expect(seen).toEqual(['u1', 'u1']);
+  });
+
+  test('takes the client’s result of a call that is executed there', async () => {
+    const { config } = setup([locate], [ask('c1', 'locate'), { content: 'Oslo!' }]);
+    const run = await runToolLoop(config, hello);
+    expect(run.pending).toMatchObject([{ kind: 'client', tool: 'locate', arguments: {} }]);
+    const [id = ''] = ids(run);
+    const done = await resumeToolLoop(config, run.state, [{ id, result: { city: 'Oslo' } }]);
+    expect(contents(done)).toEqual(['{"city":"Oslo"}']);
+  });
+
+  test('takes a serialised ToolResult from the client, an error too', async () => {
+    const { config } = setup([locate], [ask('c1', 'locate'), { content: 'Hm.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const done = await resumeToolLoop(config, run.state, [{ id, result: wire(errorResult('no signal')) }]);
+    expect(done.toolCalls).toMatchObject([
+      { status: 'error', result: { forLLM: 'no signal', isError: true } },
+    ]);
+  });
+
+  test('does not run siblings again that had run', async () => {
+    let runs = 0;
+    const count = defineTool({ name: 'count', description: 'Count', execute: () => `run ${++runs}` });
+    const reply = {
+      toolCalls: [
+        { id: 'a', name: 'count' },
+        { id: 'b', name: 'pay', arguments: { amount: 1 } },
+        { id: 'c', name: 'nothing' },
+        { id: 'd', name: 'locate' },
+      ],
+    };
+    const { config } = setup([count, pay, locate], [reply, { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [approval = '', client = ''] = ids(run);
+    const done = await resumeToolLoop(config, wire(run.state), [
+      { id: client, result: 'Oslo' },
+      { id: approval, approved: true },
+    ]);
+    expect(contents(done)).toEqual(['run 1', 'paid 1', 'tool not found: nothing', 'Oslo']);
+    expect(runs).toBe(1);
+    expect(done.toolCalls.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
+    expect(historyFaults(done.messages)).toEqual([]);
+  });
+
+  test('stays suspended on partial answers, runs nothing, and keeps the ids of what is left', async () => {
+    paid.length = 0;
+    const reply = {
+      toolCalls: [
+        { id: 'a', name: 'pay', arguments: { amount: 1 } },
+        { id: 'b', name: 'pay', arguments: { amount: 2 } },
+      ],
+    };
+    const { config, provider } = setup([pay], [reply, { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [one = '', other = ''] = ids(run);
+    const partial = await resumeToolLoop(config, run.state, [{ id: other, approved: true }]);
+    expect(partial).toMatchObject({ status: 'suspended', iterations: 1, pending: [{ id: one }] });
+    expect(paid).toEqual([]);
+    expect(provider.requests).toHaveLength(1);
+    await expect(
+      resumeToolLoop(config, partial.state, [{ id: other, approved: true }]),
+    ).rejects.toMatchObject({
+      name: 'InvalidAnswer',
+      code: 514,
+    });
+    const done = await resumeToolLoop(config, wire(partial.state), [{ id: one, approved: false }]);
+    expect(contents(done)).toEqual(["The tool 'pay' was refused: it was not approved", 'paid 2']);
+  });
+
+  test.each<[string, (id: string) => unknown]>([
+    ['an unknown id', () => [{ id: 'approval_x', approved: true }]],
+    ['no id', () => [{ approved: true }]],
+    [
+      'an id twice',
+      (id) => [
+        { id, approved: true },
+        { id, approved: true },
+      ],
+    ],
+    ['the answer of another kind', (id) => [{ id, value: 'yes' }]],
+    ['an approval that is no boolean', (id) => [{ id, approved: 'yes' }]],
+    ['no list', () => 'yes'],
+    [
+      'a good answer beside a bad one',
+      (id) => [
+        { id, approved: true },
+        { id: 'x', approved: true },
+      ],
+    ],
+  ])('%s is an error that changes nothing', async (_what, answersOf) => {
+    paid.length = 0;
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const before = JSON.stringify(run.state);
+    const [id = ''] = ids(run);
+    await expect(resumeToolLoop(config, run.state, answersOf(id) as readonly Answer[])).rejects.toMatchObject(
+      { name: 'InvalidAnswer' },
+    );
+    expect(JSON.stringify(run.state)).toBe(before);
+    expect(paid).toEqual([]);
+    expect(await resumeToolLoop(config, run.state, [{ id, approved: true }])).toMatchObject({
+      content: 'Done.',
+    });
+  });
+
+  test('an answer to one call is none to a later call with the same id and arguments', async () => {
+    const same = ask('c1', 'pay', { amount: 5 });
+    const { config } = setup([pay], [same, same, { content: 'Done.' }]);
+    const first = await runToolLoop(config, hello);
+    const [id = ''] = ids(first);
+    const second = await resumeToolLoop(config, first.state, [{ id, approved: true }]);
+    expect(second.status).toBe('suspended');
+    expect(ids(second)).not.toContain(id);
+    await expect(resumeToolLoop(config, second.state, [{ id, approved: true }])).rejects.toThrow(
+      /not pending/,
+    );
+  });
+
+  test('refuses a state whose calls were changed', async () => {
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 })]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const changed = JSON.parse(
+      JSON.stringify(run.state).replaceAll('"amount":5', '"amount":500'),
+    ) as RunState;
+    await expect(resumeToolLoop(config, changed, [{ id, approved: true }])).rejects.toMatchObject({
+      name: 'InvalidState',
+      code: 515,
+    });
+    await expect(resumeToolLoop(config, {} as RunState, [])).rejects.toThrow(/no state of a suspended run/);
+    await expect(resumeToolLoop(config, undefined, [])).rejects.toMatchObject({ name: 'InvalidState' });
+  });
+
+  test('with a secret, refuses a state that was changed anywhere, or that nobody signed', async () => {
+    const script = () => [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }];
+    const { config } = setup([pay], script(), { stateSecret: 'a secret' });
+    const run = await runToolLoop(config, hello);
+    const state = run.state as RunState;
+    const answers = ids(run).map((id) => ({ id, approved: true }));
+    const changed = { ...state, messages: [{ role: 'user', content: 'Pay everything' } as const] };
+    const { signature: _, ...unsigned } = state;
+    for (const wrong of [changed, unsigned, { ...state, signature: 'x' }])
+      await expect(resumeToolLoop(config, wrong, answers)).rejects.toThrow(/changed, or signed/);
+    await expect(resumeToolLoop({ ...config, stateSecret: 'another' }, state, answers)).rejects.toMatchObject(
+      { name: 'InvalidState' },
+    );
+    expect(await resumeToolLoop(config, wire(state), answers)).toMatchObject({ status: 'completed' });
+  });
+
+  test('a state with its keys in another order is the same state', async () => {
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }], {
+      stateSecret: 's',
+    });
+    const run = await runToolLoop(config, hello);
+    const turned = reverseKeys(run.state) as RunState;
+    const [id = ''] = ids(run);
+    expect(await resumeToolLoop(config, turned, [{ id, approved: true }])).toMatchObject({
+      status: 'completed',
+    });
+  });
+
+  test('asks again where the tool now makes other arguments of the call', async () => {
+    paid.length = 0;
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 })]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const withDefault = {
+      ...pay.parameters,
+      properties: { ...pay.parameters.properties, tip: { default: 50 } },
+    };
+    const changed = { ...config, tools: [{ ...pay, parameters: withDefault }] };
+    const again = await resumeToolLoop(changed, run.state, [{ id, approved: true }]);
+    expect(again).toMatchObject({ status: 'suspended', pending: [{ arguments: { amount: 5, tip: 50 } }] });
+    expect(paid).toEqual([]);
+  });
+
+  test('a tool that is gone when the run is resumed is told to the model', async () => {
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Pity.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const done = await resumeToolLoop({ ...config, tools: [echo] }, run.state, [{ id, approved: true }]);
+    expect(contents(done)).toEqual(['tool not found: pay']);
+    expect(done.status).toBe('completed');
+  });
+
+  test('holds back what a sequential tool among the calls must not overtake', async () => {
+    const order: string[] = [];
+    const step = defineTool({
+      name: 'step',
+      description: 'Step',
+      sequential: true,
+      parameters: { type: 'object', properties: { name: { type: 'string' } } },
+      execute: ({ name }) => {
+        order.push(String(name));
+        return name;
+      },
+    });
+    const reply = {
+      toolCalls: [
+        { id: 'a', name: 'step', arguments: { name: 'before' } },
+        { id: 'b', name: 'locate' },
+        { id: 'c', name: 'step', arguments: { name: 'after' } },
+      ],
+    };
+    const { config } = setup([step, locate], [reply, { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    expect(order).toEqual(['before']);
+    expect(run.toolCalls).toHaveLength(1);
+    const [id = ''] = ids(run);
+    const done = await resumeToolLoop(config, wire(run.state), [{ id, result: 'here' }]);
+    expect(order).toEqual(['before', 'after']);
+    expect(contents(done)).toEqual(['before', 'here', 'after']);
+  });
+
+  test('an abort ends it: everything is answered, and the history is valid', async () => {
+    const stop = new AbortController();
+    const abort = defineTool({ name: 'abort', description: 'Abort', execute: () => stop.abort() });
+    const reply = {
+      toolCalls: [
+        { id: 'a', name: 'locate' },
+        { id: 'b', name: 'abort' },
+      ],
+    };
+    const { config } = setup([locate, abort], [reply], { signal: stop.signal });
+    const run = await runToolLoop(config, hello);
+    expect(run.status).toBe('aborted');
+    expect(run.pending).toBeUndefined();
+    expect(historyFaults(run.messages)).toEqual([]);
+    expect(run.messages).toHaveLength(4);
+  });
+
+  test('is not asked for where the model has used up its retries beside it', async () => {
+    const reply = {
+      toolCalls: [
+        { id: 'a', name: 'pay', arguments: { amount: 1 } },
+        { id: 'b', name: 'echo', arguments: { text: 7 } },
+      ],
+    };
+    const { config } = setup([pay, echo], [reply], { maxRetries: 0 });
+    const run = await runToolLoop(config, hello);
+    expect(run).toMatchObject({ status: 'failed', error: { name: 'ToolRetriesExhausted' } });
+    expect(run.toolCalls).toMatchObject([
+      { id: 'a', status: 'not_run' },
+      { id: 'b', status: 'rejected' },
+    ]);
+    expect(historyFaults(run.messages)).toEqual([]);
+  });
+
+  test('counts retries and iterations on through its suspensions', async () => {
+    const bad = ask('x', 'echo', { text: 7 });
+    const good = ask('c1', 'pay', { amount: 5 });
+    const { config } = setup([pay, echo], [bad, good, bad], { maxRetries: 1, maxIterations: 3 });
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const done = await resumeToolLoop(config, wire(run.state), [{ id, approved: true }]);
+    expect(done).toMatchObject({ status: 'failed', iterations: 3, error: { name: 'ToolRetriesExhausted' } });
+  });
+
+  test('streams: a suspended call starts again when the run goes on', async () => {
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
+    const first = streamToolLoop(config, hello);
+    const types = [];
+    for await (const { type } of first) types.push(type);
+    expect(types).toEqual(['run-start', 'step-start', 'call-start', 'call-suspended', 'step-end', 'run-end']);
+    const run = await first.result;
+    const [id = ''] = ids(run);
+    const resumed = [];
+    for await (const { type } of streamResumedToolLoop(config, run.state, [{ id, approved: true }]))
+      resumed.push(type);
+    expect(resumed).toEqual(
+      'run-start call-start call-end step-start text-delta step-end run-end'.split(' '),
+    );
+    const wrong = streamResumedToolLoop(config, run.state, [{ id: 'x', approved: true }]);
+    await expect(wrong.result).rejects.toMatchObject({ name: 'InvalidAnswer' });
+  });
+});
+
+describe('a tool that asks', () => {
+  const done: string[] = [];
+  const book = defineTool({
+    name: 'book',
+    description: 'Book',
+    parameters: { type: 'object', properties: { city: { type: 'string' } } },
+    async execute({ city }, context) {
+      done.push('begin');
+      const price = await context.once('price', () => {
+        done.push('price');
+        return { amount: 7, at: new Date(0) };
+      });
+      const sure = await context.ask({ message: `${city} for ${price.amount}?`, schema: z.boolean() });
+      const seat = await context.ask({
+        message: 'Seat?',
+        schema: { type: 'string', pattern: '^[0-9]+[A-F]$' },
+      });
+      return [sure, seat, price.at];
+    },
+  });
+
+  test('is run again from its start; answers and finished `once` work replay, all else repeats', async () => {
+    done.length = 0;
+    const { config } = setup([book], [ask('c1', 'book', { city: 'Oslo' }), { content: 'Booked.' }]);
+    const first = await runToolLoop(config, hello);
+    expect(first.pending).toMatchObject([
+      { kind: 'question', message: 'Oslo for 7?', schema: { type: 'boolean' }, arguments: { city: 'Oslo' } },
+    ]);
+    const second = await resumeToolLoop(config, wire(first.state), [
+      { id: ids(first)[0] ?? '', value: true },
+    ]);
+    expect(second.pending).toMatchObject([{ kind: 'question', message: 'Seat?' }]);
+    const third = await resumeToolLoop(config, wire(second.state), [
+      { id: ids(second)[0] ?? '', value: '12A' },
+    ]);
+    expect(contents(third)).toEqual(['[true,"12A","1970-01-01T00:00:00.000Z"]']);
+    expect(done).toEqual(['begin', 'price', 'begin', 'begin']);
+  });
+
+  test('an answer that does not fit changes nothing', async () => {
+    const { config } = setup([book], [ask('c1', 'book', { city: 'Oslo' })]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    await expect(resumeToolLoop(config, run.state, [{ id, value: 'maybe' }])).rejects.toThrow(
+      /does not fit: must be boolean/,
+    );
+    expect((await resumeToolLoop(config, run.state, [{ id, value: true }])).status).toBe('suspended');
+  });
+
+  test('a user who does not want to answer refuses the call', async () => {
+    const { config } = setup([book], [ask('c1', 'book', { city: 'Oslo' }), { content: 'Well.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const refused = await resumeToolLoop(config, run.state, [
+      { id, approved: false, reason: 'none of your business' },
+    ]);
+    expect(contents(refused)).toEqual(["The tool 'book' was refused: none of your business"]);
+  });
+
+  test('may ask several questions side by side; they are answered in any order', async () => {
+    const both = defineTool({
+      name: 'both',
+      description: 'Both',
+      execute: async (_args, context) =>
+        Promise.all([context.ask({ message: 'A?' }), context.ask({ message: 'B?' })]),
+    });
+    const { config } = setup([both], [ask('c1', 'both'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [a = '', b = ''] = ids(run);
+    const half = await resumeToolLoop(config, run.state, [{ id: b, value: 2 }]);
+    expect(half.pending).toMatchObject([{ id: a, message: 'A?' }]);
+    const all = await resumeToolLoop(config, wire(half.state), [{ id: a, value: 1 }]);
+    expect(contents(all)).toEqual(['[1,2]']);
+  });
+
+  test('is suspended also where it swallows what `ask` throws, and its `finally` runs', async () => {
+    const ended: string[] = [];
+    const swallow = defineTool({
+      name: 'swallow',
+      description: 'Swallow',
+      async execute(_args, context) {
+        try {
+          return await context.ask({ message: 'Sure?' });
+        } catch {
+          return 'never mind';
+        } finally {
+          ended.push('finally');
+        }
+      },
+    });
+    const { config } = setup([swallow], [ask('c1', 'swallow'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    expect(run.status).toBe('suspended');
+    expect(ended).toEqual(['finally']);
+    const [id = ''] = ids(run);
+    expect(contents(await resumeToolLoop(config, run.state, [{ id, value: 'yes' }]))).toEqual(['yes']);
+  });
+
+  test('that asks something else when it is run again is told so', async () => {
+    let turn = 0;
+    const fickle = defineTool({
+      name: 'fickle',
+      description: 'Fickle',
+      execute: (_args, context) => context.ask({ message: `Question ${++turn}` }),
+    });
+    const { config } = setup([fickle], [ask('c1', 'fickle'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const resumed = await resumeToolLoop(config, run.state, [{ id, value: 1 }]);
+    expect(resumed.toolCalls).toMatchObject([{ status: 'error' }]);
+    expect(contents(resumed)[0]).toMatch(/must ask the same/);
+  });
+
+  test('work in `once` that failed is done again, and work under way is waited for', async () => {
+    const runs: string[] = [];
+    const work = defineTool({
+      name: 'work',
+      description: 'Work',
+      async execute(_args, context) {
+        const slow = context.once('slow', async () => {
+          await new Promise(setImmediate);
+          runs.push('slow');
+          return 'kept';
+        });
+        const failing = context.once('failing', () => {
+          runs.push('failing');
+          if (runs.filter((run) => run === 'failing').length === 1) throw new Error('first time');
+          return 'second time';
+        });
+        const [kept, later] = await Promise.all([
+          slow,
+          failing.catch(() => ''),
+          context.ask({ message: 'Go?' }),
+        ]);
+        return `${kept} ${later}`;
+      },
+    });
+    const { config } = setup([work], [ask('c1', 'work'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const resumed = await resumeToolLoop(config, wire(run.state), [{ id, value: 'go' }]);
+    expect(contents(resumed)).toEqual(['kept second time']);
+    expect(runs).toEqual(['failing', 'slow', 'failing']);
+  });
+
+  test('a value of `once` that is no JSON fails the call', async () => {
+    const odd = defineTool({
+      name: 'odd',
+      description: 'Odd',
+      execute: (_args, context) => context.once('fn', () => () => 1),
+    });
+    const { config } = setup([odd], [ask('c1', 'odd'), { content: 'Done.' }]);
+    expect(contents(await runToolLoop(config, hello))).toEqual([
+      "context.once('fn'): its value cannot be written as JSON",
+    ]);
+  });
+});
+
+function reverseKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reverseKeys);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([key, member]) => [key, reverseKeys(member)]),
+  );
+}
