@@ -105,10 +105,12 @@ export {
   type CompletionRequest,
   complete,
 } from './loop/complete.js';
+export type { CallDetector, DetectedCalls, Detector } from './loop/detect-calls.js';
 export type { ToolLoopConfig } from './loop/loop-config.js';
 export type { LoopEvent } from './loop/loop-event.js';
 export type { LoopGuardOptions } from './loop/loop-guard.js';
 export type { LoopStatus, ToolLoopResult } from './loop/loop-result.js';
+export { resumeStoredRun, type StoredRun } from './loop/resume-stored-run.js';
 export { resumeToolLoop } from './loop/resume-tool-loop.js';
 export { runToolLoop } from './loop/run-tool-loop.js';
 export { streamResumedToolLoop } from './loop/stream-resumed-tool-loop.js';

@@ -3,13 +3,15 @@ import type { JsonObject } from '../contract/json-schema.js';
 /** What a strict `tool_request` message asks for (seed 5.1). */
 export interface ToolRequest {
   readonly name: string;
+  /** `{}` where the message gave none. */
   readonly arguments: JsonObject;
 }
 
 /**
  * Reads the strict protocol of seed 5: the whole message is one JSON object
- * `{"tool_request":{"name":"…","arguments":{…}}}`, white space around it allowed. Anything else (embedded,
- * fenced, cut off, further keys, no text at all) is plain text and gives `undefined`; it never throws.
+ * `{"tool_request":{"name":"…","arguments":{…}}}`, white space around it allowed; without `arguments` there
+ * are none. Anything else (embedded, fenced, cut off, further keys, arguments that are no object, no text at
+ * all) is plain text and gives `undefined`; it never throws.
  *
  * @example
  * ```ts
@@ -19,18 +21,17 @@ export interface ToolRequest {
  */
 export function parseToolRequest(text: unknown): ToolRequest | undefined {
   if (typeof text !== 'string') return undefined;
-  const message = exactObject(parse(text.trim()), ['tool_request']);
-  const request = exactObject(message?.tool_request, ['name', 'arguments']);
-  if (request === undefined || !isObject(request.arguments)) return undefined;
-  const { name } = request;
-  if (typeof name !== 'string' || name.trim() === '') return undefined;
-  return { name, arguments: request.arguments };
+  const message = objectOf(parse(text.trim()), ['tool_request']);
+  const request = objectOf(message?.tool_request, ['name', 'arguments']);
+  if (request === undefined) return undefined;
+  const { name, arguments: args = {} } = request;
+  if (typeof name !== 'string' || name.trim() === '' || !isObject(args)) return undefined;
+  return { name, arguments: args };
 }
 
-function exactObject(value: unknown, keys: readonly string[]): JsonObject | undefined {
-  if (!isObject(value)) return undefined;
-  const exact = Object.keys(value).length === keys.length && keys.every((key) => Object.hasOwn(value, key));
-  return exact ? value : undefined;
+/** The value, if it is an object without any other keys. */
+function objectOf(value: unknown, keys: readonly string[]): JsonObject | undefined {
+  return isObject(value) && Object.keys(value).every((key) => keys.includes(key)) ? value : undefined;
 }
 
 function isObject(value: unknown): value is JsonObject {

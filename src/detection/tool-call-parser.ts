@@ -1,8 +1,7 @@
 import type { ToolCall } from '../contract/llm-provider.js';
-import { CallScanner } from './call-scanner.js';
-import type { DraftCall } from './draft-call.js';
-import { type KnownToolSource, knownTools } from './known-tools.js';
+import type { KnownToolSource } from './known-tools.js';
 import { numberDrafts } from './number-drafts.js';
+import { scanText } from './scan-text.js';
 
 /** What a text holds. */
 export interface ParsedText {
@@ -42,14 +41,8 @@ export class ToolCallParser {
   parse(text: string): ParsedText {
     // Callers in plain JavaScript pass on what a provider left out.
     if (typeof text !== 'string') return { toolCalls: [], textBefore: '' };
-    const scanner = new CallScanner(knownTools(this.#tools));
-    const drafts: DraftCall[] = [];
-    let textBefore = '';
-    for (const piece of [...scanner.push(text), ...scanner.end()]) {
-      if (piece.kind === 'calls') drafts.push(...piece.calls);
-      else if (drafts.length === 0) textBefore += piece.text;
-    }
-    const toolCalls = numberDrafts(drafts);
+    const { calls, textBefore } = scanText(text, this.#tools);
+    const toolCalls = numberDrafts(calls);
     return { toolCall: toolCalls[0], toolCalls, textBefore };
   }
 }

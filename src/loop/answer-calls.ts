@@ -37,7 +37,7 @@ export async function answerCalls(run: LoopRun, message: CallingMessage): Promis
 }
 
 function makeCalls(
-  { config, invoke, state, tools, scope, retries, sink }: LoopRun,
+  { config, invoke, state, tools, scope, retries, prompt, sink }: LoopRun,
   { finishReason, calls }: CallingMessage,
 ): readonly CallOutcome[] | Promise<readonly CallOutcome[]> {
   const isTruncated = finishReason === 'length' || finishReason === 'content_filter';
@@ -48,6 +48,7 @@ function makeCalls(
     scope,
     messages: state.messages,
     retries,
+    prompt,
     maxConcurrency: config.maxConcurrency ?? Number.POSITIVE_INFINITY,
     invoke,
     sink,

@@ -9,7 +9,7 @@ import { checkConfig } from './check-config.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
 import { LoopGuard } from './loop-guard.js';
-import { beginState, type LoopState, resumeState } from './loop-state.js';
+import { beginState, type LoopEnd, type LoopState, type RunProgress, resumeState } from './loop-state.js';
 import { type CallNumberer, createCallNumberer } from './number-calls.js';
 import { RetryBudget } from './retry-budget.js';
 
@@ -19,7 +19,12 @@ export interface RunSurroundings {
   readonly sink?: EventSink;
   /** Keeps the run where it is suspended; default: the config's store. */
   readonly keep?: Pick<RunStore, 'save'>;
+  /** Hears, at once, of every moment at which each call of the history has its answer. */
+  readonly onStep?: StepListener;
 }
+
+/** Hears how far a run has come; `end` where that is all of it. */
+export type StepListener = (run: LoopRun, end: LoopEnd | undefined) => void;
 
 /** A suspended run that goes on, its answers already in its calls. */
 export interface ResumedRun {
@@ -32,6 +37,7 @@ export interface ResumedRun {
 /** What a run begins with. */
 export type RunStart =
   | { readonly messages: readonly Message[] }
+  | { readonly progress: RunProgress }
   | { readonly suspended: RunState; readonly calls: readonly StoredCall[] };
 
 /** A run with all that its steps need. */
@@ -42,12 +48,15 @@ export interface LoopRun {
   readonly scope: CallScope;
   readonly signal: AbortSignal | undefined;
   readonly sink: EventSink | undefined;
+  readonly onStep: StepListener | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;
   readonly numberCalls: CallNumberer;
   readonly maxIterations: number;
   /** Makes the calls of the run. */
   readonly invoke: Invoker;
+  /** Names of tools that answered at once when they were last called. */
+  readonly prompt: Set<string>;
   /** Where the run was suspended before. */
   readonly resumed: ResumedRun | undefined;
 }
@@ -55,10 +64,15 @@ export interface LoopRun {
 const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
 
 /** Prepares a run; throws only what the author did wrong. */
-export function beginRun(config: ToolLoopConfig, start: RunStart, { scope, sink }: RunSurroundings): LoopRun {
-  const suspended = 'suspended' in start ? start.suspended : undefined;
-  checkConfig(config, 'suspended' in start ? start.suspended.messages : start.messages);
-  const state = 'suspended' in start ? resumeState(start.suspended) : beginState(start.messages);
+export function beginRun(
+  config: ToolLoopConfig,
+  start: RunStart,
+  { scope, sink, onStep }: RunSurroundings,
+): LoopRun {
+  const before = 'suspended' in start ? start.suspended : 'progress' in start ? start.progress : undefined;
+  const messages = 'messages' in start ? start.messages : before?.messages;
+  checkConfig(config, messages);
+  const state = before === undefined ? beginState(messages ?? []) : resumeState(before);
   const tools =
     config.tools instanceof ToolRegistry
       ? config.tools
@@ -72,12 +86,14 @@ export function beginRun(config: ToolLoopConfig, start: RunStart, { scope, sink 
     tools,
     signal,
     sink,
+    onStep,
     scope: { ...scope, signal },
-    retries: new RetryBudget({ maxRetries, find, spent: suspended?.retries }),
-    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, suspended?.guard),
+    retries: new RetryBudget({ maxRetries, find, spent: before?.retries }),
+    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, before?.guard),
     numberCalls: createCallNumberer(state.messages),
     maxIterations: config.maxIterations ?? defaultIterations(config),
     invoke: tools.invoker(callOptionsOf(config, tools)),
+    prompt: new Set(),
     resumed: 'suspended' in start ? resumedRun(start) : undefined,
   };
 }

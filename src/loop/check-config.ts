@@ -11,6 +11,8 @@ const NUMBERS: Readonly<Record<string, NumberRule>> = {
   maxResultChars: { min: 0, isWhole: true, allowsInfinity: true },
 };
 
+const DETECTORS: ReadonlySet<unknown> = new Set(['native', 'tool_request', 'scan']);
+
 const WHERE = 'the loop’s config';
 
 /**
@@ -25,6 +27,13 @@ export function checkConfig(config: ToolLoopConfig, messages: unknown): void {
       where: WHERE,
       problem: 'its provider has no chat method',
       fix: 'provider: new OpenAIProvider(), …',
+    });
+  const detector: unknown = config?.detector;
+  if (detector !== undefined && typeof detector !== 'function' && !DETECTORS.has(detector))
+    faults.push({
+      where: WHERE,
+      problem: `its detector is ${JSON.stringify(detector)}`,
+      fix: "detector: 'native', 'tool_request', 'scan', or a function",
     });
   const tools: unknown = config?.tools;
   if (tools !== undefined && !(tools instanceof ToolRegistry) && !Array.isArray(tools))

@@ -2,6 +2,8 @@ import type { LLMResponse } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { answerCalls } from './answer-calls.js';
 import { beginRun, type LoopRun, type ResumedRun, type RunStart, type RunSurroundings } from './begin-run.js';
+import { detectCalls } from './detect-calls.js';
+import { noteInnerRun } from './inner-runs.js';
 import { keepRun } from './keep-run.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
@@ -22,7 +24,9 @@ export async function driveLoop(
 ): Promise<ToolLoopResult> {
   const run = beginRun(config, start, surroundings);
   await run.sink?.({ type: 'run-start' });
-  const result = await keepRun(endState(run.state, await goRound(run)), surroundings.keep ?? config.store);
+  const ended = endState(run.state, await goRound(run));
+  noteInnerRun(ended.state, run.resumed?.runId);
+  const result = await keepRun(ended, surroundings.keep ?? config.store);
   await run.sink?.({ type: 'run-end', result });
   return result;
 }
@@ -44,13 +48,19 @@ async function goRound(run: LoopRun): Promise<LoopEnd> {
 async function goOn(run: LoopRun, { content, calls }: ResumedRun): Promise<LoopEnd | undefined> {
   if (calls.some((call) => call.status === 'waiting' && call.waits.length > 0) && !run.signal?.aborted)
     return { status: 'suspended', state: suspendRun(run, { content, calls }) };
-  return answerCalls(run, { content, calls: calls.map(restoredCall), finishReason: 'tool_calls' });
+  const message = { content, calls: calls.map(restoredCall), finishReason: 'tool_calls' } as const;
+  const end = await answerCalls(run, message);
+  run.onStep?.(run, end);
+  return end;
 }
 
 /** One request and the calls it leads to; the end, if it is one. */
 async function step(run: LoopRun): Promise<LoopEnd | undefined> {
   const { state } = run;
-  const reply = await request(run, { withTools: true });
+  const reply = detectCalls(await request(run, { withTools: true }), {
+    detector: run.config.detector,
+    tools: run.tools,
+  });
   if (!reply.ok) return withoutReply(reply);
   const { response } = reply;
   addUsage(state, response.usage);
@@ -58,6 +68,7 @@ async function step(run: LoopRun): Promise<LoopEnd | undefined> {
   const { content, finishReason } = response;
   const end =
     calls.length === 0 ? completed(run, content) : await answerCalls(run, { content, calls, finishReason });
+  run.onStep?.(run, end);
   if (run.sink) await tellStepEnd(run, response);
   return end;
 }
@@ -127,6 +138,8 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   addUsage(state, usage);
   // Calls that come although none were offered are left out: nobody will answer them.
   state.messages.push(assistantMessage(content, []));
+  const end = { status: 'limit', content, error } as const;
+  run.onStep?.(run, end);
   await tellStepEnd(run, reply.response);
-  return { status: 'limit', content, error };
+  return end;
 }

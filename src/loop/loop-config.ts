@@ -6,6 +6,7 @@ import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
 import type { RegisteredTool } from '../registry/tool-table.js';
 
+import type { Detector } from './detect-calls.js';
 import type { LoopGuardOptions } from './loop-guard.js';
 
 /** What a run needs (design §2). */
@@ -14,6 +15,8 @@ export interface ToolLoopConfig {
   readonly model: string;
   /** A registry, or tools to put into one; none: the model is offered no tools. */
   readonly tools?: ToolRegistry | readonly RegisteredTool[];
+  /** Where calls are looked for beside the reply's own; default `native`: nowhere. */
+  readonly detector?: Detector;
   /** Requests to the model at most; default 20, under `withTextTools` 5. `0` makes none. */
   readonly maxIterations?: number;
   /** Passed to the provider as they are: `max_tokens`, `temperature`, … */

@@ -9,6 +9,7 @@ import { abortedResult } from '../invocation/write-ending.js';
 import type { Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { type CallOutcome, isUnanswered } from './call-outcome.js';
 import { HistoryScope } from './history-scope.js';
+import { watchInnerRuns } from './inner-runs.js';
 import type { EventSink } from './loop-event.js';
 import type { ReadCall } from './read-call.js';
 import type { RetryBudget } from './retry-budget.js';
@@ -24,6 +25,8 @@ export interface CallBatch {
   readonly messages: readonly Message[];
   readonly retries: RetryBudget;
   readonly maxConcurrency: number;
+  /** Names of tools that answered at once, and so cannot have waited for a run of their own. */
+  readonly prompt: Set<string>;
   /** Hears of the calls as they begin, report and end. */
   readonly sink?: EventSink;
 }
@@ -81,16 +84,24 @@ async function watchCall(batch: CallBatch, sink: EventSink, call: ReadCall): Pro
   return outcome;
 }
 
-function invoke(
-  { invoke: makeCall, retries }: CallBatch,
-  scope: CallScope,
-  call: ReadCall,
-): CallOutcome | Promise<CallOutcome> {
+function invoke(batch: CallBatch, scope: CallScope, call: ReadCall): CallOutcome | Promise<CallOutcome> {
   if (scope.signal?.aborted) return abortedCall(call);
-  const invocation = makeCall(call, scope, retries.attempt(call.name));
-  return invocation instanceof Promise
-    ? invocation.then((made) => outcomeOf(call, made))
-    : outcomeOf(call, invocation);
+  // Watching costs more than a small tool does.
+  if (batch.prompt.has(call.name)) return makeCall(batch, scope, call);
+  const made = watchInnerRuns(() => makeCall(batch, scope, call));
+  if (!(made instanceof Promise)) batch.prompt.add(call.name);
+  return made;
+}
+
+function makeCall(
+  { invoke: call, retries, prompt }: CallBatch,
+  scope: CallScope,
+  request: ReadCall,
+): CallOutcome | Promise<CallOutcome> {
+  const made = call(request, scope, retries.attempt(request.name));
+  if (!(made instanceof Promise)) return outcomeOf(request, made);
+  prompt.delete(request.name);
+  return made.then((invocation) => outcomeOf(request, invocation));
 }
 
 function outcomeOf(call: ReadCall, invocation: Invocation): CallOutcome {

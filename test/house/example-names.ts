@@ -5,11 +5,16 @@
 import type { Type as SchemaBuilder } from '@sinclair/typebox';
 import type { Type as TypeDecorator } from 'class-transformer';
 import type {
+  Answer,
+  CallRequest,
+  CallScope,
   Content,
   InjectionToken,
   LLMProvider,
   Message,
+  RunState,
   Tool,
+  ToolLoopConfig,
   ToolLoopResult,
   ToolRegistry,
 } from 'toolwright';
@@ -74,6 +79,10 @@ export interface ForeignContainer {
   createChild(): ForeignContainer & { close(): Promise<void> };
 }
 
+export declare const config: ToolLoopConfig;
+export declare const state: RunState;
+export declare const call: CallRequest;
+export declare const scope: CallScope;
 export declare const myContainer: ForeignContainer;
 export declare function openDatabase(): object;
 
@@ -91,6 +100,8 @@ export declare const run: ToolLoopResult;
 export declare const readFile: Tool;
 export declare const search: Tool;
 export declare const content: Content;
+export declare const answers: readonly Answer[];
+export declare const runId: string;
 export declare const userId: string;
 export declare const model: string;
 

@@ -8,6 +8,9 @@ const MEDIAN_LINES = 90;
 
 /** Signatures that the seeds fix, or that another package's contract fixes. */
 const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
+  'src/loop/resume-stored-run.ts resumeStoredRun': 'design §2: config, where it is, answers, scope',
+  'src/loop/resume-tool-loop.ts resumeToolLoop': 'design §2: config, state, answers, scope',
+  'src/loop/stream-resumed-tool-loop.ts streamResumedToolLoop': 'as resumeToolLoop',
   'src/registry/register-function.ts registerFunction': 'seed 4.2: registry, name, description, params, fn',
   'src/registry/tool-registry.ts executeWithContext': 'seed 1.13: name, args, scope, callback',
   'src/discovery/agent-tool.ts execute': 'seed 3.1: toolCallId, params, signal, onUpdate, context',

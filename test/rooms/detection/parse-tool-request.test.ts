@@ -14,6 +14,19 @@ describe('seed 5.1: a tool request is a whole message', () => {
     expect(parseToolRequest(spread)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
   });
 
+  test('without arguments there are none', () => {
+    expect(parseToolRequest('{"tool_request":{"name":"list_cities"}}')).toEqual({
+      name: 'list_cities',
+      arguments: {},
+    });
+  });
+
+  test('arguments are data: no key of theirs is looked at', () => {
+    const request = parseToolRequest('{"tool_request":{"name":"a","arguments":{"__proto__":{"x":1},"name":2}}}');
+    expect(Object.keys(request?.arguments ?? {})).toEqual(['__proto__', 'name']);
+    expect(Object.getPrototypeOf(request?.arguments)).toBe(Object.prototype);
+  });
+
   test.each([
     ['text before', `Sure: ${REQUEST}`],
     ['text after', `${REQUEST} Done.`],
@@ -26,7 +39,15 @@ describe('seed 5.1: a tool request is a whole message', () => {
     ['an empty name', '{"tool_request":{"name":"","arguments":{}}}'],
     ['a blank name', '{"tool_request":{"name":" ","arguments":{}}}'],
     ['a name that is a number', '{"tool_request":{"name":1,"arguments":{}}}'],
-    ['no arguments', '{"tool_request":{"name":"a"}}'],
+    ['an empty object', '{}'],
+    ['a request without a name', '{"tool_request":{"arguments":{}}}'],
+    ['an empty request', '{"tool_request":{}}'],
+    ['a request that is null', '{"tool_request":null}'],
+    ['a key of every object within the request', '{"tool_request":{"name":"a","__proto__":{}}}'],
+    ['a name by inheritance', '{"tool_request":{"__proto__":{"name":"a"}}}'],
+    ['parameters for arguments', '{"tool_request":{"name":"a","parameters":{}}}'],
+    ['a request in upper case', '{"TOOL_REQUEST":{"name":"a","arguments":{}}}'],
+    ['a request as text', JSON.stringify(REQUEST)],
     ['arguments as text', '{"tool_request":{"name":"a","arguments":"{}"}}'],
     ['arguments as an array', '{"tool_request":{"name":"a","arguments":[]}}'],
     ['null as arguments', '{"tool_request":{"name":"a","arguments":null}}'],

@@ -1,0 +1,81 @@
+import { describe, expect, test } from '@jest/globals';
+import { defineTool, type Message, resumeToolLoop, runToolLoop, type ToolLoopResult } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
+const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+
+/** The run of a sub-agent whose only tool needs an approval. */
+function innerRun(content = 'inner done'): Promise<ToolLoopResult> {
+  const provider = new ScriptedProvider([{ toolCalls: [{ id: 'i1', name: 'pay' }] }, { content }]);
+  return runToolLoop({ provider, model: 'm', tools: [pay] }, hello);
+}
+
+async function outerRun(
+  names: readonly string[],
+  execute: () => unknown,
+): Promise<{ readonly run: ToolLoopResult; readonly answers: readonly string[] }> {
+  const tools = [
+    defineTool({ name: 'research', description: 'Research', execute }),
+    defineTool({ name: 'other', description: 'Other', execute: async () => 'other' }),
+  ];
+  const calls = names.map((name, index) => ({ id: `o${index}`, name }));
+  const provider = new ScriptedProvider([{ toolCalls: calls }, { content: 'outer done' }]);
+  const run = await runToolLoop({ provider, model: 'm', tools }, hello);
+  const answers = run.messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+  return { run, answers };
+}
+
+const LEFT = /'research' ran a model of its own, and that run waits for an answer about 'pay'/;
+
+describe('a tool that runs a loop of its own', () => {
+  test.each([
+    ['returns its text', async () => (await innerRun()).content],
+    ['returns it as it is', () => innerRun()],
+    [
+      'begins it after other work',
+      async () => {
+        await new Promise(setImmediate);
+        return (await innerRun()).content;
+      },
+    ],
+  ])('and %s is an error that names the inner tool where that run is suspended', async (_how, execute) => {
+    const { run, answers } = await outerRun(['research'], execute);
+    expect(run.status).toBe('completed');
+    expect(answers).toEqual([expect.stringMatching(LEFT)]);
+    expect(run.toolCalls).toMatchObject([{ status: 'error', result: { error: { code: 511 } } }]);
+  });
+
+  test('does not make its siblings fail', async () => {
+    const { answers } = await outerRun(
+      ['other', 'research', 'other'],
+      async () => (await innerRun()).content,
+    );
+    expect(answers).toEqual(['other', expect.stringMatching(LEFT), 'other']);
+  });
+
+  test('is found also where it had answered at once before', async () => {
+    let turn = 0;
+    const execute = () => {
+      turn += 1;
+      return turn === 1 ? 'at once' : innerRun().then(({ content }) => content);
+    };
+    const tools = [defineTool({ name: 'research', description: 'Research', execute })];
+    const call = (id: string) => ({ toolCalls: [{ id, name: 'research' }] });
+    const provider = new ScriptedProvider([call('a'), call('b'), call('c'), { content: 'done' }]);
+    const run = await runToolLoop({ provider, model: 'm', tools }, hello);
+    expect(run.toolCalls[0]).toMatchObject({ status: 'success' });
+    expect(run.toolCalls[2]).toMatchObject({ status: 'error' });
+  });
+
+  test('may answer for the run itself and go on with it', async () => {
+    const { answers } = await outerRun(['research'], async () => {
+      const run = await innerRun();
+      const provider = new ScriptedProvider([{ content: 'inner done' }]);
+      const given = (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+      const resumed = await resumeToolLoop({ provider, model: 'm', tools: [pay] }, run.state, given);
+      return resumed.content;
+    });
+    expect(answers).toEqual(['inner done']);
+  });
+});
