@@ -2,6 +2,7 @@ import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { describeErrors } from './describe-errors.js';
 import { compileSchema } from './json-schema-compiler.js';
+import { plainJson } from './plain-json.js';
 
 /** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
 export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
@@ -15,21 +16,10 @@ export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
 export function createResultChecker(schema: JsonSchema): ResultChecker {
   const validate = compileSchema(schema);
   return (result) => {
-    const json = toJson(result);
-    if (!json.ok) return [{ path: '', message: 'cannot be written as JSON' }];
-    const errors = validate(json.value);
+    const json = plainJson(result);
+    if (json === undefined && result !== undefined)
+      return [{ path: '', message: 'cannot be written as JSON' }];
+    const errors = validate(json);
     return errors === undefined ? [] : describeErrors(errors, schema);
   };
-}
-
-/** As the model gets it: big integers are written as their digits, which is text. */
-function toJson(value: unknown): { readonly ok: true; readonly value: unknown } | { readonly ok: false } {
-  try {
-    const text: string | undefined = JSON.stringify(value, (_key, field) =>
-      typeof field === 'bigint' ? field.toString() : field,
-    );
-    return { ok: true, value: text === undefined ? undefined : JSON.parse(text) };
-  } catch {
-    return { ok: false };
-  }
 }

@@ -20,11 +20,16 @@ export type ClaimOutcome =
   | { readonly status: 'missing' };
 
 /**
- * Keeps suspended runs. A run in it is free, or claimed until its lease ends; every method is atomic, also
- * between processes. Methods may be synchronous.
+ * Keeps suspended runs. Every method is atomic, also between processes; methods may be synchronous.
+ *
+ * A run in it is free, or claimed until the lease ends. A claim holds until its holder ends it or somebody
+ * else takes the run after the lease has ended: whoever is late, but was not replaced, has lost nothing.
  */
 export interface RunStore {
-  /** Keeps the state as a free run, in place of an older state of the same run. */
+  /**
+   * Keeps the state as a free run, in place of an older state of the same run. Throws, and changes nothing,
+   * where that run is claimed, or where a state of a later revision is kept.
+   */
   save(state: RunState): void | Promise<void>;
   /** The state of a run, claimed or free; `undefined` where there is none. */
   load(runId: string): RunState | undefined | Promise<RunState | undefined>;
@@ -32,7 +37,10 @@ export interface RunStore {
   claim(lease: RunLease): ClaimOutcome | Promise<ClaimOutcome>;
   /** Lengthens a claim; false where it no longer holds. */
   renew(lease: RunLease): boolean | Promise<boolean>;
-  /** Ends a claim, and keeps the new state in place of the claimed one where one is given; false where the claim no longer holds, and then nothing changes. */
+  /**
+   * Ends a claim, and keeps the new state in place of the claimed one where one is given; false where the
+   * claim no longer holds, and then nothing changes.
+   */
   release(claim: RunClaim, state?: RunState): boolean | Promise<boolean>;
   /** Forgets a run that has ended; false where the claim no longer holds, and then nothing changes. */
   remove(claim: RunClaim): boolean | Promise<boolean>;

@@ -7,7 +7,7 @@ import { type CallOutcome, isUnanswered, type UnansweredCall } from './call-outc
 import type { LoopEnd } from './loop-state.js';
 import type { ReadCall } from './read-call.js';
 import { abortedCall, answerTruncated, notRun, runCalls } from './run-calls.js';
-import { abortedRun } from './run-ends.js';
+import { abortedRun } from './aborted-run.js';
 import { storedCall } from './stored-call.js';
 import { suspendRun } from './suspend-run.js';
 import { assistantMessage, toolMessage } from './write-messages.js';

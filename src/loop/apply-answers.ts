@@ -2,7 +2,7 @@ import type { RunState, StoredCall } from '../contract/run-state.js';
 import type { Answer, CallJournal, Wait } from '../contract/suspension.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { answerWait } from '../invocation/answer-wait.js';
-import { type OpenWait, openWaits } from './pending-calls.js';
+import { type OpenWait, openWaits } from './open-waits.js';
 
 /**
  * Puts answers into the calls that wait for them, in any order; the given state stays as it is.

@@ -19,6 +19,8 @@ export interface RunSurroundings {
   readonly sink?: EventSink;
   /** Keeps the run where it is suspended; default: the config's store. */
   readonly keep?: Pick<RunStore, 'save'>;
+  /** Whether anybody reads the text while it is written, asked before each request; default: where there is a sink. */
+  readonly hasReader?: () => boolean;
   /** Hears, at once, of every moment at which each call of the history has its answer. */
   readonly onStep?: StepListener;
 }
@@ -48,6 +50,7 @@ export interface LoopRun {
   readonly scope: CallScope;
   readonly signal: AbortSignal | undefined;
   readonly sink: EventSink | undefined;
+  readonly hasReader: (() => boolean) | undefined;
   readonly onStep: StepListener | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;
@@ -67,7 +70,7 @@ const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolT
 export function beginRun(
   config: ToolLoopConfig,
   start: RunStart,
-  { scope, sink, onStep }: RunSurroundings,
+  { scope, sink, hasReader, onStep }: RunSurroundings,
 ): LoopRun {
   const before = 'suspended' in start ? start.suspended : 'progress' in start ? start.progress : undefined;
   const messages = 'messages' in start ? start.messages : before?.messages;
@@ -86,6 +89,7 @@ export function beginRun(
     tools,
     signal,
     sink,
+    hasReader,
     onStep,
     scope: { ...scope, signal },
     retries: new RetryBudget({ maxRetries, find, spent: before?.retries }),
@@ -114,11 +118,12 @@ function joinSignals(one: AbortSignal | undefined, other: AbortSignal | undefine
 
 /** Only what the run says: what it leaves out is the registry's. */
 function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
-  const { onAsyncResult, logger, policy, maxResultChars } = config;
+  const { onAsyncResult, tasks, logger, policy, maxResultChars } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
   return {
     toolTimeoutMs,
     ...(onAsyncResult ? { onAsyncResult } : {}),
+    ...(tasks ? { tasks } : {}),
     ...(logger ? { logger } : {}),
     ...(policy ? { policy } : {}),
     ...(maxResultChars === undefined ? {} : { maxResultChars }),

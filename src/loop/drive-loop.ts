@@ -11,7 +11,7 @@ import type { ToolLoopResult } from './loop-result.js';
 import { addUsage, endState, type LoopEnd } from './loop-state.js';
 import { readCall } from './read-call.js';
 import { type Reply, requestReply } from './request-reply.js';
-import { abortedRun, withoutReply } from './run-ends.js';
+import { abortedRun, withoutReply } from './aborted-run.js';
 import { restoredCall } from './stored-call.js';
 import { suspendRun } from './suspend-run.js';
 import { assistantMessage } from './write-messages.js';
@@ -101,7 +101,10 @@ async function announceAndAsk(run: LoopRun, sink: EventSink, offer: Offer): Prom
 
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 
-function ask({ config, state, tools, signal, sink }: LoopRun, { withTools }: Offer): Promise<Reply> {
+function ask(
+  { config, state, tools, signal, sink, hasReader }: LoopRun,
+  { withTools }: Offer,
+): Promise<Reply> {
   if (signal?.aborted) return Promise.resolve(ABORTED);
   const definitions = tools.toProviderDefs();
   state.iterations += 1;
@@ -116,7 +119,7 @@ function ask({ config, state, tools, signal, sink }: LoopRun, { withTools }: Off
       ...(hasTools ? { tools: definitions } : {}),
       ...(signal ? { signal } : {}),
     },
-    sink && ((text) => sink({ type: 'text-delta', text })),
+    sink && hasReader?.() !== false ? (text) => sink({ type: 'text-delta', text }) : undefined,
   );
 }
 

@@ -3,6 +3,7 @@ import type { Logger } from '../contract/logger.js';
 import type { RunStore } from '../contract/run-store.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
+import type { TaskQueue } from '../invocation/task-queue.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
 import type { RegisteredTool } from '../registry/tool-table.js';
 
@@ -44,4 +45,6 @@ export interface ToolLoopConfig {
   readonly logger?: Logger;
   /** Hears of completions of work that tools started; with it, such tools answer at once. */
   readonly onAsyncResult?: AsyncCallback;
+  /** What the work that tools start goes through; default: the registry's. */
+  readonly tasks?: TaskQueue;
 }

@@ -21,8 +21,14 @@ export function beginState(messages: readonly Message[]): LoopState {
   return { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE };
 }
 
-/** A run that was suspended. */
-export function resumeState({ messages, toolCalls, iterations, usage }: RunState): LoopState {
+/** How far a run has come at a moment when every call of its history has its answer; plain JSON. */
+export type RunProgress = Pick<
+  RunState,
+  'messages' | 'toolCalls' | 'iterations' | 'usage' | 'retries' | 'guard'
+>;
+
+/** A run that had begun before. */
+export function resumeState({ messages, toolCalls, iterations, usage }: RunProgress): LoopState {
   return { messages: [...messages], toolCalls: toolCalls.map(restoredRecord), iterations, usage };
 }
 

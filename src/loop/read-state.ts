@@ -2,7 +2,7 @@ import { canonicalJson } from '../checking/canonical-json.js';
 import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
 import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { openWaits } from './pending-calls.js';
+import { openWaits } from './open-waits.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 import { isSignedWith } from './sign-state.js';
 

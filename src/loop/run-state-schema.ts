@@ -1,7 +1,9 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 
-const TEXT: JsonSchema = { type: 'string' };
-const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
+/** What schemas of kept state are made of. */
+export const TEXT: JsonSchema = { type: 'string' };
+/** A whole number from 0. */
+export const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
 const COUNTS: JsonSchema = {
   type: 'array',
   items: { type: 'array', prefixItems: [TEXT, COUNT], minItems: 2, maxItems: 2 },
@@ -35,12 +37,25 @@ const JOURNAL = object({
   once: list(object({ key: TEXT })),
 });
 
+/** A history, as far as the loop relies on its form. */
+export const MESSAGES: JsonSchema = list(object({ role: TEXT }));
+
+const PROGRESS_PARTS = {
+  toolCalls: list(RECORD),
+  iterations: COUNT,
+  usage: object({ inputTokens: COUNT, outputTokens: COUNT, totalTokens: COUNT }),
+  retries: object({ byTool: COUNTS, unknown: COUNT }),
+};
+
+/** How far a run has come, without its messages. */
+export const PROGRESS: JsonSchema = object(PROGRESS_PARTS);
+
 /** The form of a run's state, as far as the loop relies on it: states come from outside. */
 export const RUN_STATE_SCHEMA: JsonSchema = object({
   version: { const: 1 },
   runId: TEXT,
   revision: COUNT,
-  messages: list(object({ role: TEXT })),
+  messages: MESSAGES,
   open: object({
     content: TEXT,
     calls: list({
@@ -53,16 +68,15 @@ export const RUN_STATE_SCHEMA: JsonSchema = object({
     }),
   }),
   pending: list(object({ id: TEXT })),
-  toolCalls: list(RECORD),
-  iterations: COUNT,
-  usage: object({ inputTokens: COUNT, outputTokens: COUNT, totalTokens: COUNT }),
-  retries: object({ byTool: COUNTS, unknown: COUNT }),
+  ...PROGRESS_PARTS,
 });
 
-function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+/** An object that has all of these. */
+export function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
   return { type: 'object', properties, required: Object.keys(properties) };
 }
 
-function list(items: JsonSchema): JsonSchema {
+/** An array of these. */
+export function list(items: JsonSchema): JsonSchema {
   return { type: 'array', items };
 }

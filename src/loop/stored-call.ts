@@ -1,3 +1,4 @@
+import { plainJson } from '../checking/plain-json.js';
 import type { CallRecord } from '../contract/call-record.js';
 import type { StoredCall, StoredCallRecord, StoredResult } from '../contract/run-state.js';
 import { ToolResult } from '../contract/tool-result.js';
@@ -9,7 +10,8 @@ import { type ReadCall, readCall } from './read-call.js';
 export function storedCall(outcome: CallOutcome): StoredCall {
   if (!isUnanswered(outcome)) return { status: 'settled', record: storedRecord(outcome) };
   const { call, suspension } = outcome;
-  const { id, name, arguments: args } = call;
+  const { id, name } = call;
+  const args = storedArguments(call.arguments);
   return suspension === undefined
     ? { status: 'held', id, name, arguments: args }
     : { status: 'waiting', id, name, arguments: args, ...suspension };
@@ -27,8 +29,8 @@ export function restoredCall(stored: StoredCall): ReadCall {
 }
 
 /** The record of a call as the state of a run keeps it. */
-export function storedRecord({ result, ...record }: CallRecord): StoredCallRecord {
-  return { ...record, result: storedResult(result) };
+export function storedRecord({ result, rawArguments, ...record }: CallRecord): StoredCallRecord {
+  return { ...record, rawArguments: plainJson(rawArguments), result: storedResult(result) };
 }
 
 /** The record of a call from the state of a run; its error, if it had one, is gone. */
@@ -36,9 +38,15 @@ export function restoredRecord({ result, ...record }: StoredCallRecord): CallRec
   return { ...record, result: new ToolResult(result) };
 }
 
+/** Arguments that JSON cannot say were none that could be used. */
+function storedArguments(args: ReadCall['arguments']): ReadCall['arguments'] {
+  return (plainJson(args) ?? '') as ReadCall['arguments'];
+}
+
 function storedResult(result: ToolResult): StoredResult {
   const { forUser, silent, isError, async, content, details } = result;
-  const isPlain = details !== undefined && isJson(details);
+  // Details are the application's own, and may be anything.
+  const plain = plainJson(details);
   return {
     // An error that stands for an empty text is not kept, so its text is.
     forLLM: resultText(result),
@@ -47,15 +55,6 @@ function storedResult(result: ToolResult): StoredResult {
     async,
     ...(forUser === undefined ? {} : { forUser }),
     ...(content === undefined ? {} : { content }),
-    ...(isPlain ? { details } : {}),
+    ...(plain === undefined ? {} : { details: plain }),
   };
-}
-
-/** Details are the application's own, and may be anything. */
-function isJson(value: unknown): boolean {
-  try {
-    return JSON.stringify(value) !== undefined;
-  } catch {
-    return false;
-  }
 }

@@ -5,6 +5,7 @@ import {
   type LLMProvider,
   type LLMRequest,
   type Message,
+  resumeToolLoop,
   runToolLoop,
   type Tool,
   type ToolLoopConfig,
@@ -28,7 +29,7 @@ interface Played {
   readonly given: readonly Message[];
 }
 
-/** Plays one random script against the troublesome tools and hands back all there is to see of it. */
+/** Plays one random script against the troublesome tools, answers what waits, and hands back all there is to see of it. */
 async function play(random: RandomRun): Promise<Played> {
   const controller = new AbortController();
   let events = 0;
@@ -62,7 +63,13 @@ async function play(random: RandomRun): Promise<Played> {
   };
   const given = structuredClone(input) as Message[];
   const scope = { channel: 'test', chatId: 'c1', onUpdate: fail };
-  return { run: await runToolLoop(config, given, scope), requests, given };
+  let run = await runToolLoop(config, given, scope);
+  while (run.status === 'suspended') {
+    expect(historyFaults(run.messages)).toEqual([]);
+    const answers = (run.pending ?? []).map(({ id }) => ({ id, result: 'from the client' }));
+    run = await resumeToolLoop(config, JSON.parse(JSON.stringify(run.state)), answers, scope);
+  }
+  return { run, requests, given };
 }
 
 describe('invariant 1: every call is answered exactly once, in call order, before the next request', () => {

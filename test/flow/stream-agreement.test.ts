@@ -48,14 +48,15 @@ function configOf(random: RandomRun, { streams }: { streams: boolean }): ToolLoo
 
 const scope = { channel: 'test', chatId: 'c1' };
 
-/** A result without what differs from run to run: how long its calls took. */
+/** A result without what differs from run to run: how long its calls took, and ids made of the run's own. */
 function comparable(result: ToolLoopResult): unknown {
-  const { toolCalls, error, ...rest } = result;
+  const { toolCalls, error, state, pending, ...rest } = result;
   const calls = toolCalls.map(({ durationMs: _, ...record }) => ({
     ...record,
     result: JSON.stringify(record.result),
   }));
-  return { ...rest, toolCalls: calls, error: error?.message };
+  const waits = pending?.map(({ id: _, ...wait }) => wait);
+  return { ...rest, waits, open: state?.open.calls.length, toolCalls: calls, error: error?.message };
 }
 
 /** What the events say of the run, put together again. */
@@ -66,6 +67,7 @@ function retold(events: readonly LoopEvent[]) {
     ends: events.flatMap((event) => (event.type === 'run-end' ? [event.result] : [])),
     started: ids('call-start'),
     ended: ids('call-end'),
+    suspended: ids('call-suspended'),
   };
 }
 
@@ -87,10 +89,11 @@ test(
           expect(comparable(awaited)).toEqual(comparable(collected));
           expect(comparable(read)).toEqual(comparable(collected));
         }
-        const { ends, started, ended } = retold(events);
+        const { ends, started, ended, suspended } = retold(events);
         expect(ends).toEqual([read]);
-        expect([...started].sort()).toEqual(read.toolCalls.map(({ id }) => id).sort());
-        expect([...ended].sort()).toEqual([...started].sort());
+        if (read.status !== 'aborted')
+          expect([...ended].sort()).toEqual(read.toolCalls.map(({ id }) => id).sort());
+        expect([...ended, ...suspended].sort()).toEqual([...started].sort());
       }),
       { numRuns: 150 },
     );
@@ -115,7 +118,10 @@ test(
         const answered = result.messages.flatMap((message) =>
           message.role === 'tool' ? [message.tool_call_id] : [],
         );
-        expect(result.toolCalls.map(({ id }) => id)).toEqual(answered);
+        const settled = (result.state?.open.calls ?? []).flatMap((call) =>
+          call.status === 'settled' ? [call.record.id] : [],
+        );
+        expect(result.toolCalls.map(({ id }) => id)).toEqual([...answered, ...settled]);
       }),
       { numRuns: 150 },
     );

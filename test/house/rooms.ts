@@ -18,6 +18,7 @@ const RANKS: Readonly<Record<string, number>> = {
   loop: 9,
   conversation: 10,
   builtin: 11,
+  stores: 11,
   typegen: 11,
   satellite: 12,
   testing: 12,
@@ -25,7 +26,7 @@ const RANKS: Readonly<Record<string, number>> = {
 };
 
 /** Folders whose subfolders are leaves, each a room of its own. */
-const LEAF_FOLDERS = new Set(['providers', 'bridges', 'logging', 'stores']);
+const LEAF_FOLDERS = new Set(['providers', 'bridges', 'logging']);
 
 /** The declaration side: sees contract, errors and metadata, and stands right above them. */
 const DECLARATION: Room = { name: 'decorators', rank: 2.5 };

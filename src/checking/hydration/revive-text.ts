@@ -11,6 +11,10 @@ export const reviveUrl: Revive = textual('must be a valid URL', (text) => URL.pa
 
 export const reviveBuffer: Revive = textual('must be valid base64', decode);
 
+export const reviveBigInt: Revive = textual('must be the digits of a whole number', (text) =>
+  /^-?[0-9]+$/.test(text) ? BigInt(text) : undefined,
+);
+
 export const reviveBytes: Revive = textual('must be valid base64', (text) => {
   const buffer = decode(text);
   return buffer && new Uint8Array(buffer);

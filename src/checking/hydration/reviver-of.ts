@@ -2,8 +2,9 @@ import type { ValueType } from '../../schema/value-type.js';
 import type { Revive } from './revival.js';
 import { reviveClass, reviveTagged } from './revive-class.js';
 import { reviveItems, reviveMap, reviveSet, reviveValues } from './revive-collection.js';
+import { reviveDescribed } from './revive-described.js';
 import { reviveStandard } from './revive-standard.js';
-import { reviveBuffer, reviveBytes, reviveDate, reviveUrl } from './revive-text.js';
+import { reviveBigInt, reviveBuffer, reviveBytes, reviveDate, reviveUrl } from './revive-text.js';
 
 /**
  * The reviver of a type; nothing where JSON's own value is the tool's, so that what needs no work gets none.
@@ -26,6 +27,8 @@ function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined 
       return reviveBytes;
     case 'buffer':
       return reviveBuffer;
+    case 'bigint':
+      return reviveBigInt;
     case 'array': {
       const item = reviverOf(type.items, cascaded);
       const array = item && reviveItems(item);
@@ -39,6 +42,8 @@ function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined 
     }
     case 'class':
       return reviveClass(type, cascaded, reviverOf);
+    case 'described':
+      return reviveDescribed(type, reviverOf);
     case 'tagged':
       return reviveTagged(type, cascaded, reviverOf);
     default:

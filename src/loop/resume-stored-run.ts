@@ -1,0 +1,112 @@
+import type { CallScope } from '../contract/call-scope.js';
+import type { RunStore } from '../contract/run-store.js';
+import type { Answer } from '../contract/suspension.js';
+import { checkNumbers } from '../errors/check-numbers.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { errorMessage } from '../invocation/error-message.js';
+import type { RunSurroundings } from './begin-run.js';
+import { type ClaimedRun, claimRun } from './claimed-run.js';
+import { driveLoop } from './drive-loop.js';
+import type { ToolLoopConfig } from './loop-config.js';
+import type { ToolLoopResult } from './loop-result.js';
+import { resumeWith } from './resume-tool-loop.js';
+
+const DEFAULT_LEASE_MS = 30_000;
+
+/** A suspended run that a store keeps. */
+export interface StoredRun {
+  readonly store: RunStore;
+  /** The `runId` of its state. */
+  readonly runId: string;
+  /**
+   * Milliseconds until the run can be claimed again where this process dies; default 30,000. The claim is
+   * renewed while the run goes on. Give more where tools compute for longer without awaiting anything.
+   */
+  readonly leaseMs?: number;
+}
+
+/**
+ * Goes on with a suspended run out of a store, as `resumeToolLoop` does. The run is claimed first: of
+ * processes that resume it at the same moment one goes on, and the others get `RunClaimed`; their answers were
+ * not taken. Afterwards a run that is suspended again is free with its new state, and one that has ended, in
+ * whatever way, is gone from the store. `config.store` is not used.
+ *
+ * Where the process dies in between, the claim runs out, and the run can be resumed again from the state
+ * before: calls that had been answered by then run again. A run that another process has taken over meanwhile
+ * is aborted here.
+ *
+ * Where the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and
+ * the `state` for a run that is suspended again, otherwise with the status that the run ended with.
+ *
+ * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517); `InvalidAnswer` (514) and `InvalidState`
+ *   (515), and the run is free again, as it was. What the store throws while it is claimed is thrown as it is.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const run = await runToolLoop({ provider, model, tools, store }, messages);
+ * // Later, in any process; the answers name what `run.pending` lists:
+ * const resumed = await resumeStoredRun({ provider, model, tools }, { store, runId }, answers, { data: { userId } });
+ * ```
+ */
+export async function resumeStoredRun(
+  config: ToolLoopConfig,
+  run: StoredRun,
+  answers: readonly Answer[],
+  scope: CallScope = {},
+): Promise<ToolLoopResult> {
+  return driveStoredRun(config, run, { answers, surroundings: { scope } });
+}
+
+/** How a stored run goes on, and who watches it. */
+export interface Resumption {
+  readonly answers: readonly Answer[];
+  readonly surroundings: Omit<RunSurroundings, 'keep'>;
+}
+
+/** The same as {@link resumeStoredRun}, watched. */
+export async function driveStoredRun(
+  config: ToolLoopConfig,
+  { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
+  resumption: Resumption,
+): Promise<ToolLoopResult> {
+  checkNumbers('a stored run', { leaseMs }, { leaseMs: { min: 1 } });
+  const claimed = await claimRun({ store, runId, leaseMs });
+  const result = await drive(config, claimed, resumption);
+  claimed.lost.throwIfAborted();
+  if (result.state !== undefined) return result;
+  const ended = await forget(claimed, result);
+  if (config.onLimit === 'throw' && ended.status === 'limit') throw ended.error;
+  return ended;
+}
+
+async function drive(
+  config: ToolLoopConfig,
+  claimed: ClaimedRun,
+  { answers, surroundings }: Resumption,
+): Promise<ToolLoopResult> {
+  const signal = config?.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
+  // A throw at the limit would come after the calls have run; then the run must be forgotten first.
+  const onLimit = config?.onLimit === 'throw' ? 'return' : config?.onLimit;
+  try {
+    return await driveLoop({ ...config, signal, onLimit }, resumeWith(config, claimed.state, answers), {
+      ...surroundings,
+      keep: { save: (state) => claimed.release(state) },
+    });
+  } catch (error) {
+    // The answers, the state or the config are wrong: nothing has run.
+    await claimed.giveBack();
+    throw error;
+  }
+}
+
+async function forget(claimed: ClaimedRun, result: ToolLoopResult): Promise<ToolLoopResult> {
+  try {
+    await claimed.remove();
+    return result;
+  } catch (cause) {
+    claimed.lost.throwIfAborted();
+    const message = `The run has ended (${result.status}), but the store could not forget it: ${errorMessage(cause)}`;
+    return { ...result, error: new ToolwrightError('RunStoreFailed', message, { cause }) };
+  }
+}

@@ -1,0 +1,96 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { SqliteRunStore } from 'toolwright/stores';
+import { type BuiltProgram, buildProgram, StoredRunProcess } from './stored-run-process.js';
+import { approveAll } from './stored-run-story.js';
+import { historyFaults } from './strict-history.js';
+
+const LEASE_MS = 60_000;
+
+let program: BuiltProgram;
+let folder: string;
+const started: StoredRunProcess[] = [];
+
+beforeAll(() => {
+  program = buildProgram();
+}, 30_000);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-kill-'));
+  writeFileSync(join(folder, 'effects'), '');
+});
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((one) => one.kill()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+afterAll(() => program.remove());
+
+async function start(): Promise<StoredRunProcess> {
+  const one = new StoredRunProcess(program, {
+    path: join(folder, 'runs.sqlite'),
+    effects: join(folder, 'effects'),
+  });
+  started.push(one);
+  expect((await one.hear()).told).toBe('ready');
+  return one;
+}
+
+function effects(): readonly string[] {
+  return readFileSync(join(folder, 'effects'), 'utf8').trimEnd().split('\n');
+}
+
+test('a process is killed while its run is suspended, and another goes on: no sibling runs twice', async () => {
+  const first = await start();
+  first.order({ do: 'suspend' });
+  const { runId = '', pending, run } = await first.hear();
+  await first.kill();
+  expect(effects()).toEqual([`counted ${run}`]);
+  const second = await start();
+  second.order({ do: 'resume', runId, answers: approveAll(pending), at: 0, stopIn: 'nowhere' });
+  const { told, messages = [] } = await second.hear();
+  expect(told).toBe('completed');
+  expect(effects()).toEqual([`counted ${run}`, `placed ${run}`]);
+  expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant']);
+  expect(historyFaults(messages)).toEqual([]);
+});
+
+test.each([
+  ['in an approved call, which then runs again', 'tool'],
+  ['after its calls, of which only the answered ones run again', 'model'],
+] as const)('a process is killed while it resumes a run, %s', async (_what, stopIn) => {
+  const first = await start();
+  first.order({ do: 'suspend' });
+  const { runId = '', pending, run } = await first.hear();
+  const resume = { do: 'resume', runId, answers: approveAll(pending), at: 0 } as const;
+  first.order({ ...resume, stopIn });
+  expect((await first.hear()).told).toBe('stopped');
+  await first.kill();
+  const second = await start();
+  // The claim of the dead holds until its lease has ended; then the run is what it was before.
+  second.order({ ...resume, stopIn: 'nowhere' });
+  expect((await second.hear()).told).toBe('RunClaimed');
+  second.order({ ...resume, stopIn: 'nowhere', aheadMs: LEASE_MS });
+  const { told, messages = [] } = await second.hear();
+  expect(told).toBe('completed');
+  expect(effects()).toEqual([`counted ${run}`, `placed ${run}`, `placed ${run}`]);
+  expect(historyFaults(messages)).toEqual([]);
+});
+
+test('every run that was told of before a kill is there after it, whenever the kill comes', async () => {
+  const kept: string[] = [];
+  for (const count of [1, 4, 9]) {
+    const one = await start();
+    for (let run = 0; run < count + 5; run += 1) one.order({ do: 'suspend' });
+    for (let run = 0; run < count; run += 1) kept.push((await one.hear()).runId ?? 'none');
+    await one.kill();
+  }
+  const store = new SqliteRunStore({ path: join(folder, 'runs.sqlite') });
+  const lost = kept.filter((runId) => store.load(runId)?.pending.length !== 1);
+  store.close();
+  expect(lost).toEqual([]);
+  expect(kept).toHaveLength(14);
+});

@@ -1,0 +1,203 @@
+import { EventEmitter, once } from 'node:events';
+import { describe, expect, test } from '@jest/globals';
+import { type RunClaim, type RunLease, type RunState, resumeStoredRun } from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { approveAll, countAndOrder, openShop, resuming, suspendIn } from './stored-run-story.js';
+
+// So short that a renewal comes soon; the store's own clock stands still but for what a test says.
+const LEASE = 30;
+
+/** A store whose clock a test moves, whose renewals it can await, and which it can put out of order. */
+class TroubledStore extends MemoryRunStore {
+  readonly #heard = new EventEmitter();
+  readonly #clock: { now: number };
+  broken: 'renew' | 'release' | 'remove' | undefined;
+
+  constructor(clock = { now: 1000 }) {
+    super({ now: () => clock.now });
+    this.#clock = clock;
+  }
+
+  waitFor(ms: number): void {
+    this.#clock.now += ms;
+  }
+
+  /** Resolves after the next attempt to renew a claim. */
+  async renewal(): Promise<void> {
+    await once(this.#heard, 'renewal');
+  }
+
+  override renew(lease: RunLease): boolean {
+    // After this call has returned, or thrown.
+    setImmediate(() => this.#heard.emit('renewal'));
+    this.#mayFail('renew');
+    return super.renew(lease);
+  }
+
+  override release(claim: RunClaim, state?: RunState): boolean {
+    this.#mayFail('release');
+    return super.release(claim, state);
+  }
+
+  override remove(claim: RunClaim): boolean {
+    this.#mayFail('remove');
+    return super.remove(claim);
+  }
+
+  #mayFail(method: TroubledStore['broken']): void {
+    if (this.broken === method) throw new Error('the disk is full');
+  }
+}
+
+const another = (runId: string): RunLease => ({ runId, claim: 'another', leaseMs: LEASE });
+
+describe('the claim of a run that goes on', () => {
+  test('is renewed for as long as it goes on', async () => {
+    const store = new TroubledStore();
+    const tries: string[] = [];
+    const shop = openShop(async () => {
+      for (let round = 0; round < 3; round += 1) {
+        await store.renewal();
+        store.waitFor(LEASE - 1);
+        tries.push(store.claim(another(runId)).status);
+      }
+    });
+    const { runId, pending } = await suspendIn(store, shop);
+    const config = resuming(shop, { content: 'Ordered.' });
+    const run = await resumeStoredRun(config, { store, runId, leaseMs: LEASE }, approveAll(pending));
+    expect(run.status).toBe('completed');
+    expect(tries).toEqual(['taken', 'taken', 'taken']);
+    expect(store.load(runId)).toBeUndefined();
+  });
+
+  test('that another process has taken over aborts the run, which throws RunClaimed and changes nothing', async () => {
+    const store = new TroubledStore();
+    let isStopped = false;
+    const shop = openShop(async (signal) => {
+      store.waitFor(LEASE);
+      expect(store.claim(another(runId)).status).toBe('claimed');
+      await once(signal, 'abort');
+      isStopped = true;
+    });
+    const { runId, pending, state } = await suspendIn(store, shop);
+    const resumed = resumeStoredRun(
+      resuming(shop, { content: 'Ordered.' }),
+      { store, runId, leaseMs: LEASE },
+      approveAll(pending),
+    );
+    await expect(resumed).rejects.toMatchObject({ name: 'RunClaimed', code: 517 });
+    expect(isStopped).toBe(true);
+    expect(store.load(runId)).toEqual(state);
+    expect(store.release({ runId, claim: 'another' })).toBe(true);
+  });
+
+  test.each([
+    ['has ended', [{ content: 'Ordered.' }]],
+    ['is suspended again', [countAndOrder('b')]],
+  ])('and was taken over is told also where the run %s before it is found out', async (_end, steps) => {
+    const store = new TroubledStore();
+    const shop = openShop(() => {
+      store.waitFor(60_000);
+      expect(store.claim(another(runId)).status).toBe('claimed');
+    });
+    const { runId, pending, state } = await suspendIn(store, shop);
+    const resumed = resumeStoredRun(
+      resuming(shop, ...steps),
+      { store, runId, leaseMs: 60_000 },
+      approveAll(pending),
+    );
+    await expect(resumed).rejects.toMatchObject({ name: 'RunClaimed' });
+    expect(store.load(runId)).toEqual(state);
+    expect(store.renew(another(runId))).toBe(true);
+  });
+
+  test('may be late, as after a long computation, while nobody else wants the run', async () => {
+    const store = new TroubledStore();
+    const shop = openShop(async () => {
+      store.waitFor(10 * LEASE);
+      await store.renewal();
+      expect(store.claim(another(runId)).status).toBe('taken');
+      store.waitFor(10 * LEASE);
+    });
+    const { runId, pending } = await suspendIn(store, shop);
+    const config = resuming(shop, { content: 'Ordered.' });
+    const run = await resumeStoredRun(config, { store, runId, leaseMs: LEASE }, approveAll(pending));
+    expect(run.status).toBe('completed');
+    expect(store.load(runId)).toBeUndefined();
+  });
+});
+
+describe('a store that fails', () => {
+  test('for a while does not end the run', async () => {
+    const store = new TroubledStore();
+    const shop = openShop(async () => {
+      store.broken = 'renew';
+      await store.renewal();
+      store.broken = undefined;
+      await store.renewal();
+    });
+    const { runId, pending } = await suspendIn(store, shop);
+    const config = resuming(shop, { content: 'Ordered.' });
+    // Long enough that the second attempt comes in time on a busy machine.
+    const run = await resumeStoredRun(config, { store, runId, leaseMs: 600 }, approveAll(pending));
+    expect(run.status).toBe('completed');
+  });
+
+  test('for longer than the lease ends the run, because somebody else may have it', async () => {
+    const store = new TroubledStore();
+    const shop = openShop(async (signal) => {
+      store.broken = 'renew';
+      await once(signal, 'abort');
+    });
+    const { runId, pending, state } = await suspendIn(store, shop);
+    const resumed = resumeStoredRun(
+      resuming(shop, { content: 'Ordered.' }),
+      { store, runId, leaseMs: LEASE },
+      approveAll(pending),
+    );
+    await expect(resumed).rejects.toMatchObject({
+      name: 'RunStoreFailed',
+      cause: new Error('the disk is full'),
+    });
+    expect(store.load(runId)).toEqual(state);
+    store.waitFor(LEASE);
+    expect(store.claim(another(runId)).status).toBe('claimed');
+  });
+
+  test('when the run is suspended again leaves its state in the result', async () => {
+    const store = new TroubledStore();
+    const shop = openShop();
+    const { runId, pending } = await suspendIn(store, shop);
+    store.broken = 'release';
+    const run = await resumeStoredRun(
+      resuming(shop, countAndOrder('b')),
+      { store, runId },
+      approveAll(pending),
+    );
+    expect(run).toMatchObject({ status: 'failed', error: { name: 'RunStoreFailed' } });
+    expect(run.pending).toHaveLength(1);
+    expect(run.state?.revision).toBe(2);
+    expect(store.load(runId)?.revision).toBe(1);
+  });
+
+  test('when the run has ended leaves the outcome as it is, and says so in its error', async () => {
+    const store = new TroubledStore();
+    const shop = openShop();
+    const { runId, pending } = await suspendIn(store, shop);
+    store.broken = 'remove';
+    const config = resuming(shop, { content: 'Ordered.' });
+    const run = await resumeStoredRun(config, { store, runId }, approveAll(pending));
+    expect(run).toMatchObject({ status: 'completed', content: 'Ordered.' });
+    expect(run.error).toMatchObject({ name: 'RunStoreFailed', cause: new Error('the disk is full') });
+    expect(run.error?.message).toContain('(completed)');
+  });
+
+  test('when wrong answers are given back does not hide what was wrong with them', async () => {
+    const store = new TroubledStore();
+    const shop = openShop();
+    const { runId } = await suspendIn(store, shop);
+    store.broken = 'release';
+    const resumed = resumeStoredRun(resuming(shop), { store, runId }, [{ id: 'nobody', approved: true }]);
+    await expect(resumed).rejects.toMatchObject({ name: 'InvalidAnswer' });
+  });
+});

@@ -1,0 +1,87 @@
+import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Message, PendingCall } from '../../src/index.js';
+import type { Order } from './stored-run-program.js';
+
+const PROGRAM = 'test/flow/stored-run-program.ts';
+const CACHE = 'node_modules/.cache';
+
+/** What a process says. */
+export interface Told {
+  readonly told: string;
+  readonly runId?: string;
+  readonly pending?: readonly PendingCall[];
+  /** The name of the run in the effects of its tools. */
+  readonly run?: string;
+  readonly messages?: readonly Message[];
+  readonly hasLoadedSqlite?: boolean;
+}
+
+/** The program as one file that Node runs as it is, beside the packages that it imports. */
+export interface BuiltProgram {
+  readonly file: string;
+  remove(): void;
+}
+
+/** Builds the program from the sources, so that these tests need no build of the package. */
+export function buildProgram(): BuiltProgram {
+  mkdirSync(CACHE, { recursive: true });
+  const folder = mkdtempSync(join(CACHE, 'toolwright-stored-run-'));
+  const file = resolve(folder, 'program.mjs');
+  const flags = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--target=node22'];
+  execFileSync('node_modules/.bin/esbuild', [PROGRAM, ...flags, '--log-level=warning', `--outfile=${file}`]);
+  return { file, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** A process of its own that suspends and resumes runs of one store. */
+export class StoredRunProcess {
+  readonly #child: ChildProcess;
+  readonly #unread: Told[] = [];
+  #reader: ((told: Told) => void) | undefined;
+
+  constructor(
+    { file }: BuiltProgram,
+    { path, effects }: { readonly path: string; readonly effects: string },
+  ) {
+    this.#child = fork(file, [path, effects], { execArgv: [], env: { ...process.env, NODE_OPTIONS: '' } });
+    this.#child.on('message', (told: Told) => this.#hear(told));
+    this.#child.on('exit', (code, signal) => this.#hear({ told: `ended: ${code ?? signal}` }));
+  }
+
+  order(order: Order): void {
+    this.#child.send(order);
+  }
+
+  /** What it says next; that it has ended, too. */
+  hear(): Promise<Told> {
+    const told = this.#unread.shift();
+    if (told !== undefined) return Promise.resolve(told);
+    return new Promise((hear) => {
+      this.#reader = hear;
+    });
+  }
+
+  /** Ends it as a power cut would. */
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+
+  /** Lets it end by itself, which it does once it has nothing left to do. */
+  async leave(): Promise<number | null> {
+    const ended = once(this.#child, 'exit') as Promise<[number | null]>;
+    this.#child.disconnect();
+    return (await ended)[0];
+  }
+
+  #hear(told: Told): void {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    if (reader === undefined) this.#unread.push(told);
+    else reader(told);
+  }
+}

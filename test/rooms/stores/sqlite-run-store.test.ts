@@ -1,0 +1,144 @@
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { SqliteRunStore } from 'toolwright/stores';
+import { runState } from './run-state.js';
+
+let folder: string;
+let path: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-sqlite-'));
+  path = join(folder, 'runs.sqlite');
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Does something to the file as another program would. */
+function asAnother<Outcome>(work: (database: DatabaseSync) => Outcome): Outcome {
+  const database = new DatabaseSync(path);
+  try {
+    return work(database);
+  } finally {
+    database.close();
+  }
+}
+
+describe('the file', () => {
+  test('keeps runs and claims when it is closed and opened again', () => {
+    const first = new SqliteRunStore({ path, now: () => 1000 });
+    first.save(runState('free', 1));
+    first.save(runState('claimed', 1));
+    first.claim({ runId: 'claimed', claim: 'a', leaseMs: 50 });
+    first.close();
+    const second = new SqliteRunStore({ path, now: () => 1049 });
+    expect(second.load('free')).toEqual(runState('free', 1));
+    expect(second.claim({ runId: 'claimed', claim: 'b', leaseMs: 50 })).toEqual({ status: 'taken' });
+    expect(second.release({ runId: 'claimed', claim: 'a' })).toBe(true);
+    second.close();
+  });
+
+  test('is shared by stores that have it open at the same time', () => {
+    const [one, other] = [new SqliteRunStore({ path }), new SqliteRunStore({ path })];
+    one.save(runState('r', 1));
+    expect(other.claim({ runId: 'r', claim: 'a', leaseMs: 1000 }).status).toBe('claimed');
+    expect(one.claim({ runId: 'r', claim: 'b', leaseMs: 1000 })).toEqual({ status: 'taken' });
+    expect(other.remove({ runId: 'r', claim: 'a' })).toBe(true);
+    expect(one.load('r')).toBeUndefined();
+    one.close();
+    other.close();
+  });
+
+  test('may be the application’s own, whose tables stay as they are', () => {
+    asAnother((database) =>
+      database.exec('PRAGMA user_version = 7; CREATE TABLE runs (id); INSERT INTO runs VALUES (1)'),
+    );
+    const store = new SqliteRunStore({ path });
+    store.save(runState('r', 1));
+    store.close();
+    asAnother((database) => {
+      expect(database.prepare('SELECT id FROM runs').all()).toEqual([{ id: 1 }]);
+      expect(database.prepare('PRAGMA user_version').get()).toEqual({ user_version: 7 });
+    });
+  });
+
+  test('can be read by others while it is written', () => {
+    const store = new SqliteRunStore({ path, busyTimeoutMs: 0 });
+    store.save(runState('r', 1));
+    asAnother((database) => {
+      database.exec('BEGIN IMMEDIATE');
+      expect(store.load('r')).toEqual(runState('r', 1));
+      // A lock that outlasts the timeout is an error, and the store goes on afterwards.
+      expect(() => store.claim({ runId: 'r', claim: 'a', leaseMs: 10 })).toThrow('database is locked');
+      expect(() => store.save(runState('r', 2))).toThrow('database is locked');
+      database.exec('ROLLBACK');
+    });
+    expect(store.claim({ runId: 'r', claim: 'a', leaseMs: 10 }).status).toBe('claimed');
+    store.close();
+  });
+
+  test('leaves a run free whose state somebody broke', () => {
+    const store = new SqliteRunStore({ path });
+    store.save(runState('r', 1));
+    asAnother((database) => database.exec("UPDATE toolwright_runs SET state = '{'"));
+    expect(() => store.claim({ runId: 'r', claim: 'a', leaseMs: 1000 })).toThrow(SyntaxError);
+    asAnother((database) =>
+      database.prepare('UPDATE toolwright_runs SET state = ?').run(JSON.stringify(runState('r', 1))),
+    );
+    expect(store.claim({ runId: 'r', claim: 'b', leaseMs: 1000 }).status).toBe('claimed');
+    store.close();
+  });
+});
+
+describe('opening', () => {
+  test.each([[undefined], [''], [42]])('without a path is an author’s fault: %p', (wrong) => {
+    expect(() => new SqliteRunStore({ path: wrong as string })).toThrow("Write instead: path: 'runs.sqlite'");
+  });
+
+  test('with a timeout that is none is an author’s fault', () => {
+    expect(() => new SqliteRunStore({ path, busyTimeoutMs: Number.NaN })).toThrow('busyTimeoutMs is NaN');
+  });
+
+  test('a file that cannot be opened names it', () => {
+    const lost = join(folder, 'missing', 'runs.sqlite');
+    expect(() => new SqliteRunStore({ path: lost })).toThrow(
+      `Cannot open the SQLite file '${lost}': unable to open database file`,
+    );
+    mkdirSync(path);
+    expect(() => new SqliteRunStore({ path })).toThrow(`Cannot open the SQLite file '${path}'`);
+  });
+
+  test('a file that is something else leaves it as it is', () => {
+    writeFileSync(path, 'Dear diary, '.repeat(100));
+    expect(() => new SqliteRunStore({ path })).toThrow('file is not a database');
+    expect(statSync(path).size).toBe(1200);
+  });
+
+  test('a file that a newer version wrote says so', () => {
+    new SqliteRunStore({ path }).close();
+    asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 2'));
+    const open = () => new SqliteRunStore({ path });
+    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 2 of the schema`);
+    expect(open).toThrow('version 2');
+  });
+});
+
+describe('closing', () => {
+  test('can be done twice, and ends the use of the store', () => {
+    const store = new SqliteRunStore({ path: ':memory:' });
+    store.save(runState('r', 1));
+    store.close();
+    store.close();
+    expect(() => store.load('r')).toThrow();
+    expect(() => store.save(runState('r', 1))).toThrow();
+    expect(() => store.claim({ runId: 'r', claim: 'a', leaseMs: 1 })).toThrow();
+  });
+
+  test('is done by `using`', () => {
+    const store = new SqliteRunStore({ path });
+    store[Symbol.dispose]();
+    expect(() => store.load('r')).toThrow();
+  });
+});
