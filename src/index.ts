@@ -2,6 +2,7 @@ import 'reflect-metadata';
 
 export { Args, type ArgsOptions } from '../decorators/args.js';
 export { Context } from '../decorators/context.js';
+export { describeClass } from '../decorators/describe-class.js';
 export { Param } from '../decorators/param.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
@@ -11,8 +12,16 @@ export type {
   ToolExecutionContext,
 } from './contract/agent-tool.js';
 export type { ArgumentFault } from './contract/argument-fault.js';
+export type { BackgroundTask, TaskEvent, TaskListener } from './contract/background-task.js';
 export type { CallRecord, CallStatus } from './contract/call-record.js';
 export type { CallScope, LogListener, UpdateListener } from './contract/call-scope.js';
+export type {
+  ClassDescription,
+  DescribedParameter,
+  DescribedProperty,
+  DescribedSchema,
+  DescribedTool,
+} from './contract/class-description.js';
 export type { ClassType } from './contract/class-type.js';
 export type { Content, ContentPart, FilePart, ImagePart, TextPart } from './contract/content-part.js';
 export type { InjectionToken, InstanceResolver, ScopedResolver } from './contract/instance-resolver.js';
@@ -80,6 +89,11 @@ export {
 } from './contract/tool-result.js';
 export type { ToolSchema } from './contract/tool-schema.js';
 export type { ToolsetOptions, ToolsetScope } from './contract/toolset-options.js';
+export { Conversation } from './conversation/conversation.js';
+export type { ConversationConfig, IdleOptions, TurnOptions } from './conversation/conversation-config.js';
+export type { ConversationEvent, Turn, TurnOrigin } from './conversation/conversation-event.js';
+export type { ConversationSnapshot } from './conversation/conversation-snapshot.js';
+export type { ConversationListener } from './conversation/event-hub.js';
 export { parseToolRequest, type ToolRequest } from './detection/parse-tool-request.js';
 export { type TextToolsOptions, withTextTools } from './detection/text-tools/with-text-tools.js';
 export { type ParsedText, ToolCallParser, type ToolCallParserOptions } from './detection/tool-call-parser.js';
@@ -97,6 +111,7 @@ export type {
   Invocation,
   SuspendedInvocation,
 } from './invocation/invocation.js';
+export { TaskQueue, type TaskQueueOptions } from './invocation/task-queue.js';
 export {
   type BareTool,
   type Completion,

@@ -33,5 +33,7 @@ export interface CallRecord {
   readonly attempts: number;
   readonly durationMs: number;
   readonly status: CallStatus;
+  /** Id of the work that the call started and that will complete (`TaskQueue`). */
+  readonly taskId?: string;
   readonly result: ToolResult;
 }

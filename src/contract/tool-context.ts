@@ -53,7 +53,7 @@ export abstract class ToolContext {
   abstract readonly conversationId: string | undefined;
   /** The history up to and including the assistant message with this call; frozen. */
   abstract readonly messages: readonly Message[];
-  /** Aborted when the run is aborted or the call timed out. */
+  /** Aborted when the run is aborted, the call timed out or the work it started is cancelled. */
   abstract readonly signal: AbortSignal;
   /** The application's own data, the same object that was given with the call. */
   abstract readonly data: ToolContextData;
@@ -61,6 +61,8 @@ export abstract class ToolContext {
   abstract readonly attempt: number;
   /** The arguments exactly as they came: an object or text. */
   abstract readonly rawArguments: unknown;
+  /** Id of the work that the call started (`TaskQueue`); none where it started no work that outlives it. */
+  abstract readonly taskId: string | undefined;
   /** The registry's logger. */
   abstract readonly logger: Logger;
 
@@ -68,7 +70,15 @@ export abstract class ToolContext {
   abstract progress(update: ProgressUpdate): void;
   /** An instance from the container of this call. Throws where there is no container. */
   abstract resolve<Instance>(token: InjectionToken<Instance>): Instance;
-  /** Starts work that outlives the reply; `acknowledgement` goes to the model now, the result later. */
+  /**
+   * Starts work that outlives the reply: return what this gives. With somebody who hears of completions
+   * (`onAsyncResult`), `acknowledgement` goes to the model now and what the work gives later, exactly once;
+   * without, the work is awaited and its result given here. The tool's `timeoutMs` limits the work, from when
+   * it begins to run; what this context gives (`signal`, `progress`, `resolve`) serves it until it has ended.
+   * Called inside such work, it runs what it is given as a part of that.
+   *
+   * Throws `ToolExecutionFailed` (501) where the call has started work already, or has been answered.
+   */
   abstract background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult>;
   /**
    * Asks the user. Where the answer is not there yet, the run ends as suspended, and when it is resumed the

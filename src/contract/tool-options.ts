@@ -47,6 +47,6 @@ export interface ToolOptions extends ToolBehaviour {
   readonly description?: string;
   /** Explicit schema of the arguments; wins over everything that was derived. */
   readonly parameters?: SchemaSource;
-  /** Schema of the result. */
-  readonly output?: SchemaSource;
+  /** Schema of the result; `false`: none, also where the generated file has one. */
+  readonly output?: SchemaSource | false;
 }

@@ -87,8 +87,8 @@ export const ERROR_TABLE = {
   },
   InvalidState: {
     code: 515,
-    happened: 'The state of a suspended run is none, is of another version, or was changed.',
-    remedy: 'Resume with the state exactly as the run gave it, and with the same `stateSecret`.',
+    happened: 'A run’s state or a conversation’s snapshot is none of this version, or was changed.',
+    remedy: 'Go on with it exactly as it was given, and with the same `stateSecret`.',
   },
   RunNotFound: {
     code: 516,
@@ -104,6 +104,16 @@ export const ERROR_TABLE = {
     code: 518,
     happened: 'The store could not keep a suspended run.',
     remedy: 'Read `cause`. The result has `state` and `pending` all the same; keep them yourself.',
+  },
+  TaskCancelled: {
+    code: 519,
+    happened: 'The work that a call had started was cancelled, before it ran or while it ran.',
+    remedy: 'Nothing, if you cancelled it. Heed `context.signal` in the tool, so that it stops too.',
+  },
+  TaskInterrupted: {
+    code: 520,
+    happened: 'The process ended before the work that a call had started was done.',
+    remedy: 'Look in the tool’s own system for what came of it, or let the model start it again.',
   },
 } as const satisfies Record<string, ErrorEntry>;
 

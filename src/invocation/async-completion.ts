@@ -1,20 +1,12 @@
-import type { AsyncCallback } from '../contract/tool.js';
-import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { callListener } from './call-listener.js';
 import type { CallLog } from './call-log.js';
 
 /** What the completion of one call needs. */
 export interface CompletionParts {
-  /** What came of the work, as a result. */
-  readonly write: (value: unknown) => ToolResult;
   readonly log: CallLog;
-  readonly context: ToolContext;
-  readonly listener: AsyncCallback;
-  /** When the call began, by `performance.now()`. */
-  readonly since: number;
-  /** Runs after the completion was delivered. */
-  readonly onDelivered: () => void;
+  /** The first result is there, and was delivered if it could be already. */
+  readonly onComplete: () => void;
+  readonly deliver: (result: ToolResult) => void;
 }
 
 /**
@@ -24,25 +16,32 @@ export interface CompletionParts {
 export class AsyncCompletion {
   readonly #parts: CompletionParts;
   #state: 'open' | 'completed' | 'delivered' | 'discarded' = 'open';
-  #value: unknown;
+  #result: ToolResult | undefined;
   #isReleased = false;
 
   constructor(parts: CompletionParts) {
     this.#parts = parts;
   }
 
-  complete(value: unknown): void {
+  /** Whether it is decided what the call completes with, or that it does not. */
+  get isDecided(): boolean {
+    return this.#state !== 'open';
+  }
+
+  complete(write: () => ToolResult): void {
+    const { log, onComplete } = this.#parts;
     if (this.#state === 'discarded') {
-      this.#parts.log.ignored('A completion came for a call that has its answer; it is ignored');
+      log.ignored('A completion came for a call that has its answer; it is ignored');
       return;
     }
     if (this.#state !== 'open') {
-      this.#parts.log.ignored('Async tool completed twice; the second completion is ignored');
+      log.ignored('Async tool completed twice; the second completion is ignored');
       return;
     }
     this.#state = 'completed';
-    this.#value = value;
+    this.#result = write();
     if (this.#isReleased) this.#deliver();
+    onComplete();
   }
 
   /**
@@ -60,14 +59,7 @@ export class AsyncCompletion {
   }
 
   #deliver(): void {
-    const { write, log, context, listener, since, onDelivered } = this.#parts;
     this.#state = 'delivered';
-    const result = write(this.#value);
-    log.completedAsync(result, performance.now() - since);
-    callListener(
-      () => listener(context, result),
-      (error) => log.ignored('A listener for async results threw', { error }),
-    );
-    onDelivered();
+    if (this.#result !== undefined) this.#parts.deliver(this.#result);
   }
 }

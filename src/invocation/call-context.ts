@@ -29,8 +29,18 @@ export interface ContextParts {
   readonly tool: ToolDefinition;
   readonly environment: CallEnvironment;
   readonly log: CallLog;
-  /** Starts work that outlives the reply; absent where nobody hears of its end, so that it is waited for. */
-  readonly background?: (work: () => unknown, acknowledgement: string | undefined) => ToolResult;
+  /** What outlives the reply; absent where nobody hears of its end, so that it is waited for. */
+  readonly task?: BackgroundWork;
+}
+
+/** The work of a call that outlives its reply. */
+export interface BackgroundWork {
+  /** None as long as nothing was started. */
+  readonly id: string | undefined;
+  /** It has ended; nothing more is heard of it. */
+  readonly isOver: boolean;
+  begin(work: () => unknown, acknowledgement: string | undefined): ToolResult | Promise<ToolResult>;
+  report(update: ProgressUpdate): void;
 }
 
 /** The context of one call. Whatever costs something is built when the tool first asks for it. */
@@ -42,8 +52,6 @@ export class CallContext extends ToolContext {
   #messages: readonly Message[] | undefined;
   #stopped: { readonly reason: unknown } | undefined;
   #replay: Replay | undefined;
-  /** The answer is an acknowledgement; what still runs can ask nobody. */
-  #isAnswered = false;
 
   constructor(parts: ContextParts) {
     super();
@@ -89,6 +97,10 @@ export class CallContext extends ToolContext {
     return this.#parts.environment.attempt ?? 1;
   }
 
+  get taskId(): string | undefined {
+    return this.#parts.task?.id;
+  }
+
   get rawArguments(): unknown {
     return this.#parts.call.arguments;
   }
@@ -120,12 +132,14 @@ export class CallContext extends ToolContext {
   }
 
   progress(update: ProgressUpdate): void {
-    // The call has been answered as timed out or aborted; there is nothing left to hear of it.
-    if (this.isStopped) return;
+    const { task, log } = this.#parts;
+    // The call has been answered as timed out or aborted, or has completed: nothing is left to hear of it.
+    if (this.isStopped || task?.isOver) return;
     callListener(
       () => this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName }),
-      (error) => this.#parts.log.ignored('A listener for tool progress threw', { error }),
+      (error) => log.ignored('A listener for tool progress threw', { error }),
     );
+    task?.report(update);
   }
 
   resolve<Instance>(token: InjectionToken<Instance>): Instance {
@@ -143,12 +157,13 @@ export class CallContext extends ToolContext {
   }
 
   background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
-    const { background, tool, environment } = this.#parts;
-    if (background !== undefined) this.#isAnswered = true;
-    return background ? background(work, acknowledgement) : settleWork({ tool, environment }, work);
+    const { task, tool, environment } = this.#parts;
+    return task ? task.begin(work, acknowledgement) : settleWork({ tool, environment, context: this }, work);
   }
 
   async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
+    // Not noted as a refusal, which would be the call's own result: that is the acknowledgement.
+    if (this.taskId !== undefined) throw new ToolwrightError('NotExecutableHere', this.#tooLateToAsk);
     return (await this.#replaying().ask(question)) as ValueOf<Source>;
   }
 
@@ -171,10 +186,13 @@ export class CallContext extends ToolContext {
   }
 
   #cannotAsk(): string | undefined {
-    if (this.isStopped || this.#isAnswered)
-      return `The tool '${this.toolName}' asks a question, and its call has been answered already.`;
+    if (this.isStopped) return this.#tooLateToAsk;
     if (this.#parts.environment.canSuspend) return undefined;
     return `The tool '${this.toolName}' asks a question, and nobody can answer here.`;
+  }
+
+  get #tooLateToAsk(): string {
+    return `The tool '${this.toolName}' asks a question, and its call has been answered already.`;
   }
 
   /** Tells the tool to stop, if it listens. For the framework. */

@@ -54,6 +54,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
   #ready: ReadyArguments | undefined;
   #status: CallStatus = 'error';
   #durationMs = 0;
+  #taskId: string | undefined;
 
   constructor(call: CallRequest, environment: CallEnvironment, answerOf: AnswerOf<Answer>) {
     const { logger, isTimed } = environment;
@@ -81,6 +82,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
       attempts: this.environment.attempt ?? 1,
       durationMs: this.#durationMs,
       status: this.#status,
+      taskId: this.#taskId,
       result: this.result,
     };
   }
@@ -154,7 +156,10 @@ class Staircase<Answer> implements ToolRun<Answer> {
     const { environment, log, since, tool, plan, args } = this;
     const call = withJournalFor(ready.value, this.call);
     return performOpen({ call, environment, log, since, tool, plan, args, checked: ready.value })
-      .then((performed) => this.#end(performed))
+      .then((performed) => {
+        this.#taskId = performed.taskId;
+        return this.#end(performed);
+      })
       .catch((cause) => this.#broken(cause));
   }
 

@@ -7,6 +7,7 @@ import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import type { TaskQueue } from './task-queue.js';
 
 /** A call to be made; `arguments` is an object or raw JSON text. */
 export interface CallRequest {
@@ -42,6 +43,8 @@ export interface CallEnvironment {
   readonly maxResultChars?: number;
   /** Hears of completions; with it, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
+  /** What the work that tools start goes through; default: one without a limit. */
+  readonly tasks?: TaskQueue;
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
   readonly canSuspend?: boolean;
 }

@@ -1,54 +1,47 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AsyncTool, ContextualTool } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
-import { asyncResult, type ToolResult } from '../contract/tool-result.js';
-import { AsyncCompletion } from './async-completion.js';
+import type { ToolResult } from '../contract/tool-result.js';
 import { CallContext } from './call-context.js';
+import { CallTask } from './call-task.js';
 import { beginTurn, type EndTurn } from './exclusive-turn.js';
 import { MAX_TIMER_MS } from './max-timer-ms.js';
+import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
-import { settleWork } from './settle-work.js';
-import { writeEnding } from './write-ending.js';
 
 /** How long a shared object waits for its callback where no `toolTimeoutMs` is set: the loop's default. */
 const DEFAULT_TURN_MS = 120_000;
 
 /**
- * What a running call holds: its context, its turn on a shared object, and the completion that may still
- * come. Everything is given back when the call has completed, which for background work is after its
- * answer.
+ * What a running call holds: its context, its turn on a shared object, and the work that may outlive it.
+ * Everything is given back when the call has completed, which for started work is after its answer.
  */
 export class OpenCall {
   readonly context: CallContext;
   readonly #permitted: PermittedCall;
-  readonly #completion: AsyncCompletion | undefined;
-  #endTurn: EndTurn = () => {};
+  /** Absent where nobody hears of completions. */
+  readonly #task: CallTask | undefined;
+  #endTurn: EndTurn | undefined;
   #limit: NodeJS.Timeout | undefined;
-  #hasBackgroundWork = false;
-  #isKept = false;
 
   constructor(permitted: PermittedCall) {
     this.#permitted = permitted;
-    const { tool, call, environment, log, since } = permitted;
+    const { tool, call, environment, log } = permitted;
     const listener = environment.onAsyncResult;
-    this.context = new CallContext({
-      call,
-      tool,
-      environment,
-      log,
-      background: listener && ((work, acknowledgement) => this.#background(work, acknowledgement)),
-    });
-    if (listener === undefined) return;
-    const onDelivered = (): void => {
-      if (this.#isKept) void this.close();
-    };
-    this.#completion = new AsyncCompletion({
-      write: (value) => writeEnding(permitted, { how: 'returned', value }).result,
-      log,
-      context: this.context,
-      listener,
-      since,
-      onDelivered,
-    });
+    this.#task =
+      listener &&
+      new CallTask({
+        permitted,
+        listener,
+        context: () => this.context,
+        onDelivered: () => void this.close(),
+      });
+    this.context = new CallContext({ call, tool, environment, log, task: this.#task });
+  }
+
+  /** Whether the whole method is work that outlives its answer. */
+  get isBackground(): boolean {
+    return this.#permitted.tool.background === true && this.#task !== undefined;
   }
 
   /**
@@ -58,51 +51,63 @@ export class OpenCall {
   async begin(): Promise<boolean> {
     const { tool, environment } = this.#permitted;
     if (!isContextual(tool) && !isAsync(tool)) return true;
-    const { signal } = environment.scope;
-    this.#endTurn = await beginTurn(tool, signal);
-    if (signal?.aborted) return false;
-    const { channel, chatId } = environment.scope;
+    const { signal, channel, chatId } = environment.scope;
+    const endTurn = await beginTurn(tool, signal);
+    if (signal?.aborted || this.context.isStopped) {
+      endTurn();
+      return false;
+    }
+    this.#endTurn = endTurn;
     if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
-    if (isAsync(tool) && this.#completion)
-      tool.setCallback((_context, result) => this.#completion?.complete(result));
+    if (isAsync(tool) && this.#task && !this.isBackground)
+      tool.setCallback((_context, result) => this.#task?.callBack(result));
     return true;
   }
 
-  /** Whether a completion is still to come after this result. */
-  awaitsCompletion(result: ToolResult): boolean {
-    const isCallback = result.async && isAsync(this.#permitted.tool);
-    return this.#completion !== undefined && (this.#hasBackgroundWork || isCallback);
+  /** Starts the whole method as work in the background and gives the acknowledgement. */
+  startMethod(): ToolResult | Promise<ToolResult> {
+    const { tool, args } = this.#permitted;
+    return this.context.background(async () => {
+      // The acknowledgement goes first, however long the method takes until it first waits for something.
+      await nextTurn();
+      if (this.context.isStopped || !(await this.begin())) return undefined;
+      return tool.execute(args, this.context);
+    });
+  }
+
+  /** The id of the work that completes later than this end of the call; none where nothing does. */
+  outlivedBy({ status, result }: PerformedCall): string | undefined {
+    const task = this.#task;
+    // What was stopped together with its call has no other end than that.
+    if (task === undefined || status === 'timed_out' || status === 'aborted') return undefined;
+    if (task.id === undefined && status === 'success' && result.async && isAsync(this.#permitted.tool))
+      task.awaitCallback();
+    return task.id;
   }
 
   /** The call has its answer; where a completion is still to come, it stays open until then. */
-  async answer(result: ToolResult): Promise<void> {
-    if (!this.awaitsCompletion(result)) {
-      this.#completion?.discard();
+  async answer({ result, taskId }: PerformedCall): Promise<void> {
+    if (taskId === undefined) {
+      this.#task?.discard(result);
       return this.close();
     }
-    this.#keep();
+    this.#limitTurn();
     // After the answer has gone up the staircase, not before.
-    setImmediate(() => this.#completion?.release());
+    setImmediate(() => this.#task?.release());
   }
 
   /** Gives everything back. */
   async close(): Promise<void> {
     clearTimeout(this.#limit);
-    this.#endTurn();
+    this.#endTurn?.();
     await this.context.close();
   }
 
-  #keep(): void {
-    this.#isKept = true;
-    // A tool whose callback never comes must not block its other calls for ever (design §2, AsyncTool).
+  /** A tool whose callback never comes must not block its other calls for ever (design §2, AsyncTool). */
+  #limitTurn(): void {
+    if (this.#endTurn === undefined) return;
     const wait = this.#permitted.environment.toolTimeoutMs ?? DEFAULT_TURN_MS;
     this.#limit = setTimeout(this.#endTurn, Math.min(wait, MAX_TIMER_MS)).unref();
-  }
-
-  #background(work: () => unknown, acknowledgement = 'Started; the result will follow.'): ToolResult {
-    this.#hasBackgroundWork = true;
-    void settleWork(this.#permitted, work).then((result) => this.#completion?.complete(result));
-    return asyncResult(acknowledgement);
   }
 }
 

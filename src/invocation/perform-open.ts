@@ -16,9 +16,9 @@ import { writeEnding } from './write-ending.js';
 export async function performOpen(permitted: PermittedCall): Promise<PerformedCall> {
   const { log, since } = permitted;
   const open = new OpenCall(permitted);
-  const performed = started(open, await perform(permitted, open));
+  const performed = withTask(open, await perform(permitted, open));
   if (log.isRead) log.performed(performed, performance.now() - since);
-  await open.answer(performed.result);
+  await open.answer(performed);
   return performed;
 }
 
@@ -50,6 +50,7 @@ function clientResult(value: unknown): unknown {
 
 async function run({ tool, call, args, environment, log }: PermittedCall, open: OpenCall): Promise<Ended> {
   const { context } = open;
+  if (open.isBackground) return { how: 'returned', value: open.startMethod() };
   try {
     if (!(await open.begin())) return { how: 'aborted' };
   } catch (error) {
@@ -59,11 +60,15 @@ async function run({ tool, call, args, environment, log }: PermittedCall, open: 
 }
 
 /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */
-function started(open: OpenCall, performed: PerformedCall): PerformedCall {
+function withTask(open: OpenCall, performed: PerformedCall): PerformedCall {
+  const taskId = open.outlivedBy(performed);
   const { status, result } = performed;
-  if (status !== 'success' || !open.awaitsCompletion(result)) return performed;
+  if (taskId === undefined) return performed;
+  // The method failed after it had begun its work, which completes all the same.
+  if (status !== 'success') return { ...performed, taskId };
   return {
     status: 'started',
     result: result.async ? result : new ToolResult({ ...result, async: true }),
+    taskId,
   };
 }

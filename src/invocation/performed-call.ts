@@ -9,4 +9,6 @@ export interface PerformedCall {
   readonly result: ToolResult;
   /** Only with status `suspended`. */
   readonly suspension?: Suspension;
+  /** Of the work that completes later. */
+  readonly taskId?: string;
 }

@@ -4,6 +4,7 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import { CallContext } from './call-context.js';
 import type { CallLog } from './call-log.js';
 import { Deadline } from './deadline.js';
+import { drain } from './drain.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
 
 /** How the body of a tool ended. */
@@ -74,18 +75,6 @@ function pendingOf(value: object, run: ToolRun<unknown>): Pending | undefined {
   // A generator reports through the context and is stopped by it, also where the tool itself takes none.
   const context = run.context ?? new CallContext(run);
   return { work: drain(value as AsyncIterable<unknown>, context), context };
-}
-
-/** Each value of an async iterable is progress; what the generator returns is the result. */
-async function drain(values: AsyncIterable<unknown>, context: CallContext): Promise<unknown> {
-  const iterator = values[Symbol.asyncIterator]();
-  for (;;) {
-    const next = await iterator.next();
-    if (next.done) return next.value;
-    // Nobody waits for it any more; `return` lets the generator's `finally` run.
-    if (context.isStopped) return (await iterator.return?.())?.value;
-    context.progress(next.value);
-  }
 }
 
 interface Limits extends Pending {

@@ -1,5 +1,6 @@
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { checkNumbers, type NumberRule } from '../errors/check-numbers.js';
+import { TaskQueue } from '../invocation/task-queue.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
 import type { ToolLoopConfig } from './loop-config.js';
 
@@ -27,6 +28,13 @@ export function checkConfig(config: ToolLoopConfig, messages: unknown): void {
       where: WHERE,
       problem: 'its provider has no chat method',
       fix: 'provider: new OpenAIProvider(), …',
+    });
+  const tasks: unknown = config?.tasks;
+  if (tasks !== undefined && !(tasks instanceof TaskQueue))
+    faults.push({
+      where: WHERE,
+      problem: 'its tasks are no TaskQueue',
+      fix: 'tasks: new TaskQueue({ maxRunning: 4 })',
     });
   const detector: unknown = config?.detector;
   if (detector !== undefined && typeof detector !== 'function' && !DETECTORS.has(detector))

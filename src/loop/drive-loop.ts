@@ -1,5 +1,6 @@
 import type { LLMResponse } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { abortedRun, withoutReply } from './aborted-run.js';
 import { answerCalls } from './answer-calls.js';
 import { beginRun, type LoopRun, type ResumedRun, type RunStart, type RunSurroundings } from './begin-run.js';
 import { detectCalls } from './detect-calls.js';
@@ -11,7 +12,6 @@ import type { ToolLoopResult } from './loop-result.js';
 import { addUsage, endState, type LoopEnd } from './loop-state.js';
 import { readCall } from './read-call.js';
 import { type Reply, requestReply } from './request-reply.js';
-import { abortedRun, withoutReply } from './aborted-run.js';
 import { restoredCall } from './stored-call.js';
 import { suspendRun } from './suspend-run.js';
 import { assistantMessage } from './write-messages.js';

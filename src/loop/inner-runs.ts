@@ -32,7 +32,7 @@ export function noteInnerRun(state: RunState | undefined, runId: string | undefi
 
 function judge(outcome: CallOutcome, inner: InnerRuns): CallOutcome {
   const [suspended] = inner.values();
-  if (suspended === undefined || isUnanswered(outcome)) return outcome;
+  if (suspended === undefined || isUnanswered(outcome) || outcome.status === 'started') return outcome;
   return leftSuspended(outcome, suspended);
 }
 

@@ -16,6 +16,8 @@ export function streamRun(outer: AbortSignal | undefined, drive: Drive): ToolLoo
   const channel = new EventChannel();
   const left = new AbortController();
   let isRead = false;
+  /** An abort would reach only the work that the run has started, and that outlives it. */
+  let isOver = false;
   let running: Promise<ToolLoopResult> | undefined;
   const start = (): Promise<ToolLoopResult> => {
     running ??= begin();
@@ -27,7 +29,10 @@ export function streamRun(outer: AbortSignal | undefined, drive: Drive): ToolLoo
     if (!isRead) channel.abandon();
     const signal = outer ? AbortSignal.any([outer, left.signal]) : left.signal;
     try {
-      return await drive(signal, (event) => channel.write(event));
+      return await drive(signal, (event) => {
+        if (event.type === 'run-end') isOver = true;
+        return channel.write(event);
+      });
     } finally {
       channel.end();
     }
@@ -48,7 +53,7 @@ export function streamRun(outer: AbortSignal | undefined, drive: Drive): ToolLoo
           return read.done ? next.then(() => read) : read;
         },
         async return() {
-          left.abort(new DOMException('The reader of the run has left.', 'AbortError'));
+          if (!isOver) left.abort(new DOMException('The reader of the run has left.', 'AbortError'));
           channel.abandon();
           await start().catch(() => {});
           return { value: undefined, done: true };

@@ -2,6 +2,7 @@ import type { Logger } from '../contract/logger.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { NumberRule } from '../errors/check-numbers.js';
 import type { DescribeError } from '../invocation/invocation.js';
+import type { TaskQueue } from '../invocation/task-queue.js';
 
 /** Options of a `ToolRegistry`. */
 export interface ToolRegistryOptions {
@@ -16,6 +17,8 @@ export interface ToolRegistryOptions {
   readonly coerce?: boolean;
   /** Characters of a result that the model sees at most; the rest is kept in `details` (default: no limit). */
   readonly maxResultChars?: number;
+  /** What the work that tools start goes through; default: one without a limit. */
+  readonly tasks?: TaskQueue;
 }
 
 /** The options that are numbers, and which ones they may be. */

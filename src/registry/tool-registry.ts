@@ -10,6 +10,7 @@ import { checkNumbers } from '../errors/check-numbers.js';
 import { callTool } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
+import { TaskQueue } from '../invocation/task-queue.js';
 import { createNameFilter, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
 import { resultText } from './result-text.js';
@@ -23,6 +24,7 @@ export interface InvokeOptions {
   readonly toolTimeoutMs?: number;
   readonly attempt?: number;
   readonly onAsyncResult?: AsyncCallback;
+  readonly tasks?: TaskQueue;
   readonly policy?: ToolPolicy;
   readonly maxResultChars?: number;
 }
@@ -56,6 +58,8 @@ export interface ToolCallResult {
 export class ToolRegistry {
   /** Milliseconds for tools that set no `timeoutMs`, where the registry was given any. */
   readonly toolTimeoutMs: number | undefined;
+  /** What the work that tools start goes through, where a run brings no queue of its own. */
+  readonly tasks: TaskQueue;
   readonly #options: ToolRegistryOptions;
   readonly #table: ToolTable;
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
@@ -68,7 +72,8 @@ export class ToolRegistry {
     this.#table = table;
     checkNumbers('new ToolRegistry', options, REGISTRY_NUMBERS);
     this.toolTimeoutMs = options.toolTimeoutMs;
-    const { policy, ...others } = options;
+    const { policy, tasks, ...others } = options;
+    this.tasks = tasks ?? new TaskQueue();
     this.#environment = {
       ...others,
       ...(policy ? { policies: [policy] } : {}),
@@ -93,8 +98,7 @@ export class ToolRegistry {
 
   /** Takes tools away by their names. */
   unregister(...names: readonly string[]): this {
-    const table = this.#writable();
-    for (const name of names) table.delete(name);
+    for (const name of names) this.#writable().delete(name);
     return this;
   }
 
@@ -108,7 +112,11 @@ export class ToolRegistry {
   /** A part of this registry, by names or globs: what it hides can neither be seen nor called. */
   view(filter: NameFilter = {}): ToolRegistry {
     if ('allow' in filter && filter.allow === undefined) throw new ToolDeclarationError([UNKNOWN_ALLOW]);
-    return new ToolRegistry(this.#options, new ToolTableView(this.#table, createNameFilter(filter)));
+    const { tasks } = this;
+    return new ToolRegistry(
+      { ...this.#options, tasks },
+      new ToolTableView(this.#table, createNameFilter(filter)),
+    );
   }
 
   /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
@@ -166,12 +174,13 @@ export class ToolRegistry {
   }
 
   /** What makes the calls of a run: the same as {@link invoke}, with what they share worked out once. */
-  invoker({ policy, ...options }: InvokeOptions = {}): Invoker {
+  invoker({ policy, tasks = this.tasks, ...options }: InvokeOptions = {}): Invoker {
     const policies = policy && [...(this.#environment.policies ?? []), policy];
     const shared = {
       ...this.#environment,
       ...options,
       ...(policies ? { policies } : {}),
+      ...(options.onAsyncResult ? { tasks } : {}),
       isTimed: true,
       canSuspend: true,
     };
@@ -193,7 +202,8 @@ export class ToolRegistry {
   ): Promise<ToolResult> {
     const { callId: id } = scope;
     const call = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
-    return callTool(call, { ...this.#environment, scope, onAsyncResult }, resultOf);
+    const environment = { ...this.#environment, scope, onAsyncResult, tasks: this.tasks };
+    return callTool(call, environment, resultOf);
   }
 
   /** Runs a call and gives its answer as text (seed 2.4). Never throws. */

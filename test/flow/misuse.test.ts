@@ -96,6 +96,7 @@ describe('what is given instead of the right thing is told with the right thing'
 
   test.each<[string, object, string]>([
     ['no provider', { provider: undefined }, 'its provider has no chat method'],
+    ['options in place of a queue', { tasks: { maxRunning: 2 } }, 'its tasks are no TaskQueue'],
     ['tools as an object', { tools: { ping } }, 'neither a ToolRegistry nor an array'],
     ['an iteration limit that is no number', { maxIterations: Number.NaN }, 'maxIterations is NaN'],
     ['half a retry', { maxRetries: 0.5 }, 'maxRetries is 0.5'],

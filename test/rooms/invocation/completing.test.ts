@@ -89,16 +89,18 @@ describe('work in the background, with a listener', () => {
     expect(heard).toEqual([toolResult('done')]);
   });
 
-  test('an abort after the acknowledgement does not lose the completion', async () => {
+  test('an abort after the acknowledgement is the completion, at once', async () => {
     const { heard, onAsyncResult } = ears();
     const controller = new AbortController();
     const work = Promise.withResolvers<string>();
     const tool = plainTool((_args, context) => context.background(() => work.promise));
     await call(tool, { onAsyncResult, scope: { signal: controller.signal } });
+    await turn();
     controller.abort();
+    expect(heard).toMatchObject([{ isError: true, error: { name: 'RunAborted' } }]);
     work.resolve('done');
     await turn();
-    expect(heard).toEqual([toolResult('done')]);
+    expect(heard).toHaveLength(1);
   });
 
   test('a second completion is ignored and logged', async () => {

@@ -55,6 +55,24 @@ describe('leaving the iteration aborts the run', () => {
     },
   );
 
+  test('at run-end no more: work that the run has started goes on and completes', async () => {
+    const completions: string[] = [];
+    const completed = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<string>();
+    const job = numberTool('a', { execute: (_args, context) => context.background(() => finish.promise) });
+    const run = streamScript([{ toolCalls: calls.slice(0, 1) }, { content: 'Started.' }], {
+      tools: [job],
+      onAsyncResult: (_context, { forLLM }) => {
+        completions.push(forLLM);
+        completed.resolve();
+      },
+    });
+    expect((await leaveAt(run, 'run-end')).status).toBe('completed');
+    finish.resolve('done');
+    await completed.promise;
+    expect(completions).toEqual(['done']);
+  });
+
   test('counts only requests that were made', async () => {
     const requests: LLMRequest[] = [];
     const provider: LLMProvider = {

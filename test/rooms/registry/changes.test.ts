@@ -1,0 +1,60 @@
+import { describe, expect, test } from '@jest/globals';
+import { defineTool, ToolRegistry } from 'toolwright';
+
+const plain = (name: string, description = name) => defineTool({ name, description, execute: () => name });
+
+describe('unregister', () => {
+  test('takes tools away: they are neither offered nor found, and the others keep their order', async () => {
+    const registry = new ToolRegistry().register(plain('a'), plain('b'), plain('c'));
+    registry.unregister('a', 'nobody');
+    expect(registry.list()).toEqual(['b', 'c']);
+    expect(registry.toProviderDefs().map(({ function: { name } }) => name)).toEqual(['b', 'c']);
+    expect((await registry.execute('a')).forLLM).toBe('tool not found: a');
+  });
+
+  test('is seen by views, and refused by them', () => {
+    const registry = new ToolRegistry().register(plain('a'), plain('b'));
+    const view = registry.view({});
+    registry.unregister('a');
+    expect(view.list()).toEqual(['b']);
+    expect(() => view.unregister('b')).toThrow('a view cannot be changed');
+  });
+});
+
+describe('onChange', () => {
+  test('hears of every tool that is registered, replaced or taken away, until it is ended', () => {
+    const registry = new ToolRegistry();
+    const seen: string[][] = [];
+    const end = registry.onChange(() => seen.push(registry.list()));
+    registry.register(plain('a'), plain('b')).register(plain('a', 'another')).unregister('b', 'nobody');
+    end();
+    registry.register(plain('c'));
+    expect(seen).toEqual([['a'], ['a', 'b'], ['a', 'b'], ['a']]);
+  });
+
+  test('works through a view and through merge', () => {
+    const registry = new ToolRegistry();
+    let changes = 0;
+    registry.view({ allow: ['a'] }).onChange(() => {
+      changes += 1;
+    });
+    registry.merge(new ToolRegistry().register(plain('a')));
+    expect(changes).toBe(1);
+  });
+
+  test('a listener that throws keeps nothing from being registered, and the same one may listen twice', () => {
+    const registry = new ToolRegistry();
+    let calls = 0;
+    const listener = () => {
+      calls += 1;
+      throw new Error('no');
+    };
+    const end = registry.onChange(listener);
+    registry.onChange(listener);
+    registry.register(plain('a'), plain('b'));
+    expect([registry.list(), calls]).toEqual([['a', 'b'], 4]);
+    end();
+    registry.register(plain('c'));
+    expect(calls).toBe(5);
+  });
+});
