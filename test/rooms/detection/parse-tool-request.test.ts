@@ -22,7 +22,9 @@ describe('seed 5.1: a tool request is a whole message', () => {
   });
 
   test('arguments are data: no key of theirs is looked at', () => {
-    const request = parseToolRequest('{"tool_request":{"name":"a","arguments":{"__proto__":{"x":1},"name":2}}}');
+    const request = parseToolRequest(
+      '{"tool_request":{"name":"a","arguments":{"__proto__":{"x":1},"name":2}}}',
+    );
     expect(Object.keys(request?.arguments ?? {})).toEqual(['__proto__', 'name']);
     expect(Object.getPrototypeOf(request?.arguments)).toBe(Object.prototype);
   });

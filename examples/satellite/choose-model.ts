@@ -1,0 +1,29 @@
+import type { LLMProvider, ToolSchema } from 'toolwright';
+import { OfflineProvider } from 'toolwright/offline';
+import { speakProtocol } from './speak-protocol.js';
+import { UserFault } from './user-fault.js';
+
+/** A model and how to reach it. */
+export interface ChosenModel {
+  readonly provider: LLMProvider;
+  readonly model: string;
+}
+
+/** A real model where the environment names a key or a server, and otherwise the offline stand-in. */
+export async function chooseModel(
+  environment: NodeJS.ProcessEnv,
+  tools: readonly ToolSchema[],
+): Promise<ChosenModel> {
+  const apiKey = environment.OPENAI_API_KEY?.trim() || undefined;
+  const baseURL = environment.OPENAI_BASE_URL?.trim() || undefined;
+  if (apiKey === undefined && baseURL === undefined)
+    return { provider: speakProtocol(new OfflineProvider(), tools), model: 'offline' };
+  if (baseURL !== undefined && !/^https?:\/\/./i.test(baseURL))
+    throw new UserFault(`OPENAI_BASE_URL is no http address: ${baseURL}`);
+  // Loaded only where it is used: the offline stand-in does without the `openai` package.
+  const { OpenAIProvider } = await import('toolwright/openai');
+  return {
+    provider: new OpenAIProvider({ apiKey, baseURL }),
+    model: environment.OPENAI_MODEL?.trim() || 'gpt-5-mini',
+  };
+}

@@ -1,0 +1,70 @@
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { UserFault } from './user-fault.js';
+
+/** What the user asked for on the command line. */
+export interface CommandLine {
+  readonly program: 'server' | 'satellite' | 'both' | 'help';
+  /** Absolute path of the folder where the program keeps what outlives it. */
+  readonly dataFolder: string;
+  readonly port: number;
+  /** Where the satellite finds the server. */
+  readonly url: string;
+  /** Go on with the last conversation. */
+  readonly resume: boolean;
+  readonly question: string;
+}
+
+/** Shown by `--help`. */
+export const HELP = `Usage: main.js server [--port 8377] [--data <dir>]
+       main.js satellite [--url http://127.0.0.1:8377] [--data <dir>] <question>
+       main.js satellite --resume
+       main.js <question>        both programs, for one question
+
+Environment:
+  SATELLITE_TOKEN   what the server asks for and the satellite sends (default: nothing)
+  STATION_URL       a weather station for the satellite to read (default: samples)
+  OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL   the server's model (default: an offline stand-in)
+`;
+
+const OPTIONS = {
+  port: { type: 'string', default: '8377' },
+  url: { type: 'string', default: 'http://127.0.0.1:8377' },
+  data: { type: 'string', default: '.satellite' },
+  resume: { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+/** Reads the arguments. Throws a {@link UserFault} where they are wrong. */
+export function readCommandLine(args: readonly string[]): CommandLine {
+  const { values, positionals } = parse(args);
+  const [first = ''] = positionals;
+  const program = first === 'server' || first === 'satellite' ? first : 'both';
+  const question = positionals.slice(program === 'both' ? 0 : 1).join(' ');
+  const port = Number(values.port);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw wrong(`--port is ${values.port}`);
+  if (!URL.canParse(values.url)) throw wrong(`--url is no address: ${values.url}`);
+  if (program === 'satellite' && question.trim() === '' && !values.resume)
+    throw wrong('there is no question');
+  return {
+    program: values.help ? 'help' : program,
+    dataFolder: resolve(values.data),
+    port,
+    url: values.url,
+    resume: values.resume,
+    question,
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    const [sentence = ''] = error instanceof Error ? error.message.split(/[.\n]/) : [];
+    throw wrong(sentence);
+  }
+}
+
+function wrong(problem: string): UserFault {
+  return new UserFault(`${problem}; see --help`, 2);
+}

@@ -1,0 +1,10 @@
+/** Something that the user can mend: shown as one line, without a stack. */
+export class UserFault extends Error {
+  /** 2 for a wrong command line, as shells do; otherwise 1. */
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}

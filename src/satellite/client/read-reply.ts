@@ -1,0 +1,64 @@
+import type { ChatResponse } from '../chat-protocol.js';
+import { isConversationId } from '../conversation-id.js';
+import { AssistantError } from './assistant-error.js';
+import { readEvents } from './read-events.js';
+
+/** A reply, and the name of the turn that it ended, where the server told it. */
+export interface Reply {
+  readonly turnId?: string;
+  readonly response: ChatResponse;
+}
+
+/** What a response says, be it one body or events. Throws an {@link AssistantError} where it is no reply. */
+export async function readReply(response: Response, onText?: (text: string) => void): Promise<Reply> {
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  if (response.ok && isStream && response.body !== null) return readStream(response.body, onText);
+  const text = await response.text();
+  if (!response.ok) throw readError(text, response);
+  const [, turnId] = /^(?:W\/)?"(.*)"$/.exec(response.headers.get('etag') ?? '') ?? [];
+  return { turnId, response: checkReply(parse(text)) };
+}
+
+async function readStream(body: ReadableStream<Uint8Array>, onText?: (text: string) => void): Promise<Reply> {
+  for await (const { event, data, id } of readEvents(body)) {
+    if (event === 'response') return { turnId: id, response: checkReply(parse(data)) };
+    if (event === 'error') throw readError(data);
+    const delta = event === 'text-delta' ? (parse(data) as { readonly text?: unknown } | null) : null;
+    if (typeof delta?.text === 'string') onText?.(delta.text);
+  }
+  throw new AssistantError('unreachable', 'the stream of the assistant ended before its reply');
+}
+
+function readError(text: string, { status, headers }: Partial<Response> = {}): AssistantError {
+  const body = parse(text) as {
+    readonly error?: { readonly code?: unknown; readonly message?: unknown };
+  } | null;
+  const { code, message } = body?.error ?? {};
+  const seconds = Number(headers?.get('retry-after') ?? Number.NaN);
+  const details = { status, ...(Number.isFinite(seconds) ? { retryAfterMs: seconds * 1000 } : {}) };
+  if (typeof code === 'string' && typeof message === 'string')
+    return new AssistantError(code as AssistantError['code'], message, details);
+  return new AssistantError('invalid_response', `the assistant answered with status ${status}`, details);
+}
+
+/** The server is another program, maybe of another make. */
+function checkReply(value: unknown): ChatResponse {
+  const reply = value as Partial<ChatResponse> | null | undefined;
+  const { name, arguments: args } = reply?.tool_request ?? { name: '', arguments: {} };
+  const isReply =
+    isConversationId(reply?.conversation_id) &&
+    typeof reply.message?.content === 'string' &&
+    typeof reply.finish_reason === 'string' &&
+    typeof name === 'string' &&
+    typeof args === 'object';
+  if (isReply) return reply as ChatResponse;
+  throw new AssistantError('invalid_response', 'the assistant answered with something that is no reply');
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

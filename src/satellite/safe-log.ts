@@ -1,0 +1,26 @@
+import type { LogFields, Logger } from '../contract/logger.js';
+
+/** Writes what the other side is not told. A logger that throws changes nothing. */
+export class SafeLog {
+  readonly #logger: Logger | undefined;
+
+  constructor(logger: Logger | undefined) {
+    this.#logger = logger;
+  }
+
+  warn(message: string, fields: LogFields): void {
+    this.#write('warn', message, fields);
+  }
+
+  error(message: string, fields: LogFields): void {
+    this.#write('error', message, fields);
+  }
+
+  #write(level: 'warn' | 'error', message: string, fields: LogFields): void {
+    try {
+      this.#logger?.[level](message, fields);
+    } catch {
+      // There is nowhere left to report a logger that throws.
+    }
+  }
+}

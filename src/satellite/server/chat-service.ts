@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import type { ChatRequest } from '../chat-protocol.js';
+import { isConversationId } from '../conversation-id.js';
+import { SafeLog } from '../safe-log.js';
+import type { AssistantHandlerOptions } from './assistant-options.js';
+import { eventStreamResponse } from './event-stream-response.js';
+import { HttpFault } from './http-fault.js';
+import { KeyQueue } from './key-queue.js';
+import { MemoryConversationStore } from './memory-conversation-store.js';
+import { readBody } from './read-body.js';
+import { checkConversationId, readChatRequest } from './read-chat-request.js';
+import { type TurnReply, type TurnRequest, takeTurn } from './take-turn.js';
+import { toChatResponse } from './to-chat-response.js';
+
+/** The two things that can be asked of an assistant; faults are thrown. */
+export class ChatService {
+  readonly log: SafeLog;
+  readonly #options: AssistantHandlerOptions;
+  readonly #store;
+  /**
+   * Requests of one conversation wait for each other: to refuse the second would lose what a user said twice in
+   * a hurry. Those of another process do not wait; the store lets only one of them in.
+   */
+  readonly #queue = new KeyQueue();
+
+  constructor(options: AssistantHandlerOptions) {
+    this.#options = options;
+    this.#store = options.store ?? new MemoryConversationStore();
+    this.log = new SafeLog(options.logger);
+  }
+
+  /** `POST /v1/chat` */
+  async post(request: Request): Promise<Response> {
+    const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
+    const body = readChatRequest(await readBody(request, maxBodyBytes));
+    const turn = await this.#turnRequest(request, body);
+    if (!wantsEvents(request)) return jsonReply(await this.#take(turn));
+    return eventStreamResponse(
+      async (send, signal) => {
+        try {
+          const onText = (text: string): void => send('text-delta', { text });
+          const { response, turnId } = await this.#take({ ...turn, signal, onText });
+          send('response', response, turnId);
+        } catch (thrown) {
+          send('error', this.faultOf(thrown, { signal }).body);
+        }
+      },
+      { heartbeatMs, signal: request.signal },
+    );
+  }
+
+  /** `GET /v1/chat/{conversation_id}`: the last reply again, with the request that is pending. */
+  async get(conversationId: string): Promise<Response> {
+    const id = checkConversationId(conversationId);
+    const conversation = await this.#store.load(id);
+    if (conversation === undefined)
+      throw new HttpFault('conversation_not_found', 'there is no such conversation, or it has expired');
+    return jsonReply({ turnId: conversation.turnId, response: toChatResponse(id, conversation) });
+  }
+
+  /** What a client is told of anything that was thrown. */
+  faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): HttpFault {
+    if (thrown instanceof HttpFault) return thrown;
+    // Nobody hears of it, and nothing went wrong here.
+    if (signal.aborted) return new HttpFault('internal_error', 'the client went away');
+    this.log.error('Request failed', { error: thrown });
+    return new HttpFault('internal_error', 'something went wrong here');
+  }
+
+  async #turnRequest(request: Request, body: ChatRequest): Promise<TurnRequest> {
+    const { systemPrompt } = this.#options;
+    return {
+      conversationId: body.conversation_id ?? randomUUID(),
+      messages: body.messages,
+      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
+      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
+      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
+      signal: request.signal,
+    };
+  }
+
+  #take(turn: TurnRequest): Promise<TurnReply> {
+    const { maxMessages = 1000 } = this.#options;
+    const services = { model: this.#options, store: this.#store, log: this.log, maxMessages };
+    return this.#queue.run(turn.conversationId, turn.signal, () => takeTurn(turn, services));
+  }
+}
+
+function turnIdOf(value: string | null | undefined, header: string): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (isConversationId(value)) return value;
+  throw new HttpFault('invalid_request', `${header} must be 1 to 128 letters, digits and . _ ~ : @ -`);
+}
+
+function wantsEvents({ headers }: Request): boolean {
+  return /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(headers.get('accept') ?? '');
+}
+
+function jsonReply({ turnId, response }: TurnReply): Response {
+  const headers = { 'cache-control': 'no-store', ...(turnId === undefined ? {} : { etag: `"${turnId}"` }) };
+  return Response.json(response, { headers });
+}

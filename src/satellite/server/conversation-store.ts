@@ -1,0 +1,42 @@
+import type { FinishReason } from '../../contract/llm-provider.js';
+
+/** One message of a stored conversation, as the provider gets it: results of tools are user messages. */
+export interface StoredMessage {
+  readonly role: 'user' | 'assistant';
+  readonly content: string;
+}
+
+/** What one request added to a conversation. */
+export interface ConversationTurn {
+  /** Names the turn; the next one says that it comes after this one. */
+  readonly id: string;
+  /** `id` of the turn before; `undefined` for the first. */
+  readonly after: string | undefined;
+  /** What was sent, and the reply as the last. */
+  readonly messages: readonly StoredMessage[];
+  readonly finishReason: FinishReason;
+}
+
+/** A conversation as it stands. Whether a request is pending is to be read from its last message. */
+export interface StoredConversation {
+  /** `id` of the last turn. */
+  readonly turnId: string;
+  /** Of all turns, oldest first; the last is the model's. */
+  readonly messages: readonly StoredMessage[];
+  /** Of the last turn. */
+  readonly finishReason: FinishReason;
+}
+
+/**
+ * Where an assistant keeps its conversations. The package brings `MemoryConversationStore` and
+ * `SqliteConversationStore`; both may drop conversations that expired or are too many.
+ */
+export interface ConversationStore {
+  /** The conversation, unless there is none or it expired. */
+  load(conversationId: string): Promise<StoredConversation | undefined>;
+  /**
+   * Adds a turn, all of it or nothing. `false`, and nothing is added, where the conversation's last turn is
+   * not `turn.after`: somebody else was faster.
+   */
+  append(conversationId: string, turn: ConversationTurn): Promise<boolean>;
+}

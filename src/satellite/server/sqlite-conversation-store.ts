@@ -1,0 +1,155 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { FinishReason } from '../../contract/llm-provider.js';
+import { inTransaction, openDatabase } from '../../stores/sqlite/open-database.js';
+import type {
+  ConversationStore,
+  ConversationTurn,
+  StoredConversation,
+  StoredMessage,
+} from './conversation-store.js';
+import { type StoreLimits, storeLimits } from './store-limits.js';
+
+/** Options of a {@link SqliteConversationStore}. */
+export interface SqliteConversationStoreOptions extends StoreLimits {
+  /** Path of the database; its folder must exist. `:memory:` keeps it in memory. */
+  readonly path: string;
+}
+
+const VERSION = 1;
+
+const BUSY_TIMEOUT_MS = 5000;
+
+const SCHEMA = `
+  CREATE TABLE turns (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation_id TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+    turn_id TEXT NOT NULL,
+    messages TEXT NOT NULL,
+    finish_reason TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX turns_of_conversation ON turns (conversation_id, seq);
+  CREATE TABLE conversations (
+    id TEXT PRIMARY KEY,
+    last_seq INTEGER NOT NULL,
+    used_at REAL NOT NULL
+  ) STRICT;
+  CREATE INDEX conversations_by_use ON conversations (last_seq);
+  PRAGMA user_version = ${VERSION};
+`;
+
+type TurnRow = { readonly turn_id: string; readonly messages: string; readonly finish_reason: FinishReason };
+
+/**
+ * Keeps conversations in a file, with the SQLite that Node brings: they outlive the process, also one that is
+ * killed, and several processes may share the file. A turn is one transaction.
+ *
+ * @example
+ * ```ts
+ * using store = new SqliteConversationStore({ path: 'conversations.sqlite' });
+ * const handler = createAssistantHandler({ provider, model, store });
+ * ```
+ */
+export class SqliteConversationStore implements ConversationStore, Disposable {
+  readonly #limits: Required<StoreLimits>;
+  readonly #database: DatabaseSync;
+  #isOpen = true;
+
+  /**
+   * @throws ToolDeclarationError (502) where a limit is no number; an Error where the file cannot be used or was
+   * written by a newer version.
+   */
+  constructor({ path, ...limits }: SqliteConversationStoreOptions) {
+    this.#limits = storeLimits('new SqliteConversationStore', limits);
+    this.#database = openDatabase({ path, busyTimeoutMs: BUSY_TIMEOUT_MS });
+    try {
+      this.#database.exec('PRAGMA foreign_keys = ON');
+      inTransaction(this.#database, () => this.#migrate());
+    } catch (error) {
+      this.#database.close();
+      throw error;
+    }
+  }
+
+  async load(conversationId: string): Promise<StoredConversation | undefined> {
+    const rows = this.#database
+      .prepare(
+        `SELECT turn_id, messages, finish_reason FROM turns
+         JOIN conversations ON conversations.id = conversation_id AND used_at > ?
+         WHERE conversation_id = ? ORDER BY seq`,
+      )
+      .all(this.#expiry(), conversationId) as TurnRow[];
+    const last = rows.at(-1);
+    if (last === undefined) return undefined;
+    return {
+      turnId: last.turn_id,
+      messages: rows.flatMap(({ messages }) => JSON.parse(messages) as StoredMessage[]),
+      finishReason: last.finish_reason,
+    };
+  }
+
+  async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
+    return inTransaction(this.#database, () => {
+      const { now } = this.#limits;
+      this.#run('DELETE FROM conversations WHERE used_at <= ?', this.#expiry());
+      if (this.#lastTurnId(conversationId) !== turn.after) return false;
+      this.#run('INSERT OR IGNORE INTO conversations VALUES (?, 0, ?)', conversationId, now());
+      const seq = this.#run(
+        'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason) VALUES (?, ?, ?, ?)',
+        ...[conversationId, turn.id, JSON.stringify(turn.messages), turn.finishReason],
+      );
+      this.#run(
+        'UPDATE conversations SET last_seq = ?, used_at = ? WHERE id = ?',
+        seq,
+        now(),
+        conversationId,
+      );
+      if (turn.after === undefined) this.#dropOldest();
+      return true;
+    });
+  }
+
+  /** Closes the file; the store cannot be used after it. */
+  close(): void {
+    if (this.#isOpen) this.#database.close();
+    this.#isOpen = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #dropOldest(): void {
+    const { maxConversations } = this.#limits;
+    const { count } = this.#database.prepare('SELECT count(*) AS count FROM conversations').get() as {
+      readonly count: number;
+    };
+    if (count <= maxConversations) return;
+    const oldest = 'SELECT id FROM conversations ORDER BY last_seq LIMIT ?';
+    this.#run(`DELETE FROM conversations WHERE id IN (${oldest})`, count - maxConversations);
+  }
+
+  #lastTurnId(conversationId: string): string | undefined {
+    const row = this.#database
+      .prepare('SELECT turn_id FROM turns WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1')
+      .get(conversationId) as Pick<TurnRow, 'turn_id'> | undefined;
+    return row?.turn_id;
+  }
+
+  /** Conversations that were used then or before have expired. */
+  #expiry(): number {
+    return this.#limits.now() - this.#limits.expiresAfterMs;
+  }
+
+  #migrate(): void {
+    const { user_version: version } = this.#database.prepare('PRAGMA user_version').get() as {
+      readonly user_version: number;
+    };
+    if (version > VERSION) throw new Error(`the conversations are of a newer version (${version})`);
+    if (version === 0) this.#database.exec(SCHEMA);
+  }
+
+  /** Gives the number of the inserted row, if it was one. */
+  #run(sql: string, ...values: readonly (string | number)[]): number {
+    return Number(this.#database.prepare(sql).run(...values).lastInsertRowid);
+  }
+}

@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import type { Message } from '../../contract/message.js';
+import { requestReply } from '../../loop/request-reply.js';
+import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
+import type { SafeLog } from '../safe-log.js';
+import type { AssistantHandlerOptions } from './assistant-options.js';
+import type { ConversationStore, StoredConversation, StoredMessage } from './conversation-store.js';
+import { HttpFault } from './http-fault.js';
+import { TextGate } from './text-gate.js';
+import { pendingRequest, toChatResponse } from './to-chat-response.js';
+
+/** What a turn is asked with. */
+export interface TurnRequest {
+  readonly conversationId: string;
+  readonly messages: readonly ChatMessage[];
+  /** Names the turn; the same one again gets the same reply again. */
+  readonly turnId?: string;
+  /** The turn that must be the last one so far, where the client says so. */
+  readonly after?: string;
+  readonly systemPrompt?: string;
+  readonly signal: AbortSignal;
+  /** Hears of the reply while it is written. */
+  readonly onText?: (text: string) => void;
+}
+
+/** A reply, and the turn that it ended; none where nothing was ever said. */
+export interface TurnReply {
+  readonly turnId?: string;
+  readonly response: ChatResponse;
+}
+
+/** What a turn is taken with. */
+export interface TurnServices {
+  readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions'>;
+  readonly store: ConversationStore;
+  readonly log: SafeLog;
+  readonly maxMessages: number;
+}
+
+/**
+ * One turn: what was sent goes to the model, and its reply is exposed (seed 5.2). Nothing is executed, and the
+ * model is asked once at most. Everything is stored at the end and at once, so that a failure leaves the
+ * conversation as it was, with its pending request.
+ *
+ * Throws an {@link HttpFault}, or the signal's reason.
+ */
+export async function takeTurn(request: TurnRequest, services: TurnServices): Promise<TurnReply> {
+  const { conversationId: id, turnId = randomUUID() } = request;
+  const conversation = await services.store.load(id);
+  if (conversation?.turnId === turnId) return replayed(request, conversation);
+  if (request.after !== undefined && request.after !== conversation?.turnId)
+    throw new HttpFault('conversation_changed', 'the conversation has gone on, or has expired');
+  const added = honoured(request.messages, conversation);
+  if (added.length === 0) return nothingNew(request, conversation);
+  const messages = [...(conversation?.messages ?? []), ...added];
+  if (messages.length >= services.maxMessages)
+    throw new HttpFault('conversation_full', 'the conversation has too many messages; begin a new one');
+  const gate = request.onText && new TextGate(request.onText);
+  const { content, finishReason } = await ask({ ...request, gate }, messages, services);
+  const turn = {
+    id: turnId,
+    after: conversation?.turnId,
+    messages: [...added, { role: 'assistant', content } as const],
+    finishReason,
+  };
+  if (!(await services.store.append(id, turn))) return overtaken(request, services);
+  const response = toChatResponse(id, { ...turn, turnId });
+  if (response.tool_request === undefined) gate?.end(content);
+  return { turnId, response };
+}
+
+/** Another process was faster: with the same request, sent again, or with another one. */
+async function overtaken(request: TurnRequest, { store }: TurnServices): Promise<TurnReply> {
+  const conversation = await store.load(request.conversationId);
+  if (conversation !== undefined && conversation.turnId === request.turnId)
+    return replayed({ ...request, onText: undefined }, conversation);
+  throw new HttpFault('conflict', 'the conversation was changed by another request meanwhile');
+}
+
+/** The same request again: its answer got lost on the way. */
+function replayed(request: TurnRequest, conversation: StoredConversation): TurnReply {
+  const response = toChatResponse(request.conversationId, conversation);
+  if (response.message.content !== '') request.onText?.(response.message.content);
+  return { turnId: conversation.turnId, response };
+}
+
+/** Only results that nobody waits for: the model is not asked, and what it said last still stands. */
+function nothingNew(request: TurnRequest, conversation: StoredConversation | undefined): TurnReply {
+  if (conversation !== undefined) return replayed(request, conversation);
+  const message = { role: 'assistant', content: '' } as const;
+  return { response: { conversation_id: request.conversationId, message, finish_reason: 'stop' } };
+}
+
+/** Without the results that nobody waits for (seed 5.4); the others are passed on as they are (seed 5.3). */
+function honoured(
+  messages: readonly ChatMessage[],
+  conversation: StoredConversation | undefined,
+): readonly StoredMessage[] {
+  const isPending = pendingRequest(conversation) !== undefined;
+  return messages
+    .filter(({ role }) => role === 'user' || isPending)
+    .map(({ content }) => ({ role: 'user', content }));
+}
+
+async function ask(
+  { conversationId, systemPrompt, signal, gate }: TurnRequest & { readonly gate?: TextGate },
+  messages: readonly Message[],
+  { model: { provider, model, llmOptions }, log }: TurnServices,
+) {
+  const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
+  const reply = await requestReply(
+    provider,
+    { model, messages: [...system, ...messages], options: llmOptions ?? {}, signal },
+    gate && ((text) => gate.push(text)),
+  );
+  if (reply.ok) {
+    const { length } = reply.response.toolCalls;
+    if (length > 0) log.warn('Native tool calls ignored', { conversationId, count: length });
+    return reply.response;
+  }
+  if (reply.reason === 'aborted') throw signal.reason;
+  log.error('Provider failed', { conversationId, error: reply.error.cause });
+  throw new HttpFault('provider_failed', 'the model gave no usable reply');
+}

@@ -1,0 +1,32 @@
+/**
+ * Hands a reply's text on while it is written, unless it may still become a tool request: then `content` will
+ * be `''`, and no piece of it must have been shown. What does not begin with `{` can be none (seed 5.1).
+ */
+export class TextGate {
+  readonly #show: (text: string) => void;
+  #received = '';
+  #isOpen = false;
+
+  constructor(show: (text: string) => void) {
+    this.#show = show;
+  }
+
+  push(text: string): void {
+    this.#received += text;
+    if (this.#isOpen) {
+      this.#show(text);
+      return;
+    }
+    const begun = this.#received.trimStart();
+    if (begun === '' || begun.startsWith('{')) return;
+    this.#isOpen = true;
+    this.#show(this.#received);
+  }
+
+  /** Ends the reply with what it says in the end: shows the rest, where it goes on from what was received. */
+  end(content: string): void {
+    if (!content.startsWith(this.#received)) return;
+    const rest = this.#isOpen ? content.slice(this.#received.length) : content;
+    if (rest !== '') this.#show(rest);
+  }
+}

@@ -1,0 +1,27 @@
+import type { ToolSchema } from '../contract/tool-schema.js';
+
+/**
+ * Tells a model, in English, of tools that it asks for in the protocol of seed 5: for the `systemPrompt` of
+ * `createAssistantHandler`. The same definitions give the same text, so that prompt caches hold.
+ *
+ * @example
+ * ```ts
+ * const systemPrompt = `You look after a greenhouse.\n\n${toolRequestPrompt(registry.toProviderDefs())}`;
+ * ```
+ */
+export function toolRequestPrompt(tools: readonly ToolSchema[]): string {
+  return [
+    '# Tools',
+    '',
+    'These tools can be used for you. Each line is one of them, with a JSON Schema of its arguments:',
+    '',
+    ...tools.map((tool) => JSON.stringify(tool.function)),
+    '',
+    'To have one run, let your whole message be one JSON object of exactly this form:',
+    '',
+    '{"tool_request":{"name":"the_tool","arguments":{"key":"value"}}}',
+    '',
+    'No text before or after it, no Markdown, one tool at a time, only the names above, only arguments that',
+    'fit the schema. Its result comes in the next message. To say something, write plain text.',
+  ].join('\n');
+}

@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { SatelliteProcess, type SatelliteStart } from './satellite-process.js';
+
+// Runs examples/satellite as the processes that it is.
+
+const QUESTION = 'What is the weather in Lisbon?';
+const ANSWER = /Lisbon is 17°C and clear\.\n$/;
+
+// Several processes a test, on whatever machine this is.
+jest.setTimeout(30_000);
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'satellite-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function start(args: readonly string[], environment: SatelliteStart['environment'] = {}): SatelliteProcess {
+  return new SatelliteProcess({ args, folder, environment });
+}
+
+async function startServer(port = '0', environment: SatelliteStart['environment'] = {}) {
+  const server = start(['server', '--port', port], environment);
+  const [, url = ''] = await server.said(/^listening on (.+)\n/);
+  return { server, url, port: new URL(url).port };
+}
+
+/** A weather station that answers when it is told to: as long as it does not, a tool runs and a request is pending. */
+class SlowStation implements AsyncDisposable {
+  readonly #waiting: ServerResponse[] = [];
+  readonly #server: LoopbackServer;
+  #asked = Promise.withResolvers<void>();
+
+  private constructor(server: LoopbackServer) {
+    this.#server = server;
+  }
+
+  static async open(): Promise<SlowStation> {
+    const station: SlowStation = new SlowStation(
+      await LoopbackServer.start((response) => {
+        station.#waiting.push(response);
+        station.#asked.resolve();
+      }),
+    );
+    return station;
+  }
+
+  get url(): string {
+    return this.#server.baseURL;
+  }
+
+  get readings(): number {
+    return this.#server.requests.length;
+  }
+
+  /** When somebody waits for a reading. */
+  async asked(): Promise<void> {
+    await this.#asked.promise;
+    this.#asked = Promise.withResolvers<void>();
+  }
+
+  answer(): void {
+    for (const response of this.#waiting.splice(0))
+      response.setHeader('content-type', 'application/json').end('{"celsius":17,"sky":"clear"}');
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#server[Symbol.asyncDispose]();
+  }
+}
+
+describe('examples/satellite', () => {
+  test('without a server it starts one of its own for a question', async () => {
+    await using program = start([]);
+    await program.ended();
+    expect(program.stdout).toMatch(/Lisbon is 18°C and clear\.\n$/);
+    expect(program.stderr).toContain('→ lookup_weather {"city":"Lisbon"}');
+    expect(program.exitCode).toBe(0);
+  });
+
+  test('what a tool refuses goes back to the model, and is no end', async () => {
+    await using program = start(['What is the weather in Atlantis?']);
+    await program.ended();
+    expect(program.stdout).toContain('no station in Atlantis');
+    expect(program.exitCode).toBe(0);
+  });
+
+  test('a server with a token refuses a satellite without it, in one line', async () => {
+    const { server, url } = await startServer('0', { SATELLITE_TOKEN: 'secret' });
+    await using _server = server;
+    await using stranger = start(['satellite', '--url', url, QUESTION]);
+    await stranger.ended();
+    expect([stranger.exitCode, stranger.stderr]).toEqual([1, 'satellite: a bearer token is needed\n']);
+    await using friend = start(['satellite', '--url', url, QUESTION], { SATELLITE_TOKEN: 'secret' });
+    await friend.ended();
+    expect([friend.exitCode, friend.stdout]).toEqual([0, expect.stringContaining('18°C')]);
+  });
+
+  test.each([
+    [['satellite'], 'there is no question'],
+    [['server', '--port', 'x'], '--port is x'],
+    [['--colour'], "Unknown option '--colour'"],
+  ])('%j is refused with one line and exit code 2', async (args, problem) => {
+    await using program = start(args);
+    await program.ended();
+    expect([program.exitCode, program.stderr]).toEqual([2, `satellite: ${problem}; see --help\n`]);
+  });
+});
+
+describe('killed in the middle of a pending request', () => {
+  test('the server goes on where it was, and the satellite does not notice more than a delay', async () => {
+    await using station = await SlowStation.open();
+    const first = await startServer();
+    await using satellite = start(['satellite', '--url', first.url, QUESTION], { STATION_URL: station.url });
+    await station.asked();
+    await first.server.kill();
+    station.answer();
+    await satellite.said(/cannot be reached.*; trying again/);
+    const second = await startServer(first.port);
+    await using _second = second.server;
+    await satellite.ended();
+    expect(satellite.stdout).toMatch(ANSWER);
+    expect([satellite.exitCode, station.readings]).toEqual([0, 1]);
+  });
+
+  test('a new satellite runs the pending request and gets the answer', async () => {
+    await using station = await SlowStation.open();
+    const { server, url } = await startServer();
+    await using _server = server;
+    await using first = start(['satellite', '--url', url, QUESTION], { STATION_URL: station.url });
+    await station.asked();
+    await first.kill();
+    await using second = start(['satellite', '--url', url, '--resume'], { STATION_URL: station.url });
+    await station.asked();
+    station.answer();
+    await second.ended();
+    expect(second.stdout).toMatch(ANSWER);
+    expect([second.exitCode, first.stdout]).toEqual([0, '']);
+  });
+
+  test('both go on after both were killed', async () => {
+    await using station = await SlowStation.open();
+    const first = await startServer();
+    await using killed = start(['satellite', '--url', first.url, QUESTION], { STATION_URL: station.url });
+    await station.asked();
+    await Promise.all([first.server.kill(), killed.kill()]);
+    const { server, url } = await startServer();
+    await using _server = server;
+    await using satellite = start(['satellite', '--url', url, '--resume'], { STATION_URL: station.url });
+    await station.asked();
+    station.answer();
+    await satellite.ended();
+    expect(satellite.stdout).toMatch(ANSWER);
+  });
+});

@@ -1,0 +1,104 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  type AssistantHandlerOptions,
+  type ChatMessage,
+  createAssistantHandler,
+  toNodeHandler,
+} from 'toolwright/satellite';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
+
+/** A real server on loopback, closed with the block that uses it. */
+export interface RunningServer extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** Serves a listener; port 0 is any free one. */
+export async function serve(listener: RequestListener, port = 0): Promise<RunningServer> {
+  const server = createServer(listener).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** What an answer over the wire was. */
+export interface WireAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: what a test looks at is the test's business
+  readonly body: any;
+}
+
+/** An assistant behind real HTTP with a scripted model. */
+export class AssistantServer implements AsyncDisposable {
+  readonly provider: ScriptedProvider;
+  readonly #server: RunningServer;
+
+  private constructor(provider: ScriptedProvider, server: RunningServer) {
+    this.provider = provider;
+    this.#server = server;
+  }
+
+  static async start(
+    steps: readonly ScriptedStep[],
+    options: Partial<AssistantHandlerOptions> = {},
+  ): Promise<AssistantServer> {
+    const provider = new ScriptedProvider(steps);
+    const handler = createAssistantHandler({ provider, model: 'scripted', ...options });
+    return new AssistantServer(provider, await serve(toNodeHandler(handler)));
+  }
+
+  get url(): string {
+    return this.#server.url;
+  }
+
+  /** What the model was given, request by request. */
+  get histories(): readonly (readonly { readonly role: string; readonly content: unknown }[])[] {
+    return this.provider.requests.map(({ messages }) => messages);
+  }
+
+  /** Posts a body to `/v1/chat`. */
+  post(body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<WireAnswer> {
+    return this.send('/v1/chat', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  }
+
+  /** Says messages in a conversation. */
+  say(conversationId: string, ...messages: readonly (ChatMessage | string)[]): Promise<WireAnswer> {
+    return this.post({
+      conversation_id: conversationId,
+      messages: messages.map((one) => (typeof one === 'string' ? { role: 'user', content: one } : one)),
+    });
+  }
+
+  async send(path: string, request: RequestInit = {}): Promise<WireAnswer> {
+    const response = await fetch(`${this.url}${path}`, request);
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.startsWith('application/json');
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server[Symbol.asyncDispose]();
+  }
+}
+
+/** A message that asks for a tool. */
+export function requestText(name: string, args: Readonly<Record<string, unknown>> = {}): string {
+  return JSON.stringify({ tool_request: { name, arguments: args } });
+}
+
+/** What a tool gave. */
+export function toolResult(content: string, name = 'lookup_weather'): ChatMessage {
+  return { role: 'tool_result', name, content };
+}

@@ -1,0 +1,184 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ToolDeclarationError } from 'toolwright';
+import {
+  type ConversationStore,
+  type ConversationTurn,
+  MemoryConversationStore,
+  SqliteConversationStore,
+  type StoreLimits,
+} from 'toolwright/satellite';
+
+let folder: string;
+let files = 0;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'conversations-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function newFile(): string {
+  files += 1;
+  return join(folder, `${files}.db`);
+}
+
+/** A turn that says its own id. */
+function turn(id: string, after?: string): ConversationTurn {
+  const messages = [
+    { role: 'user', content: `say ${id}` },
+    { role: 'assistant', content: id },
+  ] as const;
+  return { id, after, messages, finishReason: 'stop' };
+}
+
+const STORES: readonly (readonly [string, (limits?: StoreLimits) => ConversationStore])[] = [
+  ['MemoryConversationStore', (limits) => new MemoryConversationStore(limits)],
+  ['SqliteConversationStore', (limits) => new SqliteConversationStore({ path: newFile(), ...limits })],
+];
+
+describe.each(STORES)('%s', (_name, open) => {
+  test('gives nothing for a conversation that it never saw', async () => {
+    expect(await open().load('c1')).toBeUndefined();
+  });
+
+  test('gives all messages of all turns in order, and what the last turn was', async () => {
+    const store = open();
+    expect(await store.append('c1', turn('t1'))).toBe(true);
+    expect(await store.append('c1', { ...turn('t2', 't1'), finishReason: 'length' })).toBe(true);
+    expect(await store.load('c1')).toMatchObject({ turnId: 't2', finishReason: 'length' });
+    expect((await store.load('c1'))?.messages).toEqual([...turn('t1').messages, ...turn('t2').messages]);
+  });
+
+  test('takes a turn only after the one it names, and nothing of any other', async () => {
+    const store = open();
+    expect(await store.append('c1', turn('t2', 't1'))).toBe(false);
+    await store.append('c1', turn('t1'));
+    for (const after of [undefined, 't0', 'T1'])
+      expect(await store.append('c1', turn('t2', after))).toBe(false);
+    expect((await store.load('c1'))?.messages).toEqual(turn('t1').messages);
+  });
+
+  test('of turns that come at the same moment takes exactly one', async () => {
+    const store = open();
+    await store.append('c1', turn('t1'));
+    const taken = await Promise.all(['a', 'b', 'c'].map((id) => store.append('c1', turn(id, 't1'))));
+    expect(taken.filter(Boolean)).toHaveLength(1);
+    expect((await store.load('c1'))?.messages).toHaveLength(4);
+  });
+
+  test('keeps every text as it is', async () => {
+    const store = open();
+    const content = '\u0000 "\' \\ \u2028 😀 \ud800 __proto__ \r\n';
+    const messages = [{ role: 'user', content }] as const;
+    await store.append('__proto__', { ...turn('t1'), messages });
+    expect((await store.load('__proto__'))?.messages).toEqual(messages);
+    expect(await store.load('constructor')).toBeUndefined();
+  });
+
+  test('what it gave does not change when the conversation goes on', async () => {
+    const store = open();
+    await store.append('c1', turn('t1'));
+    const before = await store.load('c1');
+    await store.append('c1', turn('t2', 't1'));
+    expect(before?.messages).toHaveLength(2);
+  });
+
+  test('forgets a conversation when its time since the last turn is over', async () => {
+    let time = 1_000_000;
+    const store = open({ expiresAfterMs: 1000, now: () => time });
+    await store.append('c1', turn('t1'));
+    time += 999;
+    await store.append('c1', turn('t2', 't1'));
+    time += 999;
+    expect(await store.load('c1')).toBeDefined();
+    time += 1;
+    expect(await store.load('c1')).toBeUndefined();
+    expect(await store.append('c1', turn('t3', 't2'))).toBe(false);
+    expect(await store.append('c1', turn('t4'))).toBe(true);
+    expect((await store.load('c1'))?.messages).toEqual(turn('t4').messages);
+  });
+
+  test('never forgets where it is told so', async () => {
+    let time = 0;
+    const store = open({ expiresAfterMs: Number.POSITIVE_INFINITY, now: () => time });
+    await store.append('c1', turn('t1'));
+    time = Number.MAX_SAFE_INTEGER;
+    expect(await store.load('c1')).toBeDefined();
+  });
+
+  test('for a conversation too many drops the one that was used longest ago', async () => {
+    const store = open({ maxConversations: 2, now: () => 5 });
+    await store.append('c1', turn('t1'));
+    await store.append('c2', turn('t1'));
+    await store.append('c1', turn('t2', 't1'));
+    await store.append('c3', turn('t1'));
+    const kept = await Promise.all(
+      ['c1', 'c2', 'c3'].map(async (id) => (await store.load(id)) !== undefined),
+    );
+    expect(kept).toEqual([true, false, true]);
+    expect((await store.load('c1'))?.messages).toHaveLength(4);
+  });
+
+  test.each([{ maxConversations: 0 }, { maxConversations: Number.NaN }, { expiresAfterMs: 0 }])(
+    'limits that are none are an author’s fault: %j',
+    (limits) => {
+      expect(() => open(limits)).toThrow(ToolDeclarationError);
+    },
+  );
+});
+
+describe('SqliteConversationStore and its file', () => {
+  test('what was appended is there after it was opened anew', async () => {
+    const file = newFile();
+    {
+      using store = new SqliteConversationStore({ path: file });
+      await store.append('c1', turn('t1'));
+    }
+    using store = new SqliteConversationStore({ path: file });
+    expect(await store.load('c1')).toMatchObject({ turnId: 't1', messages: turn('t1').messages });
+  });
+
+  test('two that share a file see each other, and only one adds a turn', async () => {
+    const file = newFile();
+    using one = new SqliteConversationStore({ path: file });
+    using other = new SqliteConversationStore({ path: file });
+    await one.append('c1', turn('t1'));
+    const taken = await Promise.all([one.append('c1', turn('a', 't1')), other.append('c1', turn('b', 't1'))]);
+    expect(taken.filter(Boolean)).toHaveLength(1);
+    expect(await one.load('c1')).toEqual(await other.load('c1'));
+  });
+
+  test('nothing of a dropped conversation stays in the file', async () => {
+    const file = newFile();
+    using store = new SqliteConversationStore({ path: file, maxConversations: 1 });
+    await store.append('c1', turn('t1'));
+    await store.append('c2', turn('t1'));
+    using database = new DatabaseSync(file);
+    expect(database.prepare('SELECT DISTINCT conversation_id AS id FROM turns').all()).toEqual([
+      { id: 'c2' },
+    ]);
+  });
+
+  test('a turn that cannot be written whole is not written at all', async () => {
+    const file = newFile();
+    using store = new SqliteConversationStore({ path: file });
+    await store.append('c1', turn('t1'));
+    using database = new DatabaseSync(file);
+    database.exec("CREATE TRIGGER no BEFORE UPDATE ON conversations BEGIN SELECT RAISE(ABORT, 'disk'); END");
+    await expect(store.append('c1', turn('t2', 't1'))).rejects.toThrow('disk');
+    await expect(store.append('c2', turn('t1'))).rejects.toThrow('disk');
+    database.exec('DROP TRIGGER no');
+    expect([(await store.load('c1'))?.turnId, await store.load('c2')]).toEqual(['t1', undefined]);
+    expect(await store.append('c1', turn('t2', 't1'))).toBe(true);
+  });
+
+  test('a file of a newer version, and one that is no database, are refused and left as they are', () => {
+    const file = newFile();
+    using database = new DatabaseSync(file);
+    database.exec('PRAGMA user_version = 7');
+    expect(() => new SqliteConversationStore({ path: file })).toThrow('newer version (7)');
+    expect(() => new SqliteConversationStore({ path: folder })).toThrow();
+  });
+});

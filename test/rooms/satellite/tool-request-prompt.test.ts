@@ -1,0 +1,13 @@
+import { expect, test } from '@jest/globals';
+import { parseToolRequest, ToolRegistry } from 'toolwright';
+import { calculateTool, getCurrentTimeTool } from 'toolwright/builtin';
+import { toolRequestPrompt } from 'toolwright/satellite';
+
+test('the prompt describes every tool on a line, and its example is a request', () => {
+  const definitions = new ToolRegistry().register(calculateTool, getCurrentTimeTool).toProviderDefs();
+  const lines = toolRequestPrompt(definitions).split('\n');
+  for (const { function: tool } of definitions) expect(lines).toContain(JSON.stringify(tool));
+  const requests = lines.flatMap((line) => parseToolRequest(line) ?? []);
+  expect(requests).toEqual([{ name: 'the_tool', arguments: { key: 'value' } }]);
+  expect(toolRequestPrompt(definitions)).toBe(lines.join('\n'));
+});
