@@ -1,12 +1,9 @@
 import {
+  Conversation,
+  type ConversationListener,
   type LLMProvider,
   type Logger,
-  type LoopEvent,
-  type Message,
-  runToolLoop,
-  streamToolLoop,
   type ToolLoopResult,
-  type ToolLoopStream,
   type ToolRegistry,
 } from 'toolwright';
 
@@ -24,35 +21,30 @@ export interface AssistantOptions {
 export interface RequestOptions {
   readonly signal: AbortSignal;
   /** Hears what happens while it happens, and has the model's text streamed. */
-  readonly onEvent?: (event: LoopEvent) => void;
+  readonly onEvent?: ConversationListener;
 }
 
 /** One conversation: each request sees what was said before. */
 export class Assistant {
-  readonly #options: AssistantOptions;
-  #messages: readonly Message[];
+  readonly #conversation: Conversation;
 
-  constructor(options: AssistantOptions) {
-    this.#options = options;
-    this.#messages = [{ role: 'system', content: systemPrompt(new Date()) }];
+  constructor({ author, ...config }: AssistantOptions) {
+    this.#conversation = new Conversation({
+      ...config,
+      systemPrompt: systemPrompt(new Date()),
+      scope: { data: { author } },
+    });
   }
 
   /** Answers one request. Does not reject: what went wrong is in the result, and the next request goes on after it. */
   async ask(request: string, { signal, onEvent }: RequestOptions): Promise<ToolLoopResult> {
-    const { author, ...config } = this.#options;
-    const messages: readonly Message[] = [...this.#messages, { role: 'user', content: request }];
-    const scope = { signal, data: { author } };
-    const run = onEvent
-      ? await watch(streamToolLoop(config, messages, scope), onEvent)
-      : await runToolLoop(config, messages, scope);
-    this.#messages = run.messages;
-    return run;
+    const unsubscribe = onEvent && this.#conversation.subscribe(onEvent);
+    try {
+      return await this.#conversation.prompt(request, { signal });
+    } finally {
+      unsubscribe?.();
+    }
   }
-}
-
-async function watch(run: ToolLoopStream, onEvent: (event: LoopEvent) => void): Promise<ToolLoopResult> {
-  for await (const event of run) onEvent(event);
-  return run.result;
 }
 
 function systemPrompt(today: Date): string {

@@ -13,6 +13,7 @@ import { ContactsTools } from './tools/contacts-tools.js';
 import { InvoicesTools } from './tools/invoices-tools.js';
 import { NotesTools } from './tools/notes-tools.js';
 import { RemindersTools } from './tools/reminders-tools.js';
+import './toolwright.gen.js';
 import { UserFault } from './user-fault.js';
 
 /** Everything the assistant works with, open until it is closed. */

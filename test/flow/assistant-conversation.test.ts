@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type LoopEvent, type Message, type ToolLoopResult, ToolRegistry } from 'toolwright';
+import { type ConversationEvent, type Message, type ToolLoopResult, ToolRegistry } from 'toolwright';
 import { calculateTool } from 'toolwright/builtin';
 import { OpenAIProvider } from 'toolwright/openai';
 import { Assistant } from '../../examples/assistant/assistant.js';
@@ -16,9 +16,9 @@ function assistantAt({ baseURL }: LoopbackServer): Assistant {
 }
 
 /** Asks, and aborts at the first event of this kind. */
-function askUntil(assistant: Assistant, type: LoopEvent['type']): Promise<ToolLoopResult> {
+function askUntil(assistant: Assistant, type: ConversationEvent['type']): Promise<ToolLoopResult> {
   const interrupt = new AbortController();
-  const onEvent = (event: LoopEvent): void => {
+  const onEvent = (event: ConversationEvent): void => {
     if (event.type === type) interrupt.abort();
   };
   return assistant.ask('What is 6 * 7?', { signal: interrupt.signal, onEvent });

@@ -2,6 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { Type } from '@sinclair/typebox';
 import {
   agentTool,
+  Conversation,
+  type ConversationEvent,
   complete,
   type LoopEvent,
   type Message,
@@ -344,5 +346,54 @@ describe('the examples of seed 3', () => {
       { role: 'user', content: 'Two' },
     ]);
     expect(run.toolCalls[0]?.result.forLLM).toBe('Found 2 user messages');
+  });
+});
+
+describe('a conversation with agent tools', () => {
+  const systemPrompt = 'You have access to weather, calculator, and time tools.';
+
+  test('seed 3.11b: tools are offered in the order of the array, under the system prompt', async () => {
+    const provider = new ScriptedProvider([{ content: 'Hello.' }]);
+    const tools = [weatherTool, calculateTool, getCurrentTimeTool];
+    const conversation = new Conversation({ provider, model: 'm', tools, systemPrompt });
+    await conversation.prompt('Hello');
+    const [request] = provider.requests;
+    expect(request?.messages).toEqual([{ role: 'system', content: systemPrompt }, ...hello]);
+    expect(request?.tools?.map(({ function: { name } }) => name)).toEqual([
+      'get_weather',
+      'calculate',
+      'get_current_time',
+    ]);
+  });
+
+  test('seed 3.11: prompt, model, calls, results, again, until there are no calls', async () => {
+    const provider = new ScriptedProvider([
+      calling('get_weather', { city: 'Paris' }),
+      { content: 'Sunny, 22°C.' },
+    ]);
+    const conversation = new Conversation({ provider, model: 'm', tools: [weatherTool], systemPrompt });
+    const { content, status } = await conversation.prompt("What's the weather in Paris?");
+    expect([content, status]).toEqual(['Sunny, 22°C.', 'completed']);
+    expect(conversation.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+    expect(conversation.messages[2]?.content).toBe('Weather in Paris: 22°C, Sunny');
+  });
+
+  test('seeds 3.3 and 3.4: tools see what was said in earlier turns, and subscribers what they report', async () => {
+    const provider = new ScriptedProvider([
+      calling('download_file', { url: 'u' }),
+      {},
+      calling('count_messages'),
+      {},
+    ]);
+    const tools = [downloadTool(turn), countingTool()];
+    const conversation = new Conversation({ provider, model: 'm', tools, systemPrompt });
+    const updates: unknown[] = [];
+    conversation.subscribe((event: ConversationEvent) => {
+      if (event.type === 'call-progress') updates.push(event.update);
+    });
+    await conversation.prompt('Fetch it');
+    await conversation.prompt('How often did I ask?');
+    expect(updates).toEqual(tenUpdates);
+    expect(conversation.messages.at(-2)?.content).toBe('Found 2 user messages');
   });
 });

@@ -1,5 +1,5 @@
 import { type ToolResult, userResult } from 'toolwright';
-import { Integer, Param, Tool, Toolset } from 'toolwright/decorators';
+import { Tool, Toolset } from 'toolwright/decorators';
 import { type Contact, ContactBook, ContactKind } from '../services/contact-book.js';
 import { asList, counted } from './as-list.js';
 import { NewContact } from './new-contact.js';
@@ -9,25 +9,20 @@ import { NewContact } from './new-contact.js';
 export class ContactsTools {
   constructor(private readonly contacts: ContactBook) {}
 
-  @Tool({
-    description: 'Find contacts. Tells their email address, phone number and company.',
-    annotations: { readOnly: true },
-  })
-  findContacts(
-    @Param({
-      description: 'Part of a person’s name, email address or company; empty for everybody',
-      maxLength: 100,
-    })
-    contact = '',
-    @Param({ description: 'At most so many contacts', type: () => Integer, minimum: 1, maximum: 100 })
-    limit = 10,
-  ): string {
+  /**
+   * Find contacts. Tells their email address, phone number and company.
+   * @param contact Part of a person’s name, email address or company; empty for everybody @maxLength 100
+   * @param limit At most so many contacts @integer @minimum 1 @maximum 100
+   */
+  @Tool({ annotations: { readOnly: true } })
+  findContacts(contact = '', limit = 10): string {
     const found = this.contacts.find(contact, limit);
     if (found.length === 0) return `There is no contact '${contact}'.`;
     return asList(counted(found.length, 'contact'), found.map(describe));
   }
 
-  @Tool({ description: 'Add a person to the contacts', sequential: true })
+  /** Add a person to the contacts */
+  @Tool({ sequential: true })
   addContact({ kind = ContactKind.Customer, ...details }: NewContact): ToolResult {
     return userResult(`Added ${describe(this.contacts.add({ ...details, kind }))}.`);
   }

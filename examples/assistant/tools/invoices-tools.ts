@@ -1,5 +1,5 @@
 import { ToolContext, type ToolResult, userResult } from 'toolwright';
-import { Param, Tool, Toolset } from 'toolwright/decorators';
+import { Tool, Toolset } from 'toolwright/decorators';
 import { ExportFolder } from '../services/export-folder.js';
 import { type Invoice, InvoiceLedger, InvoiceState } from '../services/invoice-ledger.js';
 import { formatMoney } from '../services/money.js';
@@ -14,16 +14,13 @@ export class InvoicesTools {
     private readonly exports: ExportFolder,
   ) {}
 
-  @Tool({
-    description: 'List invoices, newest first. Tells their state, due date and sum.',
-    annotations: { readOnly: true },
-  })
-  listInvoices(
-    @Param({ description: 'Only invoices in this state', enum: InvoiceState, required: false })
-    state?: InvoiceState,
-    @Param({ description: 'Only invoices of this customer: a name or a company', required: false })
-    customer?: string,
-  ): string {
+  /**
+   * List invoices, newest first. Tells their state, due date and sum.
+   * @param state Only invoices in this state
+   * @param customer Only invoices of this customer: a name or a company
+   */
+  @Tool({ annotations: { readOnly: true } })
+  listInvoices(state?: InvoiceState, customer?: string): string {
     const found = this.ledger.list({ state, customer });
     if (found.length === 0) return 'There are no such invoices.';
     const sum = found.reduce((total, { totalCents }) => total + totalCents, 0);
@@ -31,19 +28,23 @@ export class InvoicesTools {
   }
 
   // Alone, so that a call after it in the same message sees what it wrote.
-  @Tool({ description: 'Create an invoice for a customer', sequential: true })
+  /** Create an invoice for a customer */
+  @Tool({ sequential: true })
   createInvoice({ customer, lines, dueInDays = 30 }: NewInvoice): ToolResult {
     return userResult(`Created ${describe(this.ledger.create({ customer, lines, dueInDays }))}.`);
   }
 
-  @Tool({ description: 'Mark an invoice as paid today', sequential: true })
-  markInvoicePaid(
-    @Param({ description: 'Number of the invoice, e.g. INV-0002', pattern: '^INV-\\d+$' }) number: string,
-  ): ToolResult {
+  /**
+   * Mark an invoice as paid today
+   * @param number Number of the invoice, e.g. INV-0002 @pattern ^INV-\d+$
+   */
+  @Tool({ sequential: true })
+  markInvoicePaid(number: string): ToolResult {
     return userResult(`Paid: ${describe(this.ledger.markPaid(number))}.`);
   }
 
-  @Tool('Export the invoices to a CSV file')
+  /** Export the invoices to a CSV file */
+  @Tool()
   async exportInvoices(context: ToolContext): Promise<ToolResult> {
     const invoices = this.ledger.list();
     context.progress(`writing ${invoices.length} invoices`);

@@ -1,10 +1,9 @@
 import { IsEmail, IsEnum, IsOptional, IsString, Length } from 'class-validator';
-import { Param } from 'toolwright/decorators';
 import { ContactKind } from '../services/contact-book.js';
 
 /** The arguments of `add_contact`. */
 export class NewContact {
-  @Param('Full name')
+  /** Full name */
   @IsString()
   @Length(1, 100)
   readonly name!: string;
@@ -22,7 +21,7 @@ export class NewContact {
   @Length(1, 100)
   readonly company?: string;
 
-  @Param({ description: 'What the contact is to us', default: ContactKind.Customer })
+  /** What the contact is to us @default customer */
   @IsOptional()
   @IsEnum(ContactKind)
   readonly kind?: ContactKind;

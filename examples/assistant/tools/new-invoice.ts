@@ -12,11 +12,10 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { Param } from 'toolwright/decorators';
 
 /** One line of an invoice to write. */
 export class NewInvoiceLine {
-  @Param('What was delivered')
+  /** What was delivered */
   @IsString()
   @Length(1, 200)
   readonly description!: string;
@@ -26,7 +25,7 @@ export class NewInvoiceLine {
   @Max(10_000)
   readonly quantity!: number;
 
-  @Param('Price of one, in euros')
+  /** Price of one, in euros */
   @IsNumber({ maxDecimalPlaces: 2 })
   @Min(0)
   @Max(1_000_000)
@@ -35,7 +34,7 @@ export class NewInvoiceLine {
 
 /** The arguments of `create_invoice`. */
 export class NewInvoice {
-  @Param('Name or company of a contact')
+  /** Name or company of a contact */
   @IsString()
   @Length(1, 100)
   readonly customer!: string;
@@ -47,7 +46,7 @@ export class NewInvoice {
   @Type(() => NewInvoiceLine)
   readonly lines!: NewInvoiceLine[];
 
-  @Param({ description: 'Days until it is due', default: 30 })
+  /** Days until it is due @default 30 */
   @IsOptional()
   @IsInt()
   @Min(0)

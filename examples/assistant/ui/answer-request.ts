@@ -1,4 +1,4 @@
-import type { LoopEvent, ToolLoopResult } from 'toolwright';
+import type { ConversationEvent, ToolLoopResult } from 'toolwright';
 import type { Assistant } from '../assistant.js';
 import { checkRequest } from '../check-request.js';
 import { output } from './output.js';
@@ -21,7 +21,7 @@ export async function answerRequest(
   { json, signal }: AnswerOptions,
 ): Promise<number> {
   const printer = new RunPrinter();
-  const onEvent = json ? undefined : (event: LoopEvent) => printer.print(event);
+  const onEvent = json ? undefined : (event: ConversationEvent) => printer.print(event);
   const run = await assistant.ask(checkRequest(request), { signal, onEvent });
   if (json) process.stdout.write(`${runJson(run)}\n`);
   return report(run);

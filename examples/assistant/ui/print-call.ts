@@ -3,14 +3,13 @@ import { output } from './output.js';
 
 const MAX_ARGUMENTS = 200;
 
-/** Shows a call that has ended: what was asked, how long it took, whether it went well, and its words for the user. */
+/** Shows a call that has ended: what was asked, how long it took and whether it went well. */
 export function printCall({ name, rawArguments, durationMs, result }: CallRecord): void {
-  const { isError, forUser, forLLM, silent } = result;
+  const { isError, forLLM } = result;
   output.murmur(
     `${isError ? '✗' : '✓'} ${name} ${shorten(toText(rawArguments))} (${formatDuration(durationMs)})`,
   );
   if (isError) output.murmur(`  ${forLLM}`);
-  if (forUser && !silent) output.say(`  ${forUser}`);
 }
 
 function toText(value: unknown): string {

@@ -1,4 +1,4 @@
-import type { LoopEvent } from 'toolwright';
+import type { ConversationEvent } from 'toolwright';
 import { output } from './output.js';
 import { printCall } from './print-call.js';
 
@@ -10,7 +10,7 @@ export class RunPrinter {
   #half = '';
 
   /** Shows what is to be seen of an event. */
-  print(event: LoopEvent): void {
+  print(event: ConversationEvent): void {
     switch (event.type) {
       case 'step-start':
       case 'call-start':
@@ -24,6 +24,9 @@ export class RunPrinter {
         break;
       case 'call-end':
         printCall(event.record);
+        break;
+      case 'user-message':
+        output.say(`  ${event.text}`);
         break;
       case 'run-end':
         this.#finish(event.result.content);

@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import type { BackgroundTask } from '../contract/background-task.js';
+import type { Message, UserMessage } from '../contract/message.js';
+import type { Answer, PendingCall } from '../contract/suspension.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { checkConfig } from '../loop/check-config.js';
+import type { ToolLoopResult } from '../loop/loop-result.js';
+import { ToolRegistry } from '../registry/tool-registry.js';
+import type { ConversationConfig, IdleOptions, TurnOptions } from './conversation-config.js';
+import type { ConversationSnapshot } from './conversation-snapshot.js';
+import type { ConversationListener } from './event-hub.js';
+import { readSnapshot } from './read-snapshot.js';
+import { TurnTaker } from './turn-taker.js';
+
+/**
+ * A conversation with a model: it owns the history, the system prompt, the tools and an inbox. Prompts and
+ * completions of work that tools have started are handled in order of arrival, one turn at a time (seeds 1 and
+ * 3, design §4). While a run is suspended, they wait until it is answered or aborted.
+ *
+ * `subscribe` tells everything that happens; where nobody is subscribed, the model's text is not streamed.
+ *
+ * @throws ToolDeclarationError (502) for what its author got wrong, as `runToolLoop` does.
+ *
+ * @example
+ * ```ts
+ * const conversation = new Conversation({ provider, model, tools, systemPrompt: 'Be brief.' });
+ * conversation.subscribe((event) => {
+ *   if (event.type === 'text-delta') process.stdout.write(event.text);
+ *   if (event.type === 'user-message') console.log(`${event.tool}: ${event.text}`);
+ * });
+ * const { status } = await conversation.prompt('Which orders are open?');
+ * if (status === 'suspended') {
+ *   await conversation.answer(conversation.pending.map(({ id }) => ({ id, approved: true })));
+ * }
+ * await conversation.idle({ tasks: true });
+ * ```
+ */
+export class Conversation {
+  /** Also the `conversationId` that tools see. */
+  readonly id: string;
+  readonly #turns: TurnTaker;
+  /** What was left of it when it was closed. */
+  #closed: ConversationSnapshot | undefined;
+
+  constructor(config: ConversationConfig) {
+    checkConfig(config, config?.messages ?? []);
+    const { id = randomUUID(), tools } = config;
+    const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
+    this.id = id;
+    this.#turns = new TurnTaker({ ...config, id, tools: registry });
+  }
+
+  /**
+   * Goes on with a conversation from its snapshot, in this process or another. `config` is given again, but for
+   * `id` and `messages`, which are the snapshot's. What is to happen begins with the next turn of the event
+   * loop, so that listeners can subscribe before.
+   *
+   * - Work that was waiting or running completes once, as the error `TaskInterrupted` (520): `task-end` tells it,
+   *   and it has a turn of its own.
+   * - A turn that was in the middle goes on after the last message whose calls all had their answers: calls
+   *   after that may be made a second time. Its promise was the old process's; `turn-end` tells what came of it.
+   * - What waited is handled in its order. All of it runs in the scope of `config`.
+   * - A suspended run can be answered by the ids that it had. Its prompt stays the one it was begun with.
+   *
+   * One snapshot is to be restored once. Whoever may restore it in two processes must guard that, for example
+   * by a row in a database that one of them takes; with `config.store`, of two that answer the same suspended
+   * run one goes on, and the other's `answer` rejects with `RunClaimed` or `RunNotFound`.
+   *
+   * @throws ToolwrightError `InvalidState` (515) for what is no snapshot, is of another version, or was changed.
+   *
+   * @example
+   * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
+   * const text = JSON.stringify(conversation);
+   * // Later, in another process:
+   * const restored = Conversation.restore({ provider, model, tools }, JSON.parse(text));
+   * restored.subscribe((event) => console.log(event.type));
+   * await restored.idle();
+   * ```
+   */
+  static restore(config: ConversationConfig, snapshot: ConversationSnapshot): Conversation {
+    const read = readSnapshot(snapshot, config?.stateSecret);
+    const { id, messages } = read;
+    const conversation = new Conversation({ ...config, id, messages });
+    conversation.#turns.restore(read);
+    return conversation;
+  }
+
+  /**
+   * What was said: at every moment a history in which each call has its answer, so that of a running turn it
+   * ends with the last such message. The system prompt is no part of it. Frozen, and a new array when it grows.
+   */
+  get messages(): readonly Message[] {
+    return this.#turns.slot.messages;
+  }
+
+  /** What a suspended run waits for; empty where none does. */
+  get pending(): readonly PendingCall[] {
+    return this.#turns.slot.suspended?.state.pending ?? [];
+  }
+
+  /** Work that tools have started and that has not completed. */
+  get tasks(): readonly BackgroundTask[] {
+    return this.#turns.tasks.open;
+  }
+
+  /**
+   * Says something to the model: text, or parts as the provider takes them. Gives that turn's result, as
+   * `runToolLoop` does, once its turn has come; a suspended run is a result too. A tool that awaits a prompt of
+   * its own conversation waits for itself.
+   *
+   * @throws TypeError for what is neither text nor a list of parts.
+   */
+  async prompt(content: UserMessage['content'], options: TurnOptions = {}): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    if (typeof content !== 'string' && !(Array.isArray(content) && content.length > 0))
+      throw new TypeError('A prompt is a text, or a list of parts that is not empty.');
+    return this.#turns.prompt(content, options);
+  }
+
+  /**
+   * Answers what is pending; the run goes on, or stays suspended as long as answers are missing. Gives the
+   * result of the resumed run. `options.scope` wins over that of the turn.
+   *
+   * @throws ToolwrightError `InvalidAnswer` (514) where nothing is pending or an answer is wrong, and with a
+   *   `store` `RunClaimed` (517) and `RunNotFound` (516); the conversation is then as it was.
+   */
+  async answer(answers: readonly Answer[], options: TurnOptions = {}): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    return this.#turns.answer(answers, options);
+  }
+
+  /**
+   * Tells a listener of everything that happens from now on, at once and in order; what it returns ends that.
+   * What a listener throws changes nothing.
+   */
+  subscribe(listener: ConversationListener): () => void {
+    return this.#turns.events.subscribe(listener);
+  }
+
+  /**
+   * Ends the turn that runs or is suspended: its open calls are answered as aborted, its result has status
+   * `aborted`, and what waits is handled next. Work that a running turn has started completes as aborted too;
+   * that of a turn that is over or suspended goes on (`cancel`). Does nothing between turns.
+   */
+  abort(reason?: unknown): void {
+    this.#turns.abort(reason);
+  }
+
+  /** Ends work that a tool has started: it completes as the error `TaskCancelled` (519). `false` where there is none. */
+  cancel(taskId: string, reason?: string): boolean {
+    return this.#turns.tasks.cancel(taskId, reason);
+  }
+
+  /**
+   * Resolves when no turn runs and none could begin: while a run is suspended, what waits cannot. With
+   * `{ tasks: true }` also when all started work has completed, and the turns that led to are over.
+   */
+  idle({ tasks = false }: IdleOptions = {}): Promise<void> {
+    return this.#turns.idle(tasks);
+  }
+
+  /** What `restore` goes on from: plain JSON that shares nothing with the conversation, which does not notice. */
+  toJSON(): ConversationSnapshot {
+    return this.#closed ?? this.#turns.snapshot();
+  }
+
+  /**
+   * Ends the conversation in this process and gives the snapshot to restore it from: what runs is aborted and
+   * what waits is dropped, and neither leaves a trace in the snapshot. Listeners still hear of what ends.
+   */
+  close(): ConversationSnapshot {
+    this.#closed ??= this.#turns.close();
+    return this.#closed;
+  }
+
+  #checkOpen(): void {
+    if (this.#closed !== undefined)
+      throw new ToolwrightError('RunAborted', 'The conversation was closed in this process.');
+  }
+}

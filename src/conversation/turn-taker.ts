@@ -1,0 +1,250 @@
+import type { TaskEvent } from '../contract/background-task.js';
+import type { CallScope } from '../contract/call-scope.js';
+import type { UserMessage } from '../contract/message.js';
+import type { Answer } from '../contract/suspension.js';
+import type { ToolContext } from '../contract/tool-context.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { callListener } from '../invocation/call-listener.js';
+import { interruptedResult } from '../invocation/interrupted-result.js';
+import { abortedRun } from '../loop/aborted-run.js';
+import type { ToolLoopResult } from '../loop/loop-result.js';
+import { beginState, endState } from '../loop/loop-state.js';
+import { resumeWith } from '../loop/resume-tool-loop.js';
+import { signState } from '../loop/sign-state.js';
+import type { ToolRegistry } from '../registry/tool-registry.js';
+import { anySignal } from './any-signal.js';
+import { callOfContext, callOfTask, completionOf } from './completion.js';
+import type { ConversationConfig, TurnOptions } from './conversation-config.js';
+import type { ConversationSnapshot, StoredTurn } from './conversation-snapshot.js';
+import { ConversationTasks } from './conversation-tasks.js';
+import { EventHub } from './event-hub.js';
+import { HistoryView } from './history-view.js';
+import { IdleWaiters } from './idle-waiters.js';
+import { Inbox, type Waiting } from './inbox.js';
+import type { OpenTurn } from './open-turn.js';
+import { tellUser } from './tell-user.js';
+import { turnMessage } from './turn-message.js';
+import { TurnSlot } from './turn-slot.js';
+import { withoutStore } from './without-store.js';
+
+/** The config of a conversation, what it left out filled in. */
+export interface ReadyConfig extends ConversationConfig {
+  readonly id: string;
+  readonly tools: ToolRegistry;
+}
+
+/** Takes the turns of a conversation, one at a time and in order of arrival. */
+export class TurnTaker {
+  readonly events: EventHub;
+  readonly tasks: ConversationTasks;
+  readonly slot: TurnSlot;
+  readonly #config: ReadyConfig;
+  readonly #inbox = new Inbox();
+  readonly #idle = new IdleWaiters();
+  #count = 0;
+  /** No turn begins, because the conversation was restored just now. */
+  #isHeld = false;
+  #isClosed = false;
+
+  constructor(config: ReadyConfig) {
+    this.#config = config;
+    this.events = new EventHub((error) => this.#warn('A listener of a conversation threw', error));
+    this.tasks = new ConversationTasks({
+      queue: config.tasks ?? config.tools.tasks,
+      conversationId: config.id,
+      tell: (event) => this.#hearTask(event),
+    });
+    this.slot = new TurnSlot({
+      config,
+      events: this.events,
+      onCompletion: (scope, context, result) => this.#complete(scope, context, result),
+      onStart: () => this.tasks.listen(),
+      onEnd: () => {
+        this.tasks.rest();
+        this.#work();
+      },
+    });
+  }
+
+  prompt(content: UserMessage['content'], { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
+    const stop = anySignal(signal, scope?.signal);
+    if (stop?.aborted) return Promise.resolve(this.#withdrawn());
+    return new Promise((resolve, reject) => {
+      const done = { resolve, reject };
+      const origin = { kind: 'prompt', content: copyOf(content) } as const;
+      this.#inbox.add({ origin, scope: this.#within(this.#config.scope, scope), signal: stop, done }, () => {
+        resolve(this.#withdrawn());
+        this.#tellIdle();
+      });
+      this.#work();
+    });
+  }
+
+  answer(answers: readonly Answer[], { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
+    const { open, suspended } = this.slot;
+    if (open === undefined || suspended === undefined)
+      throw new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
+    resumeWith(this.#config, suspended.state, answers);
+    const answered = this.slot.put({
+      turn: { ...open.turn, resumedBy: 'answer' },
+      scope: this.#within(open.scope, scope),
+      signal: anySignal(signal, scope?.signal),
+      standing: { ...suspended, status: 'answered', answers },
+      history: open.history,
+    });
+    return this.slot.run(answered);
+  }
+
+  abort(reason: unknown): void {
+    const { open, suspended } = this.slot;
+    if (open === undefined || suspended === undefined) {
+      open?.abort(reason);
+      return;
+    }
+    const ending = this.slot.put({
+      turn: { ...open.turn, resumedBy: 'abort' },
+      scope: open.scope,
+      standing: { ...suspended, status: 'answered', answers: [] },
+      history: open.history,
+    });
+    ending.abort(reason);
+    this.#runAlone(ending);
+  }
+
+  idle(tasks: boolean): Promise<void> {
+    const idle = this.#idle.add(tasks);
+    this.#tellIdle();
+    return idle;
+  }
+
+  snapshot(turn: StoredTurn | undefined = this.slot.open?.stored()): ConversationSnapshot {
+    const { id, stateSecret } = this.#config;
+    const snapshot: ConversationSnapshot = {
+      version: 1,
+      id,
+      messages: this.slot.messages,
+      turns: this.#count,
+      ...(turn === undefined ? {} : { turn }),
+      inbox: this.#inbox.origins,
+      tasks: this.tasks.open,
+    };
+    return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, stateSecret);
+  }
+
+  /** Goes on from a snapshot, with the next turn of the event loop. */
+  restore({ turns, turn, inbox, tasks }: ConversationSnapshot): void {
+    this.#count = turns;
+    const scope = this.#within(this.#config.scope);
+    const lost = tasks.map((task) => ({ task, result: interruptedResult(task.tool) }));
+    for (const origin of inbox) this.#inbox.add({ origin, scope });
+    for (const { task, result } of lost)
+      this.#inbox.add({ origin: completionOf(callOfTask(task), result), scope });
+    const open = turn && this.#restored(turn, scope);
+    this.#isHeld = true;
+    setImmediate(() => {
+      this.#isHeld = false;
+      if (this.#isClosed) return this.#tellIdle();
+      for (const ended of lost) this.events.tell({ type: 'task-end', ...ended });
+      if (open !== undefined && open === this.slot.open && this.slot.isRunning) this.#runAlone(open);
+      else this.#work();
+    });
+  }
+
+  /** Nothing begins any more, what waits is dropped, and what runs is aborted; the snapshot knows nothing of it. */
+  close(): ConversationSnapshot {
+    const snapshot = this.snapshot(withoutStore(this.slot.open?.stored()));
+    this.#isClosed = true;
+    for (const { done } of this.#inbox.clear()) done?.resolve(this.#withdrawn());
+    for (const { id } of this.tasks.open) this.tasks.cancel(id, 'the conversation was closed');
+    if (this.slot.isRunning && !this.#isHeld) this.slot.open?.abort(closedError());
+    else this.slot.clear();
+    this.#tellIdle();
+    return snapshot;
+  }
+
+  /** Begins the next turn, if one can begin. */
+  #work(): void {
+    const isFree = this.slot.open === undefined && !this.#isHeld && !this.#isClosed;
+    const next = isFree ? this.#inbox.take() : undefined;
+    if (next === undefined) this.#tellIdle();
+    else this.#begin(next);
+  }
+
+  #begin({ origin, scope, signal, done, within }: Waiting): void {
+    this.#count += 1;
+    const turn = { number: this.#count, origin };
+    const history = new HistoryView([...this.slot.messages, turnMessage(origin)]);
+    const open = this.slot.put({ turn, scope, signal, standing: { status: 'running' }, history });
+    const running = within(() => this.slot.run(open));
+    running.then(done?.resolve, done?.reject ?? (() => {}));
+  }
+
+  #restored({ number, origin, isAborted, standing }: StoredTurn, scope: CallScope): OpenTurn {
+    const resumedBy = standing.status === 'suspended' ? {} : { resumedBy: 'restore' as const };
+    const turn = { number, origin, ...resumedBy };
+    const open = this.slot.put({ turn, scope, standing, history: this.slot.history });
+    if (isAborted) open.abort(new DOMException('The turn was aborted.', 'AbortError'));
+    return open;
+  }
+
+  /** A turn whose outcome nobody waits for; `turn-end` tells it. */
+  #runAlone(open: OpenTurn): void {
+    this.slot.run(open).catch(() => {});
+  }
+
+  /** Work that a turn had started in this scope has completed. */
+  #complete(scope: CallScope, context: ToolContext | undefined, result: ToolResult): void {
+    if (this.#isClosed) return;
+    const call = callOfContext(context);
+    this.#inbox.add({ origin: completionOf(call, result), scope });
+    tellUser(this.events, result, call);
+    const { onAsyncResult } = this.#config;
+    callListener(
+      () => onAsyncResult?.(context, result),
+      (error) => this.#warn('A listener for async results threw', error),
+    );
+    // After the end of the task has been told.
+    queueMicrotask(() => this.#work());
+  }
+
+  #hearTask(event: TaskEvent): void {
+    this.events.tell(event);
+    if (event.type !== 'task-end') return;
+    if (!this.slot.isRunning) this.tasks.rest();
+    this.#tellIdle();
+  }
+
+  /** The signal of a scope ends a turn, and not the work that the turn starts. */
+  #within(outer: CallScope | undefined, scope?: CallScope): CallScope {
+    const { signal: _, ...merged } = { ...outer, ...scope };
+    return { ...merged, conversationId: this.#config.id };
+  }
+
+  #withdrawn(): ToolLoopResult {
+    return endState(beginState(this.slot.messages), abortedRun());
+  }
+
+  #tellIdle(): void {
+    const { isRunning, open } = this.slot;
+    this.#idle.tell(() => ({
+      turns: !isRunning && !this.#isHeld && (open !== undefined || this.#inbox.isEmpty),
+      tasks: this.tasks.open.length === 0,
+    }));
+  }
+
+  #warn(message: string, error: unknown): void {
+    callListener(
+      () => this.#config.logger?.warn(message, { error }),
+      () => {},
+    );
+  }
+}
+
+function copyOf(content: UserMessage['content']): UserMessage['content'] {
+  return typeof content === 'string' ? content : [...content];
+}
+
+function closedError(): DOMException {
+  return new DOMException('The conversation was closed.', 'AbortError');
+}
