@@ -40,20 +40,29 @@ export function readCommandLine(args: readonly string[]): CommandLine {
   const { values, positionals } = parse(args);
   const [first = ''] = positionals;
   const program = first === 'server' || first === 'satellite' ? first : 'both';
-  const question = positionals.slice(program === 'both' ? 0 : 1).join(' ');
-  const port = Number(values.port);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw wrong(`--port is ${values.port}`);
-  if (!URL.canParse(values.url)) throw wrong(`--url is no address: ${values.url}`);
-  if (program === 'satellite' && question.trim() === '' && !values.resume)
-    throw wrong('there is no question');
-  return {
+  const command: CommandLine = {
     program: values.help ? 'help' : program,
     dataFolder: resolve(values.data),
-    port,
+    port: Number(values.port),
     url: values.url,
     resume: values.resume,
-    question,
+    question: positionals.slice(program === 'both' ? 0 : 1).join(' '),
   };
+  const fault = faultIn(command);
+  if (fault !== undefined) throw wrong(fault);
+  return command;
+}
+
+function faultIn({ program, port, url, resume, question }: CommandLine): string | undefined {
+  const hasQuestion = question.trim() !== '';
+  if (program === 'help') return undefined;
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) return '--port must be 0 to 65535';
+  if (!/^https?:\/\/./i.test(url) || !URL.canParse(url)) return `--url is no http address: ${url}`;
+  if (program === 'server' && hasQuestion) return `the server takes no question: ${question}`;
+  if (resume && (program !== 'satellite' || hasQuestion))
+    return '--resume is for a satellite without a question';
+  if (program === 'satellite' && !hasQuestion && !resume) return 'there is no question';
+  return undefined;
 }
 
 function parse(args: readonly string[]) {

@@ -12,7 +12,7 @@ const DEFAULT_QUESTION = 'What is the weather in Lisbon?';
 export async function runBoth(command: CommandLine): Promise<void> {
   const program = fileURLToPath(new URL('main.js', import.meta.url));
   const args = [program, 'server', '--port', '0', '--data', command.dataFolder];
-  const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
   try {
     const url = await addressOf(server);
     await runSatellite({ ...command, url, question: command.question.trim() || DEFAULT_QUESTION });

@@ -35,6 +35,8 @@ export async function runServer({ dataFolder, port }: CommandLine): Promise<void
     server.close();
     server.closeAllConnections();
   };
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  // `disconnect`: the program that started this one has ended, however that came.
+  process.once('SIGINT', stop).once('SIGTERM', stop).once('disconnect', stop);
+  process.channel?.unref();
   await once(server, 'close');
 }

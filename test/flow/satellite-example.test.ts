@@ -83,6 +83,15 @@ describe('examples/satellite', () => {
     expect(program.exitCode).toBe(0);
   });
 
+  test.each([[['--help']], [['satellite', '-h']], [['server', '--help']]])(
+    '%j shows what can be said',
+    async (args) => {
+      await using program = start(args);
+      await program.ended();
+      expect([program.exitCode, program.stdout]).toEqual([0, expect.stringMatching(/^Usage: /)]);
+    },
+  );
+
   test('what a tool refuses goes back to the model, and is no end', async () => {
     await using program = start(['What is the weather in Atlantis?']);
     await program.ended();
@@ -103,7 +112,11 @@ describe('examples/satellite', () => {
 
   test.each([
     [['satellite'], 'there is no question'],
-    [['server', '--port', 'x'], '--port is x'],
+    [['server', '--port', 'x'], '--port must be 0 to 65535'],
+    [['satellite', '--url', 'ftp://a', 'Hi'], '--url is no http address: ftp://a'],
+    [['server', 'Hi'], 'the server takes no question: Hi'],
+    [['satellite', '--resume', 'Hi'], '--resume is for a satellite without a question'],
+    [['--resume'], '--resume is for a satellite without a question'],
     [['--colour'], "Unknown option '--colour'"],
   ])('%j is refused with one line and exit code 2', async (args, problem) => {
     await using program = start(args);
@@ -113,6 +126,15 @@ describe('examples/satellite', () => {
 });
 
 describe('killed in the middle of a pending request', () => {
+  test('the program that started a server of its own leaves none behind', async () => {
+    await using station = await SlowStation.open();
+    await using program = start([QUESTION], { STATION_URL: station.url });
+    await station.asked();
+    // Waits for standard error to be closed, which the server has inherited.
+    await program.kill();
+    expect(program.stdout).toBe('');
+  });
+
   test('the server goes on where it was, and the satellite does not notice more than a delay', async () => {
     await using station = await SlowStation.open();
     const first = await startServer();

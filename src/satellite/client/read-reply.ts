@@ -1,3 +1,4 @@
+import type { ToolRequest } from '../../detection/parse-tool-request.js';
 import type { ChatResponse } from '../chat-protocol.js';
 import { isConversationId } from '../conversation-id.js';
 import { AssistantError } from './assistant-error.js';
@@ -41,18 +42,21 @@ function readError(text: string, { status, headers }: Partial<Response> = {}): A
   return new AssistantError('invalid_response', `the assistant answered with status ${status}`, details);
 }
 
-/** The server is another program, maybe of another make. */
+/** The server is another program, maybe of another make; some write null for what they leave out. */
 function checkReply(value: unknown): ChatResponse {
-  const reply = value as Partial<ChatResponse> | null | undefined;
-  const { name, arguments: args } = reply?.tool_request ?? { name: '', arguments: {} };
+  const { tool_request: request, ...reply } = (value ?? {}) as Partial<ChatResponse>;
+  const hasRequest = request !== undefined && request !== null;
   const isReply =
-    isConversationId(reply?.conversation_id) &&
+    isConversationId(reply.conversation_id) &&
     typeof reply.message?.content === 'string' &&
     typeof reply.finish_reason === 'string' &&
-    typeof name === 'string' &&
-    typeof args === 'object';
-  if (isReply) return reply as ChatResponse;
+    (!hasRequest || isToolRequest(request));
+  if (isReply) return { ...(reply as ChatResponse), ...(hasRequest ? { tool_request: request } : {}) };
   throw new AssistantError('invalid_response', 'the assistant answered with something that is no reply');
+}
+
+function isToolRequest({ name, arguments: args }: Partial<ToolRequest>): boolean {
+  return typeof name === 'string' && typeof args === 'object' && args !== null && !Array.isArray(args);
 }
 
 function parse(text: string): unknown {

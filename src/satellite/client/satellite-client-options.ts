@@ -5,7 +5,7 @@ import { ToolRegistry } from '../../registry/tool-registry.js';
 
 /** Options of a `SatelliteClient`. */
 export interface SatelliteClientOptions {
-  /** Where the assistant is, before `/v1/chat`: `https://assistant.example.org`. */
+  /** Where the assistant is, before `/v1/chat` and without a query: `https://assistant.example.org`. */
   readonly url: string | URL;
   /** What can be run here; all limits and policies of the registry hold. */
   readonly tools: ToolRegistry;
@@ -29,7 +29,16 @@ const WHERE = 'new SatelliteClient';
 /** @throws ToolDeclarationError (502) naming everything that is wrong. */
 export function checkClientOptions(options: SatelliteClientOptions): void {
   const faults: AuthorFault[] = [];
-  if (!/^https?:$/.test(URL.parse(String(options?.url))?.protocol ?? ''))
+  const url = URL.parse(String(options?.url));
+  // `fetch` refuses these; and a password is not to be in a message.
+  if (url?.username || url?.password)
+    faults.push({
+      where: WHERE,
+      problem: 'its url holds a user or a password',
+      fix: "headers: { authorization: 'Basic …' }",
+    });
+  // `/v1/chat` goes behind it.
+  else if (!/^https?:$/.test(url?.protocol ?? '') || url?.search || url?.hash)
     faults.push({
       where: WHERE,
       problem: `url is ${String(options?.url)}`,

@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
+
 /** Sends one event; `id` is what the client may name as the last one it saw. */
 export type SendEvent = (event: string, data: unknown, id?: string) => void;
 
@@ -28,7 +30,7 @@ export function eventStreamResponse(
         const name = id === undefined ? '' : `id: ${id}\n`;
         write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
       };
-      heartbeat = setInterval(() => write(': still there\n\n'), heartbeatMs);
+      heartbeat = setInterval(() => write(': still there\n\n'), Math.min(heartbeatMs, MAX_TIMER_MS));
       void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
         clearInterval(heartbeat);
         if (!gone.signal.aborted) controller.close();

@@ -23,13 +23,12 @@ export class MemoryConversationStore implements ConversationStore {
   }
 
   async load(conversationId: string): Promise<StoredConversation | undefined> {
-    this.#dropExpired();
-    return this.#entries.get(conversationId);
+    return this.#find(conversationId);
   }
 
   async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
     this.#dropExpired();
-    const before = this.#entries.get(conversationId);
+    const before = this.#find(conversationId);
     if (before?.turnId !== turn.after) return false;
     this.#entries.delete(conversationId);
     this.#entries.set(conversationId, {
@@ -45,11 +44,20 @@ export class MemoryConversationStore implements ConversationStore {
     return true;
   }
 
+  #find(conversationId: string): Entry | undefined {
+    const entry = this.#entries.get(conversationId);
+    return entry !== undefined && this.#hasExpired(entry) ? undefined : entry;
+  }
+
   #dropExpired(): void {
-    const limit = this.#limits.now() - this.#limits.expiresAfterMs;
-    for (const [id, { usedAt }] of this.#entries) {
-      if (usedAt > limit) break;
+    for (const [id, entry] of this.#entries) {
+      // Those behind it were used later, unless the clock was put back: `#find` looks again.
+      if (!this.#hasExpired(entry)) break;
       this.#entries.delete(id);
     }
+  }
+
+  #hasExpired({ usedAt }: Entry): boolean {
+    return usedAt <= this.#limits.now() - this.#limits.expiresAfterMs;
   }
 }

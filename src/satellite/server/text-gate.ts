@@ -5,7 +5,7 @@
 export class TextGate {
   readonly #show: (text: string) => void;
   #received = '';
-  #isOpen = false;
+  #state: 'blank' | 'held' | 'open' = 'blank';
 
   constructor(show: (text: string) => void) {
     this.#show = show;
@@ -13,20 +13,18 @@ export class TextGate {
 
   push(text: string): void {
     this.#received += text;
-    if (this.#isOpen) {
-      this.#show(text);
-      return;
-    }
+    if (this.#state === 'open') this.#show(text);
+    if (this.#state !== 'blank') return;
     const begun = this.#received.trimStart();
-    if (begun === '' || begun.startsWith('{')) return;
-    this.#isOpen = true;
-    this.#show(this.#received);
+    if (begun === '') return;
+    this.#state = begun.startsWith('{') ? 'held' : 'open';
+    if (this.#state === 'open') this.#show(this.#received);
   }
 
   /** Ends the reply with what it says in the end: shows the rest, where it goes on from what was received. */
   end(content: string): void {
     if (!content.startsWith(this.#received)) return;
-    const rest = this.#isOpen ? content.slice(this.#received.length) : content;
+    const rest = this.#state === 'open' ? content.slice(this.#received.length) : content;
     if (rest !== '') this.#show(rest);
   }
 }

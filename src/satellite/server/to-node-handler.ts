@@ -27,6 +27,8 @@ export function toNodeHandler(handler: AssistantHandler): NodeHandler {
     });
     answer(handler, incoming, gone.signal)
       .then((response) => write(response, outgoing))
+      // What was not looked at: some clients read nothing before they have sent all of it.
+      .then(() => incoming.resume())
       .catch(() => outgoing.destroy());
   };
 }
@@ -65,8 +67,9 @@ function toRequest(incoming: NodeRequest, signal: AbortSignal): Request {
 
 function bodyOf(incoming: NodeRequest): RequestInit['body'] {
   const { body } = incoming;
+  // Read only as far as somebody wants it; to stop must not cut the client off from its answer.
   if (!incoming.readableDidRead || body === undefined)
-    return Readable.toWeb(incoming) as ReadableStream<Uint8Array>;
+    return ReadableStream.from<Uint8Array>(incoming.iterator({ destroyOnReturn: false }));
   if (typeof body === 'string' || body instanceof Uint8Array) return body;
   return JSON.stringify(body);
 }

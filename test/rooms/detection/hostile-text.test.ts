@@ -35,7 +35,7 @@ describe('any text', () => {
         const part = callTexts(text.slice(0, length % (text.length + 1)), tools);
         expect(callTexts(text, tools).slice(0, part.length)).toEqual(part);
       }),
-      { numRuns: 2000 },
+      { numRuns: 600 },
     );
   });
 
@@ -44,7 +44,7 @@ describe('any text', () => {
       fc.property(modelText, fc.constantFrom(1, 2, 3, 7), (text, size) => {
         expect(outcome(text, size)).toEqual(outcome(text, Number.POSITIVE_INFINITY));
       }),
-      { numRuns: 2000 },
+      { numRuns: 600 },
     );
   });
 

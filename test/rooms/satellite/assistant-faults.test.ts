@@ -202,6 +202,31 @@ describe('a body that is too large', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"code":"body_too_large"/);
   });
 
+  test.each([
+    ['of an announced length', 'content-length: 9000000', (body: string) => body],
+    [
+      'without one',
+      'transfer-encoding: chunked',
+      (body: string) => `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+    ],
+    ['to a path where there is nothing', 'content-length: 9000000', (body: string) => body, '/v2/chat'],
+  ])(
+    '%s: a client that reads nothing before it has sent all of it gets its answer, and may ask again',
+    async (_what, length, encode, path = '/v1/chat') => {
+      await using server = await AssistantServer.start([]);
+      const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+        .setEncoding('utf8')
+        .pause();
+      const head = `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n${length}\r\n\r\n`;
+      await new Promise((sent) => socket.write(head + encode('x'.repeat(9_000_000)), sent));
+      socket.end('GET /v1/chat/unknown HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+      const answers = await readText(socket);
+      const codes = [...answers.matchAll(/"code":"(\w+)"/g)].map(([, code]) => code);
+      expect(codes).toEqual([path === '/v1/chat' ? 'body_too_large' : 'not_found', 'conversation_not_found']);
+    },
+    10_000,
+  );
+
   test('a body of exactly the limit is none', async () => {
     const body = JSON.stringify({ messages: [HI] });
     const { length } = body;

@@ -92,6 +92,28 @@ describe('Accept: text/event-stream', () => {
     expect((await server.send('/v1/chat/c1')).body.tool_request.name).toBe('a');
   });
 
+  test.each([
+    ['dies', new Error('connection lost')],
+    ['just stops', undefined],
+  ])(
+    'of a tool request whose model %s in its middle nothing is shown, and nothing stays',
+    async (_what, end) => {
+      const provider: LLMProvider = {
+        chat: async () => Promise.reject(new Error('it was asked without a stream')),
+        async *stream() {
+          for (const text of [' ', '{"tool_', 'request":{"name":"a"']) yield { type: 'text-delta', text };
+          if (end) throw end;
+        },
+      };
+      await using server = await AssistantServer.start([], { provider });
+      const events = await eventsOf(server.url);
+      expect(events.map(({ event, data }) => [event, data.error.code])).toEqual([
+        ['error', 'provider_failed'],
+      ]);
+      expect((await server.send('/v1/chat/c1')).status).toBe(404);
+    },
+  );
+
   test('a request that is wrong gets its status, as without events', async () => {
     await using server = await AssistantServer.start([]);
     const { status, body } = await server.post({ messages: [] }, { accept: 'text/event-stream' });
@@ -125,6 +147,15 @@ describe('Accept: text/event-stream', () => {
       if (text.includes(': still there\n\n')) provider.goOn.resolve();
     }
     expect(text).toMatch(/: still there\n\n[\s\S]*event: response\n/);
+  });
+
+  test('a pause that is longer than any timer brings no flood of comments', async () => {
+    const provider = new HaltingModel();
+    await using server = await AssistantServer.start([], { provider, heartbeatMs: 2 ** 31 });
+    const answer = server.post(HI, { accept: 'text/event-stream' });
+    for (let times = 0; times < 20; times += 1) await server.send('/v1/chat/c1');
+    provider.goOn.resolve();
+    expect((await answer).body).not.toContain('still there');
   });
 
   test('a client that goes away ends the request to the model, and the conversation is as it was', async () => {

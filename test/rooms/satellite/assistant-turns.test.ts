@@ -166,6 +166,22 @@ describe('the name of a turn', () => {
     expect(server.histories).toHaveLength(2);
   });
 
+  test('also by a server that was started anew in between', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'turns-'));
+    const path = join(folder, 'conversations.db');
+    {
+      using store = new SqliteConversationStore({ path });
+      await using server = await AssistantServer.start([{ content: requestText('a') }], { store });
+      await server.post(body, key);
+    }
+    {
+      using store = new SqliteConversationStore({ path });
+      await using server = await AssistantServer.start([], { store });
+      expect((await server.post(body, key)).body.tool_request.name).toBe('a');
+    }
+    rmSync(folder, { recursive: true });
+  });
+
   test('a request whose first try failed is tried again', async () => {
     await using server = await AssistantServer.start([new Error('down'), { content: 'Hello.' }]);
     expect((await server.post(body, key)).status).toBe(502);

@@ -100,6 +100,21 @@ describe.each(STORES)('%s', (_name, open) => {
     expect((await store.load('c1'))?.messages).toEqual(turn('t4').messages);
   });
 
+  test('forgets in time also what was said before and after the clock was put back', async () => {
+    let time = 1_000_000;
+    const store = open({ expiresAfterMs: 1000, now: () => time });
+    await store.append('before', turn('t1'));
+    time = 500_000;
+    await store.append('after', turn('t1'));
+    time += 1000;
+    expect([await store.load('after'), await store.append('after', turn('t2', 't1'))]).toEqual([
+      undefined,
+      false,
+    ]);
+    time = 1_001_000;
+    expect(await store.load('before')).toBeUndefined();
+  });
+
   test('never forgets where it is told so', async () => {
     let time = 0;
     const store = open({ expiresAfterMs: Number.POSITIVE_INFINITY, now: () => time });

@@ -233,6 +233,18 @@ describe('how the work ends', () => {
       'application/json',
       '{"conversation_id":"c1","finish_reason":"stop","message":{"content":""},"tool_request":{"arguments":{}}}',
     ],
+    [
+      'a request whose arguments are null',
+      200,
+      'application/json',
+      '{"conversation_id":"c1","finish_reason":"stop","message":{"content":""},"tool_request":{"name":"add","arguments":null}}',
+    ],
+    [
+      'a request whose arguments are a list',
+      200,
+      'application/json',
+      '{"conversation_id":"c1","finish_reason":"stop","message":{"content":""},"tool_request":{"name":"add","arguments":[]}}',
+    ],
     ['an event that is no reply', 200, 'text/event-stream', 'event: response\ndata: {}\n\n'],
     ['a redirect', 302, 'text/html', ''],
     ['an unknown error', 418, 'application/json', '{"message":"teapot"}'],
@@ -242,6 +254,14 @@ describe('how the work ends', () => {
     });
     const outcome = await clientOf(server).send('Hi');
     expect(outcome).toMatchObject({ status: 'failed', error: { cause: { code: 'invalid_response' } } });
+  });
+
+  test.each(['', ',"tool_request":null'])('a plain answer of another server is one: %j', async (request) => {
+    await using server = await serve((_request, response) => {
+      const reply = `{"conversation_id":"c1","finish_reason":"stop","message":{"content":"Hello."}${request}}`;
+      response.writeHead(200, { 'content-type': 'application/json' }).end(reply);
+    });
+    expect(await clientOf(server).send('Hi')).toMatchObject({ status: 'completed', content: 'Hello.' });
   });
 
   test('a listener or a logger that throws changes nothing', async () => {
@@ -413,6 +433,9 @@ describe('an author’s mistake', () => {
     [{}, 'url is undefined'],
     [{ url: 'assistant' }, 'url is assistant'],
     [{ url: 'ftp://a' }, 'url is ftp://a'],
+    [{ url: 'http://a?tenant=1' }, 'url is http://a?tenant=1'],
+    [{ url: 'http://a/#here' }, 'url is http://a/#here'],
+    [{ url: 'http://ada:secret@a' }, 'its url holds a user or a password.'],
     [{ url: 'http://a', tools: [] }, 'no ToolRegistry'],
     [{ url: 'http://a', token: 'a\nb' }, 'what no header can'],
     [{ url: 'http://a', maxIterations: 0 }, 'maxIterations'],
