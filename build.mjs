@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('.', import.meta.url));
-const { exports, engines } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
-const doors = Object.values(exports).filter((path) => path.endsWith('.js'));
+const { exports, bin, engines } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+const doors = [...Object.values(exports), ...Object.values(bin)].filter((path) => path.endsWith('.js'));
 
 rmSync(new URL('dist', import.meta.url), { recursive: true, force: true });
 try {

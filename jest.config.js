@@ -3,8 +3,10 @@ const door = {
   '^toolwright$': '<rootDir>/src/index.ts',
   '^toolwright/decorators$': '<rootDir>/decorators/index.ts',
   '^toolwright/(openai|offline)$': '<rootDir>/src/providers/$1/index.ts',
+  '^toolwright/mcp$': '<rootDir>/src/bridges/mcp/index.ts',
+  '^toolwright/nestjs$': '<rootDir>/src/bridges/nestjs/index.ts',
   '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
-  '^toolwright/(testing|builtin)$': '<rootDir>/src/$1/index.ts',
+  '^toolwright/(testing|builtin|stores|satellite)$': '<rootDir>/src/$1/index.ts',
 };
 
 export default {

@@ -7,6 +7,7 @@ export type { ToolOptions } from '../src/contract/tool-options.js';
 export type { ToolsetOptions } from '../src/contract/toolset-options.js';
 export { Args, type ArgsOptions } from './args.js';
 export { Context } from './context.js';
+export { describeClass } from './describe-class.js';
 export { Param } from './param.js';
 export { Tool } from './tool.js';
 export { Toolset } from './toolset.js';

@@ -2,7 +2,7 @@ import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { describeValue } from '../schema/describe-value.js';
-import type { PropertyModel } from '../schema/value-type.js';
+import type { PropertyModel, ValueType } from '../schema/value-type.js';
 import type { ArgumentBinding } from './argument-binding.js';
 import { isInjectedType, type ParameterFacts } from './parameter-facts.js';
 
@@ -12,6 +12,8 @@ export interface MethodSignature {
   readonly properties: readonly PropertyModel[];
   /** The DTO class that takes the whole arguments object, instead of `properties`. */
   readonly argumentsClass?: { readonly class: ClassType; readonly groups?: readonly string[] };
+  /** The described type that takes it, where that is no class. */
+  readonly argumentsType?: ValueType;
 }
 
 /** A fault within one method; the caller knows class and method. */
@@ -27,6 +29,7 @@ type DescribedParameter =
       readonly binding: ArgumentBinding;
       readonly property?: PropertyModel;
       readonly class?: MethodSignature['argumentsClass'];
+      readonly type?: ValueType;
     }
   | { readonly fault: ParameterFault };
 
@@ -37,12 +40,16 @@ export function describeMethod(parameters: readonly ParameterFacts[]): Described
   const bindings = described.flatMap((one) => ('binding' in one ? [one.binding] : []));
   const properties = described.flatMap((one) => ('property' in one && one.property ? [one.property] : []));
   const classes = described.flatMap((one) => ('class' in one && one.class ? [one.class] : []));
+  const types = described.flatMap((one) => ('type' in one && one.type ? [one.type] : []));
   const faults = [
     ...described.flatMap((one) => ('fault' in one ? [one.fault] : [])),
-    ...clashes({ bindings, properties, classes: classes.length }),
+    ...clashes({ bindings, properties, classes: classes.length + types.length }),
   ];
   if (faults.length > 0) return { ok: false, faults };
-  return { ok: true, signature: { bindings, properties, argumentsClass: classes[0] } };
+  return {
+    ok: true,
+    signature: { bindings, properties, argumentsClass: classes[0], argumentsType: types[0] },
+  };
 }
 
 function describeParameter(facts: ParameterFacts, takesAll: boolean): DescribedParameter {
@@ -68,12 +75,14 @@ function describeArguments(facts: ParameterFacts, groups: readonly string[] | un
   if (isDtoClass(facts.designType)) {
     return { binding: { from: 'arguments' }, class: { class: facts.designType, groups } };
   }
+  const type = facts.described?.type;
+  if (type?.kind === 'described') return { binding: { from: 'arguments' }, type };
   return fault(facts, {
     problem: '@Args needs the type of the parameter to be a class at run time',
     causes: [
       'the class is imported with `import type`',
       'the type is an interface, which does not exist at run time',
-      'the build tool emits no decorator metadata (esbuild, tsx)',
+      'the build tool emits no decorator metadata (esbuild, tsx): run `npx toolwright generate` and import the file that it writes',
     ],
     fix: '@Args() args: SomeDto',
   });
@@ -92,9 +101,10 @@ function describeProperty(facts: ParameterFacts, options: ParamOptions): Describ
     return fault(facts, { problem: 'a property cannot be called __proto__', fix: 'another name' });
   const isRest = facts.parsed?.isRest ?? false;
   const described = describeValue({
-    options: isRest ? restOptions(options, facts.designType) : options,
+    options: isRest ? restOptions(options, facts.described ? undefined : facts.designType) : options,
     designType: isRest ? Array : facts.designType,
     defaultValue: facts.parsed?.defaultValue,
+    described: facts.described,
   });
   if (!described.ok) return { fault: { ...described, parameter: label(facts) } };
   const { type, nullable, keywords } = described;

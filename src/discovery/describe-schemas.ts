@@ -4,7 +4,8 @@ import type { SchemaSource } from '../contract/standard-schema.js';
 import type { Hydrate } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import { readSchemaSource } from '../schema/schema-source.js';
-import { classParameters, parametersOf } from '../schema/write-schema.js';
+import type { ValueType } from '../schema/value-type.js';
+import { classParameters, parametersOf, typeParameters } from '../schema/write-schema.js';
 import type { MethodSignature, ParameterFault } from './describe-method.js';
 
 /** What a tool offers and how its arguments are revived. */
@@ -12,6 +13,8 @@ export interface ToolSchemas {
   readonly parameters: JsonSchema;
   readonly output?: JsonSchema;
   readonly hydrate?: Hydrate;
+  /** Where types and rules of DTO classes say different things. */
+  readonly disagreements?: readonly string[];
 }
 
 /** The schemas, or what keeps them from being written. */
@@ -25,17 +28,19 @@ export function describeSchemas(
   signature: Omit<MethodSignature, 'bindings'>,
 ): DescribedSchemas {
   const faults: ParameterFault[] = [];
-  const output = options.output && explicit(options.output, 'output', faults);
+  const output = options.output ? explicit(options.output, 'output', faults) : undefined;
   const input = options.parameters
     ? objectSchema(explicit(options.parameters, 'parameters', faults), faults)
     : derived(signature, faults);
   if (input === undefined || faults.length > 0) return { ok: false, faults };
-  return { ok: true, parameters: input.schema, hydrate: input.hydrate, output: output?.schema };
+  const { schema: parameters, hydrate, disagreements } = input;
+  return { ok: true, parameters, hydrate, output: output?.schema, disagreements };
 }
 
 interface Described {
   readonly schema: JsonSchema;
   readonly hydrate?: Hydrate;
+  readonly disagreements?: readonly string[];
 }
 
 function explicit(source: SchemaSource, what: string, faults: ParameterFault[]): Described | undefined {
@@ -76,9 +81,10 @@ function objectSchema(described: Described | undefined, faults: ParameterFault[]
 }
 
 function derived(
-  { argumentsClass, properties }: Omit<MethodSignature, 'bindings'>,
+  { argumentsClass, argumentsType, properties }: Omit<MethodSignature, 'bindings'>,
   faults: ParameterFault[],
 ): Described | undefined {
+  if (argumentsType !== undefined) return derivedFromType(argumentsType, faults);
   const written = argumentsClass
     ? classParameters(argumentsClass.class, argumentsClass.groups)
     : parametersOf(properties);
@@ -86,5 +92,16 @@ function derived(
     faults.push(...written.faults);
     return undefined;
   }
-  return { schema: written.schema, hydrate: createHydrator(argumentsClass ?? { properties }) };
+  const { schema, disagreements } = written;
+  return { schema, disagreements, hydrate: createHydrator(argumentsClass ?? { properties }) };
+}
+
+/** `@Args()` on an interface: the generated file says what it is. */
+function derivedFromType(type: ValueType, faults: ParameterFault[]): Described | undefined {
+  const written = typeParameters(type);
+  if (!written.ok) {
+    faults.push(...written.faults);
+    return undefined;
+  }
+  return objectSchema({ schema: written.schema, hydrate: createHydrator({ type }) }, faults);
 }

@@ -1,4 +1,5 @@
 import type { ClassType } from '../contract/class-type.js';
+import type { Logger } from '../contract/logger.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
@@ -19,6 +20,10 @@ export interface DiscoverOptions {
   readonly toolsets?: readonly ClassType[];
   /** Default: tsyringe's global container. */
   readonly container?: ToolContainer;
+  /** A generated description that no longer fits its class is a fault; default: a warning. */
+  readonly strict?: boolean;
+  /** Gets the warnings; default: `process.emitWarning`. */
+  readonly logger?: Logger;
 }
 
 /**
@@ -37,12 +42,16 @@ export interface DiscoverOptions {
  */
 export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   refuse(misuses(options));
-  const { toolsets = loadedToolsets(), container } = options;
+  const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
   const host = toolsetHost(container);
   const classes = [...new Set(toolsets)];
   const plans = classes.map((toolset) => planToolset(toolset));
   const tools = plans.flatMap((plan) => plan.tools);
+  const misfits = plans.flatMap((plan) => plan.misfits);
+  const warnings = plans.flatMap((plan) => plan.warnings);
+  for (const warning of strict ? warnings : [...misfits, ...warnings]) warn(warning, logger);
   refuse([
+    ...(strict ? misfits : []),
     ...plans.flatMap((plan) => plan.faults),
     ...duplicates(tools),
     ...classes.flatMap((toolset) => host.inspect(hosted(toolset))),
@@ -80,6 +89,12 @@ function describeThing(thing: unknown): string {
 
 function refuse(faults: readonly AuthorFault[]): void {
   if (faults.length > 0) throw new ToolDeclarationError(faults);
+}
+
+function warn({ where, problem, fix }: AuthorFault, logger: Logger | undefined): void {
+  const message = `${where}: ${problem} (${fix})`;
+  if (logger === undefined) process.emitWarning(message, { type: 'ToolwrightWarning' });
+  else logger.warn(message);
 }
 
 function hosted(toolset: ClassType): HostedToolset {

@@ -1,7 +1,11 @@
+import type { DescribedParameter, DescribedTool } from '../contract/class-description.js';
 import type { ClassType } from '../contract/class-type.js';
 import { ToolContext } from '../contract/tool-context.js';
 import type { ParameterRecord } from '../metadata/tool-method-record.js';
 import type { InheritedMethod } from '../metadata/tool-methods.js';
+import { type DescribedValue, describedValue } from '../schema/described-type.js';
+import { designToken } from '../schema/design-token.js';
+import { describeMisfit } from './describe-misfit.js';
 import { type ParsedParameter, parameterList } from './parameter-list.js';
 
 /** Everything that is known of one parameter, from its decorators, its metadata and its source. */
@@ -11,20 +15,81 @@ export interface ParameterFacts {
   /** `design:paramtypes` at this position; `undefined` where the build tool emits none. */
   readonly designType: unknown;
   readonly parsed?: ParsedParameter;
+  /** What the generated file says of its type. */
+  readonly described?: DescribedValue;
 }
 
 /** The parameters of a method, or why they cannot be known. */
 export type MethodFacts =
-  | { readonly ok: true; readonly parameters: readonly ParameterFacts[] }
+  | {
+      readonly ok: true;
+      readonly parameters: readonly ParameterFacts[];
+      /** The generated description that was used. */
+      readonly described?: DescribedTool;
+      /** Why there is one that was not used, continuing "it …". */
+      readonly misfit?: string;
+    }
   | { readonly ok: false; readonly problem: string };
 
-/** Gathers the facts of a method's parameters; nothing is interpreted yet. */
+/**
+ * Gathers the facts of a method's parameters; nothing is interpreted yet. A generated description that fits
+ * the method says more than source and metadata; one that does not is left aside.
+ */
 export function gatherParameters(
-  { record, declaredIn }: InheritedMethod,
+  inherited: InheritedMethod,
   method: MethodFunction,
+  described?: DescribedTool,
 ): MethodFacts {
+  const { record, declaredIn } = inherited;
   const designTypes = readDesignTypes(declaredIn, record.key);
   const parsed = parameterList(method);
+  if (described === undefined) return readParameters(inherited, { designTypes, parsed, method });
+  const count = Math.max(method.length, ...[...record.parameters.keys()].map((index) => index + 1));
+  const misfit = describeMisfit(described, { designTypes, parsed, count });
+  if (misfit !== undefined) {
+    const facts = readParameters(inherited, { designTypes, parsed, method });
+    return facts.ok ? { ...facts, misfit } : facts;
+  }
+  const parameters = described.parameters.map((parameter, index) => ({
+    index,
+    records: record.parameters.get(index) ?? [],
+    ...describedFacts(parameter, described, designTypes?.[index]),
+  }));
+  return { ok: true, parameters, described };
+}
+
+function describedFacts(
+  { name, inject, optional = false, rest = false, schema }: DescribedParameter,
+  { $defs }: DescribedTool,
+  designType: unknown,
+): Pick<ParameterFacts, 'designType' | 'parsed' | 'described'> {
+  const value = schema && describedValue(schema, $defs);
+  const token = inject === undefined ? value && designToken(value.type) : INJECTED[inject];
+  const { default: fallback, ...keywords } = value?.keywords ?? {};
+  return {
+    designType: token ?? designType,
+    parsed: {
+      name,
+      isRest: rest,
+      hasDefault: optional,
+      defaultValue: fallback === undefined ? undefined : { value: fallback },
+    },
+    described: value && { ...value, keywords },
+  };
+}
+
+const INJECTED = { context: ToolContext, signal: AbortSignal } as const;
+
+interface MethodReading {
+  readonly designTypes: readonly unknown[] | undefined;
+  readonly parsed: readonly ParsedParameter[] | undefined;
+  readonly method: MethodFunction;
+}
+
+function readParameters(
+  { record }: InheritedMethod,
+  { designTypes, parsed, method }: MethodReading,
+): MethodFacts {
   const decorated = Math.max(-1, ...record.parameters.keys()) + 1;
   const count = designTypes?.length ?? parsed?.length ?? Math.max(method.length, decorated);
   // Where every property is named by hand, the source is not needed, whatever a wrapper or minifier made of it.

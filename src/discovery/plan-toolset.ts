@@ -4,6 +4,7 @@ import type { Hydrate } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
+import { describedTool, readDescription } from '../metadata/record-description.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
 import { type ArgumentBinding, createCaller, type MethodCaller } from './argument-binding.js';
 import { bindExplicit } from './bind-explicit.js';
@@ -14,7 +15,13 @@ import {
   type ParameterFault,
 } from './describe-method.js';
 import { describeSchemas, type ToolSchemas } from './describe-schemas.js';
-import { gatherParameters, type MethodFunction, type ParameterFacts } from './parameter-facts.js';
+import {
+  gatherParameters,
+  type MethodFacts,
+  type MethodFunction,
+  type ParameterFacts,
+} from './parameter-facts.js';
+import { type SchemaOrigin, schemaOrigins } from './schema-origins.js';
 import { illegalName, TOOL_NAME, toSnakeCase } from './tool-name.js';
 
 /** One tool of a class, complete but for the instance. */
@@ -27,25 +34,40 @@ export interface PlannedTool {
   readonly output?: JsonSchema;
   readonly hydrate?: Hydrate;
   readonly call: MethodCaller;
+  /** Where each parameter of the method gets its value from, in order. */
+  readonly bindings: readonly ArgumentBinding[];
   /** What of the call the method is given besides its arguments. */
   readonly injected: ReadonlySet<'context' | 'signal'>;
+  /** What told its schema, the strongest first. */
+  readonly origins: readonly SchemaOrigin[];
 }
 
 /** The tools of one class, and everything that is wrong with its declarations. */
 export interface ToolsetPlan {
   readonly tools: readonly PlannedTool[];
   readonly faults: readonly AuthorFault[];
+  /** Generated descriptions that no longer fit the class. */
+  readonly misfits: readonly AuthorFault[];
+  /** What works and is probably not meant: types and class-validator's rules that say different things. */
+  readonly warnings: readonly AuthorFault[];
 }
 
-/** Understands all tool methods of a class; every fault of every method is collected. */
-export function planToolset(toolset: ClassType): ToolsetPlan {
+/**
+ * Understands all tool methods of a class; every fault of every method is collected. A bridge may say more of
+ * the methods than their own decorators do.
+ */
+export function planToolset(
+  toolset: ClassType,
+  methods: readonly InheritedMethod[] = toolMethods(toolset),
+): ToolsetPlan {
   const tools: PlannedTool[] = [];
+  const misfits = goneTools(toolset, methods);
+  const warnings: AuthorFault[] = [];
   const faults: AuthorFault[] = (readRecord(toolset)?.misplaced ?? []).map((place) => ({
     where: toolset.name,
     problem: `a parameter decorator stands at ${place}`,
     fix: '@Param, @Args and @Context on the parameters of tool methods; constructors are injected by type or @inject',
   }));
-  const methods = toolMethods(toolset);
   if (!methods.some(({ record }) => record.tool !== undefined)) {
     faults.push({
       where: toolset.name,
@@ -55,24 +77,45 @@ export function planToolset(toolset: ClassType): ToolsetPlan {
   }
   for (const method of methods) {
     const planned = planMethod(toolset, method);
+    const where = `${toolset.name}.${String(method.record.key)}`;
+    if (planned.misfit !== undefined) misfits.push(misfitFault(where, `it ${planned.misfit}`));
+    warnings.push(...(planned.disagreements ?? []).map((problem) => ({ where, problem, fix: ONE_TYPE })));
     if ('tool' in planned) tools.push(planned.tool);
-    else
-      faults.push(
-        ...planned.faults.map((fault) => ({
-          where: `${toolset.name}.${String(method.record.key)}`,
-          ...fault,
-        })),
-      );
+    else faults.push(...planned.faults.map((fault) => ({ where, ...fault })));
   }
-  return { tools, faults };
+  return { tools, faults, misfits, warnings };
 }
 
-type PlannedMethod = { readonly tool: PlannedTool } | { readonly faults: readonly ParameterFault[] };
+/** Tools that were described and are no more. */
+function goneTools(toolset: ClassType, methods: readonly InheritedMethod[]): AuthorFault[] {
+  const present = new Set<unknown>(methods.map(({ record }) => record.key));
+  return Object.keys(readDescription(toolset)?.tools ?? {})
+    .filter((name) => !present.has(name))
+    .map((name) =>
+      misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is no tool'),
+    );
+}
+
+function misfitFault(where: string, problem: string): AuthorFault {
+  return {
+    where,
+    problem,
+    causes: ['the class was changed after its description was generated'],
+    fix: 'npx toolwright generate',
+  };
+}
+
+type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readonly ParameterFault[] }) & {
+  /** Why the generated description of the method was left aside, continuing "it …". */
+  readonly misfit?: string;
+  readonly disagreements?: readonly string[];
+};
+
+const ONE_TYPE = 'the same type for TypeScript and for class-validator';
 
 function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod {
   const { record, declaredIn } = method;
-  const options = record.tool;
-  if (options === undefined)
+  if (record.tool === undefined)
     return only('its parameters are decorated, but it is no tool', '@Tool(…) before the method');
   if (record.isStatic) {
     return only(
@@ -83,14 +126,19 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, record.key)?.value;
   if (typeof fn !== 'function')
     return only('@Tool stands on something that is no method', 'an ordinary method');
-  const name = nameOf(toolset, record.key, options);
+  const name = nameOf(toolset, record.key, record.tool);
   const nameFaults = TOOL_NAME.test(name) ? [] : [illegalName(name)];
-  const understood = understand({ method, fn: fn as MethodFunction, options });
-  if (!understood.ok) return { faults: [...nameFaults, ...understood.faults] };
-  if (nameFaults.length > 0) return { faults: nameFaults };
+  const facts = gatherParameters(method, fn as MethodFunction, describedTool(toolset, record.key));
+  const options = withDescription(record.tool, facts);
+  const misfit = facts.ok ? facts.misfit : undefined;
+  const understood = understand(facts, options);
+  if (!understood.ok) return { faults: [...nameFaults, ...understood.faults], misfit };
+  if (nameFaults.length > 0) return { faults: nameFaults, misfit };
   const { schemas, signature } = understood;
   const { parameters, output, hydrate } = schemas;
   return {
+    misfit,
+    disagreements: schemas.disagreements,
     tool: {
       class: toolset,
       key: record.key,
@@ -100,7 +148,9 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       output,
       hydrate,
       call: createCaller(record.key, signature.bindings),
+      bindings: signature.bindings,
       injected: injectedBy(signature.bindings),
+      origins: schemaOrigins(facts, options),
     },
   };
 }
@@ -109,32 +159,35 @@ type UnderstoodMethod =
   | { readonly ok: true; readonly schemas: ToolSchemas; readonly signature: MethodSignature }
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-interface ReadableMethod {
-  readonly method: InheritedMethod;
-  readonly fn: MethodFunction;
-  readonly options: ToolOptions;
+/** What the author says in `@Tool` comes before what the generated file says. */
+function withDescription(options: ToolOptions, facts: MethodFacts): ToolOptions {
+  const described = facts.ok ? facts.described : undefined;
+  if (described === undefined) return options;
+  return {
+    ...options,
+    description: options.description ?? described.description,
+    output: options.output ?? described.output,
+  };
 }
 
 /** An explicit schema comes first, because it says what the parameters are; otherwise they say what it is. */
-function understand({ method, fn, options }: ReadableMethod): UnderstoodMethod {
+function understand(facts: MethodFacts, options: ToolOptions): UnderstoodMethod {
   if (options.parameters !== undefined) {
     const schemas = describeSchemas(options, { properties: [] });
     if (!schemas.ok) return schemas;
-    const signature = readSignature(method, fn, (facts) => bindExplicit(facts, schemas.parameters));
+    const signature = readSignature(facts, (parameters) => bindExplicit(parameters, schemas.parameters));
     return signature.ok ? { ok: true, schemas, signature: signature.signature } : signature;
   }
-  const signature = readSignature(method, fn, describeMethod);
+  const signature = readSignature(facts, describeMethod);
   if (!signature.ok) return signature;
   const schemas = describeSchemas(options, signature.signature);
   return schemas.ok ? { ok: true, schemas, signature: signature.signature } : schemas;
 }
 
 function readSignature(
-  method: InheritedMethod,
-  fn: MethodFunction,
+  facts: MethodFacts,
   describe: (facts: readonly ParameterFacts[]) => DescribedMethod,
 ): DescribedMethod {
-  const facts = gatherParameters(method, fn);
   if (facts.ok) return describe(facts.parameters);
   return {
     ok: false,

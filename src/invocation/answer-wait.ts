@@ -1,6 +1,8 @@
 import { createResultChecker } from '../checking/create-result-checker.js';
+import { plainJson } from '../checking/plain-json.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { CallJournal, PendingKind, Wait } from '../contract/suspension.js';
+import { ToolResult } from '../contract/tool-result.js';
 
 /** An answer without the id that says which wait it is for. */
 export type WaitAnswer =
@@ -44,13 +46,25 @@ export function answerWait({ wait, journal }: WaitInCall, answer: WaitAnswer): A
     return refuse(journal, (answer as { reason?: unknown }).reason);
   const { field, form } = EXPECTED[wait.kind];
   if (!Object.hasOwn(answer, field)) return { ok: false, problem: `a ${wait.kind} is answered by ${form}` };
-  const given = (answer as Record<string, unknown>)[field];
-  if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: { value: given } } };
+  const given = asJson((answer as Record<string, unknown>)[field]);
+  if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
+  if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };
   if (wait.kind === 'approval')
-    return given === true
+    return given.value === true
       ? { ok: true, journal: { ...journal, approved: true } }
       : { ok: false, problem: '`approved` is neither true nor false' };
-  return answerQuestion({ wait, journal }, given);
+  return answerQuestion({ wait, journal }, given.value);
+}
+
+/**
+ * What is given, as JSON shows it: the method must not see something else where the state was kept meanwhile.
+ * JSON shows nothing of errors, and they would pass for successes.
+ */
+function asJson(given: unknown): { readonly value: unknown } | undefined {
+  if (given === undefined) return { value: undefined };
+  if (given instanceof Error) return undefined;
+  const value = plainJson(ToolResult.is(given) ? { ...given, error: undefined } : given);
+  return value === undefined ? undefined : { value };
 }
 
 function refuse(journal: CallJournal, reason: unknown): AnsweredWait {

@@ -180,7 +180,12 @@ export class CallTask implements BackgroundWork {
   }
 
   #complete(ended: Ended): void {
-    this.#completion.complete(() => this.#write(ended));
+    const { tool, environment } = this.#parts.permitted;
+    const { judgeCompletion } = environment;
+    this.#completion.complete(() => {
+      const result = this.#write(ended);
+      return judgeCompletion ? this.#inContextOfCall(() => judgeCompletion(tool.name, result)) : result;
+    });
   }
 
   #write(ended: Ended): ToolResult {

@@ -14,7 +14,6 @@ import { failedResult } from './failed-result.js';
 import type { CallEnvironment, CallRequest, Invocation } from './invocation.js';
 import { performOpen } from './perform-open.js';
 import type { PerformedCall } from './performed-call.js';
-import type { Replay } from './replay.js';
 import { type Ended, runTool, type ToolRun } from './run-tool.js';
 import { writeEnding } from './write-ending.js';
 
@@ -166,8 +165,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
   /** write */
   onEnd(ended: Ended): Answer | Promise<Answer> {
     try {
-      const replay = this.context?.replay;
-      if (replay !== undefined) return this.#concludeLater(ended, replay);
+      if (this.context?.replay !== undefined) return this.#concludeLater(ended, this.context);
       return this.#answer(writeEnding(this, ended));
     } catch (cause) {
       return this.#broken(cause);
@@ -175,9 +173,9 @@ class Staircase<Answer> implements ToolRun<Answer> {
   }
 
   /** The body used `ask` or `once`. */
-  async #concludeLater(ended: Ended, replay: Replay): Promise<Answer> {
+  async #concludeLater(ended: Ended, context: CallContext): Promise<Answer> {
     const checked = this.#ready?.ok ? this.#ready.value : {};
-    return this.#answer(await concludeRun(this, { ended, checked, replay }));
+    return this.#answer(await concludeRun(this, { ended, checked, context }));
   }
 
   #answer(performed: PerformedCall): Answer | Promise<Answer> {

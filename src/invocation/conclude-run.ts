@@ -1,18 +1,25 @@
 import type { JsonObject } from '../contract/json-schema.js';
-import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { Suspension } from '../contract/suspension.js';
+import type { ToolwrightError } from '../errors/toolwright-error.js';
+import { argumentsBefore } from './arguments-before.js';
+import type { CallContext } from './call-context.js';
 import { failedResult } from './failed-result.js';
 import type { PerformedCall } from './performed-call.js';
+import type { PermittedCall } from './permitted-call.js';
 import type { Replay } from './replay.js';
-import type { Ended } from './run-tool.js';
+import { type Ended, runTool } from './run-tool.js';
 import { suspended } from './suspend-call.js';
-import { type WritingParts, writeEnding } from './write-ending.js';
+import { writeEnding } from './write-ending.js';
 
-/** A body that has ended, and what it asked meanwhile. */
+/** The call that is concluded. */
+export type ConcludedCall = Pick<PermittedCall, 'tool' | 'plan' | 'call' | 'environment' | 'log'>;
+
+/** A body that has ended. */
 export interface EndedRun {
   readonly ended: Ended;
   /** In JSON form. */
   readonly checked: JsonObject;
-  readonly replay: Replay | undefined;
+  readonly context: CallContext;
 }
 
 /**
@@ -20,27 +27,33 @@ export interface EndedRun {
  * whatever the body made of it; an abort comes before that.
  */
 export function concludeRun(
-  parts: WritingParts,
-  { ended, checked, replay }: EndedRun,
+  call: ConcludedCall,
+  { ended, checked, context }: EndedRun,
 ): PerformedCall | Promise<PerformedCall> {
-  if (replay === undefined || parts.environment.scope.signal?.aborted) return writeEnding(parts, ended);
+  const { replay } = context;
+  if (replay === undefined || call.environment.scope.signal?.aborted) return writeEnding(call, ended);
   if (replay.refused !== undefined) return refused(replay.refused);
-  return replay.isSuspended ? suspend(parts, { checked, replay }) : writeEnding(parts, ended);
+  return replay.isSuspended ? suspend(call, { checked, context, replay }) : writeEnding(call, ended);
 }
 
 function refused(error: ToolwrightError): PerformedCall {
   return { status: 'refused', result: failedResult('NotExecutableHere', error.message) };
 }
 
-async function suspend(
-  { tool }: WritingParts,
-  { checked, replay }: { readonly checked: JsonObject; readonly replay: Replay },
-): Promise<PerformedCall> {
-  try {
-    return suspended(tool.name, await replay.suspension(checked));
-  } catch (error) {
-    // The method asked something else than before: its author's mistake, and told as any error of a tool.
-    if (!ToolwrightError.is(error)) throw error;
-    return { status: 'error', result: failedResult('ToolExecutionFailed', error.message, error) };
-  }
+/** The work that is waited for may hang like any body: the same limits hold. */
+function suspend(
+  concluded: ConcludedCall,
+  { checked, context, replay }: Omit<EndedRun, 'ended'> & { readonly replay: Replay },
+): PerformedCall | Promise<PerformedCall> {
+  const { tool } = concluded;
+  return runTool<PerformedCall>({
+    ...concluded,
+    args: {},
+    context,
+    tool: { ...tool, execute: () => replay.suspension(argumentsBefore(concluded, checked)) },
+    onEnd: (ended) =>
+      ended.how === 'returned'
+        ? suspended(tool.name, ended.value as Suspension)
+        : writeEnding(concluded, ended),
+  });
 }

@@ -16,6 +16,8 @@ export interface CallRequest {
   readonly arguments: unknown;
   /** The arguments as they were read, where the caller needed that too. */
   readonly read?: ReadArguments;
+  /** The same as JSON text, where the caller has it: what the tool does to its arguments does not reach it. */
+  readonly text?: string;
   /** What is known of the call from when it was suspended; with it, the call is made again. */
   readonly journal?: CallJournal;
 }
@@ -43,6 +45,8 @@ export interface CallEnvironment {
   readonly maxResultChars?: number;
   /** Hears of completions; with it, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
+  /** Has the last word on what started work completes with; runs in the async context of the call. */
+  readonly judgeCompletion?: (tool: string, result: ToolResult) => ToolResult;
   /** What the work that tools start goes through; default: one without a limit. */
   readonly tasks?: TaskQueue;
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */

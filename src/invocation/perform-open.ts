@@ -38,7 +38,7 @@ async function perform(permitted: PermittedCall, open: OpenCall): Promise<Perfor
   if (scope.signal?.aborted) return writeEnding(permitted, { how: 'aborted' });
   if (wait !== undefined) return suspendAt(wait, permitted);
   log.started(checked);
-  return concludeRun(permitted, { ended: await run(permitted, open), checked, replay: context.replay });
+  return concludeRun(permitted, { ended: await run(permitted, open), checked, context });
 }
 
 const NO = 'it was not approved';

@@ -1,3 +1,4 @@
+import { createResultChecker } from '../checking/create-result-checker.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { StandardSchema } from '../contract/standard-schema.js';
 import type { Question } from '../contract/tool-context.js';
@@ -20,12 +21,29 @@ export function readQuestion({ message, schema: source }: Question): ReadQuestio
   const read = readSchemaSource(source);
   if (!read.ok) throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
   const { schema, standard } = read;
-  return { message, schema, revive: async (value) => (standard ? parse(standard, value) : value) };
+  return {
+    message,
+    schema,
+    revive: async (value) => (standard ? parse(standard, value) : fitting(schema, value)),
+  };
 }
 
 async function parse(standard: StandardSchema, value: unknown): Promise<unknown> {
   const result = await standard['~standard'].validate(value);
   if (result.issues === undefined) return result.value;
-  const told = result.issues.map((issue) => issue.message).join('; ');
-  throw new ToolwrightError('InvalidAnswer', `The answer does not fit what was asked for: ${told}`);
+  throw unfitting(result.issues.map((issue) => issue.message));
+}
+
+/** The answer was checked when it came, but another version of the method may have asked for something else. */
+function fitting(schema: JsonSchema, value: unknown): unknown {
+  const faults = createResultChecker(schema)(value);
+  if (faults.length === 0) return value;
+  throw unfitting(faults.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)));
+}
+
+function unfitting(problems: readonly string[]): ToolwrightError {
+  return new ToolwrightError(
+    'InvalidAnswer',
+    `The answer does not fit what was asked for: ${problems.join('; ')}`,
+  );
 }

@@ -1,3 +1,4 @@
+import { plainJson } from '../checking/plain-json.js';
 import type { AnsweredQuestion, CallJournal, Suspension, Wait } from '../contract/suspension.js';
 import type { Question } from '../contract/tool-context.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -50,7 +51,7 @@ export class Replay {
     const answered = [...this.#unused].find((one) => one.message === message && one.index === index);
     if (answered === undefined) throw this.#suspend({ kind: 'question', index, message, schema });
     this.#unused.delete(answered);
-    return revive(answered.value);
+    return revive(plainJson(answered.value));
   }
 
   /**
@@ -59,7 +60,7 @@ export class Replay {
    */
   once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value> {
     const finished = this.#finished.get(key);
-    if (finished !== undefined) return Promise.resolve(finished.value as Value);
+    if (finished !== undefined) return Promise.resolve(plainJson(finished.value) as Value);
     let running = this.#works.get(key);
     if (running === undefined) {
       running = this.#finish(key, work);
@@ -100,7 +101,8 @@ export class Replay {
   async #finish(key: string, work: () => unknown): Promise<unknown> {
     const value = plainCopy(key, await work());
     this.#finished.set(key, value === undefined ? { key } : { key, value });
-    return value;
+    // What the method does to its copy is not what the work gave.
+    return plainJson(value);
   }
 }
 

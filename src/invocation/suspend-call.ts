@@ -1,4 +1,5 @@
 import type { Suspension, Wait } from '../contract/suspension.js';
+import { argumentsBefore } from './arguments-before.js';
 import { failedResult } from './failed-result.js';
 import { refusalOf } from './gate-of.js';
 import type { PerformedCall } from './performed-call.js';
@@ -12,7 +13,7 @@ export function suspendAt(wait: Wait, permitted: PermittedCall): PerformedCall {
   const { answers = [], once = [], ...known } = call.journal ?? {};
   return suspended(tool.name, {
     waits: [wait],
-    journal: { ...known, arguments: checked, answers, once },
+    journal: { ...known, arguments: argumentsBefore(permitted, checked), answers, once },
   });
 }
 

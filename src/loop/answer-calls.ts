@@ -1,6 +1,7 @@
 import type { CallRecord } from '../contract/call-record.js';
 import type { FinishReason } from '../contract/llm-provider.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
+import { failedResult } from '../invocation/failed-result.js';
 import { resultText } from '../registry/result-text.js';
 import { abortedRun } from './aborted-run.js';
 import type { LoopRun } from './begin-run.js';
@@ -21,11 +22,18 @@ export interface CallingMessage {
 
 /** Makes the calls of a message and answers them in call order; the end of the run, if it is one. */
 export async function answerCalls(run: LoopRun, message: CallingMessage): Promise<LoopEnd | undefined> {
-  const { state, retries, guard, signal } = run;
+  const { state } = run;
   state.messages.push(assistantMessage(message.content, message.calls));
   const outcomes = await makeCalls(run, message);
-  const records = outcomes.some(isUnanswered) ? closed(run, outcomes) : (outcomes as readonly CallRecord[]);
-  if (records === undefined) return suspended(run, { content: message.content, outcomes });
+  if (!outcomes.some(isUnanswered)) return answered(run, outcomes as readonly CallRecord[]);
+  const records = closed(run, outcomes);
+  if (records !== undefined) return answered(run, records);
+  return suspended(run, message, outcomes) ?? answered(run, outcomes.map(notKept));
+}
+
+/** Every call has its answer. */
+function answered(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
+  const { state, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
   for (const record of records) {
     state.messages.push(toolMessage(record.id, record.result, verdict?.notes.get(record.id)));
@@ -73,20 +81,33 @@ function closed(
   );
 }
 
-interface WaitingMessage {
-  readonly content: string;
-  readonly outcomes: readonly CallOutcome[];
-}
-
-function suspended(run: LoopRun, { content, outcomes }: WaitingMessage): LoopEnd {
+/** `undefined` where the run cannot be kept; then the history is as it was. */
+function suspended(
+  run: LoopRun,
+  { content, calls }: CallingMessage,
+  outcomes: readonly CallOutcome[],
+): LoopEnd | undefined {
   const { state } = run;
   // The history of a suspended run ends before the message that is not answered yet (design §1, invariant 1).
-  state.messages.pop();
-  const runState = suspendRun(run, { content, calls: outcomes.map(storedCall) });
+  const open = state.messages.splice(-1);
+  const stored = outcomes.map((outcome, index) => storedCall(outcome, calls[index] as ReadCall));
+  const runState = suspendRun(run, { content, calls: stored });
+  if (runState === undefined) {
+    state.messages.push(...open);
+    return undefined;
+  }
   state.toolCalls.push(
     ...outcomes.filter((one): one is Exclude<CallOutcome, UnansweredCall> => !isUnanswered(one)),
   );
   return { status: 'suspended', state: runState };
+}
+
+/** What the model may try in another way: it is told. */
+function notKept(outcome: CallOutcome): CallRecord {
+  if (!isUnanswered(outcome)) return outcome;
+  const { call } = outcome;
+  const message = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. It was not run.`;
+  return notRun(call, 'refused', failedResult('NotExecutableHere', message));
 }
 
 /** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */

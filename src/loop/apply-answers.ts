@@ -19,8 +19,9 @@ export function applyAnswers(state: RunState, answers: readonly Answer[]): reado
     if (fault === undefined) answered.set((answer as Answer).id, answer as Answer);
     else faults.push(fault);
   }
+  const byCall = Map.groupBy(waits.values(), ({ call }): StoredCall => call);
   const calls = state.open.calls.map((call) => {
-    const own = [...waits.values()].filter((open) => open.call === call);
+    const own = byCall.get(call) ?? [];
     return own.reduce((current, open) => answerOne(current, open, { answered, faults }), call);
   });
   if (faults.length > 0) throw invalid(faults);

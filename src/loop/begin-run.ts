@@ -6,6 +6,7 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { checkConfig } from './check-config.js';
+import { judgeCompletion } from './inner-runs.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
 import { LoopGuard } from './loop-guard.js';
@@ -122,7 +123,7 @@ function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptio
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
   return {
     toolTimeoutMs,
-    ...(onAsyncResult ? { onAsyncResult } : {}),
+    ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
     ...(tasks ? { tasks } : {}),
     ...(logger ? { logger } : {}),
     ...(policy ? { policy } : {}),

@@ -13,7 +13,7 @@ import { addUsage, endState, type LoopEnd } from './loop-state.js';
 import { readCall } from './read-call.js';
 import { type Reply, requestReply } from './request-reply.js';
 import { restoredCall } from './stored-call.js';
-import { suspendRun } from './suspend-run.js';
+import { type OpenMessage, suspendRun } from './suspend-run.js';
 import { assistantMessage } from './write-messages.js';
 
 /** The one loop: ask, run the calls, answer them, ask again (design §1, invariants 1 and 6). */
@@ -47,11 +47,17 @@ async function goRound(run: LoopRun): Promise<LoopEnd> {
 /** The message at which the run was suspended: its calls, unless some are still to be answered. */
 async function goOn(run: LoopRun, { content, calls }: ResumedRun): Promise<LoopEnd | undefined> {
   if (calls.some((call) => call.status === 'waiting' && call.waits.length > 0) && !run.signal?.aborted)
-    return { status: 'suspended', state: suspendRun(run, { content, calls }) };
+    return stillSuspended(run, { content, calls });
   const message = { content, calls: calls.map(restoredCall), finishReason: 'tool_calls' } as const;
   const end = await answerCalls(run, message);
   run.onStep?.(run, end);
   return end;
+}
+
+function stillSuspended(run: LoopRun, open: OpenMessage): LoopEnd {
+  const state = suspendRun(run, open);
+  if (state !== undefined) return { status: 'suspended', state };
+  throw new ToolwrightError('InvalidAnswer', 'The run was not resumed; its answers cannot be kept as JSON.');
 }
 
 /** One request and the calls it leads to; the end, if it is one. */

@@ -10,6 +10,7 @@ export class HistoryScope implements CallScope {
   readonly data: CallScope['data'];
   readonly container: CallScope['container'];
   readonly onUpdate: CallScope['onUpdate'];
+  readonly onLog: CallScope['onLog'];
   readonly #history: readonly Message[];
   readonly #length: number;
   #messages: readonly Message[] | undefined;
@@ -27,6 +28,7 @@ export class HistoryScope implements CallScope {
     this.data = scope.data;
     this.container = scope.container;
     this.onUpdate = onUpdate;
+    this.onLog = scope.onLog;
     this.#history = history;
     this.#length = history.length;
   }

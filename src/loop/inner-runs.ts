@@ -1,43 +1,57 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { CallRecord } from '../contract/call-record.js';
 import type { RunState } from '../contract/run-state.js';
+import type { ToolResult } from '../contract/tool-result.js';
 import { failedResult } from '../invocation/failed-result.js';
-import type { CallOutcome } from './call-outcome.js';
-import { isUnanswered } from './call-outcome.js';
-
-/** Runs that a tool began and that are suspended, by id. A later issue may surface their `pending` from here. */
-type InnerRuns = Map<string, RunState>;
 
 const calls = new AsyncLocalStorage<InnerRuns>();
 
 /**
- * Makes a call and finds out whether a run that its tool began inside it (a sub-agent) is left suspended.
- * Nobody would hear of that run's pending calls, so the call is an error that names the inner tool.
+ * The runs that the tool of one call began inside it (a sub-agent) and that are suspended. Nobody would hear of
+ * their pending calls, so the call is an error that names the inner tool. A later issue may surface their
+ * `pending` from here.
  */
-export function watchInnerRuns(
-  make: () => CallOutcome | Promise<CallOutcome>,
-): CallOutcome | Promise<CallOutcome> {
-  const inner: InnerRuns = new Map();
-  const made = calls.run(inner, make);
-  return made instanceof Promise ? made.then((outcome) => judge(outcome, inner)) : made;
+export class InnerRuns {
+  #suspended: Map<string, RunState> | undefined;
+
+  /** Makes the call: runs that begin inside are noted here. */
+  watch<Made>(make: () => Made): Made {
+    return calls.run(this, make);
+  }
+
+  /** What came of the call; an error where it left a run suspended. */
+  judge(record: CallRecord): CallRecord {
+    const { left } = this;
+    if (left === undefined || record.status === 'started') return record;
+    return { ...record, status: 'error', result: leftSuspended(record.name, left) };
+  }
+
+  /** The first of the runs that are suspended. */
+  get left(): RunState | undefined {
+    const [left] = this.#suspended?.values() ?? [];
+    return left;
+  }
+
+  note(state: RunState | undefined, runId: string | undefined): void {
+    this.#suspended ??= new Map();
+    if (state !== undefined) this.#suspended.set(state.runId, state);
+    else if (runId !== undefined) this.#suspended.delete(runId);
+  }
 }
 
-/** Notes where a run that began inside a tool of another run stands. */
+/** Notes where a run stands, in case it began inside a tool of another one. */
 export function noteInnerRun(state: RunState | undefined, runId: string | undefined): void {
-  const inner = calls.getStore();
-  if (inner === undefined) return;
-  if (state !== undefined) inner.set(state.runId, state);
-  else if (runId !== undefined) inner.delete(runId);
+  if (state !== undefined || runId !== undefined) calls.getStore()?.note(state, runId);
 }
 
-function judge(outcome: CallOutcome, inner: InnerRuns): CallOutcome {
-  const [suspended] = inner.values();
-  if (suspended === undefined || isUnanswered(outcome) || outcome.status === 'started') return outcome;
-  return leftSuspended(outcome, suspended);
+/** The same for work that outlives its call: what it completes with. */
+export function judgeCompletion(tool: string, result: ToolResult): ToolResult {
+  const left = calls.getStore()?.left;
+  return left === undefined ? result : leftSuspended(tool, left);
 }
 
-function leftSuspended(record: CallRecord, { pending }: RunState): CallRecord {
-  const tools = [...new Set(pending.map(({ tool }) => `'${tool}'`))].join(', ');
-  const message = `The tool '${record.name}' ran a model of its own, and that run waits for an answer about ${tools}. Nobody can give it from here; it was not done.`;
-  return { ...record, status: 'error', result: failedResult('NotExecutableHere', message) };
+function leftSuspended(tool: string, { pending }: RunState): ToolResult {
+  const tools = [...new Set(pending.map((call) => `'${call.tool}'`))].join(', ');
+  const message = `The tool '${tool}' ran a model of its own, and that run waits for an answer about ${tools}. Nobody can give it from here; it was not done.`;
+  return failedResult('NotExecutableHere', message);
 }

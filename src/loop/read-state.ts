@@ -1,5 +1,6 @@
 import { canonicalJson } from '../checking/canonical-json.js';
 import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
+import { plainJson } from '../checking/plain-json.js';
 import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { openWaits } from './open-waits.js';
@@ -9,7 +10,8 @@ import { isSignedWith } from './sign-state.js';
 let check: ResultChecker | undefined;
 
 /**
- * Takes the state of a suspended run from outside.
+ * Takes the state of a suspended run from outside; the copy is the run's own, because tools may change what
+ * they are given.
  *
  * @throws ToolwrightError `InvalidState` (515) where it is none, or where it was changed: with a secret
  *   anywhere, without one as far as `pending` shows it.
@@ -21,7 +23,7 @@ export function readState(state: unknown, secret: string | undefined): RunState 
     const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
     throw invalid(`This is no state of a suspended run of this version: ${told.join('; ')}.`);
   }
-  const read = state as RunState;
+  const read = plainJson(state) as RunState;
   if (secret !== undefined && !isSignedWith(read, secret))
     throw invalid('The state of the run was changed, or signed with another secret.');
   const pending = openWaits(read).map((wait) => wait.pending);

@@ -9,7 +9,7 @@ import { abortedResult } from '../invocation/write-ending.js';
 import type { Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { type CallOutcome, isUnanswered } from './call-outcome.js';
 import { HistoryScope } from './history-scope.js';
-import { watchInnerRuns } from './inner-runs.js';
+import { InnerRuns } from './inner-runs.js';
 import type { EventSink } from './loop-event.js';
 import type { ReadCall } from './read-call.js';
 import type { RetryBudget } from './retry-budget.js';
@@ -86,26 +86,22 @@ async function watchCall(batch: CallBatch, sink: EventSink, call: ReadCall): Pro
 
 function invoke(batch: CallBatch, scope: CallScope, call: ReadCall): CallOutcome | Promise<CallOutcome> {
   if (scope.signal?.aborted) return abortedCall(call);
+  const { invoke: make, retries, prompt } = batch;
+  const attempt = retries.attempt(call.name);
   // Watching costs more than a small tool does.
-  if (batch.prompt.has(call.name)) return makeCall(batch, scope, call);
-  const made = watchInnerRuns(() => makeCall(batch, scope, call));
-  if (!(made instanceof Promise)) batch.prompt.add(call.name);
-  return made;
+  const inner = prompt.has(call.name) ? undefined : new InnerRuns();
+  const made = inner ? inner.watch(() => make(call, scope, attempt)) : make(call, scope, attempt);
+  if (made instanceof Promise) {
+    prompt.delete(call.name);
+    return made.then((invocation) => outcomeOf(call, invocation, inner));
+  }
+  prompt.add(call.name);
+  return outcomeOf(call, made, inner);
 }
 
-function makeCall(
-  { invoke: call, retries, prompt }: CallBatch,
-  scope: CallScope,
-  request: ReadCall,
-): CallOutcome | Promise<CallOutcome> {
-  const made = call(request, scope, retries.attempt(request.name));
-  if (!(made instanceof Promise)) return outcomeOf(request, made);
-  prompt.delete(request.name);
-  return made.then((invocation) => outcomeOf(request, invocation));
-}
-
-function outcomeOf(call: ReadCall, invocation: Invocation): CallOutcome {
-  return invocation.status === 'suspended' ? { call, suspension: invocation.suspension } : invocation.record;
+function outcomeOf(call: ReadCall, invocation: Invocation, inner: InnerRuns | undefined): CallOutcome {
+  if (invocation.status === 'suspended') return { call, suspension: invocation.suspension };
+  return inner ? inner.judge(invocation.record) : invocation.record;
 }
 
 /** The record of a call that an abort of the run left open. */

@@ -16,7 +16,7 @@ export function signState<State extends Signable>(state: State, secret: string |
 /** Whether nobody without the secret changed the state. */
 export function isSignedWith({ signature, ...unsigned }: Signable, secret: string): boolean {
   const expected = Buffer.from(signatureOf(unsigned, secret));
-  const given = Buffer.from(signature ?? '');
+  const given = Buffer.from(typeof signature === 'string' ? signature : '');
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 

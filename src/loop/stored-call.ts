@@ -7,11 +7,12 @@ import { type CallOutcome, isUnanswered } from './call-outcome.js';
 import { type ReadCall, readCall } from './read-call.js';
 
 /** What came of a call, as the state of a run keeps it. */
-export function storedCall(outcome: CallOutcome): StoredCall {
-  if (!isUnanswered(outcome)) return { status: 'settled', record: storedRecord(outcome) };
-  const { call, suspension } = outcome;
+export function storedCall(outcome: CallOutcome, call: ReadCall): StoredCall {
+  const args = sentArguments(call);
+  if (!isUnanswered(outcome))
+    return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args } };
+  const { suspension } = outcome;
   const { id, name } = call;
-  const args = storedArguments(call.arguments);
   return suspension === undefined
     ? { status: 'held', id, name, arguments: args }
     : { status: 'waiting', id, name, arguments: args, ...suspension };
@@ -29,8 +30,14 @@ export function restoredCall(stored: StoredCall): ReadCall {
 }
 
 /** The record of a call as the state of a run keeps it. */
-export function storedRecord({ result, rawArguments, ...record }: CallRecord): StoredCallRecord {
-  return { ...record, rawArguments: plainJson(rawArguments), result: storedResult(result) };
+export function storedRecord(record: CallRecord): StoredCallRecord {
+  const { rawArguments, arguments: args, result } = record;
+  return {
+    ...record,
+    rawArguments: plainJson(rawArguments),
+    arguments: plainJson(args) as StoredCallRecord['arguments'],
+    result: storedResult(result),
+  };
 }
 
 /** The record of a call from the state of a run; its error, if it had one, is gone. */
@@ -38,9 +45,14 @@ export function restoredRecord({ result, ...record }: StoredCallRecord): CallRec
   return { ...record, result: new ToolResult(result) };
 }
 
-/** Arguments that JSON cannot say were none that could be used. */
-function storedArguments(args: ReadCall['arguments']): ReadCall['arguments'] {
-  return (plainJson(args) ?? '') as ReadCall['arguments'];
+/**
+ * As the model sent them, whatever the tool has done to the object since. Arguments that JSON cannot say were
+ * none that could be used.
+ */
+function sentArguments({ arguments: args, text }: ReadCall): ReadCall['arguments'] {
+  if (typeof args === 'string') return args;
+  const sent = text === undefined ? plainJson(args) : JSON.parse(text);
+  return (sent ?? '') as ReadCall['arguments'];
 }
 
 function storedResult(result: ToolResult): StoredResult {

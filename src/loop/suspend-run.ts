@@ -12,8 +12,19 @@ export interface OpenMessage {
   readonly calls: readonly StoredCall[];
 }
 
-/** The state of a run that waits: plain JSON that shares nothing with the run. */
-export function suspendRun(run: LoopRun, open: OpenMessage): RunState {
+/**
+ * The state of a run that waits: plain JSON that shares nothing with the run. `undefined` where JSON cannot say
+ * it, as of arguments that a model nested too deep.
+ */
+export function suspendRun(run: LoopRun, open: OpenMessage): RunState | undefined {
+  try {
+    return writeState(run, open);
+  } catch {
+    return undefined;
+  }
+}
+
+function writeState(run: LoopRun, open: OpenMessage): RunState {
   const { config, resumed } = run;
   const runId = resumed?.runId ?? randomUUID();
   const progress = progressOf(run);

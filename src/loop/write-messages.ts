@@ -10,7 +10,9 @@ export function assistantMessage(content: string, calls: readonly ReadCall[]): A
   const tool_calls = calls.map((call) => ({
     id: call.id,
     type: 'function' as const,
-    function: { name: functionName(call.name), arguments: argumentsText(call) },
+    // Strict servers parse the history, and refuse the whole request for one broken call in it. What was
+    // really sent stands in the call's record and in its answer.
+    function: { name: functionName(call.name), arguments: call.text ?? '{}' },
   }));
   return { role: 'assistant', content, tool_calls };
 }
@@ -37,18 +39,4 @@ function attachmentsText({ content = [] }: ToolResult): string {
 /** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
 function functionName(name: string): string {
   return TOOL_NAME.test(name) ? name : name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
-}
-
-/**
- * Always the text of a JSON object: strict servers parse the history, and refuse the whole request for
- * one broken call in it. What was really sent stands in the call's record and in its answer.
- */
-function argumentsText({ arguments: args, read }: ReadCall): string {
-  if (!read.ok) return '{}';
-  const isAsSent = typeof args === 'string' && read.repairs.length === 0 && args.trimStart().startsWith('{');
-  try {
-    return isAsSent ? args : JSON.stringify(read.value);
-  } catch {
-    return '{}';
-  }
 }

@@ -1,3 +1,4 @@
+import type { ClassDescription } from '../contract/class-description.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { ToolsetOptions } from '../contract/toolset-options.js';
@@ -8,6 +9,8 @@ const SLOT = Symbol.for('toolwright.class-record');
 /** All that decorators said about one class, and about that class only: nothing inherited. */
 export interface ClassRecord {
   toolset?: ToolsetOptions;
+  /** What the generated file says of the class. */
+  description?: ClassDescription;
   readonly methods: Map<string | symbol, ToolMethodRecord>;
   /** Apart from `methods`, because an instance and a static method may share a name. */
   readonly staticMethods: Map<string | symbol, ToolMethodRecord>;

@@ -24,6 +24,7 @@ export interface InvokeOptions {
   readonly toolTimeoutMs?: number;
   readonly attempt?: number;
   readonly onAsyncResult?: AsyncCallback;
+  readonly judgeCompletion?: CallEnvironment['judgeCompletion'];
   readonly tasks?: TaskQueue;
   readonly policy?: ToolPolicy;
   readonly maxResultChars?: number;

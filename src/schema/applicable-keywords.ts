@@ -35,6 +35,7 @@ function groupsOf(type: ValueType): readonly Group[] {
     case 'enum':
       return ['text', 'number', 'array', 'object', 'any'];
     case 'schema':
+    case 'described':
       return type.schema.type === 'object' ? ['object'] : ['text', 'number', 'array', 'object', 'any'];
     case 'array':
       return ['array', 'any'];

@@ -2,6 +2,7 @@ import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import { lineage } from '../metadata/class-record.js';
 import { propertyOptions } from '../metadata/property-options.js';
+import { readDescription } from '../metadata/record-description.js';
 import {
   excludesAll,
   isExposed,
@@ -9,7 +10,8 @@ import {
   transformRule,
 } from '../validators/transform-rules.js';
 import { validatedProperties, validationRules } from '../validators/validation-rules.js';
-import { describeProperty } from './describe-property.js';
+import { type DecoratedProperty, describeProperty } from './describe-property.js';
+import { describedValue } from './described-type.js';
 import { mergeOrders } from './merge-orders.js';
 import type { PropertyFault } from './type-result.js';
 import type { ClassModel, PropertyModel, RemainingRules } from './value-type.js';
@@ -26,8 +28,8 @@ const models = new WeakMap<ClassType, Map<string, ClassModelResult>>();
 const UNSAFE: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
- * What is known of a DTO class, from class-validator, class-transformer, `@Param` and decorator metadata of
- * the class and its bases; properties of bases first. The class is never instantiated. The same class and
+ * What is known of a DTO class, from class-validator, class-transformer, `@Param`, the generated file and
+ * decorator metadata of the class and its bases; properties of bases first. The class is never instantiated. The same class and
  * groups give the same model object.
  *
  * @example
@@ -62,6 +64,7 @@ function describeClass(target: ClassType, groups: readonly string[]): ClassModel
       transform: transformRule(target, key),
       designType: designType(target, key),
       groups: groups.length > 0 ? groups : undefined,
+      described: describedProperty(target, key),
     }),
   }));
   const faults = described.flatMap(({ key, result }) => (result.ok ? [] : [faultOf(target, key, result)]));
@@ -69,7 +72,11 @@ function describeClass(target: ClassType, groups: readonly string[]): ClassModel
   if (faults.length > 0) return { ok: false, faults };
   const properties = described.flatMap(({ result }) => (result.ok ? [result.property] : []));
   const remaining = described.flatMap(({ result }) => (result.ok ? [result.remaining] : []));
-  return { ok: true, model: { class: target, properties: unique(properties), remaining: sum(remaining) } };
+  const disagreements = described.flatMap(({ key, result }) =>
+    result.ok && result.disagreement ? [`property ${target.name}.${key}: ${result.disagreement}`] : [],
+  );
+  const model = { class: target, properties: unique(properties), remaining: sum(remaining) };
+  return { ok: true, model: disagreements.length > 0 ? { ...model, disagreements } : model };
 }
 
 function sum(remaining: readonly RemainingRules[]): RemainingRules {
@@ -81,7 +88,12 @@ function sum(remaining: readonly RemainingRules[]): RemainingRules {
 /** The properties that a decorator stands on and that arguments may set. */
 function propertyKeys(target: ClassType): readonly string[] {
   const ofClasses = lineage(target).flatMap((one) =>
-    mergeOrders([validatedProperties(one), transformedProperties(one), [...propertyOptions(one).keys()]]),
+    mergeOrders([
+      Object.keys(readDescription(one)?.properties ?? {}),
+      validatedProperties(one),
+      transformedProperties(one),
+      [...propertyOptions(one).keys()],
+    ]),
   );
   const isOpen = !excludesAll(target);
   return [...new Set(ofClasses)].filter(
@@ -100,6 +112,17 @@ function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOptions> 
     for (const [key, own] of propertyOptions(one)) options.set(key, { ...options.get(key), ...own });
   }
   return options;
+}
+
+/** What the generated file says of a property, in the class or the nearest base that it describes. */
+function describedProperty(target: ClassType, key: string): DecoratedProperty['described'] {
+  for (const one of [...lineage(target)].reverse()) {
+    const { properties = {}, $defs } = readDescription(one) ?? {};
+    const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    if (property === undefined) continue;
+    return { ...describedValue(property.schema, $defs), optional: property.optional ?? false };
+  }
+  return undefined;
 }
 
 /** `design:type`; nothing where nobody loaded reflect-metadata or the build tool emits none. */

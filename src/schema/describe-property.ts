@@ -3,6 +3,9 @@ import type { ParamOptions } from '../contract/param-options.js';
 import type { TransformRule } from '../validators/transform-rules.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
 import { applicableKeywords } from './applicable-keywords.js';
+import type { DescribedValue } from './described-type.js';
+import { designToken } from './design-token.js';
+import { mergeKeywords } from './merge-keywords.js';
 import { constraintKeywords, orderedKeywords } from './option-keywords.js';
 import { type PropertyRules, propertyRules } from './property-rules.js';
 import { fitsHint, isCollection, propertyType } from './property-type.js';
@@ -20,19 +23,28 @@ export interface DecoratedProperty {
   readonly transform?: TransformRule;
   readonly designType: unknown;
   readonly groups?: readonly string[];
+  /** What the generated file says of it. */
+  readonly described?: DescribedValue & { readonly optional: boolean };
 }
 
 /** A property, described; or why it cannot be. */
 export type DescribedProperty =
-  | { readonly ok: true; readonly property: PropertyModel; readonly remaining: RemainingRules }
+  | {
+      readonly ok: true;
+      readonly property: PropertyModel;
+      readonly remaining: RemainingRules;
+      /** What the types say, and what the rules do. */
+      readonly disagreement?: string;
+    }
   | TypeFault;
 
 /** Describes one property of a DTO class. */
 export function describeProperty(decorated: DecoratedProperty): DescribedProperty {
-  const { key, options = {}, transform, designType, groups } = decorated;
+  const { key, options = {}, transform, groups, described } = decorated;
+  const designType = (described && designToken(described.type)) ?? decorated.designType;
   const eachIsOwn = !isCollection(designType);
   const rules = propertyRules(decorated.rules ?? [], eachIsOwn);
-  const facts = { options, rules, transform, designType, groups };
+  const facts = { options, rules, transform, designType, groups, described };
   const applicable = propertyType(facts);
   const result = applicable.ok
     ? applicable
@@ -42,6 +54,7 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
   const transforms = transform?.transforms ?? [];
   return {
     ok: true,
+    disagreement: disagreementOf(decorated, rules, result.type),
     remaining:
       rules.needsValidator || mayDiffer(decorated, rules, result.type) ? 'all' : remainingOf(key, rules),
     property: {
@@ -49,8 +62,8 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
       ...(name === key ? {} : { key }),
       type: withItemKeywords(result.type, rules),
       required: isRequired(decorated, rules),
-      nullable: options.nullable ?? rules.isConditional,
-      keywords: keywordsOf(result.type, options, rules),
+      nullable: options.nullable ?? (rules.isConditional || described?.nullable === true),
+      keywords: keywordsOf(result.type, decorated, rules),
       ...(transforms.length > 0 ? { transforms } : {}),
       ...(rules.isNested ? { cascades: true } : {}),
     },
@@ -73,22 +86,50 @@ function mayDiffer(decorated: DecoratedProperty, rules: PropertyRules, type: Val
   return rules.own.hint !== undefined && !fitsHint(type, rules.own.hint);
 }
 
+/** Only where the type came from the generated file: nobody looks at both otherwise. */
+function disagreementOf(
+  { options = {}, described, transform }: DecoratedProperty,
+  { own: { hint } }: PropertyRules,
+  type: ValueType,
+): string | undefined {
+  if (described === undefined || hint === undefined || namesType(options)) return undefined;
+  if ((transform?.transforms ?? []).length > 0 || type.kind === 'any' || fitsHint(type, hint))
+    return undefined;
+  return `its type is ${typeName(type)}, and its class-validator rules are for ${hint}`;
+}
+
+function typeName(type: ValueType): string {
+  if (type.kind === 'scalar') return type.name;
+  return type.kind === 'class' ? type.class.name : type.kind;
+}
+
 function namesType({ schema, type, items, enum: values, additionalProperties }: ParamOptions): boolean {
   return [schema, type, items, values, additionalProperties].some((said) => said !== undefined);
 }
 
 /** Rules make a property required unless all of them accept its absence; so does having no rules at all. */
-function isRequired({ options, rules: all }: DecoratedProperty, rules: PropertyRules): boolean {
+function isRequired({ options, rules: all, described }: DecoratedProperty, rules: PropertyRules): boolean {
   if (options?.required !== undefined) return options.required;
   if (options?.default !== undefined || rules.isOptional || rules.isConditional) return false;
-  return all === undefined || !rules.acceptsMissing;
+  if (all !== undefined && !rules.acceptsMissing) return true;
+  return described === undefined ? all === undefined : !described.optional;
 }
 
 /** An explicit schema is complete; otherwise what `@Param` says wins over the rules, keyword by keyword. */
-function keywordsOf(type: ValueType, options: ParamOptions, rules: PropertyRules): JsonSchema {
-  const fromRules = options.schema === undefined ? applicableKeywords(type, rules.own.keywords) : {};
-  const constraints = { ...fromRules, ...constraintKeywords(options) };
-  return orderedKeywords({ description: options.description, constraints, defaultValue: options.default });
+function keywordsOf(
+  type: ValueType,
+  { options = {}, described }: DecoratedProperty,
+  rules: PropertyRules,
+): JsonSchema {
+  const isExplicit = options.schema !== undefined;
+  const fromRules = isExplicit ? {} : applicableKeywords(type, rules.own.keywords);
+  const { description, default: fallback, ...generated } = (!isExplicit && described?.keywords) || {};
+  const constraints = { ...mergeKeywords(generated, fromRules), ...constraintKeywords(options) };
+  return orderedKeywords({
+    description: options.description ?? description,
+    constraints,
+    defaultValue: options.default ?? fallback,
+  });
 }
 
 function withItemKeywords(type: ValueType, rules: PropertyRules): ValueType {

@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { ParamOptions } from '../contract/param-options.js';
+import type { DescribedValue as Described } from './described-type.js';
 import { constraintKeywords, orderedKeywords } from './option-keywords.js';
 import { resolveDesignType } from './resolve-type-reference.js';
 import { typeFromOptions } from './type-from-options.js';
@@ -14,6 +15,8 @@ export interface ValueFacts {
   readonly designType?: unknown;
   /** The parameter's literal default, where it has one: `limit = 10`. */
   readonly defaultValue?: { readonly value: unknown };
+  /** What the generated file says of its type. */
+  readonly described?: Described;
   /** class-validator groups, for DTO classes. */
   readonly groups?: readonly string[];
 }
@@ -31,8 +34,8 @@ export type DescribedValue =
   | TypeFault;
 
 /**
- * Describes one parameter from, in this order: an explicit schema, `@Param`'s options, decorator metadata,
- * and the type of its literal default (design §2). Never guesses: what is not known is a fault.
+ * Describes one parameter from, in this order: an explicit schema, `@Param`'s options, the generated file,
+ * decorator metadata, and the type of its literal default (design §2). Never guesses: what is not known is a fault.
  *
  * @example
  * ```ts
@@ -43,17 +46,23 @@ export type DescribedValue =
 export function describeValue(facts: ValueFacts): DescribedValue {
   const { options = {}, designType, groups } = facts;
   const literal = options.default === undefined ? facts.defaultValue : { value: options.default };
+  const named = typeFromOptions(options, { designType, groups });
   const result =
-    typeFromOptions(options, { designType, groups }) ??
-    typeFromMetadata(facts, [options.const, literal?.value]);
+    named ??
+    (facts.described
+      ? known(facts.described.type)
+      : typeFromMetadata(facts, [options.const, literal?.value]));
   if (!result.ok) return result;
+  const isNull = literal?.value === null || (named === undefined && facts.described?.nullable === true);
+  // An explicit schema is complete.
+  const { description, ...keywords } = (options.schema === undefined && facts.described?.keywords) || {};
   return {
     ok: true,
     type: result.type,
-    nullable: options.nullable ?? literal?.value === null,
+    nullable: options.nullable ?? isNull,
     keywords: orderedKeywords({
-      description: options.description,
-      constraints: constraintKeywords(options),
+      description: options.description ?? description,
+      constraints: { ...keywords, ...constraintKeywords(options) },
       defaultValue: literal?.value,
     }),
     required: options.required ?? (literal === undefined ? undefined : false),

@@ -1,6 +1,7 @@
 import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { TransformRule, TypeRule } from '../validators/transform-rules.js';
+import type { DescribedValue } from './described-type.js';
 import { isEnumObject } from './enum-values.js';
 import type { PropertyRules, ValueRules } from './property-rules.js';
 import { resolveDesignType, resolveTypeReference } from './resolve-type-reference.js';
@@ -17,16 +18,22 @@ export interface PropertyFacts {
   readonly transform?: TransformRule;
   readonly designType: unknown;
   readonly groups?: readonly string[];
+  /** What the generated file says of it. */
+  readonly described?: DescribedValue;
 }
 
 /**
- * The type of a DTO's property from, in this order: `@Param`, class-transformer's `@Type`, class-validator's
- * rules, and decorator metadata (design §2).
+ * The type of a DTO's property from, in this order: `@Param`, the generated file, class-transformer's `@Type`,
+ * class-validator's rules, and decorator metadata (design §2). Only a union of classes needs `@Type` before
+ * the generated file: it says by which tag instances are made.
  */
 export function propertyType(facts: PropertyFacts): TypeResult {
   const { options, designType, groups } = facts;
   const named = typeFromOptions(options, { designType, groups });
   if (named !== undefined) return named;
+  if (facts.described && !facts.transform?.type?.discriminator) {
+    return known(narrowed(facts.described.type, facts.rules));
+  }
   switch (collectionOf(facts)) {
     case 'array':
       return mapType(itemType(facts), (items) => ({ kind: 'array', items }));
@@ -42,6 +49,18 @@ export function propertyType(facts: PropertyFacts): TypeResult {
 /** Whether `each: true` is about items: on a scalar class-validator judges the value itself. */
 export function isCollection(designType: unknown): boolean {
   return [Array, Set, Map, Object, undefined].some((type) => type === designType);
+}
+
+/** Rules may allow less than the type: whole numbers, some of the texts. */
+function narrowed(type: ValueType, rules: PropertyRules): ValueType {
+  if (type.kind === 'array') return { ...type, items: narrowedBy(type.items, rules.items) };
+  return narrowedBy(type, rules.own);
+}
+
+function narrowedBy(type: ValueType, { values, hint }: ValueRules): ValueType {
+  if (type.kind !== 'scalar') return type;
+  if (values?.every((value) => typeof value === type.name)) return { kind: 'enum', values };
+  return type.name === 'number' && hint === 'integer' ? { kind: 'scalar', name: 'integer' } : type;
 }
 
 function collectionOf({ designType, transform, rules }: PropertyFacts): 'array' | 'set' | 'map' | undefined {
@@ -100,6 +119,7 @@ export function fitsHint(type: ValueType, hint: TypeHint): boolean {
     case 'array':
       return hint === 'array';
     case 'schema':
+    case 'described':
       return type.schema.type === hint;
     default:
       return hint === 'object' && type.kind !== 'any';

@@ -1,7 +1,9 @@
 import { classModel } from './class-model.js';
 import { type ObjectNode, ObjectNodes } from './object-node.js';
+import { isSchemaNode, schemaParts } from './schema-parts.js';
 import type { PropertyFault } from './type-result.js';
 import type { PropertyModel, ValueType } from './value-type.js';
+import { classOf, referredDefinition } from './write-described.js';
 
 /** What has to be known of all types before the first of them is written. */
 export interface TypeSurvey {
@@ -10,12 +12,15 @@ export interface TypeSurvey {
   readonly recursive: ReadonlySet<ObjectNode>;
   /** Everything that keeps a schema from being written, each class once. */
   readonly faults: readonly PropertyFault[];
+  /** What contradicts itself without keeping a schema from being written. */
+  readonly disagreements: readonly string[];
 }
 
 interface Walk {
   readonly nodes: ObjectNodes;
   readonly recursive: Set<ObjectNode>;
   readonly faults: PropertyFault[];
+  readonly disagreements: string[];
   readonly seen: Set<unknown>;
   /** The objects around the current one. */
   readonly around: Set<ObjectNode>;
@@ -27,6 +32,7 @@ export function surveyTypes(properties: readonly PropertyModel[], root?: ObjectN
     nodes: new ObjectNodes(),
     recursive: new Set(),
     faults: [],
+    disagreements: [],
     seen: new Set(),
     around: new Set(),
   };
@@ -43,12 +49,30 @@ function visit(type: ValueType, path: string, walk: Walk): void {
   if (type.kind === 'array') visit(type.items, path, walk);
   else if (type.kind === 'record') visit(type.values, path, walk);
   else if (type.kind === 'class') visitClass(type, path, walk);
+  else if (type.kind === 'described') visitDescribed(type, path, walk);
   else if (type.kind === 'tagged') {
     for (const variant of type.variants) {
       const tag = { property: type.property, value: variant.tag };
       visitClass({ class: variant.class, groups: type.groups, tag }, path, walk);
     }
   }
+}
+
+type Described = ValueType & { readonly kind: 'described' };
+
+/** A definition is visited where it is first referred to. */
+function visitDescribed({ schema, definitions }: Described, path: string, walk: Walk): void {
+  const target = classOf(schema);
+  if (target !== undefined) visitClass({ class: target }, path, walk);
+  const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, definitions);
+  if (referred !== undefined && !walk.seen.has(referred.schema)) {
+    walk.seen.add(referred.schema);
+    visitDescribed({ kind: 'described', schema: referred.schema, definitions }, path, walk);
+  }
+  schemaParts(schema, (part) => {
+    if (isSchemaNode(part)) visitDescribed({ kind: 'described', schema: part, definitions }, path, walk);
+    return part;
+  });
 }
 
 type ClassPlace = Pick<ValueType & { kind: 'class' }, 'class' | 'groups'> & Pick<ObjectNode, 'tag'>;
@@ -68,6 +92,7 @@ function visitNode(node: ObjectNode, path: string, walk: Walk): void {
   if (walk.around.has(node)) walk.recursive.add(node);
   if (walk.seen.has(node)) return;
   walk.seen.add(node);
+  walk.disagreements.push(...(node.model.disagreements ?? []));
   walk.around.add(node);
   visitAll(node.model.properties, path, walk);
   walk.around.delete(node);

@@ -6,7 +6,9 @@ const FIX =
 
 const ERASED = 'the type is an interface, a union or `any`, which do not exist at run time';
 const TYPE_IMPORT = 'the class is imported with `import type`';
-const NO_METADATA = 'the build tool emits no decorator metadata (esbuild, tsx)';
+const NO_METADATA =
+  'the build tool emits no decorator metadata (esbuild, tsx, or `emitDecoratorMetadata` is off): run ' +
+  '`npx toolwright generate` and import the file that it writes';
 const CYCLE = 'the class was not loaded yet, because two files import each other';
 
 /** What the metadata says instead of a type, and what that can mean, the likeliest first. */

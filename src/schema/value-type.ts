@@ -1,3 +1,4 @@
+import type { DescribedSchema } from '../contract/class-description.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { StandardSchema } from '../contract/standard-schema.js';
@@ -14,14 +15,20 @@ export type ValueType =
   | { readonly kind: 'any' }
   | { readonly kind: 'scalar'; readonly name: ScalarName }
   /** Text in JSON; an instance in the tool. `bytes` is a `Uint8Array`, `buffer` Node's subclass of it. */
-  | { readonly kind: 'date' | 'url' | 'bytes' | 'buffer' }
+  | { readonly kind: 'date' | 'url' | 'bytes' | 'buffer' | 'bigint' }
   | { readonly kind: 'enum'; readonly values: readonly unknown[] }
   | ArrayType
   | { readonly kind: 'record'; readonly values: ValueType; readonly collection?: 'map' }
   | { readonly kind: 'class'; readonly class: ClassType; readonly groups?: readonly string[] }
   | TaggedType
   /** An explicit schema; values arrive as JSON delivers them, or as the Standard Schema parses them. */
-  | { readonly kind: 'schema'; readonly schema: JsonSchema; readonly standard?: StandardSchema };
+  | { readonly kind: 'schema'; readonly schema: JsonSchema; readonly standard?: StandardSchema }
+  /** What the generated file says of a type that no other kind can say: unions, tuples, plain objects. */
+  | {
+      readonly kind: 'described';
+      readonly schema: DescribedSchema;
+      readonly definitions: Readonly<Record<string, DescribedSchema>>;
+    };
 
 /** An array in JSON, and in the tool unless it is a `Set` there. */
 export interface ArrayType {
@@ -80,4 +87,6 @@ export interface ClassModel {
   readonly properties: readonly PropertyModel[];
   /** What is left to judge once a value fits the schema. */
   readonly remaining: RemainingRules;
+  /** Where the generated types and class-validator's rules say different things, as sentences. */
+  readonly disagreements?: readonly string[];
 }

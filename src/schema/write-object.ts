@@ -1,4 +1,6 @@
+import type { ClassType } from '../contract/class-type.js';
 import type { JsonSchema } from '../contract/json-schema.js';
+import { readDescription } from '../metadata/record-description.js';
 import { classModel } from './class-model.js';
 import type { Definitions } from './definitions.js';
 import { embedSchema } from './embed-schema.js';
@@ -6,6 +8,7 @@ import { nullableSchema } from './nullable-schema.js';
 import type { ObjectNode } from './object-node.js';
 import type { TypeSurvey } from './survey-types.js';
 import type { PropertyModel, TaggedType, ValueType } from './value-type.js';
+import { writeDescribed } from './write-described.js';
 
 /** What the parts of one schema share while it is written. */
 export interface Writing {
@@ -45,6 +48,8 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
     case 'bytes':
     case 'buffer':
       return { type: 'string', contentEncoding: 'base64' };
+    case 'bigint':
+      return { type: 'string', pattern: '^-?[0-9]+$' };
     case 'enum':
       return writeEnum(type.values);
     case 'array':
@@ -60,6 +65,12 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
       return { anyOf: writeBranches(type, writing) };
     case 'schema':
       return embedSchema(type.schema, writing.definitions);
+    case 'described':
+      return writeDescribed(type.schema, {
+        definitions: writing.definitions,
+        described: type.definitions,
+        writeClass: (target) => writeClass({ kind: 'class', class: target }, writing),
+      });
   }
 }
 
@@ -89,7 +100,12 @@ function writeBranches(type: TaggedType, writing: Writing): readonly JsonSchema[
 function writeNode(node: ObjectNode, writing: Writing): JsonSchema {
   const write = () => writeObject(taggedProperties(node), writing);
   if (!writing.survey.recursive.has(node)) return write();
-  return writing.definitions.refer(node, node.model.class.name, write);
+  return writing.definitions.refer(node, className(node.model.class), write);
+}
+
+/** Its name in the source, which a minifier may have changed since. */
+function className(target: ClassType): string {
+  return readDescription(target)?.name ?? target.name;
 }
 
 /** The tag is a property of its branch: the class's own, if it has one, otherwise the first. */

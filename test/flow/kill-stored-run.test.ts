@@ -80,6 +80,30 @@ test.each([
   expect(historyFaults(messages)).toEqual([]);
 });
 
+test.each([
+  ['inside `once`', 'once'],
+  ['after `once`, before the call has its answer', 'tool'],
+] as const)(
+  'a process is killed %s: that work may be done again, and work of before the suspension is not',
+  async (_when, stopIn) => {
+    const first = await start();
+    first.order({ do: 'suspend', at: 'book' });
+    const { runId = '', pending = [], run } = await first.hear();
+    expect(pending).toMatchObject([{ kind: 'question', message: 'Sure?' }]);
+    const answers = pending.map(({ id }) => ({ id, value: 'yes' }));
+    const resume = { do: 'resume', runId, answers, at: 0 } as const;
+    first.order({ ...resume, stopIn });
+    expect((await first.hear()).told).toBe('stopped');
+    await first.kill();
+    const second = await start();
+    second.order({ ...resume, stopIn: 'nowhere', aheadMs: LEASE_MS });
+    const { told, messages = [] } = await second.hear();
+    expect(told).toBe('completed');
+    expect(effects()).toEqual([`counted ${run}`, `priced ${run}`, `charged ${run}`, `charged ${run}`]);
+    expect(historyFaults(messages)).toEqual([]);
+  },
+);
+
 test('every run that was told of before a kill is there after it, whenever the kill comes', async () => {
   const kept: string[] = [];
   for (const count of [1, 4, 9]) {

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Message, PendingCall } from '../../src/index.js';
+import type { ConversationOrder, ConversationTold } from './conversation-program.js';
 import type { Order } from './stored-run-program.js';
 
-const PROGRAM = 'test/flow/stored-run-program.ts';
 const CACHE = 'node_modules/.cache';
 
 /** What a process says. */
-export interface Told {
+export interface Told extends Partial<ConversationTold> {
   readonly told: string;
   readonly runId?: string;
   readonly pending?: readonly PendingCall[];
@@ -26,16 +26,17 @@ export interface BuiltProgram {
 }
 
 /** Builds the program from the sources, so that these tests need no build of the package. */
-export function buildProgram(): BuiltProgram {
+export function buildProgram(name: 'stored-run' | 'conversation' = 'stored-run'): BuiltProgram {
   mkdirSync(CACHE, { recursive: true });
-  const folder = mkdtempSync(join(CACHE, 'toolwright-stored-run-'));
+  const folder = mkdtempSync(join(CACHE, `toolwright-${name}-`));
   const file = resolve(folder, 'program.mjs');
   const flags = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--target=node22'];
-  execFileSync('node_modules/.bin/esbuild', [PROGRAM, ...flags, '--log-level=warning', `--outfile=${file}`]);
+  const program = `test/flow/${name}-program.ts`;
+  execFileSync('node_modules/.bin/esbuild', [program, ...flags, '--log-level=warning', `--outfile=${file}`]);
   return { file, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** A process of its own that suspends and resumes runs of one store. */
+/** A process of its own that runs one of the programs. */
 export class StoredRunProcess {
   readonly #child: ChildProcess;
   readonly #unread: Told[] = [];
@@ -50,7 +51,7 @@ export class StoredRunProcess {
     this.#child.on('exit', (code, signal) => this.#hear({ told: `ended: ${code ?? signal}` }));
   }
 
-  order(order: Order): void {
+  order(order: Order | ConversationOrder): void {
     this.#child.send(order);
   }
 

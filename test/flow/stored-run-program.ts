@@ -14,7 +14,8 @@ import { SqliteRunStore } from '../../src/stores/index.js';
 /** What the process is told to do. */
 export type Order =
   | { readonly do: 'open'; readonly path: string; readonly at: number }
-  | { readonly do: 'suspend' }
+  /** `at`: the tool that has to wait, by default `place`. */
+  | { readonly do: 'suspend'; readonly at?: 'place' | 'book' }
   | {
       readonly do: 'resume';
       readonly runId: string;
@@ -22,7 +23,7 @@ export type Order =
       /** When to begin, so that several processes begin together. */
       readonly at: number;
       /** Where to stop and say so: until told to finish, or to be killed there. */
-      readonly stopIn: 'tool' | 'model' | 'nowhere';
+      readonly stopIn: 'tool' | 'once' | 'model' | 'nowhere';
       /** How far ahead the clock of the store is. */
       readonly aheadMs?: number;
     }
@@ -44,7 +45,7 @@ function tell(message: object): void {
   process.send?.(message);
 }
 
-function toolsStopping(isStopping: boolean) {
+function toolsStopping(stopIn: Extract<Order, { readonly do: 'resume' }>['stopIn']) {
   const parameters = { type: 'object', properties: { run: { type: 'string' } } } as const;
   return [
     defineTool({
@@ -60,7 +61,21 @@ function toolsStopping(isStopping: boolean) {
       approval: true,
       execute: async ({ run }) => {
         appendFileSync(effects, `placed ${run}\n`);
-        if (isStopping) await stop();
+        if (stopIn === 'tool') await stop();
+      },
+    }),
+    defineTool({
+      name: 'book',
+      description: 'Book',
+      parameters,
+      execute: async ({ run }, context) => {
+        await context.once('price', () => appendFileSync(effects, `priced ${run}\n`));
+        await context.ask({ message: 'Sure?' });
+        await context.once('charge', async () => {
+          appendFileSync(effects, `charged ${run}\n`);
+          if (stopIn === 'once') await stop();
+        });
+        if (stopIn === 'tool') await stop();
       },
     }),
   ];
@@ -83,13 +98,13 @@ function waitUntil(at: number): void {
 
 let runs = 0;
 
-async function suspend(): Promise<void> {
+async function suspend({ at = 'place' }: Extract<Order, { readonly do: 'suspend' }>): Promise<void> {
   runs += 1;
   const args = { run: `${process.pid}-${runs}` };
-  const toolCalls = ['count', 'place'].map((name) => ({ id: `${name}_1`, name, arguments: args }));
+  const toolCalls = ['count', at].map((name) => ({ id: `${name}_1`, name, arguments: args }));
   using store = new SqliteRunStore({ path });
   const config = { provider: providerOf(async () => ({ toolCalls })), model: 'm', store };
-  const run = await runToolLoop({ ...config, tools: toolsStopping(false) }, [
+  const run = await runToolLoop({ ...config, tools: toolsStopping('nowhere') }, [
     { role: 'user', content: 'Go' },
   ]);
   tell({ told: run.status, runId: run.state?.runId, pending: run.pending, run: args.run });
@@ -102,7 +117,7 @@ async function resume(order: Extract<Order, { readonly do: 'resume' }>): Promise
     if (stopIn === 'model') await stop();
     return { content: 'Done.' };
   });
-  const config = { provider, model: 'm', tools: toolsStopping(stopIn === 'tool') };
+  const config = { provider, model: 'm', tools: toolsStopping(stopIn) };
   waitUntil(at);
   try {
     const { status, messages } = await resumeStoredRun(config, { store, runId, leaseMs: 60_000 }, answers);
@@ -125,7 +140,7 @@ function open({ path: file, at }: Extract<Order, { readonly do: 'open' }>): void
 process.on('message', (order: Order) => {
   if (order.do === 'finish') finish();
   else if (order.do === 'open') open(order);
-  else void (order.do === 'suspend' ? suspend() : resume(order));
+  else void (order.do === 'suspend' ? suspend(order) : resume(order));
 });
 // The parent has gone, or wants this process to end: nothing that the framework left behind may keep it.
 process.on('disconnect', () => process.removeAllListeners('message'));

@@ -1,5 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { defineTool, type Message, resumeToolLoop, runToolLoop, type ToolLoopResult } from 'toolwright';
+import {
+  defineTool,
+  type Message,
+  resumeToolLoop,
+  runToolLoop,
+  type ToolContext,
+  type ToolLoopResult,
+  type ToolResult,
+} from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
@@ -44,6 +52,37 @@ describe('a tool that runs a loop of its own', () => {
     expect(run.status).toBe('completed');
     expect(answers).toEqual([expect.stringMatching(LEFT)]);
     expect(run.toolCalls).toMatchObject([{ status: 'error', result: { error: { code: 511 } } }]);
+  });
+
+  test.each([
+    ['a method in the background', { background: true, execute: async () => (await innerRun()).content }],
+    [
+      'work that its method starts',
+      {
+        execute: (_args: unknown, context: ToolContext) =>
+          context.background(async () => (await innerRun()).content),
+      },
+    ],
+  ])('as %s completes with that error', async (_how, behaviour) => {
+    const research = defineTool({ name: 'research', description: 'Research', ...behaviour });
+    const call = { toolCalls: [{ id: 'o1', name: 'research' }] };
+    const provider = new ScriptedProvider([call, { content: 'outer done' }]);
+    const completed = Promise.withResolvers<ToolResult>();
+    const run = await runToolLoop(
+      {
+        provider,
+        model: 'm',
+        tools: [research],
+        onAsyncResult: (_context, result) => completed.resolve(result),
+      },
+      hello,
+    );
+    expect(run.toolCalls).toMatchObject([{ status: 'started' }]);
+    expect(await completed.promise).toMatchObject({
+      isError: true,
+      forLLM: expect.stringMatching(LEFT),
+      error: { code: 511 },
+    });
   });
 
   test('does not make its siblings fail', async () => {

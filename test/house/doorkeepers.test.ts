@@ -13,7 +13,14 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   jsonrepair: /^src\/checking\//,
   'expr-eval-fork': /^src\/builtin\//,
   openai: /^src\/providers\/openai\//,
+  '@modelcontextprotocol/server': /^src\/bridges\/mcp\//,
+  '@modelcontextprotocol/client': /^src\/bridges\/mcp\//,
+  '@modelcontextprotocol/node': /^src\/bridges\/mcp\//,
   winston: /^src\/logging\/winston\//,
+  typescript: /^src\/typegen\/compiler\//,
+  '@nestjs/common': /^src\/bridges\/nestjs\//,
+  '@nestjs/core': /^src\/bridges\/nestjs\//,
+  rxjs: /^src\/bridges\/nestjs\//,
   // Whichever door is opened first has to bring it: the classes behind it are decorated when they load.
   'reflect-metadata': /^(src|decorators)\/(.+\/)?index\.ts$/,
 };
@@ -23,12 +30,21 @@ const OPEN_TO_EXAMPLES = new Set([
   'class-validator',
   'class-transformer',
   'tsyringe',
+  '@nestjs/common',
+  '@nestjs/core',
+  'rxjs',
   'zod',
   '@sinclair/typebox',
+  '@modelcontextprotocol/client',
 ]);
 
-/** The one file whose job is to load what it is told; its callers name the package. */
-const LOADERS_BY_NAME = ['src/validators/loaded-copies.ts'];
+/** The files whose job is to load what they are told; the callers of the last name the package. */
+const LOADERS_BY_NAME = [
+  // The module whose tools are listed; the compiler of the user's project.
+  'src/cli/load-module.ts',
+  'src/typegen/compiler/load-compiler.ts',
+  'src/validators/loaded-copies.ts',
+];
 
 test('a third-party package is imported by its doorkeeper only', () => {
   const strangers = sourceTree().flatMap((file) =>

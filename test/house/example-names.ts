@@ -2,6 +2,8 @@
  * What the examples in docstrings and in the manual leave out: an application around them. `doc-examples.test.ts` imports from
  * here what an example uses and does not declare. Only types: nothing of this runs.
  */
+
+import type { Client } from '@modelcontextprotocol/client';
 import type { Type as SchemaBuilder } from '@sinclair/typebox';
 import type { Type as TypeDecorator } from 'class-transformer';
 import type {
@@ -18,8 +20,24 @@ import type {
   ToolLoopResult,
   ToolRegistry,
 } from 'toolwright';
+import type { SatelliteClient } from 'toolwright/satellite';
 
+export { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 export { expect } from '@jest/globals';
+export {
+  All,
+  Body,
+  type CanActivate,
+  Controller,
+  createParamDecorator,
+  type ExecutionContext,
+  Injectable,
+  Module,
+  Post,
+  Req,
+  Res,
+} from '@nestjs/common';
+export { Test } from '@nestjs/testing';
 export { ArrayMinSize, IsEmail, IsEnum, IsOptional, ValidateNested } from 'class-validator';
 export { z } from 'zod';
 
@@ -104,5 +122,13 @@ export declare const answers: readonly Answer[];
 export declare const runId: string;
 export declare const userId: string;
 export declare const model: string;
+export declare const client: Client;
+export declare const approvedTools: ReadonlyMap<string, string>;
 
 export declare function askTheUserToGoOn(): void;
+export declare function connectToShop(): Promise<Client>;
+
+export declare const satellite: SatelliteClient;
+
+/** The root of a Nest application. */
+export declare class AppModule {}

@@ -1,5 +1,6 @@
 import type { InjectionToken } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
+import { readDescription } from '../../metadata/record-description.js';
 import { loadTsyringe } from './load-tsyringe.js';
 
 /** What one constructor parameter asks the container for. */
@@ -30,12 +31,25 @@ interface TokenDescriptor {
 export function constructorParameters(target: ClassType): ConstructorFacts {
   const tokens: Readonly<Record<number, InjectionToken | TokenDescriptor>> =
     Reflect.getOwnMetadata(TOKENS_KEY, target) ?? {};
-  const designTypes: readonly unknown[] | undefined =
-    Reflect.getMetadata('design:paramtypes', target) ?? designTypesFrom(tokens, target.length);
+  const designTypes = describedTypes(target) ?? designTypesFrom(tokens, target.length);
   if (designTypes === undefined) return 'unknown';
   const parameters = designTypes.map((designType, index) => readParameter(tokens[index] ?? designType));
   loadTsyringe().injectable()(target as new () => object);
   return parameters;
+}
+
+/**
+ * What metadata and the generated file say of a constructor; where both do, the classes of the latter, which
+ * `import type` and interfaces cannot hide. It is kept where tsyringe looks for it.
+ */
+function describedTypes(target: ClassType): readonly unknown[] | undefined {
+  const emitted: readonly unknown[] | undefined = Reflect.getMetadata('design:paramtypes', target);
+  const described = readDescription(target)?.dependencies;
+  if (described === undefined || (emitted !== undefined && emitted.length !== described.length))
+    return emitted;
+  const types = described.map((one, index) => one ?? emitted?.[index]);
+  Reflect.defineMetadata('design:paramtypes', types, target);
+  return types;
 }
 
 /** Without metadata, as under esbuild, `@inject` on every parameter says as much. */

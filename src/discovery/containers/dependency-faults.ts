@@ -11,7 +11,10 @@ export function unknownConstructor(target: ClassType): DependencyFault {
   const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
   return {
     problem: `${target.name}(${unknowns}) needs arguments, but nothing says which`,
-    causes: ['the class has no decorator', 'the build tool emits no decorator metadata (esbuild, tsx)'],
+    causes: [
+      'the class has no decorator',
+      'the build tool emits no decorator metadata (esbuild, tsx): run `npx toolwright generate` and import the file that it writes',
+    ],
     fix: `@injectable() before class ${target.name}, @inject(…) on every parameter, or a provider for it in the container`,
   };
 }

@@ -1,0 +1,31 @@
+import type { ClassDescription } from '../src/contract/class-description.js';
+import type { ClassType } from '../src/contract/class-type.js';
+import { recordDescription } from '../src/metadata/record-description.js';
+
+/** Any class, those with a private constructor included. */
+type DescribableClass = { readonly prototype: object };
+
+/**
+ * Registers what the types of a class say. `toolwright generate` writes these calls into a file that the
+ * application imports once; by hand it is rarely needed. It only records: discovery reads the record after
+ * explicit schemas and `@Param`, and before decorator metadata.
+ *
+ * @example
+ * ```ts
+ * describeClass(ShopTools, {
+ *   dependencies: [OrderService],
+ *   tools: {
+ *     findOrders: {
+ *       description: 'Find a customer’s orders, newest first',
+ *       parameters: [
+ *         { name: 'customerId', schema: { type: 'string' } },
+ *         { name: 'limit', optional: true, schema: { type: 'number', default: 10 } },
+ *       ],
+ *     },
+ *   },
+ * });
+ * ```
+ */
+export function describeClass(target: DescribableClass, description: ClassDescription): void {
+  recordDescription(target as ClassType, description);
+}

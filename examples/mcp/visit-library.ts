@@ -1,0 +1,45 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { runToolLoop, ToolRegistry } from 'toolwright';
+import { followMcpTools } from 'toolwright/mcp';
+import { OfflineProvider } from 'toolwright/offline';
+
+/** What a visit needs to know. */
+export interface Visit {
+  readonly url: URL;
+  readonly token: string;
+  /** The reader’s answer when the library wants to know whether to go on. */
+  readonly approve: (question: string) => boolean;
+  readonly request: string;
+}
+
+/** Connects to a library, takes its tools into a registry of one’s own, and has a model use them. */
+export async function visitLibrary({ url, token, approve, request }: Visit): Promise<string> {
+  const tools = new ToolRegistry();
+  const clients: Client[] = [];
+  const connect = async (): Promise<Client> => {
+    const client = new Client(
+      { name: 'visitor', version: '1.0.0' },
+      { capabilities: { elicitation: {} }, versionNegotiation: { mode: 'auto' } },
+    );
+    client.setRequestHandler('elicitation/create', ({ params }) =>
+      approve(params.message) ? { action: 'accept', content: {} } : { action: 'decline' },
+    );
+    await client.connect(
+      new StreamableHTTPClientTransport(url, {
+        requestInit: { headers: { authorization: `Bearer ${token}` } },
+      }),
+    );
+    clients.push(client);
+    return client;
+  };
+  const following = await followMcpTools(tools, connect, { prefix: 'library' });
+  try {
+    const run = await runToolLoop({ provider: new OfflineProvider(), model: 'offline', tools }, [
+      { role: 'user', content: request },
+    ]);
+    return run.content;
+  } finally {
+    await following.close();
+    for (const client of clients) await client.close();
+  }
+}

@@ -1,0 +1,26 @@
+import type { ServerResponse } from 'node:http';
+
+/** An answer as server-sent events. */
+export class EventStream {
+  readonly #response: ServerResponse;
+  readonly #left = new AbortController();
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    response.on('close', () => this.#left.abort());
+  }
+
+  /** Aborted when the client is gone. */
+  get signal(): AbortSignal {
+    return this.#left.signal;
+  }
+
+  send(type: string, data: object): void {
+    this.#response.write(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  end(): void {
+    this.#response.end();
+  }
+}

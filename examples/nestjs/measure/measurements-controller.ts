@@ -1,0 +1,15 @@
+import { Controller, Get } from '@nestjs/common';
+import { OnlyFor } from '../auth/only-for.js';
+import { Measurements } from './measurements.js';
+
+/** Shows clerks what the application was busy with. */
+@Controller('measurements')
+export class MeasurementsController {
+  constructor(private readonly measurements: Measurements) {}
+
+  @Get()
+  @OnlyFor('clerk')
+  all() {
+    return this.measurements.all();
+  }
+}

@@ -1,0 +1,22 @@
+import { Injectable } from '@nestjs/common';
+
+/** How often something was done, and how long all of it took. */
+export interface Measurement {
+  readonly count: number;
+  readonly totalMs: number;
+}
+
+/** What the application was busy with since it started. */
+@Injectable()
+export class Measurements {
+  readonly #byName = new Map<string, Measurement>();
+
+  add(name: string, durationMs: number): void {
+    const { count = 0, totalMs = 0 } = this.#byName.get(name) ?? {};
+    this.#byName.set(name, { count: count + 1, totalMs: totalMs + durationMs });
+  }
+
+  all(): Readonly<Record<string, Measurement>> {
+    return Object.fromEntries(this.#byName);
+  }
+}

@@ -1,0 +1,49 @@
+import { Injectable } from '@nestjs/common';
+import { Param, RetryToolCall, Tool } from 'toolwright';
+import { CurrentUser } from '../auth/current-user.js';
+import { OnlyFor } from '../auth/only-for.js';
+import { AuditTrail } from './audit-trail.js';
+import { NewOrder } from './new-order.js';
+import { OrderBook } from './order-book.js';
+
+/** What decorators record of a parameter's type must exist at run time; the user is never part of the schema. */
+type Me = { readonly id: string };
+
+/** Many pieces at once may be a mistake of the model. */
+const MANY = 10;
+
+/** The order book as tools. An ordinary provider: guards, interceptors and injection are those of the application. */
+@Injectable()
+export class OrderTools {
+  constructor(
+    private readonly orders: OrderBook,
+    private readonly audit: AuditTrail,
+  ) {}
+
+  @Tool({ description: 'List my orders, newest first', annotations: { readOnly: true } })
+  listOrders(@CurrentUser() me: Me, @Param({ minimum: 1, maximum: 100 }) limit = 10) {
+    return this.orders.ofUser(me.id, limit);
+  }
+
+  @Tool({ description: 'Place an order', approval: ({ quantity }) => Number(quantity) > MANY })
+  placeOrder(@CurrentUser() me: Me, order: NewOrder) {
+    const placed = this.orders.place(me.id, order);
+    this.audit.record(`placed order ${placed.id}`);
+    return placed;
+  }
+
+  @Tool({ description: 'Cancel an open order', approval: true, annotations: { destructive: true } })
+  cancelOrder(@CurrentUser() me: Me, @Param('Number of the order') id: number) {
+    const cancelled = this.orders.cancel(me.id, id);
+    if (cancelled === undefined)
+      throw new RetryToolCall(`There is no open order ${id}; list the orders first.`);
+    this.audit.record(`cancelled order ${id}`);
+    return cancelled;
+  }
+
+  @Tool({ description: 'Report what was sold, for clerks', annotations: { readOnly: true } })
+  @OnlyFor('clerk')
+  reportSales() {
+    return this.orders.sales();
+  }
+}

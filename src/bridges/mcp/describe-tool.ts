@@ -1,0 +1,43 @@
+import type { Tool as McpTool } from '@modelcontextprotocol/server';
+import type { ToolDefinition } from '../../contract/tool-definition.js';
+import type { ToolAnnotations } from '../../contract/tool-options.js';
+
+const HINTS = {
+  readOnly: 'readOnlyHint',
+  destructive: 'destructiveHint',
+  idempotent: 'idempotentHint',
+  openWorld: 'openWorldHint',
+} as const satisfies Partial<Record<keyof ToolAnnotations, string>>;
+
+/** A tool as `tools/list` shows it; its schemas are the very objects that it declares. */
+export function describeTool({
+  name,
+  description,
+  parameters,
+  output,
+  annotations,
+}: ToolDefinition): McpTool {
+  const title = annotations?.title;
+  const hints = annotations && hintsOf(annotations);
+  return {
+    name,
+    ...(title === undefined ? {} : { title }),
+    description,
+    // One root that is not said to be an object would make clients refuse the whole list.
+    inputSchema: (parameters.type === undefined
+      ? { type: 'object', ...parameters }
+      : parameters) as McpTool['inputSchema'],
+    ...(output === undefined ? {} : { outputSchema: output as McpTool['outputSchema'] }),
+    ...(hints ? { annotations: hints } : {}),
+  };
+}
+
+function hintsOf(annotations: ToolAnnotations): McpTool['annotations'] {
+  const { title } = annotations;
+  const hints = Object.entries(HINTS).flatMap(([name, hint]) => {
+    const value = annotations[name as keyof typeof HINTS];
+    return value === undefined ? [] : [[hint, value] as const];
+  });
+  if (title === undefined && hints.length === 0) return undefined;
+  return { ...(title === undefined ? {} : { title }), ...Object.fromEntries(hints) };
+}

@@ -1,0 +1,70 @@
+import type { McpHandlerRequestOptions, McpServer } from '@modelcontextprotocol/server';
+import { HttpSession } from './http-session.js';
+import type { McpServerOptions, McpSessionOptions } from './mcp-server-options.js';
+import { refuseRequest } from './refuse-request.js';
+import { principalOf } from './sdk-server.js';
+
+const DEFAULTS: Required<McpSessionOptions> = { idleMs: 30 * 60 * 1000, max: 1_000, replay: 64 };
+const RETRY_AFTER_SECONDS = '60';
+
+/**
+ * The 2025-11-25 clients over HTTP. Each has its own session, which ends by the client, by silence, or all at
+ * once.
+ */
+export class HttpSessions {
+  readonly #options: McpServerOptions;
+  readonly #limits: Required<McpSessionOptions>;
+  readonly #connect: () => McpServer;
+  readonly #sessions = new Map<string, HttpSession>();
+  /** Those that may become sessions: many can be on the way at once. */
+  #beginning = 0;
+
+  constructor(options: McpServerOptions, connect: () => McpServer) {
+    this.#options = options;
+    this.#limits = { ...DEFAULTS, ...(options.sessions === false ? {} : options.sessions) };
+    this.#connect = connect;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  async fetch(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    const id = request.headers.get('mcp-session-id');
+    const http = options.authInfo ? { authInfo: options.authInfo } : {};
+    const principal = principalOf(this.#options, { http });
+    if (id === null) return this.#begin(principal, request, options);
+    const session = this.#sessions.get(id);
+    // Somebody else's session is none: its id alone opens nothing.
+    if (session === undefined || session.principal !== principal)
+      return refuseRequest(404, 'Session not found');
+    return session.handle(request, options);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
+  }
+
+  async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
+    if (this.#sessions.size + this.#beginning >= this.#limits.max)
+      return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
+    const { idleMs, replay } = this.#limits;
+    const session = new HttpSession({
+      server: this.#connect(),
+      principal,
+      idleMs,
+      replay,
+      maxRequestBytes: this.#options.maxRequestBytes,
+      onOpen: (id, opened) => this.#sessions.set(id, opened),
+      onEnd: (id) => id !== undefined && this.#sessions.delete(id),
+    });
+    this.#beginning += 1;
+    try {
+      await session.connect();
+      return await session.handle(request, options);
+    } finally {
+      this.#beginning -= 1;
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import type { Client, Tool as McpTool } from '@modelcontextprotocol/client';
+import type { NumberRule } from '../../errors/check-numbers.js';
+import type { NameFilter } from '../../registry/name-filter.js';
+
+/**
+ * A connected client of the SDK; or a function that connects one, which is called again when the connection
+ * is lost.
+ */
+export type McpClientSource = Client | (() => Client | Promise<Client>);
+
+/** A tool as its server defines it now. */
+export interface McpToolCandidate {
+  /** Its name in the registry. */
+  readonly name: string;
+  readonly definition: McpTool;
+  /** A digest of everything that a model is told of the tool: keep it to notice a change later. */
+  readonly fingerprint: string;
+  /** What it was before; nothing for a tool that was not there. */
+  readonly previous?: { readonly definition: McpTool; readonly fingerprint: string };
+}
+
+/** What became of a tool that its server added, changed or took away. */
+export interface McpToolChange {
+  readonly kind: 'added' | 'changed' | 'removed' | 'withheld';
+  readonly name: string;
+  /** Why a tool is withheld. */
+  readonly reason?: 'not approved' | 'name taken';
+  /** Of all but a removed tool. */
+  readonly candidate?: McpToolCandidate;
+}
+
+/** Options of `mcpTools` and `followMcpTools`. */
+export interface McpToolsOptions extends NameFilter {
+  /**
+   * Put before each name, with `_`, so that servers do not collide with each other or with tools of your own.
+   */
+  readonly prefix?: string;
+  /**
+   * Milliseconds for one call (two minutes; `Infinity`: the run's or the registry's `toolTimeoutMs` counts
+   * alone).
+   */
+  readonly timeoutMs?: number;
+  /**
+   * Asked before a tool is taken, and again whenever its definition changed; what is not approved is not there.
+   * Without it, everything is taken.
+   */
+  approve?(candidate: McpToolCandidate): boolean | Promise<boolean>;
+  /** Hears of every change, and of every tool that is withheld. */
+  onChange?(change: McpToolChange): void;
+  /** Hears of what goes wrong while changes are followed. */
+  onError?(error: unknown): void;
+}
+
+/** A registry that follows a server. */
+export interface McpFollowing {
+  /** Reads the server's list again, now. */
+  refresh(): Promise<void>;
+  /** Ends the following. The tools stay as they are, and the client stays connected. */
+  close(): Promise<void>;
+}
+
+/** The options that are numbers, and which ones they may be. */
+export const MCP_TOOLS_NUMBERS: Readonly<Record<string, NumberRule>> = {
+  timeoutMs: { min: 1, allowsInfinity: true },
+};

@@ -1,0 +1,34 @@
+import type { ToolDefinition } from '../../contract/tool-definition.js';
+import { importTool } from './import-tool.js';
+import { checkMcpToolsOptions, isApproved, listCandidates } from './list-candidates.js';
+import { LiveClient } from './live-client.js';
+import type { McpClientSource, McpToolsOptions } from './mcp-tools-options.js';
+
+/**
+ * The tools of an MCP server as they are now, as tools of a registry: their calls take its staircase and then
+ * go to the server, with abort and progress. {@link followMcpTools} keeps a registry in step instead.
+ *
+ * Rejects with what the server's list could not be read for.
+ *
+ * @throws ToolDeclarationError (502) where an option cannot be meant.
+ *
+ * @example
+ * ```ts
+ * tools.register(...(await mcpTools(client, { prefix: 'files', deny: ['write_*'] })));
+ * ```
+ */
+export async function mcpTools(
+  source: McpClientSource,
+  options: McpToolsOptions = {},
+): Promise<ToolDefinition[]> {
+  checkMcpToolsOptions('mcpTools', options);
+  const client = new LiveClient(source);
+  const candidates = await client.use((connected) => listCandidates(connected, options), true);
+  const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
+  const from = { client, timeoutMs: options.timeoutMs };
+  return candidates.flatMap((candidate, position) => {
+    if (approved[position]) return [importTool(candidate.name, candidate.definition, from)];
+    options.onChange?.({ kind: 'withheld', name: candidate.name, reason: 'not approved', candidate });
+    return [];
+  });
+}

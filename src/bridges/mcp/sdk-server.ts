@@ -1,0 +1,97 @@
+import {
+  McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import type { ToolRegistry } from '../../registry/tool-registry.js';
+import { listTools } from './list-tools.js';
+import { callerOf, type McpCaller } from './mcp-caller.js';
+import type { McpServerOptions } from './mcp-server-options.js';
+import type { SealedState } from './sealed-state.js';
+import { serveCall } from './serve-call.js';
+
+/** What the servers of all connections share. */
+export interface ServedTools {
+  readonly registry: ToolRegistry;
+  readonly options: McpServerOptions;
+  readonly state: SealedState;
+}
+
+/** How often one call may come back with another question. */
+const MOST_ROUNDS = 32;
+const PAGE_SIZE = 100;
+
+/** The SDK's server with the one thing that it looks up among its own tools: which parameters have headers. */
+class RegistryMcpServer extends McpServer {
+  readonly #registry: ToolRegistry;
+
+  constructor(registry: ToolRegistry, ...rest: ConstructorParameters<typeof McpServer>) {
+    super(...rest);
+    this.#registry = registry;
+  }
+
+  override toolInputSchemaJson(name: string): Record<string, unknown> | undefined {
+    return this.#registry.offered(name)?.parameters;
+  }
+}
+
+/**
+ * A server of the SDK for one connection. Lists and calls are the registry's own: the SDK adds no check to
+ * them.
+ */
+export function createSdkServer(served: ServedTools): McpServer {
+  const { registry, options } = served;
+  const { name = 'toolwright', version = '0.0.0', title, instructions } = options;
+  const mcp = new RegistryMcpServer(
+    registry,
+    { name, version, ...(title === undefined ? {} : { title }) },
+    {
+      capabilities: { tools: { listChanged: true }, logging: {} },
+      ...(instructions === undefined ? {} : { instructions }),
+      inputRequired: { maxRounds: MOST_ROUNDS },
+      debouncedNotificationMethods: ['notifications/tools/list_changed'],
+    },
+  );
+  const { server } = mcp;
+  server.onerror = (error) => options.onError?.(error);
+  server.setRequestHandler('tools/list', async ({ params }, context) => {
+    const tools = await prepared(options, () => visibleTools(served, callerOf(server, context)));
+    return listTools(tools, options.pageSize ?? PAGE_SIZE, params?.cursor);
+  });
+  server.setRequestHandler('tools/call', async (request, context) => {
+    const caller = callerOf(server, context);
+    const [tools, scope, principal] = await prepared(options, () =>
+      Promise.all([
+        visibleTools(served, caller),
+        options.scope?.(caller) ?? {},
+        principalOf(options, context),
+      ]),
+    );
+    return serveCall({ ...served, server, request, context, caller, tools, scope, principal });
+  });
+  options.configure?.(mcp);
+  return mcp;
+}
+
+async function visibleTools({ registry, options }: ServedTools, caller: McpCaller): Promise<ToolRegistry> {
+  const filter = await options.visible?.(caller);
+  return filter === undefined ? registry : registry.view(filter);
+}
+
+/** Whom sessions and suspended calls belong to. */
+export function principalOf(options: McpServerOptions, { http }: Pick<ServerContext, 'http'>): string {
+  const authInfo = http?.authInfo;
+  if (options.principal) return options.principal(authInfo);
+  return JSON.stringify([authInfo?.clientId ?? null, authInfo?.extra?.sub ?? null]);
+}
+
+/** What the application throws while it looks at a caller is not for the caller's eyes. */
+async function prepared<Value>(options: McpServerOptions, prepare: () => Promise<Value>): Promise<Value> {
+  try {
+    return await prepare();
+  } catch (error) {
+    options.onError?.(error);
+    throw new ProtocolError(ProtocolErrorCode.InternalError, 'The request could not be prepared');
+  }
+}

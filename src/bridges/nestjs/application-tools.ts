@@ -1,0 +1,106 @@
+import type { InstanceResolver } from '../../contract/instance-resolver.js';
+import type { ToolDefinition } from '../../contract/tool-definition.js';
+import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../../contract/tool-policy.js';
+import { freezeTool } from '../../discovery/freeze-tool.js';
+import { ToolDeclarationError } from '../../errors/author-fault.js';
+import { ToolRegistry } from '../../registry/tool-registry.js';
+import type { ToolRegistryOptions } from '../../registry/tool-registry-options.js';
+import type { RegisteredTool } from '../../registry/tool-table.js';
+import { ApplicationToolTable } from './application-tool-table.js';
+import type { CallTarget } from './call-target.js';
+import { providerTarget, type ToolHost } from './provider-target.js';
+import { registeredTarget } from './registered-tools.js';
+import type { ToolCaller } from './tool-caller.js';
+import type { FoundHandler, ToolFinder } from './tool-finder.js';
+import { withExecute } from './with-execute.js';
+
+/** What the registry of an application is made from. */
+export interface ApplicationToolsParts {
+  readonly caller: ToolCaller;
+  readonly finder: ToolFinder;
+  /** Where tools without a class are called. */
+  readonly host: () => ToolHost;
+  readonly container: InstanceResolver;
+  readonly options: ToolRegistryOptions;
+  /** Generated descriptions that no longer fit are mistakes, not warnings. */
+  readonly isStrict: boolean;
+}
+
+/** The registry of an application: every tool in it is called through Nest's pipeline. */
+export class ApplicationTools {
+  readonly registry: ToolRegistry;
+  readonly #parts: ApplicationToolsParts;
+  readonly #policy: ToolPolicy | undefined;
+  /** What a tool of the registry comes down to. */
+  readonly #targets = new WeakMap<ToolDefinition, CallTarget>();
+  /** What stands in the registry for a tool that was registered. */
+  readonly #adopted = new WeakMap<ToolDefinition, ToolDefinition>();
+
+  constructor(parts: ApplicationToolsParts) {
+    this.#parts = parts;
+    this.#policy = parts.options.policy;
+    this.registry = new ToolRegistry(
+      { ...parts.options, policy: (request) => this.#decide(request) },
+      new ApplicationToolTable((tool) => this.#adopt(tool)),
+    );
+  }
+
+  /** The targets of all tools that are there. */
+  targets(): readonly CallTarget[] {
+    return this.registry.tools().flatMap((tool) => this.#targets.get(tool) ?? []);
+  }
+
+  /**
+   * Registers what the application's providers declare, and what is given.
+   *
+   * @throws ToolDeclarationError with every mistake of every provider; then nothing is registered.
+   */
+  discover(isEverythingMade: boolean, given: readonly RegisteredTool[] = []): void {
+    const { finder, isStrict, options } = this.#parts;
+    const givenFaults = finder.check(given, 'ToolwrightModule.forRoot');
+    const found = finder.find(isEverythingMade);
+    const faults = [...givenFaults, ...(isStrict ? found.misfits : []), ...found.faults];
+    if (faults.length > 0) throw new ToolDeclarationError(faults);
+    for (const { where, problem, fix } of [...(isStrict ? [] : found.misfits), ...found.warnings])
+      options.logger?.warn(`${where}: ${problem} (${fix})`);
+    this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
+  }
+
+  #bind(found: FoundHandler): ToolDefinition {
+    const { options, name, parameters, output, hydrate, injected } = found.planned;
+    const target = providerTarget(found, found.host);
+    const tool: ToolDefinition = freezeTool(options, {
+      name,
+      parameters,
+      output,
+      hydrate,
+      observesSignal: injected.has('signal') || undefined,
+      container: this.#parts.container,
+      execute: (args, context) => this.#parts.caller.perform(target, { tool, arguments: args, context }),
+    });
+    this.#targets.set(tool, target);
+    return tool;
+  }
+
+  #adopt(tool: ToolDefinition): ToolDefinition {
+    if (this.#targets.has(tool)) return tool;
+    const known = this.#adopted.get(tool);
+    if (known !== undefined) return known;
+    const target = registeredTarget(tool, this.#parts.host());
+    const adopted = withExecute(tool, (args, context) =>
+      this.#parts.caller.perform(target, { tool: adopted, arguments: args, context }),
+    );
+    this.#adopted.set(tool, adopted);
+    this.#targets.set(adopted, target);
+    return adopted;
+  }
+
+  /** Guards come before the application's own policy. */
+  async #decide(request: PolicyRequest): Promise<PolicyDecision> {
+    const target = this.#targets.get(request.tool);
+    if (target === undefined) return { allow: false, reason: 'it is not a tool of this application' };
+    const reason = await this.#parts.caller.refusal(target, request);
+    if (reason !== undefined) return { allow: false, reason };
+    return this.#policy ? this.#policy(request) : true;
+  }
+}

@@ -1,0 +1,116 @@
+import { type DynamicModule, Inject, Module, type OnModuleInit, type Provider } from '@nestjs/common';
+import {
+  APP_INTERCEPTOR,
+  ApplicationConfig,
+  DiscoveryModule,
+  DiscoveryService,
+  ModuleRef,
+  ModulesContainer,
+} from '@nestjs/core';
+import { TaskQueue } from '../../invocation/task-queue.js';
+import { ToolRegistry } from '../../registry/tool-registry.js';
+import { ApplicationTools } from './application-tools.js';
+import { CallPipeline } from './call-pipeline.js';
+import { createApplicationTools } from './create-application-tools.js';
+import { Enhancers } from './enhancers.js';
+import { MODULE_OPTIONS, type ToolwrightModuleOptions } from './module-options.js';
+import { RegisteredTools } from './registered-tools.js';
+import { RequestContexts } from './request-contexts.js';
+import { RequestInterceptor } from './request-interceptor.js';
+import { RunSurroundings } from './run-surroundings.js';
+import { RunningCalls } from './running-calls.js';
+import { ToolCaller } from './tool-caller.js';
+import { ToolwrightService } from './toolwright-service.js';
+
+/** Where the options come from, and what that needs. */
+export interface OptionsSource {
+  readonly providers: Provider[];
+  readonly imports?: DynamicModule['imports'];
+}
+
+const PROVIDERS: Provider[] = [
+  RegisteredTools,
+  {
+    provide: TaskQueue,
+    useFactory: ({ tasks }: ToolwrightModuleOptions) => tasks ?? new TaskQueue(),
+    inject: [MODULE_OPTIONS],
+  },
+  {
+    provide: RunningCalls,
+    useFactory: (tasks: TaskQueue) => new RunningCalls(tasks),
+    inject: [TaskQueue],
+  },
+  {
+    provide: RequestContexts,
+    useFactory: (modules: ModuleRef) => new RequestContexts(modules),
+    inject: [ModuleRef],
+  },
+  {
+    provide: Enhancers,
+    useFactory: (modules: ModulesContainer, config: ApplicationConfig) => new Enhancers({ modules, config }),
+    inject: [ModulesContainer, ApplicationConfig],
+  },
+  {
+    provide: ToolCaller,
+    useFactory: (enhancers: Enhancers, requests: RequestContexts, running: RunningCalls) =>
+      new ToolCaller({ enhancers, requests, running, pipeline: new CallPipeline(enhancers) }),
+    inject: [Enhancers, RequestContexts, RunningCalls],
+  },
+  {
+    provide: ApplicationTools,
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      caller: ToolCaller,
+      ...[tasks, discovery, moduleRef, modules]: [TaskQueue, DiscoveryService, ModuleRef, ModulesContainer]
+    ) => createApplicationTools({ options, caller, tasks, discovery, moduleRef, modules }),
+    inject: [MODULE_OPTIONS, ToolCaller, TaskQueue, DiscoveryService, ModuleRef, ModulesContainer],
+  },
+  {
+    provide: ToolRegistry,
+    useFactory: ({ registry }: ApplicationTools) => registry,
+    inject: [ApplicationTools],
+  },
+  {
+    provide: RunSurroundings,
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      registry: ToolRegistry,
+      ...[requests, running, modules]: [RequestContexts, RunningCalls, ModuleRef]
+    ) => new RunSurroundings({ options, registry, requests, running, modules }),
+    inject: [MODULE_OPTIONS, ToolRegistry, RequestContexts, RunningCalls, ModuleRef],
+  },
+  ToolwrightService,
+  {
+    provide: APP_INTERCEPTOR,
+    useFactory: (requests: RequestContexts) => new RequestInterceptor(requests),
+    inject: [RequestContexts],
+  },
+];
+
+/** Everything that an application has once: the registry, the loop, and what calls its tools. */
+@Module({})
+export class ToolwrightCoreModule implements OnModuleInit {
+  readonly #tools: ApplicationTools;
+  readonly #enhancers: Enhancers;
+
+  constructor(@Inject(ApplicationTools) tools: ApplicationTools, @Inject(Enhancers) enhancers: Enhancers) {
+    this.#tools = tools;
+    this.#enhancers = enhancers;
+  }
+
+  static from({ providers, imports = [] }: OptionsSource): DynamicModule {
+    return {
+      module: ToolwrightCoreModule,
+      global: true,
+      imports: [DiscoveryModule, ...imports],
+      providers: [...providers, ...PROVIDERS],
+      exports: [ToolRegistry, ToolwrightService, TaskQueue, RunningCalls, MODULE_OPTIONS],
+    };
+  }
+
+  /** Global modules come first: by the time that other hooks run, every tool is there. */
+  async onModuleInit(): Promise<void> {
+    this.#tools.discover(true);
+    await Promise.all(this.#tools.targets().map((target) => this.#enhancers.known(target)));
+  }
+}

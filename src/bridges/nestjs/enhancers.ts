@@ -1,0 +1,125 @@
+import type { CanActivate, NestInterceptor, PipeTransform } from '@nestjs/common';
+import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/core';
+import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external-exception-filter-context.js';
+import type { ExternalExceptionsHandler } from '@nestjs/core/exceptions/external-exceptions-handler.js';
+import { GuardsContextCreator } from '@nestjs/core/guards/index.js';
+import type { NestContainer } from '@nestjs/core/injector/container.js';
+import { Injector } from '@nestjs/core/injector/injector.js';
+import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
+import { InterceptorsContextCreator } from '@nestjs/core/interceptors/index.js';
+import { PipesContextCreator } from '@nestjs/core/pipes/index.js';
+import type { CallTarget, TargetInContext } from './call-target.js';
+import { enhancerClasses } from './enhancer-classes.js';
+
+/** Where enhancers come from: Nest's own tables. */
+export interface EnhancerSources {
+  readonly modules: ModulesContainer;
+  readonly config: ApplicationConfig;
+}
+
+/**
+ * The guards, interceptors, pipes and exception filters of a target: global, of its class, of its method, in
+ * Nest's order and by Nest's own creators. They are looked up at each call, because `useGlobalGuards` may come
+ * at any time.
+ */
+export class Enhancers {
+  readonly #config: ApplicationConfig;
+  readonly #injector = new Injector();
+  readonly #guards: GuardsContextCreator;
+  readonly #interceptors: InterceptorsContextCreator;
+  readonly #pipes: PipesContextCreator;
+  readonly #filters: ExternalExceptionFilterContext;
+  readonly #known = new WeakMap<CallTarget, Promise<readonly InstanceWrapper[]>>();
+
+  constructor({ modules, config }: EnhancerSources) {
+    // The creators ask it for its modules and for nothing else; the container itself cannot be injected.
+    const container = { getModules: () => modules } as NestContainer;
+    this.#config = config;
+    this.#guards = new GuardsContextCreator(container, config);
+    this.#interceptors = new InterceptorsContextCreator(container, config);
+    this.#pipes = new PipesContextCreator(container, config);
+    this.#filters = new ExternalExceptionFilterContext(container, config);
+  }
+
+  /** Makes what the enhancers of a target need before they can be looked up. Rejects where injection fails. */
+  async prepare({ target, contextId }: TargetInContext): Promise<void> {
+    const wrappers = [...this.#globalScoped(), ...(await this.known(target))];
+    await Promise.all(
+      wrappers.map(async (wrapper) => {
+        const { host } = wrapper;
+        if (host !== undefined) await this.#injector.loadInjectable(wrapper, host, contextId, target.wrapper);
+      }),
+    );
+  }
+
+  /**
+   * Makes the enhancer classes of a target known to its module. Nest skips one that it did not see at the
+   * provider (which a factory made, or which is a registered tool), and a guard must not be skipped.
+   */
+  known(target: CallTarget): Promise<readonly InstanceWrapper[]> {
+    let known = this.#known.get(target);
+    if (known === undefined) {
+      known = this.#makeKnown(target);
+      this.#known.set(target, known);
+    }
+    return known;
+  }
+
+  guards(at: TargetInContext): CanActivate[] {
+    return this.#guards.create(...lookUp(at));
+  }
+
+  interceptors(at: TargetInContext): NestInterceptor[] {
+    return this.#interceptors.create(...lookUp(at));
+  }
+
+  pipes(at: TargetInContext): PipeTransform[] {
+    return this.#pipes.create(...lookUp(at));
+  }
+
+  /** Pipes that stand on a parameter. */
+  pipesOf(pipes: readonly unknown[], { target, contextId }: TargetInContext): PipeTransform[] {
+    this.#pipes.setModuleContext(target.module.token);
+    return this.#pipes.createConcreteContext([...pipes] as PipeTransform[], contextId, target.wrapper.id);
+  }
+
+  filters(at: TargetInContext): ExternalExceptionsHandler {
+    return this.#filters.create(...lookUp(at));
+  }
+
+  async #makeKnown(target: CallTarget): Promise<readonly InstanceWrapper[]> {
+    const { module } = target;
+    return Promise.all(
+      enhancerClasses(target).map(async ({ type, subtype }) => {
+        const known = module.injectables.get(type);
+        if (known !== undefined) return known;
+        const added = module.addInjectable(type, subtype) as InstanceWrapper;
+        await this.#injector.loadInjectable(added, module);
+        return added;
+      }),
+    );
+  }
+
+  /** Global enhancers that are made per request; Nest itself prepares them for controllers only. */
+  #globalScoped(): readonly InstanceWrapper[] {
+    const config = this.#config;
+    return [
+      ...config.getGlobalRequestGuards(),
+      ...config.getGlobalRequestInterceptors(),
+      ...config.getGlobalRequestPipes(),
+      ...config.getGlobalRequestFilters(),
+    ];
+  }
+}
+
+type LookUp = [
+  instance: object,
+  handler: CallTarget['handler'],
+  module: string,
+  contextId: ContextId,
+  inquirer: string,
+];
+
+function lookUp({ target, contextId }: TargetInContext): LookUp {
+  return [target.declared, target.handler, target.module.token, contextId, target.wrapper.id];
+}

@@ -1,0 +1,39 @@
+import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } from '@nestjs/common';
+import type { ToolContextData } from '../../contract/tool-context.js';
+import type { ToolLoopConfig } from '../../loop/loop-config.js';
+import type { ToolRegistryOptions } from '../../registry/tool-registry-options.js';
+import type { RegisteredTool } from '../../registry/tool-table.js';
+
+/**
+ * Options of `ToolwrightModule`: those of the registry and of the loop. `provider` and `model` may be left out
+ * where the application runs no loop of its own, or gives them with each run.
+ */
+export interface ToolwrightModuleOptions
+  extends ToolRegistryOptions,
+    Partial<Omit<ToolLoopConfig, 'tools' | 'signal' | keyof ToolRegistryOptions>> {
+  /** A generated description that no longer fits its class is a mistake; default: a warning. */
+  readonly strict?: boolean;
+  /** Tools beside those of the providers. */
+  readonly tools?: readonly RegisteredTool[];
+  /** What the tools of a run find in `context.data`, from the request that started it. */
+  readonly data?: (request: never) => ToolContextData;
+  /** Milliseconds that a shutdown waits for running calls before it aborts them; default 10,000. */
+  readonly shutdownTimeoutMs?: number;
+}
+
+/** Makes the options: a provider for `useClass` and `useExisting`. */
+export interface ToolwrightOptionsFactory {
+  createToolwrightOptions(): ToolwrightModuleOptions | Promise<ToolwrightModuleOptions>;
+}
+
+/** Options that come from other providers: exactly one of `useFactory`, `useClass`, `useExisting`. */
+export interface ToolwrightModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  // biome-ignore lint/suspicious/noExplicitAny: a factory names the types of what it injects
+  readonly useFactory?: (...injected: any[]) => ToolwrightModuleOptions | Promise<ToolwrightModuleOptions>;
+  readonly inject?: (InjectionToken | OptionalFactoryDependency)[];
+  readonly useClass?: Type<ToolwrightOptionsFactory>;
+  readonly useExisting?: Type<ToolwrightOptionsFactory>;
+}
+
+/** Token of the options of an application's `ToolwrightModule`. */
+export const MODULE_OPTIONS = Symbol('toolwright.module-options');

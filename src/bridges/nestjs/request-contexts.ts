@@ -1,0 +1,73 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
+import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
+import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
+import type { ToolContext } from '../../contract/tool-context.js';
+import { ToolContainer } from './tool-container.js';
+
+/** A request on which Nest has noted its injection context. */
+type MarkedRequest = object & { [REQUEST_CONTEXT_ID]?: ContextId };
+
+/** Which request a tool call belongs to, and the injection context of that request. */
+export class RequestContexts {
+  readonly #modules: ModuleRef;
+  readonly #running = new AsyncLocalStorage<object>();
+
+  constructor(modules: ModuleRef) {
+    this.#modules = modules;
+  }
+
+  /** Everything that `work` starts belongs to the request. */
+  within<Value>(request: object, work: () => Value): Value {
+    return this.#running.run(request, work);
+  }
+
+  /** The request whose handler is running. */
+  current(): object | undefined {
+    return this.#running.getStore();
+  }
+
+  /** The request that a call belongs to: the one it was given, otherwise the one whose handler started it. */
+  requestOf(context: ToolContext): object | undefined {
+    return this.#given(context) ?? this.current();
+  }
+
+  /**
+   * The context in which what a call needs is made: the request's, otherwise the call's own. A transient
+   * provider is made for its call alone, also within a request.
+   */
+  contextIdOf(request: object | undefined, provider: InstanceWrapper): ContextId {
+    if (request === undefined) return ContextIdFactory.create();
+    const contextId = ContextIdFactory.getByRequest(request);
+    if (!(REQUEST_CONTEXT_ID in request)) this.#register(request, contextId);
+    return provider.isTransient ? contextWithin(contextId, provider) : contextId;
+  }
+
+  #given(context: ToolContext): object | undefined {
+    try {
+      const container: unknown = context.resolve(ToolContainer);
+      // A container of another make may promise what it does not have, such as a `ModuleRef`.
+      if (container instanceof Promise) container.catch(() => {});
+      return container instanceof ToolContainer ? container.request : undefined;
+    } catch {
+      // A container of another make was given with the call.
+      return undefined;
+    }
+  }
+
+  /** As Nest's router does it, so that whoever asks for the request's context next gets the same. */
+  #register(request: MarkedRequest, contextId: ContextId): void {
+    if (Object.isExtensible(request))
+      Object.defineProperty(request, REQUEST_CONTEXT_ID, { value: contextId });
+    this.#modules.registerRequestByContextId(Object.assign(request, contextId.payload), contextId);
+  }
+}
+
+/** A context of its own for one provider, and the outer one for all others. */
+function contextWithin(outer: ContextId, { token }: InstanceWrapper): ContextId {
+  const own: ContextId = {
+    ...ContextIdFactory.create(),
+    getParent: (info) => (info.token === token ? own : (outer.getParent?.(info) ?? outer)),
+  };
+  return own;
+}

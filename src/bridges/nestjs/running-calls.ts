@@ -1,0 +1,82 @@
+import { setMaxListeners } from 'node:events';
+import type { ToolContext } from '../../contract/tool-context.js';
+import { CallContext } from '../../invocation/call-context.js';
+import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
+import type { TaskQueue } from '../../invocation/task-queue.js';
+
+/** Why what still ran at the end of a shutdown was ended. */
+const SHUTDOWN = 'The application is shutting down.';
+
+/** How long aborted runs may take to end: a reader that has left may keep one for ever. */
+const ABORT_GRACE_MS = 1_000;
+
+/** The calls, runs and background tasks that are under way, so that a shutdown can wait for them and end what does not end. */
+export class RunningCalls {
+  readonly #running = new Set<Promise<unknown>>();
+  readonly #ending = new AbortController();
+  readonly #tasks: TaskQueue;
+
+  constructor(tasks: TaskQueue) {
+    this.#tasks = tasks;
+    // Every call under way listens, and there may be many; that is no leak.
+    setMaxListeners(0, this.#ending.signal);
+  }
+
+  /** Aborted when a shutdown has waited long enough. */
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** Keeps a call until it has ended. A shutdown that waits no longer stops it and rejects. */
+  async call<Value>(context: ToolContext, work: () => Promise<Value>): Promise<Value> {
+    const { signal } = this;
+    signal.throwIfAborted();
+    return this.track(
+      new Promise<Value>((resolve, reject) => {
+        const end = (): void => {
+          if (context instanceof CallContext) context.stop(signal.reason);
+          reject(signal.reason);
+        };
+        signal.addEventListener('abort', end);
+        work()
+          .then(resolve, reject)
+          .finally(() => signal.removeEventListener('abort', end));
+      }),
+    );
+  }
+
+  /** Keeps a run until it has ended; it ends itself by the signal. */
+  track<Value>(running: Promise<Value>): Promise<Value> {
+    this.#running.add(running);
+    const forget = (): void => {
+      this.#running.delete(running);
+    };
+    running.then(forget, forget);
+    return running;
+  }
+
+  /** Waits until nothing runs any more; after `limitMs` what still runs is aborted. */
+  async end(limitMs: number): Promise<void> {
+    await this.#settled(limitMs);
+    this.#ending.abort(new DOMException(SHUTDOWN, 'AbortError'));
+    for (const { id } of this.#tasks.tasks) this.#tasks.cancel(id, SHUTDOWN);
+    await this.#settled(ABORT_GRACE_MS);
+  }
+
+  get #isBusy(): boolean {
+    return this.#running.size > 0 || this.#tasks.tasks.length > 0;
+  }
+
+  /** When nothing runs any more, or the time is up. */
+  async #settled(limitMs: number): Promise<void> {
+    let limit: NodeJS.Timeout | undefined;
+    const isLate = new Promise<true>((resolve) => {
+      limit = setTimeout(() => resolve(true), Math.min(limitMs, MAX_TIMER_MS));
+    });
+    while (this.#isBusy) {
+      const settled = Promise.allSettled([...this.#running, this.#tasks.idle()]);
+      if ((await Promise.race([settled, isLate])) === true) break;
+    }
+    clearTimeout(limit);
+  }
+}

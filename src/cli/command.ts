@@ -1,0 +1,18 @@
+/** What a command sees of the world around it. */
+export interface CommandSurroundings {
+  /** Paths on the command line are relative to it. */
+  readonly folder: string;
+  out(text: string): void;
+  /** Everything that is not the answer: complaints, progress. */
+  error(text: string): void;
+  /** Somebody watches: progress may be shown. */
+  readonly isTerminal: boolean;
+  /** Ends what would go on for ever. */
+  readonly signal?: AbortSignal;
+}
+
+/** A subcommand, loaded only when it is called. */
+export interface Command {
+  /** The exit code: 0, or 1 where something is wrong with what was looked at. */
+  run(args: readonly string[], surroundings: CommandSurroundings): Promise<number>;
+}

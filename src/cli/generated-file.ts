@@ -1,0 +1,37 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, relative } from 'node:path';
+import type { Generated } from '../typegen/generate.js';
+import type { CommandSurroundings } from './command.js';
+import { unifiedDiff } from './unified-diff.js';
+
+/** Writes the file; a file that is right already keeps its time, so that watchers stay quiet. */
+export function writeGeneratedFile({ outFile, text }: Generated): boolean {
+  if (readIfThere(outFile) === text) return false;
+  mkdirSync(dirname(outFile), { recursive: true });
+  writeFileSync(outFile, text);
+  return true;
+}
+
+/** For CI: 1 and the difference where the file is not what would be generated now. */
+export function checkGeneratedFile(
+  { outFile, text }: Generated,
+  { folder, out, error }: CommandSurroundings,
+): 0 | 1 {
+  const path = relative(folder, outFile).replaceAll('\\', '/');
+  const before = readIfThere(outFile);
+  if (before === text) return 0;
+  if (before !== undefined) out(unifiedDiff({ path, before, after: text }));
+  error(
+    `toolwright: ${path} ${before === undefined ? 'is not there' : 'is out of date'}: npx toolwright generate\n`,
+  );
+  return 1;
+}
+
+/** With the line ends that are generated: git may have changed them on the way. */
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,107 @@
+import { basename } from 'node:path';
+import { Writable } from 'node:stream';
+import { parseArgs } from 'node:util';
+import { ToolDeclarationError } from '../errors/author-fault.js';
+import type { ToolRegistry } from '../registry/tool-registry.js';
+import type { Command, CommandSurroundings } from './command.js';
+import { loadModule } from './load-module.js';
+import { packageVersion } from './package-version.js';
+import { registryOfModule } from './registry-of-module.js';
+import { UserFault } from './user-fault.js';
+
+/** What a toolset leaves open must not keep the process of a client that is gone. */
+const GRACE_MS = 500;
+
+interface McpOptions {
+  readonly module: string;
+  readonly name: string;
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+}
+
+/**
+ * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client
+ * goes.
+ */
+export const mcpCommand: Command = {
+  async run(args, surroundings) {
+    const options = readOptions(args);
+    const output = keepStandardOutput();
+    const { createMcpServer } = await loadBridge();
+    const registry = await loadTools(options, surroundings);
+    if (registry === undefined) return 1;
+    const mcp = createMcpServer(registry, {
+      name: options.name,
+      version: packageVersion(),
+      onError: (error) => surroundings.error(`toolwright: ${String(error)}\n`),
+    });
+    const connection = mcp.stdio({ output });
+    surroundings.error(`toolwright: ${registry.count()} tools of ${options.module} over stdio\n`);
+    const end = () => void connection.close();
+    surroundings.signal?.addEventListener('abort', end);
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
+    await connection.closed;
+    await mcp.close();
+    setTimeout(() => process.exit(), GRACE_MS).unref();
+    return 0;
+  },
+};
+
+function readOptions(args: readonly string[]): McpOptions {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: {
+      name: { type: 'string' },
+      allow: { type: 'string', multiple: true },
+      deny: { type: 'string', multiple: true },
+    },
+    allowPositionals: true,
+  });
+  const [module, second] = positionals;
+  if (module === undefined || second !== undefined)
+    throw new UserFault('mcp takes one module: toolwright mcp dist/tools.js');
+  const { allow, deny, name = basename(module).replace(/\.[cm]?[jt]s$/, '') } = values;
+  return { module, name, ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
+}
+
+/**
+ * The protocol has standard output for itself: whatever else a toolset writes there goes to the error output,
+ * which clients show as the log.
+ */
+function keepStandardOutput(): Writable {
+  const write = process.stdout.write.bind(process.stdout);
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+  // A client that is gone is noticed where its messages end.
+  process.stdout.on('error', () => {});
+  return new Writable({ write: (chunk, _encoding, done) => void write(chunk, (error) => done(error)) });
+}
+
+async function loadBridge() {
+  try {
+    return await import('../bridges/mcp/index.js');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new UserFault(
+      'mcp needs @modelcontextprotocol/server: npm install @modelcontextprotocol/server',
+      1,
+    );
+  }
+}
+
+async function loadTools(
+  { module, allow, deny }: McpOptions,
+  { folder, error }: CommandSurroundings,
+): Promise<ToolRegistry | undefined> {
+  const loaded = await loadModule(module, folder);
+  try {
+    const registry = registryOfModule(loaded);
+    if (registry === undefined)
+      throw new UserFault(`${module} exports no ToolRegistry, no toolset class and no tool`, 1);
+    const filter = { ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
+    return registry.view(filter);
+  } catch (fault) {
+    if (!(fault instanceof ToolDeclarationError)) throw fault;
+    error(`${fault.message}\n`);
+    return undefined;
+  }
+}

@@ -1,0 +1,10 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** The version of this package; the build moves this file, so that its package.json is looked for upwards. */
+export function packageVersion(folder: string = import.meta.dirname): string {
+  const manifest = join(folder, 'package.json');
+  if (existsSync(manifest))
+    return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+  return packageVersion(dirname(folder));
+}

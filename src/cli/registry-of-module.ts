@@ -1,0 +1,43 @@
+import type { ClassType } from '../contract/class-type.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import { discoverTools } from '../discovery/discover-tools.js';
+import { readRecord } from '../metadata/class-record.js';
+import { loadedToolsets } from '../metadata/record-toolset.js';
+import { ToolRegistry } from '../registry/tool-registry.js';
+
+/**
+ * The registry that a module exports. One that exports none gets a registry of the toolset classes that it
+ * loaded or exports, and of the tools that it exports.
+ *
+ * @throws ToolDeclarationError (502) for every mistake in what the module declares.
+ */
+export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
+  const exported = Object.values(module).flatMap((value) => (Array.isArray(value) ? value : [value]));
+  const registries = exported.filter(isRegistry);
+  const [only, second] = registries;
+  if (only !== undefined && second === undefined) return only;
+  if (only !== undefined)
+    return registries.reduce((all, registry) => all.merge(registry), new ToolRegistry());
+  const toolsets = [...new Set([...loadedToolsets(), ...exported.filter(isToolset)])];
+  const tools = exported.filter(isTool);
+  if (toolsets.length + tools.length === 0) return undefined;
+  return new ToolRegistry().register(...discoverTools({ toolsets }), ...tools);
+}
+
+/** Also of another copy of this package: what is used of it is public. */
+function isRegistry(value: unknown): value is ToolRegistry {
+  return hasMethods(value, ['invoke', 'tools', 'view', 'onChange']);
+}
+
+function isTool(value: unknown): value is ToolDefinition {
+  return hasMethods(value, ['execute']) && 'parameters' in (value as object);
+}
+
+function isToolset(value: unknown): value is ClassType {
+  return typeof value === 'function' && (readRecord(value)?.methods.size ?? 0) > 0;
+}
+
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
+}

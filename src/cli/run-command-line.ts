@@ -1,0 +1,82 @@
+import { parseArgs } from 'node:util';
+import type { Command, CommandSurroundings } from './command.js';
+import { packageVersion } from './package-version.js';
+import { UserFault } from './user-fault.js';
+
+interface ListedCommand {
+  readonly usage: string;
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
+/** Each in a file of its own, which is loaded when the command is called. */
+const COMMANDS: Readonly<Record<string, ListedCommand>> = {
+  generate: {
+    usage: 'generate [--project tsconfig.json] [--out file] [--check | --watch] [--strict]',
+    summary: 'writes what the types of the toolsets say into a file that the application imports',
+    load: async () => (await import('./generate-command.js')).generateCommand,
+  },
+  list: {
+    usage: 'list <module>',
+    summary: 'shows the tools of a built module, where their schemas come from and how large they are',
+    load: async () => (await import('./list-command.js')).listCommand,
+  },
+  mcp: {
+    usage: 'mcp <module> [--name name] [--allow name|glob …] [--deny name|glob …]',
+    summary: 'serves the tools of a built module to an MCP client over standard input and output',
+    load: async () => (await import('./mcp-command.js')).mcpCommand,
+  },
+};
+
+/**
+ * Does what a command line says and gives the exit code. Mistakes of the user are one line on the error
+ * output; anything else that is thrown is a mistake of this program and goes on.
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  surroundings: CommandSurroundings,
+): Promise<number> {
+  const [name, ...rest] = args;
+  try {
+    if (name === undefined || name.startsWith('-')) return answerFlags(args, surroundings);
+    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (command === undefined)
+      throw new UserFault(`there is no command '${name}'; toolwright --help lists them`);
+    if (rest.includes('--help') || rest.includes('-h')) {
+      surroundings.out(`toolwright ${command.usage}\n\n${command.summary}\n`);
+      return 0;
+    }
+    return await (await command.load()).run(rest, surroundings);
+  } catch (error) {
+    const fault = userFault(error);
+    if (fault === undefined) throw error;
+    surroundings.error(`toolwright: ${fault.message}\n`);
+    return fault.exitCode;
+  }
+}
+
+function answerFlags(args: readonly string[], { out, error }: CommandSurroundings): number {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },
+  });
+  if (values.version) out(`${packageVersion()}\n`);
+  else if (values.help) out(help());
+  else error(help());
+  return values.version || values.help ? 0 : 2;
+}
+
+/** `parseArgs` explains what is wrong with a command line in the first sentence of its message. */
+function userFault(error: unknown): UserFault | undefined {
+  if (error instanceof UserFault) return error;
+  const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
+  if (!String(code).startsWith('ERR_PARSE_ARGS')) return undefined;
+  return new UserFault(String(message).split('. ')[0] ?? '');
+}
+
+function help(): string {
+  const commands = Object.values(COMMANDS).map(
+    ({ usage, summary }) => `  toolwright ${usage}\n      ${summary}\n`,
+  );
+  return ['Usage:', ...commands, '  toolwright --help | --version', ''].join('\n');
+}

@@ -1,0 +1,91 @@
+import type { CompilerView } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import type { Decoration } from '../types/type-walk.js';
+import { isOwnFile } from './package-files.js';
+
+/** A decorator of this package, whatever it is called where it stands. */
+export interface KnownDecorator {
+  readonly role: DecoratorRole;
+  /** The argument of the call, where there is one. */
+  readonly argument?: SyntaxNode;
+}
+
+/** The decorators that say something of a tool. */
+export type DecoratorRole = 'tool' | 'toolset' | 'param' | 'args' | 'context';
+
+/** The file of the package that declares each of them. */
+const DECLARING_FILE = /\/decorators\/(tool|toolset|param|args|context)(?:\.d)?\.ts$/;
+
+/**
+ * The decorators of this package at a class, method, parameter or property. They are known by what they
+ * resolve to, not by their names: they may be aliased, re-exported, or stand in a namespace or a constant.
+ */
+export function knownDecorators(node: SyntaxNode, view: CompilerView): readonly KnownDecorator[] {
+  return allDecorators(node, view).flatMap((decorator) => {
+    const called = decorator.expression;
+    const isCall = called?.kind === view.syntaxKinds.CallExpression;
+    const callee = isCall ? called?.expression : called;
+    const role = callee && roleOf(callee, view);
+    return role === undefined ? [] : [{ role, argument: isCall ? called?.arguments?.[0] : undefined }];
+  });
+}
+
+/** All decorators, whosever they are. */
+export function allDecorators(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+  return (node.modifiers ?? []).filter(({ kind }) => kind === view.syntaxKinds.Decorator);
+}
+
+function roleOf(callee: SyntaxNode, view: CompilerView): DecoratorRole | undefined {
+  const symbol = view.symbolAt(nameNode(callee, view));
+  if (symbol === undefined) return undefined;
+  const named = roleByFiles(view.declaringFiles(view.unalias(symbol)));
+  if (named !== undefined) return named;
+  // `const Action = Tool`: its type is still the decorator's.
+  const type = view.symbolOf(view.typeAt(callee));
+  return type && roleByFiles(view.declaringFiles(type));
+}
+
+function nameNode(callee: SyntaxNode, view: CompilerView): SyntaxNode {
+  const isAccess = callee.kind === view.syntaxKinds.PropertyAccessExpression;
+  return isAccess && callee.name ? callee.name : callee;
+}
+
+function roleByFiles(files: readonly string[]): DecoratorRole | undefined {
+  for (const file of files) {
+    const role = DECLARING_FILE.exec(file)?.[1] as DecoratorRole | undefined;
+    if (role !== undefined && isOwnFile(file)) return role;
+  }
+  return undefined;
+}
+
+/** The value of one option of a decorator's object argument; nothing where it is not written there. */
+export function optionOf(
+  argument: SyntaxNode | undefined,
+  name: string,
+  view: CompilerView,
+): SyntaxNode | undefined {
+  if (argument?.kind !== view.syntaxKinds.ObjectLiteralExpression) return undefined;
+  const property = argument?.properties?.find((one) => one.name?.text === name);
+  return property && (property.initializer ?? property.name);
+}
+
+/** The options of `@Param` that say the type: then nobody asks what TypeScript says. */
+const TYPE_OPTIONS = ['schema', 'type', 'items', 'enum', 'additionalProperties'];
+
+/** What the decorators of a parameter or property say of its type. */
+export function decorationOf(node: SyntaxNode, view: CompilerView): Decoration | undefined {
+  const isTyped = knownDecorators(node, view).some(
+    ({ role, argument }) =>
+      role === 'param' && TYPE_OPTIONS.some((option) => optionOf(argument, option, view) !== undefined),
+  );
+  if (isTyped) return 'typed';
+  return allDecorators(node, view).some((decorator) => isExclusion(decorator, view)) ? 'excluded' : undefined;
+}
+
+/** class-transformer's `@Exclude()`, unless it is about the way out only. */
+function isExclusion({ expression }: SyntaxNode, view: CompilerView): boolean {
+  const callee = expression?.expression;
+  const symbol = callee && view.symbolAt(callee);
+  if (symbol === undefined || view.unalias(symbol).name !== 'Exclude') return false;
+  return optionOf(expression?.arguments?.[0], 'toPlainOnly', view) === undefined;
+}

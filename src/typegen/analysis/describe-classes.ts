@@ -1,0 +1,116 @@
+import type { SymbolHandle } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { listProperties } from '../types/write-properties.js';
+import type { ClassDraft } from './class-draft.js';
+import { knownDecorators } from './decorator-roles.js';
+import { describeConstructor } from './describe-constructor.js';
+import { describeMethod } from './describe-method.js';
+import { classSymbol, exportedClass } from './exported-class.js';
+import { type FoundToolset, findToolsets, lineage } from './find-toolsets.js';
+import { lineOf, type ProjectScan } from './project-scan.js';
+import { openWalk, reportWalk } from './walk-types.js';
+
+/** Everything that the generated file says: toolsets, then the DTO classes and the services they lead to. */
+export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
+  const toolsets = findToolsets(scan.view).flatMap((found) => describeToolset(found, scan) ?? []);
+  const data = describeDataClasses(scan);
+  const known = new Set([...toolsets, ...data].map(({ node }) => node));
+  const services = describeServices(
+    toolsets.flatMap(({ services }) => services),
+    known,
+    scan,
+  );
+  return [...toolsets, ...data, ...services].map(({ draft }) => draft);
+}
+
+interface Described {
+  readonly node: SyntaxNode;
+  readonly draft: ClassDraft;
+}
+
+function describeToolset(
+  { node }: FoundToolset,
+  scan: ProjectScan,
+): (Described & { readonly services: readonly SyntaxNode[] }) | undefined {
+  const { view } = scan;
+  const reference = exportedClass(node, view);
+  const symbol = classSymbol(node, view);
+  const name = node.name?.text ?? 'default';
+  if (reference === undefined || symbol === undefined) {
+    scan.warnings.push({
+      ...lineOf(node, view),
+      where: name,
+      problem: 'is not exported, so that nothing can be generated for it',
+      fix: `export class ${name}`,
+    });
+    return undefined;
+  }
+  const owner = { name, type: view.declaredType(symbol) };
+  const tools = toolMethods(node, scan).map((method) =>
+    describeMethod({ ...method, owner, isInherited: method.node.parent !== node }, scan),
+  );
+  const { dependencies, classes } = describeConstructor(node, scan);
+  return {
+    node,
+    services: classes,
+    draft: { reference, tools, definitions: new Map(), ...(dependencies.length > 0 ? { dependencies } : {}) },
+  };
+}
+
+/** The tool methods of a class and its bases; the last declaration of a name is the one that counts. */
+function toolMethods(
+  node: SyntaxNode,
+  { view }: ProjectScan,
+): readonly { readonly node: SyntaxNode; readonly name: string }[] {
+  const methods = new Map<string, SyntaxNode>();
+  for (const member of lineage(node, view).flatMap((one) => one.members ?? [])) {
+    const name = member.name?.text;
+    const isNamed =
+      member.name?.kind === view.syntaxKinds.Identifier ||
+      member.name?.kind === view.syntaxKinds.StringLiteral;
+    const isStatic = (member.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.StaticKeyword);
+    if (member.kind !== view.syntaxKinds.MethodDeclaration || name === undefined || !isNamed || isStatic)
+      continue;
+    if (knownDecorators(member, view).some(({ role }) => role === 'tool')) methods.set(name, member);
+  }
+  return [...methods].map(([name, method]) => ({ name, node: method }));
+}
+
+/** Describing one DTO class may lead to more of them. */
+function describeDataClasses(scan: ProjectScan): readonly Described[] {
+  const described: Described[] = [];
+  for (const [node, symbol] of scan.dataClasses) described.push(describeData(node, symbol, scan));
+  return described;
+}
+
+function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan): Described {
+  const { view } = scan;
+  const reference = exportedClass(node, view);
+  if (reference === undefined) throw new TypeError(`${symbol.name} was referred to and is not exported`);
+  const walk = openWalk(scan, 'in');
+  const properties = listProperties(view.declaredType(symbol), '', walk);
+  const fix =
+    'a type that JSON has, @Param({ schema: … }) on the property, or @Exclude() if it is no argument';
+  reportWalk(walk, scan, { node, where: symbol.name, fix });
+  return { node, draft: { reference, properties, definitions: walk.definitions } };
+}
+
+/** Services are injected with services of their own. */
+function describeServices(
+  starts: readonly SyntaxNode[],
+  known: Set<SyntaxNode>,
+  scan: ProjectScan,
+): readonly Described[] {
+  const open = [...starts];
+  const described: Described[] = [];
+  for (let node = open.shift(); node !== undefined; node = open.shift()) {
+    if (known.has(node)) continue;
+    known.add(node);
+    const reference = exportedClass(node, scan.view);
+    const { dependencies, classes } = describeConstructor(node, scan);
+    open.push(...classes);
+    if (reference === undefined || dependencies.length === 0) continue;
+    described.push({ node, draft: { reference, dependencies, definitions: new Map() } });
+  }
+  return described;
+}

@@ -1,0 +1,142 @@
+import type { DocComment } from '../comments/doc-comment.js';
+import type { SignatureHandle, TypeHandle } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { commentOf } from '../types/comment-of.js';
+import type { DescribedSchema } from '../types/described-schema.js';
+import type { MethodDraft } from './class-draft.js';
+import { knownDecorators, optionOf } from './decorator-roles.js';
+import { describeParameter, type TypedParameter } from './describe-parameter.js';
+import { partComments } from './describe-parts.js';
+import { describeResult } from './describe-result.js';
+import { lineOf, type ProjectScan } from './project-scan.js';
+import { openWalk, reportWalk } from './walk-types.js';
+
+/** A tool method as it is found in a class or one of its bases. */
+export interface FoundMethod {
+  readonly node: SyntaxNode;
+  readonly name: string;
+  /** The class that has the tool: it may be a subclass that says what the base's type parameters are. */
+  readonly owner: { readonly name: string; readonly type: TypeHandle };
+  /** It stands in a base of that class, whose type parameters may be other types here. */
+  readonly isInherited: boolean;
+}
+
+const FIX = 'a type that JSON has, or @Param({ schema: … })';
+
+/** Describes one tool method: its words, its parameters, its result. */
+export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDraft {
+  const { node, name, owner } = found;
+  const { view } = scan;
+  const where = `${owner.name}.${name}`;
+  const decorator = knownDecorators(node, view).find(({ role }) => role === 'tool');
+  const comment = commentOf(view, node);
+  const walk = openWalk(scan, 'in');
+  const isExplicit = optionOf(decorator?.argument, 'parameters', view) !== undefined;
+  const typed = typedParameters(found, scan).map((one) => ({
+    ...one,
+    isExplicit,
+    comment: comment?.params.get(one.node.name?.text ?? ''),
+    parts: partComments(one.node.name?.text ?? '', comment),
+  }));
+  const parameters = typed.map((parameter, index) => {
+    const draft = describeParameter(parameter, walk);
+    const label = draft.name ?? `#${index}`;
+    reportWalk(walk, scan, { node: parameter.node, where: `${where}, parameter ${label}`, fix: FIX });
+    return draft;
+  });
+  reportUnknownParams({ node, where, comment, typed }, scan);
+  const hasOutput = optionOf(decorator?.argument, 'output', view) !== undefined;
+  return {
+    name,
+    description: descriptionOf(comment),
+    parameters,
+    output: hasOutput ? undefined : outputOf(found, comment, scan),
+    definitions: walk.definitions,
+  };
+}
+
+/** `@param` of a name that no parameter has: usually one that was renamed. */
+function reportUnknownParams(
+  of: {
+    readonly node: SyntaxNode;
+    readonly where: string;
+    readonly comment: DocComment | undefined;
+    readonly typed: readonly Pick<TypedParameter, 'node'>[];
+  },
+  scan: ProjectScan,
+): void {
+  const names = new Set(of.typed.map(({ node }) => node.name?.text));
+  // A destructured parameter may be called anything.
+  if (names.has(undefined)) return;
+  for (const param of of.comment?.params.keys() ?? []) {
+    if (names.has(param.split(/[.[]/)[0])) continue;
+    scan.warnings.push({
+      ...lineOf(of.node, scan.view),
+      where: of.where,
+      problem: `its comment describes a parameter ${param}, which it does not have`,
+      fix: `@param with one of ${[...names].join(', ') || 'its parameters (there are none)'}`,
+    });
+  }
+}
+
+function descriptionOf(comment: DocComment | undefined): string | undefined {
+  const deprecated = comment?.tags.find(({ name }) => name === 'deprecated');
+  const text = [comment?.summary ?? '', deprecated ? `Deprecated: ${deprecated.text}` : ''].filter(
+    (one) => one !== '',
+  );
+  return text.length === 0 ? undefined : text.join('\n\n');
+}
+
+/** The parameters with the types that they have in the class that owns the tool. */
+function typedParameters(
+  found: FoundMethod,
+  { view }: ProjectScan,
+): readonly Pick<TypedParameter, 'node' | 'type'>[] {
+  const nodes = (found.node.parameters ?? []).filter((one) => one.name?.text !== 'this');
+  const signature = found.isInherited ? signatureOf(found, view) : undefined;
+  const symbols = signature === undefined ? [] : view.parametersOf(signature);
+  return nodes.map((node, index) => {
+    const symbol = symbols[index];
+    return { node, type: symbol === undefined ? view.typeAt(node) : view.typeOfSymbol(symbol) };
+  });
+}
+
+/** The one signature of a method, with the type arguments of the class that owns it; none of an overloaded one. */
+function signatureOf(
+  { node, name, owner }: FoundMethod,
+  view: ProjectScan['view'],
+): SignatureHandle | undefined {
+  const member = view.propertiesOf(owner.type).find((one) => one.name === name);
+  const isSame = member !== undefined && view.declarations(member).includes(node);
+  const [signature, second] = isSame ? view.callSignatures(view.typeOfSymbol(member)) : [];
+  return second === undefined ? signature : undefined;
+}
+
+function outputOf(
+  found: FoundMethod,
+  comment: DocComment | undefined,
+  scan: ProjectScan,
+): DescribedSchema | undefined {
+  const type = resultType(found, scan.view);
+  if (type === undefined) return undefined;
+  const walk = openWalk(scan, 'out');
+  const returns = comment?.tags.find((tag) => tag.name === 'returns' || tag.name === 'return');
+  const schema = describeResult({ type, node: found.node.type, words: returns?.text }, walk);
+  // What cannot be said of a result is left unsaid: the tool works without it.
+  walk.warnings.push(...walk.faults.splice(0));
+  const hasFault = walk.warnings.length > 0;
+  reportWalk(walk, scan, {
+    node: found.node,
+    where: `${found.owner.name}.${found.name}, its result`,
+    fix: '@Tool({ output: false }), or a schema as `output`',
+  });
+  return hasFault ? undefined : schema;
+}
+
+/** The annotation says it, if the class is not generic; otherwise the compiler is asked. */
+function resultType(found: FoundMethod, view: ProjectScan['view']): TypeHandle | undefined {
+  const { node, isInherited } = found;
+  if (!isInherited && node.type !== undefined) return view.typeFromNode(node.type);
+  const signature = signatureOf(found, view);
+  return signature && view.returnType(signature);
+}

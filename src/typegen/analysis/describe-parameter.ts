@@ -1,0 +1,91 @@
+import type { DocComment } from '../comments/doc-comment.js';
+import { docKeywords } from '../comments/doc-keywords.js';
+import type { TypeHandle } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { commentOf } from '../types/comment-of.js';
+import { describeSchema, settleSchema } from '../types/finish-schema.js';
+import { literalDefault } from '../types/literal-default.js';
+import { isStandard } from '../types/standard-type.js';
+import { admitsUndefined, definedParts, fault, type TypeWalk, type Written } from '../types/type-walk.js';
+import { writeDecorated } from '../types/write-decorated.js';
+import type { ParameterDraft } from './class-draft.js';
+import { decorationOf, type KnownDecorator, knownDecorators } from './decorator-roles.js';
+import { describeParts, type PartComments } from './describe-parts.js';
+import { isOwnFile } from './package-files.js';
+import type { ProjectScan } from './project-scan.js';
+
+/** One parameter as the compiler sees it. */
+export interface TypedParameter {
+  readonly node: SyntaxNode;
+  readonly type: TypeHandle;
+  /** What `@param` says of it. */
+  readonly comment?: DocComment;
+  /** What it says of parts of it. */
+  readonly parts: PartComments;
+  /** `@Tool({ parameters })` says it all. */
+  readonly isExplicit: boolean;
+}
+
+/** Describes one parameter. */
+export function describeParameter(parameter: TypedParameter, walk: TypeWalk): ParameterDraft {
+  const { node, type } = parameter;
+  const { view } = walk;
+  const name = node.name?.kind === view.syntaxKinds.Identifier ? node.name?.text : undefined;
+  const decorators = knownDecorators(node, view);
+  const inject = injectionOf(type, decorators, view);
+  const rest = node.dotDotDotToken !== undefined;
+  if (inject !== undefined) return { name, inject, optional: false, rest };
+  const fallback = node.initializer && literalDefault(node.initializer, view);
+  const draft = { name, rest, optional: isOptional(parameter, walk) };
+  if (parameter.isExplicit) return draft;
+  const decoration = decorationOf(node, view);
+  const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
+  const written = withComments(typed, parameter, walk);
+  const schema = describeParts(settleSchema(written), parameter.parts);
+  const complete = fallback === undefined ? schema : { ...schema, default: fallback.value };
+  return {
+    ...draft,
+    optional: draft.optional || 'default' in complete,
+    ...(Object.keys(complete).length === 0 && decoration === 'typed' ? {} : { schema: complete }),
+  };
+}
+
+/** A comment before the parameter itself is nearer than the method's `@param`. */
+function withComments(written: Written, { node, comment }: TypedParameter, walk: TypeWalk): Written {
+  const own = commentOf(walk.view, node);
+  const path = node.name?.text ?? '';
+  for (const problem of [...docKeywords(comment).problems, ...docKeywords(own).problems])
+    fault(walk, path, { problem });
+  return describeSchema(describeSchema(written, comment), own);
+}
+
+function isOptional({ node, type }: TypedParameter, walk: TypeWalk): boolean {
+  return (
+    node.questionToken !== undefined ||
+    node.initializer !== undefined ||
+    node.dotDotDotToken !== undefined ||
+    admitsUndefined(walk, type)
+  );
+}
+
+/** Injected parameters are no part of the schema (design, `@Context`). */
+function injectionOf(
+  type: TypeHandle,
+  decorators: readonly KnownDecorator[],
+  view: ProjectScan['view'],
+): ParameterDraft['inject'] {
+  if (decorators.some(({ role }) => role === 'context')) return 'context';
+  if (decorators.length > 0) return undefined;
+  const [only, second] = definedParts({ view }, type);
+  if (only === undefined || second !== undefined) return undefined;
+  if (isContext(only, view)) return 'context';
+  const symbol = view.symbolOf(only);
+  return symbol?.name === 'AbortSignal' && isStandard(symbol, { view }) ? 'signal' : undefined;
+}
+
+function isContext(type: TypeHandle, view: ProjectScan['view']): boolean {
+  const symbol = view.symbolOf(type);
+  if (symbol === undefined || !(symbol.flags & (view.symbolFlags.Class ?? 0))) return false;
+  if (symbol.name === 'ToolContext' && view.declaringFiles(symbol).some(isOwnFile)) return true;
+  return view.baseTypes(type).some((base) => isContext(base, view));
+}

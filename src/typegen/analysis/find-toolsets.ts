@@ -1,0 +1,68 @@
+import type { CompilerView, SourceText } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { allDecorators, knownDecorators } from './decorator-roles.js';
+
+/** A class whose tools are to be described. */
+export interface FoundToolset {
+  readonly file: SourceText;
+  readonly node: SyntaxNode;
+}
+
+/**
+ * The classes that have tools, their own or inherited ones, in the order of files and lines. Abstract and
+ * generic classes have tools only through the classes that extend them.
+ */
+export function findToolsets(view: CompilerView): readonly FoundToolset[] {
+  return view.projectFiles().flatMap((file) =>
+    classesIn(file.node, view)
+      .filter((node) => isToolset(node, view) && !isOpen(node, view))
+      .map((node) => ({ file, node })),
+  );
+}
+
+/** Every class declared at the top of a file or of a namespace; classes within functions cannot be imported. */
+function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+  const found: SyntaxNode[] = [];
+  root.forEachChild((node) => {
+    if (node.kind !== view.syntaxKinds.ClassDeclaration) return undefined;
+    view.prepare(node);
+    found.push(node);
+    return undefined;
+  });
+  return found;
+}
+
+function isToolset(node: SyntaxNode, view: CompilerView): boolean {
+  if (knownDecorators(node, view).some(({ role }) => role === 'toolset')) return true;
+  return lineage(node, view).some((one) =>
+    (one.members ?? []).some(
+      (member) =>
+        allDecorators(member, view).length > 0 &&
+        knownDecorators(member, view).some(({ role }) => role === 'tool'),
+    ),
+  );
+}
+
+function isOpen(node: SyntaxNode, view: CompilerView): boolean {
+  const isAbstract = (node.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
+  return isAbstract || (node.typeParameters ?? []).length > 0;
+}
+
+/** A class declaration and those of its bases, the base-most first. */
+export function lineage(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+  const chain: SyntaxNode[] = [];
+  let current: SyntaxNode | undefined = node;
+  while (current !== undefined && !chain.includes(current)) {
+    chain.unshift(current);
+    current = baseOf(current, view);
+  }
+  return chain;
+}
+
+function baseOf(node: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
+  const clause = (node.heritageClauses ?? []).find(({ token }) => token === view.syntaxKinds.ExtendsKeyword);
+  const expression = clause?.types?.[0]?.expression;
+  const symbol = expression && view.symbolAt(expression);
+  const declarations = symbol ? view.declarations(view.unalias(symbol)) : [];
+  return declarations.find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+}

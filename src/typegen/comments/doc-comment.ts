@@ -1,0 +1,122 @@
+/** One block tag: `@minimum 1`. */
+export interface DocTag {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What a TSDoc comment says. */
+export interface DocComment {
+  readonly summary: string;
+  /** In their order; the tags in `{@…}` of the summary among them. */
+  readonly tags: readonly DocTag[];
+  /** `@param` by its name, which may be a path: `page.size`. */
+  readonly params: ReadonlyMap<string, DocComment>;
+}
+
+const LAST_COMMENT = /\/\*\*(?!\/)((?:(?!\*\/)[\s\S])*)\*\/(?:\s|\/\/[^\n]*|\/\*(?!\*)[\s\S]*?\*\/)*$/;
+const TRIVIA = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/;
+
+/**
+ * The TSDoc comment that stands before a position, where spaces and comments begin at `from`. It is read
+ * from the text and not asked of the compiler, because compilers word what they give differently.
+ */
+export function docCommentAt(text: string, from: number): DocComment | undefined {
+  const trivia = TRIVIA.exec(text.slice(from))?.[0] ?? '';
+  const body = LAST_COMMENT.exec(trivia)?.[1];
+  return body === undefined ? undefined : parseDocComment(body);
+}
+
+/** Reads what stands between the comment's marks. A comment of one line may have its tags after the words. */
+export function parseDocComment(body: string): DocComment {
+  const lines = body.split('\n').map((line) => line.replace(/^\s*\*? ?/, '').trimEnd());
+  const [summary = '', ...blocks] = splitBlocks(lines.length === 1 ? splitLine(lines[0] ?? '') : lines);
+  const params = new Map<string, DocComment>();
+  const tags: DocTag[] = [];
+  let remarks = '';
+  for (const block of blocks) {
+    const { name, text: rest } = readTag(block);
+    if (name === 'param' || name === 'arg' || name === 'argument') {
+      const [, param = '', said = ''] = PARAM.exec(rest) ?? [];
+      params.set(param, readParam(said));
+    } else if (name === 'remarks') remarks = rest;
+    else tags.push({ name, text: WORDED.has(name) ? readText(rest).summary : rest });
+  }
+  const said = readText(remarks === '' ? summary : `${summary}\n\n${remarks}`);
+  return { summary: said.summary, tags: [...said.tags, ...tags], params };
+}
+
+/** Before a tag that means something here; `@` stands for other things too. */
+const BEFORE_TAG =
+  /\s(?=@(?:minimum|maximum|exclusiveMinimum|exclusiveMaximum|(?:min|max)(?:Length|Items|Properties)|multipleOf|pattern|format|title|uniqueItems|deprecated|integer|int|asType|default|defaultValue|example|param|returns?)(?:\s|$))/;
+
+function splitLine(line: string): readonly string[] {
+  return line.split(BEFORE_TAG);
+}
+
+/** `@param {string} [name=1] - text`, of which only the name and the text are wanted. */
+const PARAM = /^(?:\{[^}]*\}\s*)?\[?([\w$.[\]]+?)(?:=[^\]]*)?\]?(?:\s+-)?(?:\s+([\s\S]*))?$/;
+
+function readParam(text: string): DocComment {
+  const [words = '', ...tags] = splitLine(text);
+  const said = readText(words);
+  return { ...said, tags: [...said.tags, ...tags.map(readTag)] };
+}
+
+function readTag(block: string): DocTag {
+  const [, name = '', text = ''] = /^@([\w.]+)[ \t]*([\s\S]*)$/.exec(block) ?? [];
+  return { name, text: text.trim() };
+}
+
+/** Tags whose text is for people. */
+const WORDED: ReadonlySet<string> = new Set(['returns', 'return', 'deprecated']);
+
+/** A block begins where a line begins with a tag, but not within a fence of code. */
+function splitBlocks(lines: readonly string[]): readonly string[] {
+  const blocks: string[][] = [[]];
+  let isFenced = false;
+  for (const line of lines) {
+    if (line.trimStart().startsWith('```')) isFenced = !isFenced;
+    // Several short tags may share a line: `@minimum 1 @maximum 50`. Those after `@param` are the parameter's.
+    const parts = !isFenced && /^\s*@(?!param\b)\w/.test(line) ? splitLine(line.trim()) : [line];
+    for (const part of parts) {
+      if (!isFenced && /^\s*@\w/.test(part)) blocks.push([part.trim()]);
+      else blocks.at(-1)?.push(part);
+    }
+  }
+  return blocks.map((block) => block.join('\n'));
+}
+
+/** Text without its inline tags, which are tags of their own; links keep their words. */
+function readText(text: string): DocComment {
+  const tags: DocTag[] = [];
+  const plain = text
+    .replace(/\{@(?:link|linkcode|linkplain)\s+([^}|\s]+)(?:\s*\|\s*|\s+)?([^}]*)\}/g, (_, to, words) =>
+      words.trim() === '' ? to : words.trim(),
+    )
+    .replace(/\s*\{@([\w.]+)\s*((?:[^{}]|\{[^{}]*\})*)\}/g, (_, name, value) => {
+      tags.push({ name, text: value.trim() });
+      return '';
+    });
+  return { summary: unwrap(plain), tags, params: new Map() };
+}
+
+/** Lines that were broken for the width of an editor are one line again; lists, tables and code stay. */
+function unwrap(text: string): string {
+  const lines: string[] = [];
+  let isFenced = false;
+  let isOpen = false;
+  for (const line of text.trim().split('\n')) {
+    const isFence = line.trimStart().startsWith('```');
+    const last = lines.length - 1;
+    if (isOpen && !isFence && line.trim() !== '' && !OWN_LINE.test(line)) {
+      lines[last] = `${lines[last]} ${line.trim()}`;
+      continue;
+    }
+    lines.push(isFenced ? line : line.trimEnd());
+    if (isFence) isFenced = !isFenced;
+    isOpen = !isFenced && !isFence && line.trim() !== '';
+  }
+  return lines.join('\n').replace(/\n{3,}/g, '\n\n');
+}
+
+const OWN_LINE = /^\s*([-*|>]|\d+\.)\s/;

@@ -1,0 +1,149 @@
+import type {
+  ClassicApi,
+  ClassicDiagnostic,
+  ClassicFile,
+  ClassicProgram,
+  ClassicSignature,
+  ClassicSymbol,
+  ClassicType,
+} from './classic-api.js';
+import type { Compiler } from './compiler.js';
+import type { CompilerView, SourceText } from './compiler-view.js';
+import { isOwnSource, type ProjectRoots } from './is-own-source.js';
+import { rememberAnswers } from './remember-answers.js';
+import type { SyntaxNode } from './syntax-node.js';
+import { tupleRole } from './tuple-role.js';
+
+/** The compiler behind the classic API: TypeScript 5.9 and 6.0. */
+export function classicCompiler(api: ClassicApi): Compiler {
+  let program: ClassicProgram | undefined;
+  return {
+    version: api.version,
+    open(project) {
+      const complaints: ClassicDiagnostic[] = [];
+      const host = {
+        ...api.sys,
+        onUnRecoverableConfigFileDiagnostic: (one: ClassicDiagnostic) => complaints.push(one),
+      };
+      const config = api.getParsedCommandLineOfConfigFile(project, {}, host);
+      complaints.push(...(config?.errors ?? []));
+      program = api.createProgram({
+        rootNames: config?.fileNames ?? [],
+        options: config?.options ?? {},
+        oldProgram: program,
+      });
+      complaints.push(...program.getSyntacticDiagnostics());
+      const problems = complaints.map((one) => describe(api, one));
+      const roots = { project, roots: config?.fileNames ?? [] };
+      return rememberAnswers(viewOf({ api, program, problems, roots }));
+    },
+    close: () => {
+      program = undefined;
+    },
+  };
+}
+
+interface Opened {
+  readonly api: ClassicApi;
+  readonly program: ClassicProgram;
+  readonly problems: readonly string[];
+  readonly roots: ProjectRoots;
+}
+
+function viewOf({ api, program, problems, roots }: Opened): CompilerView {
+  const checker = program.getTypeChecker();
+  return {
+    version: api.version,
+    syntaxKinds: api.SyntaxKind,
+    typeFlags: api.TypeFlags,
+    objectFlags: api.ObjectFlags,
+    symbolFlags: api.SymbolFlags,
+    problems: () => problems,
+    projectFiles: () =>
+      program
+        .getSourceFiles()
+        .filter(({ fileName }) => isOwnSource(fileName, roots))
+        .map(sourceText)
+        .sort((one, other) => (one.path < other.path ? -1 : 1)),
+    fileOf: (node) => sourceText(fileOf(node)),
+    ...checkerPart(api, checker),
+  };
+}
+
+type CheckerPart = Omit<
+  CompilerView,
+  | 'version'
+  | 'syntaxKinds'
+  | 'typeFlags'
+  | 'objectFlags'
+  | 'symbolFlags'
+  | 'problems'
+  | 'projectFiles'
+  | 'fileOf'
+>;
+
+function checkerPart(api: ClassicApi, checker: ReturnType<ClassicProgram['getTypeChecker']>): CheckerPart {
+  return {
+    // It answers in this process: there is nothing to save.
+    prepare: () => {},
+    symbolAt: (node) => checker.getSymbolAtLocation(node),
+    typeAt: (node) => checker.getTypeAtLocation(node),
+    typeFromNode: (node) => checker.getTypeFromTypeNode(node),
+    typeOfSymbol: (symbol) => checker.getTypeOfSymbol(symbol),
+    declaredType: (symbol) => checker.getDeclaredTypeOfSymbol(symbol),
+    unalias: (symbol) =>
+      symbol.flags & (api.SymbolFlags.Alias ?? 0) ? checker.getAliasedSymbol(symbol) : symbol,
+    declarations: (symbol) => (symbol as ClassicSymbol).declarations ?? [],
+    declaringFiles: (symbol) =>
+      ((symbol as ClassicSymbol).declarations ?? []).map((node) => fileOf(node).fileName),
+    exportsOf: (symbol) => checker.getExportsOfModule(symbol),
+    symbolOf: (type) => (type as ClassicType).symbol,
+    aliasOf: (type) => (type as ClassicType).aliasSymbol,
+    constituents: (type) => (type as ClassicType).types ?? [],
+    literalOf,
+    templateOf: (type) => {
+      const { texts = [], types = [] } = type as ClassicType;
+      return { texts, types };
+    },
+    isArray: (type) => checker.isArrayType(type),
+    isTuple: (type) => checker.isTupleType(type),
+    tupleElements(type) {
+      const flags = (type as ClassicType).target?.elementFlags ?? [];
+      return checker
+        .getTypeArguments(type)
+        .map((element, index) => ({ type: element, role: tupleRole(flags[index] ?? 0, api.ElementFlags) }));
+    },
+    typeArguments: (type) => checker.getTypeArguments(type),
+    propertiesOf: (type) => checker.getPropertiesOfType(type),
+    baseTypes: (type) => checker.getBaseTypes((type as ClassicType).target ?? type),
+    indexesOf: (type) =>
+      checker.getIndexInfosOfType(type).map((info) => ({ key: info.keyType, value: info.type })),
+    callSignatures: (type) => checker.getSignaturesOfType(type, api.SignatureKind.Call),
+    parametersOf: (signature) => (signature as ClassicSignature).parameters,
+    returnType: (signature) => checker.getReturnTypeOfSignature(signature),
+    textOf: (type) => checker.typeToString(type),
+  };
+}
+
+function literalOf(type: object): string | number | boolean | bigint | undefined {
+  const { value, intrinsicName } = type as ClassicType;
+  if (typeof value === 'object') return BigInt(`${value.negative ? '-' : ''}${value.base10Value}`);
+  if (value !== undefined) return value;
+  return intrinsicName === 'true' ? true : intrinsicName === 'false' ? false : undefined;
+}
+
+function sourceText(file: ClassicFile): SourceText {
+  return { path: file.fileName, text: file.text, node: file, isDeclaration: file.isDeclarationFile };
+}
+
+function fileOf(node: SyntaxNode): ClassicFile {
+  let current = node;
+  while (current.parent !== undefined) current = current.parent;
+  return current as ClassicFile;
+}
+
+function describe(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiagnostic): string {
+  const text = api.flattenDiagnosticMessageText(messageText, ' ');
+  if (file === undefined) return text;
+  return `${file.fileName}:${file.text.slice(0, start).split('\n').length}: ${text}`;
+}

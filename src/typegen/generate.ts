@@ -1,0 +1,53 @@
+import { posix } from 'node:path';
+import type { Finding } from './analysis/class-draft.js';
+import { describeClasses } from './analysis/describe-classes.js';
+import type { ProjectScan } from './analysis/project-scan.js';
+import type { CompilerView } from './compiler/compiler-view.js';
+import { importEnding } from './printing/import-list.js';
+import { printFile } from './printing/print-file.js';
+
+/** What a generation is about. */
+export interface Generation {
+  readonly view: CompilerView;
+  /** The folder of tsconfig.json, absolute, with `/`. */
+  readonly folder: string;
+  /** Where the file goes, absolute, with `/`; without it: `src/toolwright.gen.ts`, or beside tsconfig.json. */
+  readonly outFile?: string;
+}
+
+/** The file, or what keeps it from being written; and what the author should know either way. */
+export interface Generated {
+  readonly outFile: string;
+  readonly text: string;
+  readonly toolsets: number;
+  readonly tools: number;
+  readonly faults: readonly Finding[];
+  readonly warnings: readonly Finding[];
+}
+
+/** Reads the types of a project's toolsets and prints the file that registers what they say. */
+export function generate({ view, folder, outFile }: Generation): Generated {
+  const scan: ProjectScan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const drafts = describeClasses(scan);
+  const toolsets = drafts.filter(({ tools }) => tools !== undefined);
+  const files = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
+  const out = outFile ?? defaultOutFile(folder, files);
+  const texts = view
+    .projectFiles()
+    .filter(({ path }) => path !== out)
+    .map(({ text }) => text);
+  return {
+    outFile: out,
+    text: printFile({ drafts, outFile: out, ending: importEnding(texts) }),
+    toolsets: toolsets.length,
+    tools: toolsets.reduce((sum, { tools = [] }) => sum + tools.length, 0),
+    faults: scan.faults,
+    warnings: scan.warnings,
+  };
+}
+
+function defaultOutFile(folder: string, files: readonly string[]): string {
+  const source = posix.join(folder, 'src');
+  const isInSource = files.length > 0 && files.every((file) => file.startsWith(`${source}/`));
+  return posix.join(isInSource ? source : folder, 'toolwright.gen.ts');
+}

@@ -1,0 +1,97 @@
+import { posix } from 'node:path';
+import type { CodeReference } from '../types/described-schema.js';
+
+/** How a project writes the ends of its relative imports. */
+export type ImportEnding = '.js' | '.ts' | '';
+
+/** The imports that a generated file needs, and the names that its references have in it. */
+export class ImportList {
+  readonly #folder: string;
+  readonly #ending: ImportEnding;
+  readonly #taken = new Set<string>();
+  readonly #names = new Map<string, string>();
+  readonly #modules = new Map<string, Map<string, string>>();
+
+  constructor(outFile: string, ending: ImportEnding) {
+    this.#folder = posix.dirname(outFile);
+    this.#ending = ending;
+  }
+
+  /** A name that nothing else may take. */
+  reserve(name: string): void {
+    this.#taken.add(name);
+  }
+
+  /** What the file calls a reference; the first mention adds the import. */
+  nameOf(reference: CodeReference): string {
+    const { name, origin } = reference;
+    const module = origin.package ?? (origin.file && this.#specifier(origin.file));
+    if (module === undefined) return name;
+    const key = JSON.stringify([module, name]);
+    const known = this.#names.get(key);
+    if (known !== undefined) return known;
+    const local = this.#free(name === 'default' ? (origin.localName ?? defaultName(origin.file)) : name);
+    this.#names.set(key, local);
+    const ofModule = this.#modules.get(module) ?? new Map<string, string>();
+    this.#modules.set(module, ofModule.set(name, local));
+    return local;
+  }
+
+  /** The import lines: packages first, then files, each in the order of their names. */
+  print(): readonly string[] {
+    const modules = [...this.#modules].sort(([one], [other]) => order(one, other));
+    return modules.map(([module, names]) => {
+      const list = [...names].sort(([one], [other]) => (one < other ? -1 : 1));
+      return `import { ${list.map(printName).join(', ')} } from '${module}';`;
+    });
+  }
+
+  #specifier(file: string): string {
+    const path = posix.relative(this.#folder, file);
+    const relative = path.startsWith('.') ? path : `./${path}`;
+    const [, stem = relative, kind = ''] = /^(.*)\.([cm]?)tsx?$/.exec(relative) ?? [];
+    if (this.#ending === '.ts') return relative;
+    return this.#ending === '' && kind === '' ? stem : `${stem}.${kind}js`;
+  }
+
+  #free(wanted: string): string {
+    let name = wanted;
+    for (let count = 2; this.#taken.has(name); count++) name = `${wanted}${count}`;
+    this.#taken.add(name);
+    return name;
+  }
+}
+
+/** A class without a name is called by its file: `order-tools.ts` → `OrderTools`. */
+function defaultName(file = ''): string {
+  const words = posix
+    .basename(file)
+    .replace(/\.[cm]?tsx?$/, '')
+    .split(/\W+/);
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('') || 'Default';
+}
+
+function order(one: string, other: string): number {
+  const isFile = Number(one.startsWith('.')) - Number(other.startsWith('.'));
+  if (isFile !== 0) return isFile;
+  return one < other ? -1 : 1;
+}
+
+function printName([name, local]: readonly [string, string]): string {
+  return name === local ? name : `${name} as ${local}`;
+}
+
+/** How a project ends its relative imports: as most of those that it has do. */
+export function importEnding(texts: readonly string[]): ImportEnding {
+  const counts: Record<ImportEnding, number> = { '.js': 0, '.ts': 0, '': 0 };
+  for (const text of texts) {
+    for (const [, specifier = ''] of text.matchAll(/\bfrom\s*['"](\.{1,2}\/[^'"\n]+)['"]/g)) {
+      if (/\.[cm]?js$/.test(specifier)) counts['.js'] += 1;
+      else if (/\.[cm]?tsx?$/.test(specifier)) counts['.ts'] += 1;
+      else if (!/\.\w+$/.test(specifier)) counts[''] += 1;
+    }
+  }
+  if (counts[''] > counts['.js'] && counts[''] > counts['.ts']) return '';
+  // Every kind of resolution understands `.js`.
+  return counts['.ts'] > counts['.js'] ? '.ts' : '.js';
+}

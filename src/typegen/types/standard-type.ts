@@ -1,0 +1,105 @@
+import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import { CodeReference, type DescribedSchema } from './described-schema.js';
+import { writeSchema } from './finish-schema.js';
+import { fault, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
+
+type Writer = (place: TypePlace, walk: TypeWalk) => Written;
+
+/** Text in JSON, an instance in the tool. */
+function textual(name: string, keywords: DescribedSchema): Writer {
+  const reference = new CodeReference(name);
+  return (_place, { direction }) => ({
+    schema: { type: 'string', ...keywords, ...(direction === 'in' ? { instanceOf: reference } : {}) },
+  });
+}
+
+/** `JSON.stringify` shows the bytes by their index, which nobody should rely on. */
+function bytes(name: string): Writer {
+  const text = textual(name, { contentEncoding: 'base64' });
+  return (place, walk) => (walk.direction === 'in' ? text(place, walk) : { schema: { type: 'object' } });
+}
+
+const SET = new CodeReference('Set');
+const MAP = new CodeReference('Map');
+
+const writeSet: Writer = ({ type, path }, walk) => {
+  if (walk.direction === 'out') return { schema: { type: 'object' } };
+  const [item] = walk.view.typeArguments(type);
+  const items = item === undefined ? {} : writeSchema({ type: item, path: `${path}[]` }, walk);
+  return { schema: { type: 'array', items, instanceOf: SET } };
+};
+
+const writeMap: Writer = ({ type, path }, walk) => {
+  if (walk.direction === 'out') return { schema: { type: 'object' } };
+  const [, value] = walk.view.typeArguments(type);
+  const values = value === undefined ? {} : writeSchema({ type: value, path: `${path}{}` }, walk);
+  return { schema: { type: 'object', additionalProperties: values, instanceOf: MAP } };
+};
+
+const refused =
+  (problem: string): Writer =>
+  ({ path }, walk) =>
+    walk.direction === 'out' ? { schema: {} } : fault(walk, path, { problem });
+
+const scalar =
+  (type: string): Writer =>
+  () => ({ schema: { type } });
+
+const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
+  ['Date', textual('Date', { format: 'date-time' })],
+  ['URL', textual('URL', { format: 'uri' })],
+  ['Uint8Array', bytes('Uint8Array')],
+  ['Buffer', bytes('Buffer')],
+  ['Set', writeSet],
+  ['ReadonlySet', writeSet],
+  ['Map', writeMap],
+  ['ReadonlyMap', writeMap],
+  ['String', scalar('string')],
+  ['Number', scalar('number')],
+  ['Boolean', scalar('boolean')],
+  ['Object', () => ({ schema: {} })],
+  ['Function', refused('is a function, which JSON cannot carry')],
+  ['CallableFunction', refused('is a function, which JSON cannot carry')],
+  ['Promise', refused('is a promise, which JSON cannot carry')],
+  ['PromiseLike', refused('is a promise, which JSON cannot carry')],
+  ['RegExp', refused('is a regular expression, which JSON cannot carry')],
+  ['Error', refused('is an error, which JSON cannot carry')],
+  ['WeakMap', refused('is a WeakMap, which JSON cannot carry')],
+  ['WeakSet', refused('is a WeakSet, which JSON cannot carry')],
+  ...['ArrayBuffer', 'SharedArrayBuffer', 'DataView', 'Int8Array', 'Uint16Array', 'Int32Array'].map(
+    (name) => [name, refused(`is an ${name}, which JSON cannot carry; a Uint8Array can be`)] as const,
+  ),
+  ...['ReadableStream', 'Blob', 'File', 'FormData', 'Request', 'Response', 'Headers'].map(
+    (name) => [name, refused(`is a ${name}, which JSON cannot carry`)] as const,
+  ),
+]);
+
+/** The types that belong to the language or to Node, which have forms of their own; nothing for all others. */
+export function standardType(place: TypePlace, walk: TypeWalk): Written | undefined {
+  const symbol = walk.view.symbolOf(place.type);
+  if (symbol !== undefined && WRITERS.has(symbol.name) && isStandard(symbol, walk)) {
+    return WRITERS.get(symbol.name)?.(place, walk);
+  }
+  const mapped = mappedStandardType(place.type, walk);
+  return mapped === undefined ? undefined : WRITERS.get(mapped)?.(place, walk);
+}
+
+/** `DeepPartial<Date>` as most people write it maps the methods of the `Date`; what is meant is a `Date`. */
+function mappedStandardType(type: TypeHandle, walk: TypeWalk): string | undefined {
+  const { view } = walk;
+  if (((type.objectFlags ?? 0) & (view.objectFlags.Mapped ?? 0)) === 0) return undefined;
+  const [first] = view.propertiesOf(type);
+  if (first === undefined || !isStandard(first, walk)) return undefined;
+  const name = view.declarations(first)[0]?.parent?.name?.text;
+  return name !== undefined && MAPPED.has(name) ? name : undefined;
+}
+
+const MAPPED: ReadonlySet<string> = new Set(['Date', 'URL', 'Uint8Array', 'Buffer']);
+
+/** Whether a symbol is the language's or Node's, and not a namesake in the project. */
+export function isStandard(symbol: SymbolHandle, { view }: Pick<TypeWalk, 'view'>): boolean {
+  const files = view.declaringFiles(symbol);
+  return files.length > 0 && files.every((file) => STANDARD_FILE.test(file));
+}
+
+const STANDARD_FILE = /(^|\/)lib\.[\w.]+\.d\.ts$|\/node_modules\/(@types\/node|undici-types|buffer)\//;

@@ -1,0 +1,100 @@
+import type { CompilerView, SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import type { CodeReference, DescribedSchema } from './described-schema.js';
+
+/** Something in a type that cannot be said as a schema. `problem` continues the path: "… is a function". */
+export interface TypeProblem {
+  readonly path: string;
+  readonly problem: string;
+  readonly fix?: string;
+}
+
+/** A type and where it is written; the node gives the author's own order and the comments of aliases. */
+export interface TypePlace {
+  readonly type: TypeHandle;
+  readonly node?: SyntaxNode;
+  /** Within the parameter or the result: `page.filters[]`. */
+  readonly path: string;
+}
+
+/** A type on the way to being written; a second visit shows that it contains itself. */
+export interface OpenType {
+  readonly key: string;
+  name?: string;
+}
+
+/** Everything that the parts of one walk share. */
+export interface TypeWalk {
+  readonly view: CompilerView;
+  /** Arguments come in and are revived; results go out as JSON shows them. */
+  readonly direction: 'in' | 'out';
+  readonly open: OpenType[];
+  /** Names of the types that contain themselves, by key. */
+  readonly names: Map<string, string>;
+  readonly definitions: Map<string, DescribedSchema>;
+  readonly faults: TypeProblem[];
+  readonly warnings: TypeProblem[];
+  /** The schema of a part; here, because the parts and the whole would import each other in a circle. */
+  write(place: TypePlace): Written;
+  /** What decorators say of a property: its type, or that it is no argument at all. */
+  decoration(declaration: SyntaxNode): Decoration | undefined;
+  /** The reference to a class whose instances are made, and its description ordered; or why there is none. */
+  classReference(symbol: SymbolHandle): ClassReference;
+}
+
+/** `typed`: a decorator says the type, so that nothing is wrong with what TypeScript says. */
+export type Decoration = 'typed' | 'excluded';
+
+/** How a class is referred to. `structural`: it is described as a plain object. */
+export type ClassReference =
+  | { readonly kind: 'reference'; readonly reference: CodeReference }
+  | { readonly kind: 'structural' }
+  | { readonly kind: 'fault'; readonly problem: string; readonly fix: string };
+
+/** A schema, and notes about its values that belong to whatever description it gets. */
+export interface Written {
+  readonly schema: DescribedSchema;
+  readonly notes?: readonly string[];
+}
+
+/** Whether a type has one of the flags of these names. */
+export function hasFlag(
+  { view }: Pick<TypeWalk, 'view'>,
+  type: TypeHandle,
+  ...names: readonly string[]
+): boolean {
+  return names.some((name) => (type.flags & (view.typeFlags[name] ?? 0)) !== 0);
+}
+
+/** The types of a union, the type itself if it is none; without `undefined`, which JSON does not have. */
+export function definedParts(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): readonly TypeHandle[] {
+  const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
+  const parts = isUnion ? walk.view.constituents(type) : [type];
+  return parts.filter((part) => !hasFlag(walk, part, 'Undefined', 'Void'));
+}
+
+/** Whether `undefined` is among the values of a type. */
+export function admitsUndefined(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): boolean {
+  if (hasFlag(walk, type, 'Undefined', 'Void')) return true;
+  const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
+  return isUnion && definedParts(walk, type).length < walk.view.constituents(type).length;
+}
+
+/** The same for the same type, whether or not `undefined` is added to it. */
+export function typeKey(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): string {
+  return keyOf(definedParts(walk, type));
+}
+
+/** The same for the same types in any order. */
+export function keyOf(types: readonly TypeHandle[]): string {
+  return types
+    .map(({ id }) => id)
+    .sort((one, other) => one - other)
+    .join('|');
+}
+
+/** Notes a fault; the schema that stands in for what cannot be written. */
+export function fault(walk: TypeWalk, path: string, what: Omit<TypeProblem, 'path'>): Written {
+  walk.faults.push({ path, ...what });
+  return { schema: {} };
+}

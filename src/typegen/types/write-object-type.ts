@@ -1,0 +1,38 @@
+import type { DescribedSchema } from './described-schema.js';
+import { guarded } from './guarded-type.js';
+import { mayHaveMember } from './may-have-member.js';
+import { standardType } from './standard-type.js';
+import { fault, hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
+import { writeArray, writeTuple } from './write-array.js';
+import { writeClassType } from './write-class-type.js';
+import { writeProperties } from './write-properties.js';
+
+/** An object type: an array, a tuple, a class, something of the language itself, or plain data. */
+export function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
+  const { type, path } = place;
+  const { view } = walk;
+  const key = String(type.id);
+  if (view.isArray(type) || view.isTuple(type)) {
+    const write = () => (view.isArray(type) ? writeArray(place, walk) : writeTuple(place, walk));
+    // Only by its own alias can a list contain itself; otherwise the name is that of what it lists.
+    return view.aliasOf(type) === undefined ? write() : guarded({ key, type, path }, walk, write);
+  }
+  const standard = standardType(place, walk);
+  if (standard !== undefined) return standard;
+  if (mayHaveMember(type, 'CallSignature', walk) && view.callSignatures(type).length > 0) {
+    return writeFunction(place, walk);
+  }
+  const symbol = view.symbolOf(type);
+  const isClass = symbol !== undefined && (symbol.flags & (view.symbolFlags.Class ?? 0)) !== 0;
+  return guarded({ key, type, path }, walk, () =>
+    isClass && !hasFlag(walk, type, 'Intersection')
+      ? writeClassType(place, walk)
+      : writeProperties(place, walk),
+  );
+}
+
+/** A function is nothing in JSON: refused on the way in, left out on the way out. */
+function writeFunction({ path }: TypePlace, walk: TypeWalk): Written {
+  if (walk.direction === 'out') return { schema: {} satisfies DescribedSchema };
+  return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
+}

@@ -1,0 +1,141 @@
+import { docKeywords } from '../comments/doc-keywords.js';
+import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { commentOf } from './comment-of.js';
+import type { DescribedSchema } from './described-schema.js';
+import { describeSchema, settleSchema, writeSchema } from './finish-schema.js';
+import { literalDefault } from './literal-default.js';
+import { mayHaveMember } from './may-have-member.js';
+import { orderedProperties } from './ordered-properties.js';
+import { templatePattern } from './template-pattern.js';
+import {
+  admitsUndefined,
+  definedParts,
+  fault,
+  hasFlag,
+  type TypePlace,
+  type TypeWalk,
+  type Written,
+} from './type-walk.js';
+import { writeDecorated } from './write-decorated.js';
+
+/** One property of an object type, as data. */
+export interface WrittenProperty {
+  readonly name: string;
+  readonly schema: DescribedSchema;
+  readonly optional: boolean;
+}
+
+/** An interface, a type literal, a mapped type, an intersection of them: plain data. */
+export function writeProperties(place: TypePlace, walk: TypeWalk): Written {
+  const { type, path } = place;
+  const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
+  if (json !== undefined) return walk.write({ type: json, path });
+  const properties = listProperties(type, path, walk);
+  const values = indexSchema(place, walk);
+  const comment = typeComment(type, walk);
+  if (properties.length === 0 && values !== undefined)
+    return describeSchema({ schema: { type: 'object', ...values } }, comment);
+  const schema = {
+    type: 'object',
+    properties: Object.fromEntries(properties.map(({ name, schema }) => [name, schema])),
+    required: properties.filter(({ optional }) => !optional).map(({ name }) => name),
+    ...values,
+  };
+  return describeSchema({ schema: properties.length === 0 ? { type: 'object' } : schema }, comment);
+}
+
+/** What the declaration of an interface or class says of itself. */
+function typeComment(type: TypeHandle, walk: TypeWalk) {
+  const symbol = walk.view.symbolOf(type);
+  if (symbol === undefined || symbol.name.startsWith('__')) return undefined;
+  const [declaration] = walk.view.declarations(symbol);
+  if (declaration === undefined) return undefined;
+  const comment = commentOf(walk.view, declaration);
+  // Only its words: tags of a class are about the class.
+  return comment && { ...comment, tags: [] };
+}
+
+/** `JSON.stringify` writes what `toJSON` gives. */
+function jsonType(type: TypeHandle, { view }: TypeWalk): TypeHandle | undefined {
+  const method = view.propertiesOf(type).find(({ name }) => name === 'toJSON');
+  const [signature] = method ? view.callSignatures(view.typeOfSymbol(method)) : [];
+  return signature && view.returnType(signature);
+}
+
+/** The properties that JSON can carry, in the author's order. */
+export function listProperties(type: TypeHandle, path: string, walk: TypeWalk): readonly WrittenProperty[] {
+  return orderedProperties(type, walk).flatMap((symbol) => writeProperty(symbol, path, walk) ?? []);
+}
+
+function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): WrittenProperty | undefined {
+  const { view } = walk;
+  const [declaration] = view.declarations(symbol);
+  const decoration = declaration && walk.direction === 'in' ? walk.decoration(declaration) : undefined;
+  if (declaration !== undefined && (decoration === 'excluded' || isHidden(declaration, walk)))
+    return undefined;
+  const type = view.typeOfSymbol(symbol);
+  const isOptional = (symbol.flags & (view.symbolFlags.Optional ?? 0)) !== 0;
+  if (definedParts(walk, type).length === 0 || (isOptional && hasFlag(walk, type, 'Never'))) return undefined;
+  if (walk.direction === 'out' && isFunction(type, walk)) return undefined;
+  const place = path === '' ? symbol.name : `${path}.${symbol.name}`;
+  const written = writeDecorated({ type, path: place, node: declaration?.type }, walk, decoration);
+  const schema = settleSchema(withDeclaration(written, { declaration, path: place }, walk));
+  const hasDefault =
+    walk.direction === 'in' && ('default' in schema || initializerOf(declaration, walk) !== undefined);
+  return { name: symbol.name, schema, optional: isOptional || hasDefault || admitsUndefined(walk, type) };
+}
+
+/** With what the comment says, and the initialiser of a class's property as default. */
+function withDeclaration(
+  written: Written,
+  { declaration, path }: { readonly declaration: SyntaxNode | undefined; readonly path: string },
+  walk: TypeWalk,
+): Written {
+  const comment = declaration && commentOf(walk.view, declaration);
+  for (const problem of docKeywords(comment).problems) fault(walk, path, { problem });
+  const described = describeSchema(written, comment);
+  const initial = initializerOf(declaration, walk);
+  const fallback = initial && literalDefault(initial, walk.view);
+  if (fallback === undefined) return described;
+  return { ...described, schema: { ...described.schema, default: fallback.value } };
+}
+
+function initializerOf(
+  declaration: SyntaxNode | undefined,
+  { view, direction }: TypeWalk,
+): SyntaxNode | undefined {
+  const isClassProperty = declaration?.kind === view.syntaxKinds.PropertyDeclaration;
+  return isClassProperty && direction === 'in' ? declaration?.initializer : undefined;
+}
+
+function isFunction(type: TypeHandle, walk: TypeWalk): boolean {
+  return definedParts(walk, type).every(
+    (part) => hasFlag(walk, part, 'Object') && walk.view.callSignatures(part).length > 0,
+  );
+}
+
+/** Private and protected members are no data; a getter cannot be set. */
+function isHidden(declaration: SyntaxNode, { view, direction }: TypeWalk): boolean {
+  const { PrivateKeyword, ProtectedKeyword, PrivateIdentifier, GetAccessor } = view.syntaxKinds;
+  if (declaration.name?.kind === PrivateIdentifier) return true;
+  if (direction === 'in' && declaration.kind === GetAccessor)
+    return declaration.parent?.kind !== view.syntaxKinds.InterfaceDeclaration;
+  return (declaration.modifiers ?? []).some(
+    ({ kind }) => kind === PrivateKeyword || kind === ProtectedKeyword,
+  );
+}
+
+/** Index signatures: `Record<string, T>`, `[key: \`x-${string}\`]: T`. */
+function indexSchema({ type, path }: TypePlace, walk: TypeWalk): DescribedSchema | undefined {
+  if (!mayHaveMember(type, 'IndexSignature', walk)) return undefined;
+  const indexes = walk.view
+    .indexesOf(type)
+    .filter(({ key }) => !hasFlag(walk, key, 'ESSymbol', 'UniqueESSymbol'));
+  const general = indexes.find(({ key }) => hasFlag(walk, key, 'String')) ?? indexes[0];
+  if (general === undefined) return undefined;
+  const schema = writeSchema({ type: general.value, path: `${path}{}` }, walk);
+  const values = Object.keys(schema).length === 0 ? true : schema;
+  if (!hasFlag(walk, general.key, 'TemplateLiteral')) return { additionalProperties: values };
+  return { propertyNames: { pattern: templatePattern(general.key, walk) }, additionalProperties: values };
+}

@@ -1,0 +1,100 @@
+import { docKeywords } from '../comments/doc-keywords.js';
+import type { TypeHandle } from '../compiler/compiler-view.js';
+import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { aliasDeclaration } from './alias-declaration.js';
+import { commentOf } from './comment-of.js';
+import { describeSchema } from './finish-schema.js';
+import { guarded } from './guarded-type.js';
+import { literalSchema } from './literal-schema.js';
+import { templatePattern } from './template-pattern.js';
+import {
+  definedParts,
+  fault,
+  hasFlag,
+  keyOf,
+  type TypePlace,
+  type TypeWalk,
+  typeKey,
+  type Written,
+} from './type-walk.js';
+import { writeObjectType } from './write-object-type.js';
+import { writeUnion } from './write-union.js';
+
+/** The schema of a type. `undefined` among its values is the caller's business: JSON has none. */
+export function writeType(place: TypePlace, walk: TypeWalk): Written {
+  const { type, path } = place;
+  const node = place.node && isTelling(place.node, type, walk) ? place.node : undefined;
+  const alias = node && aliasDeclaration(walk.view, node);
+  if (alias !== undefined) {
+    const comment = commentOf(walk.view, alias);
+    for (const problem of docKeywords(comment).problems) fault(walk, path, { problem });
+    return describeSchema(writeType({ ...place, node: alias.type }, walk), comment);
+  }
+  const parts = definedParts(walk, type);
+  const [only] = parts;
+  if (only === undefined) return writeNothing(place, walk);
+  if (parts.length === 1) return writeOne({ ...place, type: only, node }, walk);
+  return guarded({ key: keyOf(parts), type, path }, walk, () => writeUnion(parts, { ...place, node }, walk));
+}
+
+/** Whether a node says more of a type than the type itself: an order, an alias, the parts of a list. */
+function isTelling(node: SyntaxNode, type: TypeHandle, walk: TypeWalk): boolean {
+  const { UnionType, TypeReference, ArrayType, TupleType, TypeOperator, ParenthesizedType } =
+    walk.view.syntaxKinds;
+  const kinds = [UnionType, TypeReference, ArrayType, TupleType, TypeOperator, ParenthesizedType];
+  if (!kinds.includes(node.kind)) return false;
+  // The node of a generic declaration is another type than that of its instance.
+  return typeKey(walk, walk.view.typeFromNode(node)) === typeKey(walk, type);
+}
+
+function writeNothing({ type, path }: TypePlace, walk: TypeWalk): Written {
+  if (walk.direction === 'out') return { schema: { type: 'null' } };
+  return fault(walk, path, { problem: `has the type ${walk.view.textOf(type)}, which has no value in JSON` });
+}
+
+function writeOne(place: TypePlace, walk: TypeWalk): Written {
+  const { type } = place;
+  const { view } = walk;
+  if (hasFlag(walk, type, 'Any', 'Unknown')) return writeAny(place, walk);
+  if (hasFlag(walk, type, 'Null')) return { schema: { type: 'null' } };
+  if (hasFlag(walk, type, 'StringLiteral', 'NumberLiteral', 'BigIntLiteral', 'BooleanLiteral')) {
+    return literalSchema([type], walk);
+  }
+  if (hasFlag(walk, type, 'String', 'StringMapping')) return { schema: { type: 'string' } };
+  if (hasFlag(walk, type, 'Number', 'Enum')) return { schema: { type: 'number' } };
+  if (hasFlag(walk, type, 'Boolean')) return { schema: { type: 'boolean' } };
+  if (hasFlag(walk, type, 'BigInt')) return literalSchema([], walk);
+  if (hasFlag(walk, type, 'TemplateLiteral')) {
+    return { schema: { type: 'string', pattern: templatePattern(type, walk) } };
+  }
+  if (hasFlag(walk, type, 'NonPrimitive')) return { schema: { type: 'object' } };
+  if (hasFlag(walk, type, 'Intersection')) return writeIntersection(place, walk);
+  if (hasFlag(walk, type, 'Object')) return writeObjectType(place, walk);
+  return unsayable(place, walk, view.textOf(type));
+}
+
+function writeAny({ type, path }: TypePlace, walk: TypeWalk): Written {
+  if (walk.direction === 'in') {
+    walk.warnings.push({ path, problem: `is ${walk.view.textOf(type)}: nothing is checked about it` });
+  }
+  return { schema: {} };
+}
+
+/** `string & { __brand: 'Id' }`: the brand exists for the compiler only. */
+function writeIntersection(place: TypePlace, walk: TypeWalk): Written {
+  const parts = walk.view.constituents(place.type);
+  const value = parts.find((part) => !hasFlag(walk, part, 'Object', 'Intersection', 'NonPrimitive'));
+  if (value === undefined) return writeObjectType(place, walk);
+  return writeOne({ ...place, type: value, node: undefined }, walk);
+}
+
+function unsayable({ type, path }: TypePlace, walk: TypeWalk, text: string): Written {
+  if (hasFlag(walk, type, 'Never')) return fault(walk, path, { problem: 'is never: no value fits it' });
+  if (hasFlag(walk, type, 'ESSymbol', 'UniqueESSymbol')) {
+    return fault(walk, path, { problem: 'is a symbol, which JSON does not have' });
+  }
+  return fault(walk, path, {
+    problem: `is ${text}, a generic type that is not resolved here`,
+    fix: 'a concrete type, or a class that extends the generic one with concrete types',
+  });
+}

@@ -1,0 +1,68 @@
+import { nullableSchema } from '../../schema/nullable-schema.js';
+import type { TypeHandle } from '../compiler/compiler-view.js';
+import { type DeclaredPart, declaredOrder } from './declared-order.js';
+import type { DescribedSchema } from './described-schema.js';
+import { settleSchema } from './finish-schema.js';
+import { literalSchema } from './literal-schema.js';
+import { hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
+
+/** A union: literals together as one `enum`, `null` as a second type, everything else as `anyOf`. */
+export function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWalk): Written {
+  const isNull = (type: TypeHandle) => hasFlag(walk, type, 'Null');
+  const ordered = declaredOrder(parts, place.node, walk).filter(({ type }) => !isNull(type));
+  const written = branchesOf(ordered, place, walk);
+  const union = joined(written);
+  if (!parts.some(isNull)) return union;
+  return { ...union, schema: nullableSchema(withoutConst(union.schema)) };
+}
+
+/** A constant beside `null` is a list of two. */
+function withoutConst({ const: only, ...others }: DescribedSchema): DescribedSchema {
+  return only === undefined ? others : { ...others, enum: [only] };
+}
+
+function joined(branches: readonly Written[]): Written {
+  const [only, second] = branches;
+  if (only !== undefined && second === undefined) return only;
+  const schemas = branches.map(settleSchema);
+  // A branch without constraints lets everything through.
+  if (schemas.some((schema) => Object.keys(schema).length === 0)) return { schema: {} };
+  return { schema: { anyOf: schemas } };
+}
+
+function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: TypeWalk): readonly Written[] {
+  const isBigInt = (type: TypeHandle) => typeof walk.view.literalOf(type) === 'bigint';
+  const truths = ordered.filter(({ type }) => hasFlag(walk, type, 'BooleanLiteral'));
+  const isBoolean = truths.length === 2;
+  const isLiteral = ({ type }: DeclaredPart) =>
+    walk.view.literalOf(type) !== undefined &&
+    !isBigInt(type) &&
+    !(isBoolean && hasFlag(walk, type, 'BooleanLiteral'));
+  const literals = ordered.filter(isLiteral);
+  const digits = ordered.filter(({ type }) => isBigInt(type));
+  const branches: Written[] = [];
+  for (const part of ordered) {
+    if (part === literals[0]) branches.push(literalSchema(typesOf(literals), walk));
+    else if (part === digits[0]) branches.push(literalSchema(typesOf(digits), walk));
+    else if (isBoolean && part === truths[0]) branches.push({ schema: { type: 'boolean' } });
+    else if (!literals.includes(part) && !digits.includes(part) && !(isBoolean && truths.includes(part))) {
+      branches.push(walk.write({ ...part, path: place.path }));
+    }
+  }
+  return withoutDoubles(branches);
+}
+
+function typesOf(parts: readonly DeclaredPart[]): readonly TypeHandle[] {
+  return parts.map(({ type }) => type);
+}
+
+/** Types that differ for TypeScript may be the same in JSON: two functions of a result, two brands. */
+function withoutDoubles(branches: readonly Written[]): readonly Written[] {
+  const seen = new Set<string>();
+  return branches.filter(({ schema }) => {
+    const text = JSON.stringify(schema);
+    const isNew = !seen.has(text);
+    seen.add(text);
+    return isNew;
+  });
+}

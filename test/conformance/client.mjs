@@ -1,0 +1,49 @@
+// The client of the official suite's client scenarios: imports the server's tools with `mcpTools` and calls each
+// of them through a registry. The suite gives the address as the last argument, the rest in the environment.
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { mcpTools } from '../../dist/src/bridges/mcp/index.js';
+import { ToolRegistry } from '../../dist/src/index.js';
+
+const address = process.argv.at(-1);
+const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? '2025-11-25';
+const { toolCalls } = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
+
+const client = new Client(
+  { name: 'toolwright-conformance', version: '0.0.0' },
+  {
+    capabilities: {
+      elicitation: { form: { applyDefaults: true } },
+      sampling: {},
+      roots: { listChanged: true },
+    },
+    ...(revision === '2026-07-28' ? { versionNegotiation: { mode: 'auto' } } : {}),
+  },
+);
+client.setRequestHandler('elicitation/create', ({ params }) => {
+  const fields = Object.entries(params.requestedSchema?.properties ?? {});
+  const required = fields.filter(
+    ([, { type, default: preset }]) => type === 'boolean' && preset === undefined,
+  );
+  return { action: 'accept', content: Object.fromEntries(required.map(([name]) => [name, true])) };
+});
+await client.connect(new StreamableHTTPClientTransport(new URL(address)));
+
+const tools = await mcpTools(client);
+const registry = new ToolRegistry().register(...tools);
+const calls =
+  toolCalls ?? tools.map(({ name, parameters }) => ({ name, arguments: argumentsFor(parameters) }));
+for (const call of calls) {
+  const result = await registry.execute(call.name, call.arguments);
+  console.log(`${call.name}: ${result.forLLM}`);
+}
+await client.close();
+
+/** Something for each required property; where a schema is wanted, the one of another tool. */
+function argumentsFor({ properties = {}, required = [] }) {
+  const samples = { string: 'us-west1', number: 5, integer: 3, boolean: true, array: [], object: {} };
+  const sampleOf = (name) => {
+    if (name === 'schema') return tools.find((tool) => tool.parameters.$defs !== undefined)?.parameters;
+    return samples[properties[name]?.type] ?? 'a-1';
+  };
+  return Object.fromEntries(required.map((name) => [name, sampleOf(name)]));
+}

@@ -1,0 +1,26 @@
+// Serves the suite's tools over streamable HTTP on the loopback, on a free port; says where on standard output.
+import { createServer } from 'node:http';
+import { createMcpServer } from '../../dist/src/bridges/mcp/index.js';
+import { defineTool, ToolRegistry } from '../../dist/src/index.js';
+import { everythingTools } from './everything-tools.mjs';
+
+const registry = new ToolRegistry();
+let added = 0;
+registry.register(
+  ...everythingTools(() => {
+    added += 1;
+    registry.register(defineTool({ name: `added_${added}`, description: 'Came later', execute: () => 'ok' }));
+    return 'changed';
+  }),
+);
+const mcp = createMcpServer(registry, {
+  name: 'toolwright-conformance',
+  version: '0.0.0',
+  onError: (error) => process.env.DEBUG && console.error(error),
+});
+const http = createServer(mcp.node).listen(0, '127.0.0.1', () => {
+  console.log(`http://127.0.0.1:${http.address().port}/mcp`);
+});
+process.on('SIGTERM', () => {
+  mcp.close().finally(() => process.exit());
+});

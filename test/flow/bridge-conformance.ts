@@ -1,0 +1,207 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  discoverTools,
+  Param,
+  RetryToolCall,
+  Tool,
+  ToolContext,
+  type ToolPolicy,
+  ToolRegistry,
+  ToolResult,
+  Toolset,
+} from 'toolwright';
+
+/** How a call ended, in the words that every way to call has. */
+export interface BridgeAnswer {
+  /** What the model reads. */
+  readonly text: string;
+  readonly isError: boolean;
+  /** Images and files, by their types. */
+  readonly media: readonly string[];
+}
+
+/** One way to call tools: the registry itself, the loop, a bridge. */
+export interface Bridge {
+  /** Calls one of the {@link ConformanceTools} for a user. */
+  call(tool: string, args: unknown, userId?: string): Promise<BridgeAnswer>;
+  close?(): Promise<void>;
+  /** Where an unknown tool is no result but an error of the protocol, as in MCP. */
+  readonly unknownToolThrows?: boolean;
+}
+
+/** The tools of the cases; a bridge that makes instances of its own takes the class. */
+@Toolset()
+export class ConformanceTools {
+  // Of an imported tool that does not say so the worse is assumed, and nothing is taken away from its arguments.
+  @Tool({ description: 'Adds two numbers', annotations: { destructive: false } })
+  add(@Param('The one') one: number, other = 10) {
+    return one + other;
+  }
+
+  @Tool({ description: 'Says who calls', annotations: { readOnly: true } })
+  whoAmI(context: ToolContext) {
+    return String(context.data.userId);
+  }
+
+  @Tool({ description: 'Deletes everything', annotations: { destructive: true } })
+  deleteAll() {
+    return 'deleted';
+  }
+
+  @Tool('Returns nothing')
+  nothing() {}
+
+  @Tool({ description: 'Returns data', output: { type: 'object' } })
+  data() {
+    return { deep: [1, { x: null }] };
+  }
+
+  @Tool('Words its result')
+  worded() {
+    return new ToolResult({ forLLM: 'for the model', forUser: 'for you' });
+  }
+
+  @Tool('Shows')
+  pictures() {
+    const image = { type: 'image', data: 'aQ==', mimeType: 'image/png' };
+    const file = { type: 'file', data: 'aQ==', mimeType: 'application/pdf', filename: 'a.pdf' };
+    return { content: [{ type: 'text', content: 'see' }, image, file] };
+  }
+
+  @Tool('Throws')
+  throws() {
+    throw new Error('the till is empty');
+  }
+
+  @Tool('Wants another try')
+  retry() {
+    throw new RetryToolCall('Give three letters.');
+  }
+
+  @Tool({
+    description: 'Breaks its word',
+    output: { type: 'object', properties: { n: { type: 'number' } } },
+  })
+  liar() {
+    return { n: 'many' };
+  }
+
+  @Tool('Goes on')
+  later(context: ToolContext) {
+    return context.background(() => 'the end', 'begun');
+  }
+
+  @Tool({ description: 'Takes too long', timeoutMs: 50 })
+  slow() {
+    return new Promise(() => {});
+  }
+}
+
+/** Who may do what in the cases. */
+export const conformancePolicy: ToolPolicy = ({ tool, context }) =>
+  tool.name !== 'delete_all' || context.data.userId === 'ada'
+    ? true
+    : { allow: false, reason: 'only Ada may' };
+
+/** A registry with the tools of the cases. */
+export function conformanceTools(): ToolRegistry {
+  const registry = new ToolRegistry({ policy: conformancePolicy });
+  return registry.register(...discoverTools({ toolsets: [ConformanceTools] }));
+}
+
+interface Case {
+  readonly title: string;
+  readonly tool: string;
+  readonly args?: unknown;
+  readonly userId?: string;
+  readonly answer: Partial<BridgeAnswer> | { readonly text: RegExp; readonly isError: boolean };
+}
+
+const success = (text: string): Partial<BridgeAnswer> => ({ text, isError: false });
+const failure = (text: RegExp) => ({ text, isError: true });
+
+/** The same calls, the same results, the same errors: whatever way a call takes. */
+const CASES: readonly Case[] = [
+  { title: 'a value comes as its JSON', tool: 'add', args: { one: 1, other: 2 }, answer: success('3') },
+  { title: 'a default is filled in', tool: 'add', args: { one: 1 }, answer: success('11') },
+  {
+    title: 'null for what is optional is nothing',
+    tool: 'add',
+    args: { one: 1, other: null },
+    answer: success('11'),
+  },
+  { title: 'text that is a number is one', tool: 'add', args: { one: '1' }, answer: success('11') },
+  { title: 'what is unknown is taken away', tool: 'add', args: { one: 1, three: 3 }, answer: success('11') },
+  {
+    title: 'all faults are told at once',
+    tool: 'add',
+    args: { other: 'two' },
+    answer: failure(
+      /^Validation failed for tool 'add':\n {2}- one: is required\n {2}- other: must be number/,
+    ),
+  },
+  {
+    title: '`__proto__` is just not found',
+    tool: 'add',
+    args: JSON.parse('{"one":1,"__proto__":{"other":5}}'),
+    answer: success('11'),
+  },
+  { title: 'nothing is ok', tool: 'nothing', answer: success('ok') },
+  { title: 'data comes as JSON', tool: 'data', answer: success('{"deep":[1,{"x":null}]}') },
+  { title: 'words for the model are what it gets', tool: 'worded', answer: success('for the model') },
+  {
+    title: 'images and files come along',
+    tool: 'pictures',
+    answer: { text: 'see', isError: false, media: ['image/png', 'application/pdf'] },
+  },
+  { title: 'what was thrown is told by its message', tool: 'throws', answer: failure(/^the till is empty$/) },
+  { title: 'a hint for another try is told', tool: 'retry', answer: failure(/^Give three letters\.$/) },
+  {
+    title: 'a broken promise about the output is an error',
+    tool: 'liar',
+    answer: failure(/n: must be number/),
+  },
+  { title: 'background work that nobody listens for is awaited', tool: 'later', answer: success('the end') },
+  { title: 'a call that takes too long is answered', tool: 'slow', answer: failure(/timed out after 50 ms/) },
+  { title: 'a tool knows who calls', tool: 'who_am_i', userId: 'ada', answer: success('ada') },
+  { title: 'a policy lets through', tool: 'delete_all', userId: 'ada', answer: success('deleted') },
+  { title: 'a policy refuses', tool: 'delete_all', userId: 'bob', answer: failure(/only Ada may/) },
+];
+
+/** Defines the tests of one bridge; it is opened for each of them, and closed after it. */
+export function describeBridge(name: string, open: () => Bridge | Promise<Bridge>): void {
+  async function withBridge(use: (bridge: Bridge) => Promise<void>): Promise<void> {
+    const bridge = await open();
+    try {
+      await use(bridge);
+    } finally {
+      await bridge.close?.();
+    }
+  }
+
+  describe(`calls through ${name}`, () => {
+    test.each(CASES)('$title', ({ tool, args = {}, userId, answer }) =>
+      withBridge(async (bridge) => {
+        const { text } = answer;
+        expect(await bridge.call(tool, args, userId)).toMatchObject({
+          ...answer,
+          text: text instanceof RegExp ? expect.stringMatching(text) : text,
+        });
+      }),
+    );
+
+    test('a tool that is not there is not found', () =>
+      withBridge(async (bridge) => {
+        const call = bridge.call('constructor', {});
+        if (bridge.unknownToolThrows) await expect(call).rejects.toThrow(/tool not found: constructor/);
+        else expect(await call).toMatchObject({ isError: true, text: 'tool not found: constructor' });
+      }));
+
+    test('interleaved calls see each their own caller', () =>
+      withBridge(async (bridge) => {
+        const ids = Array.from({ length: 50 }, (_, index) => `user-${index}`);
+        const answers = await Promise.all(ids.map((userId) => bridge.call('who_am_i', {}, userId)));
+        expect(answers.map(({ text }) => text)).toEqual(ids);
+      }));
+  });
+}

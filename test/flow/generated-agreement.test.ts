@@ -1,0 +1,94 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createGenerator } from 'ts-json-schema-generator';
+import { compileTest, type SchemaTest } from '../../src/checking/json-schema-compiler.js';
+import type { JsonSchema } from '../../src/contract/json-schema.js';
+import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
+import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
+import { closeCompilers, compilerOf, fixture } from '../rooms/typegen/compilers.js';
+import { offeredSchema } from '../rooms/typegen/offered-schema.js';
+import { spoilt } from './random-type.js';
+
+const FOLDER = fixture('agreement');
+const VALUES = 60;
+
+/** A value of each interface, from which wrong ones are made. */
+const GOOD: Readonly<Record<string, readonly unknown[]>> = {
+  Scalars: [{ text: 'a', count: 1, isSure: true, nothing: null }],
+  Optional: [
+    { must: 'a', either: 'b', nullable: null },
+    { must: 'a', may: 1, either: 'b', nullable: 'c' },
+  ],
+  Literals: [{ state: 'open', level: 0, one: 1, yes: true, mixed: null }],
+  Lists: [{ names: ['a'], states: ['open'], table: [[1], []], maybe: ['a', null] }],
+  Tuples: [{ pair: ['a', 1], open: ['a', 1, 2], optional: ['a'], none: [] }],
+  Records: [{ prices: { a: 1 }, known: { a: true, b: false }, indexed: { x: ['a'] }, partial: { open: 1 } }],
+  Nested: [{ id: 'a', inner: { deep: { value: 1 } }, list: [{ sku: 'a' }] }],
+  Unions: [
+    { shape: { kind: 'circle', radius: 1 }, either: { id: 'a' }, many: [null, { kind: 'square', side: 1 }] },
+  ],
+  Tree: [{ name: 'a', children: [{ name: 'b', children: [] }], parent: { name: 'c', children: [] } }],
+  Generics: [{ page: { items: [{ id: 'a' }] }, pages: { items: [{ items: ['open'], next: 'a' }] } }],
+  Mapped: [
+    {
+      partial: { size: 1 },
+      picked: { id: 'a', inner: { deep: { value: 1 } } },
+      omitted: { id: 'a' },
+      required: { must: 'a', may: 1, either: 'b', nullable: null },
+    },
+  ],
+  Tagged: [{ count: 1, text: 'ab', list: [1], whole: 1 }],
+  Times: [{ at: '2030-01-02T03:04:05.000Z' }],
+  Templates: [{ id: 'ord_1', route: '/a' }],
+  Anything: [{ any: 'x', object: {} }],
+};
+
+/** Where ours refuses more than theirs, and why that is meant. */
+const DIFFERENCES: Readonly<Record<string, string>> = {
+  Templates: 'theirs says of `/${string}` only that it is text; the type does not let other texts through',
+};
+
+let ours: ReadonlyMap<string, SchemaTest>;
+let theirs: (name: string) => SchemaTest;
+
+beforeAll(async () => {
+  const view = (await compilerOf('7.0')).open(join(FOLDER, 'tsconfig.json'));
+  const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const [draft] = describeClasses(scan);
+  expect(scan.faults).toEqual([]);
+  ours = new Map(draft?.tools?.map((tool: MethodDraft) => [tool.name, compileTest(offeredSchema(tool))]));
+  const generator = createGenerator({
+    path: join(FOLDER, 'src/interfaces.ts'),
+    tsconfig: join(FOLDER, 'tsconfig.json'),
+    skipTypeCheck: true,
+    // Both let unknown keys pass: here they are removed before the check.
+    additionalProperties: true,
+    topRef: false,
+  });
+  theirs = (name) => compileTest(generator.createSchema(name) as JsonSchema);
+}, 60_000);
+
+afterAll(closeCompilers);
+
+describe('ts-json-schema-generator and the generated file accept and refuse the same values', () => {
+  test.each(Object.keys(GOOD))('%s', (name) => {
+    const fits = theirs(name);
+    const values = fc
+      .constantFrom(...(GOOD[name] ?? []))
+      .chain((value) => fc.oneof(fc.constant(value), spoilt(value)));
+    const differing = fc
+      .sample(values, { numRuns: VALUES, seed: 1 })
+      .map((value) => ({ value, ours: ours.get(name)?.({ value }), theirs: fits(value) }))
+      .filter((verdict) => verdict.ours !== verdict.theirs);
+    if (DIFFERENCES[name] === undefined) expect(differing).toEqual([]);
+    else expect(new Set(differing.map((verdict) => verdict.theirs))).toEqual(new Set([true]));
+  });
+
+  test('every good value is accepted by both', () => {
+    const verdicts = Object.entries(GOOD).flatMap(([name, values]) =>
+      values.map((value) => [name, ours.get(name)?.({ value }), theirs(name)(value)]),
+    );
+    expect(verdicts.filter(([, one, other]) => one !== true || other !== true)).toEqual([]);
+  });
+});

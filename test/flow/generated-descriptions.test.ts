@@ -1,0 +1,486 @@
+import 'reflect-metadata';
+import { describe, expect, jest, test } from '@jest/globals';
+import { IsInt, IsOptional, IsString, Length } from 'class-validator';
+import {
+  Args,
+  describeClass,
+  discoverTools,
+  Integer,
+  type JsonObject,
+  Param,
+  Tool,
+  ToolDeclarationError,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { container } from 'tsyringe';
+import type { ClassType } from '../../src/contract/class-type.js';
+
+type Constructor = new () => object;
+
+/** A class as esbuild leaves it: decorated, and without metadata. */
+function bare<Class extends Constructor>(target: Class): Class {
+  for (const key of Object.getOwnPropertyNames(target.prototype)) {
+    Reflect.deleteMetadata('design:paramtypes', target.prototype, key);
+    Reflect.deleteMetadata('design:type', target.prototype, key);
+  }
+  Reflect.deleteMetadata('design:paramtypes', target);
+  return target;
+}
+
+function parametersOf(toolset: ClassType, name: string): JsonObject {
+  const tool = discoverTools({ toolsets: [toolset] }).find((one) => one.name === name);
+  return tool?.parameters as JsonObject;
+}
+
+function problemsOf(toolset: ClassType, strict = false): readonly string[] {
+  try {
+    discoverTools({ toolsets: [toolset], strict, logger: silent });
+    return [];
+  } catch (error) {
+    return (error as ToolDeclarationError).faults.map(({ where, problem }) => `${where}: ${problem}`);
+  }
+}
+
+const nothing = () => {};
+const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+
+describe('precedence: explicit schema, @Param, generated, metadata', () => {
+  class Tools {
+    @Tool('Each parameter has another source')
+    run(
+      @Param({ schema: { type: 'integer' } }) explicit: number,
+      @Param({ type: () => Integer, description: 'Said' }) said: number,
+      @Param('Words only') words: unknown,
+      generated: unknown,
+      emitted: string,
+    ) {
+      return [explicit, said, words, generated, emitted];
+    }
+
+    @Tool({ parameters: { type: 'object', properties: { a: { type: 'boolean' } } } })
+    explicit(a: boolean) {
+      return a;
+    }
+  }
+  const text = { type: 'string', description: 'Generated', minLength: 2 };
+  describeClass(Tools, {
+    tools: {
+      run: {
+        description: 'From the comment',
+        parameters: [
+          { name: 'explicit', schema: { type: 'number', description: 'Not this' } },
+          { name: 'said', optional: true, schema: { type: 'number', maximum: 5, description: 'Not this' } },
+          { name: 'words', schema: text },
+          { name: 'generated', schema: text },
+          { name: 'emitted' },
+        ],
+      },
+      explicit: { description: 'From the comment', parameters: [{ name: 'a' }] },
+    },
+  });
+
+  test('each parameter takes the first that knows it, keyword by keyword', () => {
+    expect(parametersOf(Tools, 'run')).toEqual({
+      type: 'object',
+      properties: {
+        explicit: { type: 'integer' },
+        said: { type: 'integer', description: 'Said', maximum: 5 },
+        words: { type: 'string', description: 'Words only', minLength: 2 },
+        generated: text,
+        emitted: { type: 'string' },
+      },
+      required: ['explicit', 'words', 'generated', 'emitted'],
+    });
+  });
+
+  test('@Tool’s own description and schema win; what it does not say is generated', () => {
+    const [run, explicit] = discoverTools({ toolsets: [Tools] });
+    expect(run?.description).toBe('Each parameter has another source');
+    expect(explicit?.description).toBe('From the comment');
+    expect(explicit?.parameters).toEqual({ type: 'object', properties: { a: { type: 'boolean' } } });
+  });
+});
+
+describe('what is not there at run time', () => {
+  test('names, optional parameters and defaults of a minified method', async () => {
+    class Minified {
+      @Tool('M')
+      run(a: unknown, b: unknown) {
+        return [a, b];
+      }
+    }
+    describeClass(bare(Minified), {
+      tools: {
+        run: {
+          parameters: [
+            { name: 'customerId', schema: { type: 'string' } },
+            { name: 'limit', optional: true, schema: { type: 'number', default: 7 } },
+          ],
+        },
+      },
+    });
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Minified], strict: true }));
+    expect((await tools.execute('run', { customerId: 'x' })).forLLM).toBe('["x",7]');
+  });
+
+  test('constructor dependencies, those of services included', () => {
+    class Clock {
+      now = () => 'noon';
+    }
+    class Service {
+      constructor(readonly clock: Clock) {}
+    }
+    @Toolset()
+    class Tools {
+      constructor(readonly service: Service) {}
+
+      @Tool('Now')
+      run() {
+        return this.service.clock.now();
+      }
+    }
+    bare(Tools as unknown as Constructor);
+    expect(problemsOf(Tools)[0]).toContain('needs arguments, but nothing says which');
+    describeClass(Tools, { dependencies: [Service], tools: { run: { parameters: [] } } });
+    describeClass(Service, { dependencies: [Clock] });
+    const [tool] = discoverTools({ toolsets: [Tools], container: container.createChildContainer() });
+    expect(tool?.execute({}, undefined as never)).toBe('noon');
+  });
+
+  test('without a description, the fault says what to run', () => {
+    class Plain {
+      @Tool('P')
+      run(a: unknown) {
+        return a;
+      }
+    }
+    expect(() => discoverTools({ toolsets: [bare(Plain)] })).toThrow('npx toolwright generate');
+  });
+});
+
+describe('values are revived wherever they stand', () => {
+  class Line {
+    sku!: string;
+    due?: Date;
+  }
+  describeClass(Line, {
+    name: 'Line',
+    properties: {
+      sku: { schema: { type: 'string' } },
+      due: { optional: true, schema: { type: 'string', format: 'date-time', instanceOf: Date } },
+    },
+  });
+  const date = { type: 'string', format: 'date-time', instanceOf: Date };
+  const circle = {
+    type: 'object',
+    properties: { kind: { const: 'circle' }, at: date },
+    required: ['kind', 'at'],
+  };
+  const square = {
+    type: 'object',
+    properties: { kind: { const: 'square' }, at: { type: 'string' } },
+    required: ['kind', 'at'],
+  };
+
+  class Tools {
+    seen: unknown;
+
+    @Tool('R')
+    run(value: unknown) {
+      this.seen = value;
+    }
+  }
+
+  test.each([
+    ['a nullable date', { type: ['string', 'null'], format: 'date-time', instanceOf: Date }, null, null],
+    [
+      'a date in a tuple',
+      { type: 'array', prefixItems: [date], items: { type: 'boolean' } },
+      ['2030-01-01T00:00:00Z', true],
+      [new Date('2030-01-01T00:00:00Z'), true],
+    ],
+    [
+      'the right branch of a union',
+      { anyOf: [square, circle] },
+      { kind: 'circle', at: '2030-01-01T00:00:00Z' },
+      { kind: 'circle', at: new Date('2030-01-01T00:00:00Z') },
+    ],
+    [
+      'no branch of a union that has none',
+      { anyOf: [square, circle] },
+      { kind: 'square', at: '2030-01-01T00:00:00Z' },
+      { kind: 'square', at: '2030-01-01T00:00:00Z' },
+    ],
+    [
+      'a big integer',
+      { type: 'string', pattern: '^-?[0-9]+$', instanceOf: BigInt },
+      '-12345678901234567890',
+      -12345678901234567890n,
+    ],
+    [
+      'a set of URLs',
+      { type: 'array', items: { type: 'string', format: 'uri', instanceOf: URL }, instanceOf: Set },
+      ['https://a.b/'],
+      new Set([new URL('https://a.b/')]),
+    ],
+    [
+      'a map of lists',
+      { type: 'object', additionalProperties: { type: 'array', items: date }, instanceOf: Map },
+      { a: ['2030-01-01T00:00:00Z'] },
+      new Map([['a', [new Date('2030-01-01T00:00:00Z')]]]),
+    ],
+    [
+      'a DTO deep in plain objects',
+      {
+        type: 'object',
+        properties: { lines: { type: 'array', items: { anyOf: [{ instanceOf: Line }, { type: 'null' }] } } },
+        required: ['lines'],
+      },
+      { lines: [{ sku: 'a' }, null] },
+      { lines: [Object.assign(new Line(), { sku: 'a' }), null] },
+    ],
+    [
+      'a tree',
+      { $ref: '#/$defs/Tree' },
+      { at: '2030-01-01T00:00:00Z', trees: [{ at: '2031-01-01T00:00:00Z' }] },
+      { at: new Date('2030-01-01T00:00:00Z'), trees: [{ at: new Date('2031-01-01T00:00:00Z') }] },
+    ],
+  ])('%s', async (_, schema, sent, expected) => {
+    const $defs = {
+      Tree: {
+        type: 'object',
+        properties: { at: date, trees: { type: 'array', items: { $ref: '#/$defs/Tree' } } },
+        required: ['at'],
+      },
+    };
+    const tools = new Tools();
+    describeClass(Tools, { tools: { run: { parameters: [{ name: 'value', schema }], $defs } } });
+    const scope = container.createChildContainer();
+    scope.registerInstance(Tools, tools);
+    const registry = new ToolRegistry().register(...discoverTools({ toolsets: [Tools], container: scope }));
+    const result = await registry.execute('run', { value: sent });
+    expect(result.error).toBeUndefined();
+    expect(tools.seen).toEqual(expected);
+    expect(Object.getPrototypeOf(tools.seen ?? {})).toBe(Object.getPrototypeOf(expected ?? {}));
+  });
+
+  test('what does not fit is a fault of the value, and nothing is revived', async () => {
+    describeClass(Tools, {
+      tools: {
+        run: { parameters: [{ name: 'value', schema: { type: 'array', items: { instanceOf: Line } } }] },
+      },
+    });
+    const registry = new ToolRegistry().register(
+      ...discoverTools({ toolsets: [Tools], container: container.createChildContainer() }),
+    );
+    const { forLLM } = await registry.execute('run', { value: [{ sku: 1, due: 'tomorrow' }] });
+    expect(forLLM).toContain('value.0.sku: must be string');
+    expect(forLLM).toContain('value.0.due');
+  });
+});
+
+describe('@Args() on an interface', () => {
+  class Tools {
+    @Tool('A')
+    run(@Args() query: { words: string; since?: Date }) {
+      return `${query.words} ${query.since instanceof Date}`;
+    }
+  }
+
+  test('takes the whole arguments object, revived', async () => {
+    describeClass(Tools, {
+      tools: {
+        run: {
+          parameters: [
+            {
+              name: 'query',
+              schema: {
+                type: 'object',
+                properties: {
+                  words: { type: 'string' },
+                  since: { type: 'string', format: 'date-time', instanceOf: Date },
+                },
+                required: ['words'],
+              },
+            },
+          ],
+        },
+      },
+    });
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Tools] }));
+    expect((await tools.execute('run', { words: 'a', since: '2030-01-01T00:00:00Z' })).forLLM).toBe('a true');
+    expect(parametersOf(Tools, 'run')).toMatchObject({ type: 'object', required: ['words'] });
+  });
+
+  test('has type object at the root also where it is a union or contains itself', () => {
+    const branch = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] };
+    describeClass(Tools, {
+      tools: { run: { parameters: [{ name: 'query', schema: { anyOf: [branch, branch] } }] } },
+    });
+    expect(parametersOf(Tools, 'run').type).toBe('object');
+    const node = { type: 'object', properties: { child: { $ref: '#/$defs/Node' } }, required: [] };
+    describeClass(Tools, {
+      tools: {
+        run: { parameters: [{ name: 'query', schema: { $ref: '#/$defs/Node' } }], $defs: { Node: node } },
+      },
+    });
+    expect(parametersOf(Tools, 'run')).toEqual({ ...node, $defs: { Node: node } });
+  });
+});
+
+describe('results', () => {
+  class Tools {
+    @Tool('Checked')
+    checked() {
+      return { id: 1 };
+    }
+
+    @Tool({ description: 'Switched off', output: false })
+    unchecked() {
+      return { id: 1 };
+    }
+  }
+  const output = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
+  describeClass(Tools, {
+    tools: { checked: { parameters: [], output }, unchecked: { parameters: [], output } },
+  });
+
+  test('a generated output schema holds for the result, unless the tool says output: false', async () => {
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Tools] }));
+    expect(await tools.execute('checked', {})).toMatchObject({ isError: true, error: { code: 513 } });
+    expect((await tools.execute('unchecked', {})).forLLM).toBe('{"id":1}');
+  });
+});
+
+describe('DTO classes', () => {
+  class Dto {
+    /** Without any decorator. */
+    plain!: string;
+
+    @Length(2, 5)
+    text!: string;
+
+    @IsInt()
+    count!: number;
+
+    @IsOptional()
+    @IsString()
+    maybe?: string;
+  }
+  class Tools {
+    @Tool('D')
+    run(dto: Dto) {
+      return [dto instanceof Dto, dto.plain, dto.count];
+    }
+  }
+  describeClass(Dto, {
+    name: 'Dto',
+    properties: {
+      plain: { schema: { type: 'string', description: 'Without any decorator.' } },
+      text: { schema: { type: 'string', minLength: 3 } },
+      count: { schema: { type: 'number' } },
+      maybe: { optional: true, schema: { type: 'string' } },
+    },
+  });
+
+  test('have what the types and what class-validator says, the stricter of both', () => {
+    expect(parametersOf(Tools, 'run')).toEqual({
+      type: 'object',
+      properties: {
+        plain: { type: 'string', description: 'Without any decorator.' },
+        text: { type: 'string', minLength: 3, maxLength: 5 },
+        count: { type: 'integer' },
+        maybe: { type: 'string' },
+      },
+      required: ['plain', 'text', 'count'],
+    });
+  });
+
+  test('whose types and rules disagree are a warning with both', () => {
+    class Wrong {
+      @IsString()
+      count!: number;
+    }
+    class Others {
+      @Tool('O')
+      run(dto: Wrong) {
+        return dto;
+      }
+    }
+    describeClass(Wrong, { properties: { count: { schema: { type: 'number' } } } });
+    const warnings: string[] = [];
+    discoverTools({ toolsets: [Others], logger: { ...silent, warn: (text) => warnings.push(text) } });
+    expect(warnings).toEqual([
+      'Others.run: property Wrong.count: its type is number, and its class-validator rules are for string (the same type for TypeScript and for class-validator)',
+    ]);
+  });
+});
+
+describe('a description that no longer fits', () => {
+  const parameter = (name: string, type = 'string') => ({ name, schema: { type } });
+  class Tools {
+    @Tool('T')
+    run(first: string, second: number) {
+      return [first, second];
+    }
+  }
+
+  test.each([
+    ['too few parameters', [parameter('first')], 'it has 2 parameters, and its generated description 1'],
+    [
+      'another order',
+      [parameter('second', 'number'), parameter('first')],
+      'it takes (first, second), and its generated description says (second, first)',
+    ],
+    [
+      'another name',
+      [parameter('first'), parameter('other', 'number')],
+      'it has a parameter second (#1), which its generated description calls other',
+    ],
+    [
+      'another type',
+      [parameter('first', 'boolean'), parameter('second', 'number')],
+      'it has the type String at first (#0), and its generated description Boolean',
+    ],
+    [
+      'a rest that is none',
+      [parameter('first'), { ...parameter('second', 'number'), rest: true }],
+      'it has a parameter #1 that is optional or a rest only in one of source and description',
+    ],
+  ])('%s: a fault in strict mode', (_, parameters, problem) => {
+    describeClass(Tools, { tools: { run: { parameters } } });
+    expect(problemsOf(Tools, true)).toEqual([`Tools.run: ${problem}`]);
+  });
+
+  test('otherwise a warning, and the tool is what the metadata says', () => {
+    describeClass(Tools, { tools: { run: { parameters: [parameter('first')] }, gone: { parameters: [] } } });
+    const warnings: string[] = [];
+    const [tool] = discoverTools({
+      toolsets: [Tools],
+      logger: { ...silent, warn: (text) => warnings.push(text) },
+    });
+    expect(tool?.parameters.properties).toEqual({ first: { type: 'string' }, second: { type: 'number' } });
+    expect(warnings).toEqual([
+      'Tools.gone: it is described by a generated file and is no tool (npx toolwright generate)',
+      'Tools.run: it has 2 parameters, and its generated description 1 (npx toolwright generate)',
+    ]);
+  });
+
+  test('without a logger the warning is the process’s', () => {
+    describeClass(Tools, { tools: { run: { parameters: [] } } });
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(nothing);
+    discoverTools({ toolsets: [Tools] });
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining('npx toolwright generate'), {
+      type: 'ToolwrightWarning',
+    });
+    warn.mockRestore();
+  });
+
+  test('one that fits is neither', () => {
+    describeClass(Tools, {
+      tools: { run: { parameters: [parameter('first'), parameter('second', 'number')] } },
+    });
+    expect(problemsOf(Tools, true)).toEqual([]);
+  });
+});

@@ -1,0 +1,96 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Client, type ClientOptions } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { ERAS } from '../rooms/bridges/mcp/mcp-connections.js';
+
+const COMMAND = resolve('dist/src/cli/main.js');
+const DOOR = JSON.stringify(resolve('dist/src/index.js'));
+
+/** A built module as a user may have it: one that writes to standard output, which is not its own. */
+const NOISY = `
+import { defineTool, ToolRegistry } from ${DOOR};
+console.log('loading');
+export const tools = new ToolRegistry().register(
+  defineTool({ name: 'add', description: 'Adds', parameters: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } },
+    execute: ({ a, b }) => { console.log('adding'); return a + b; } }),
+  defineTool({ name: 'secret', description: 'Hidden', execute: () => 'hidden' }),
+);
+setInterval(() => {}, 1_000_000);
+`;
+const LOOSE = `
+import { defineTool } from ${DOOR};
+export const one = defineTool({ name: 'one', description: 'One', execute: () => 1 });
+export const others = [defineTool({ name: 'two', description: 'Two', execute: () => 2 })];
+`;
+
+let folder: string;
+beforeAll(() => {
+  if (!existsSync(COMMAND)) throw new Error(`${COMMAND} is missing: run \`npm run build\` first`);
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-'));
+  writeFileSync(join(folder, 'noisy.mjs'), NOISY);
+  writeFileSync(join(folder, 'loose.mjs'), LOOSE);
+  writeFileSync(join(folder, 'empty.mjs'), 'export const nothing = 1;');
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function connect(args: readonly string[], options: ClientOptions = {}) {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [COMMAND, 'mcp', ...args],
+    cwd: folder,
+    stderr: 'pipe',
+  });
+  const client = new Client({ name: 'a-desktop', version: '1.0.0' }, options);
+  let log = '';
+  transport.stderr?.on('data', (piece) => {
+    log += String(piece);
+  });
+  await client.connect(transport);
+  return { client, log: () => log };
+}
+
+async function run(args: readonly string[]) {
+  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder });
+  child.stdin.end();
+  const ended = new Promise<number | null>((done) => child.on('close', done));
+  const [stdout, stderr, exitCode] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { stdout, stderr, exitCode };
+}
+
+describe.each(Object.entries(ERAS))('toolwright mcp, for a client of %s', (_era, options) => {
+  test('serves a registry; what its tools print goes to the log', async () => {
+    const { client, log } = await connect(['noisy.mjs', '--deny', 'sec*', '--name', 'sums'], options);
+    expect(client.getServerVersion()?.name).toBe('sums');
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['add']);
+    const { content } = await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } });
+    expect(content).toEqual([{ type: 'text', text: '3' }]);
+    await client.close();
+    expect(log()).toContain('loading');
+    expect(log()).toContain('adding');
+    expect(log()).toContain('1 tools of noisy.mjs over stdio');
+  });
+});
+
+test('toolwright mcp serves the tools that a module exports', async () => {
+  const { client } = await connect(['loose.mjs']);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['one', 'two']);
+  await client.close();
+});
+
+test('toolwright mcp ends when its client is gone, whatever the toolset has left open', async () => {
+  const { exitCode, stdout } = await run(['mcp', 'noisy.mjs']);
+  expect([exitCode, stdout]).toEqual([0, '']);
+});
+
+test.each([
+  [['mcp'], 2, 'toolwright: mcp takes one module: toolwright mcp dist/tools.js\n'],
+  [['mcp', 'missing.mjs'], 1, 'toolwright: there is no module missing.mjs\n'],
+  [['mcp', 'empty.mjs'], 1, 'toolwright: empty.mjs exports no ToolRegistry, no toolset class and no tool\n'],
+])('toolwright %j ends with %d and one line', async (args, exitCode, stderr) => {
+  expect(await run(args)).toEqual({ stdout: '', stderr, exitCode });
+});

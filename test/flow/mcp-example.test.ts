@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { type ServedLibrary, serveLibrary } from '../../examples/mcp/serve-library.js';
+import { visitLibrary } from '../../examples/mcp/visit-library.js';
+
+const MIDDLEMARCH = '978-0-14-144116-8';
+
+describe('the library in examples/mcp', () => {
+  let library: ServedLibrary;
+  beforeEach(async () => {
+    library = await serveLibrary(0);
+  });
+  afterEach(async () => {
+    await library.close();
+  });
+
+  async function connectAs(token: string, answer?: 'accept' | 'decline'): Promise<Client> {
+    const client = new Client(
+      { name: 'a-client', version: '1.0.0' },
+      answer === undefined ? {} : { capabilities: { elicitation: {} } },
+    );
+    if (answer !== undefined)
+      client.setRequestHandler('elicitation/create', () => ({ action: answer, content: {} }));
+    const headers = { authorization: `Bearer ${token}` };
+    await client.connect(new StreamableHTTPClientTransport(library.url, { requestInit: { headers } }));
+    return client;
+  }
+  const borrow = (client: Client) =>
+    client.callTool({ name: 'borrow_book', arguments: { isbn: MIDDLEMARCH } });
+
+  test('a visitor’s loop finds what it asks for', async () => {
+    const answer = await visitLibrary({
+      url: library.url,
+      token: 'token-of-ada',
+      approve: () => true,
+      request: 'Search the books with the words Eliot',
+    });
+    expect(answer).toContain('Middlemarch');
+  });
+
+  test('a book is lent to a reader who says yes, and to nobody else', async () => {
+    const [stranger, undecided, ada, grace] = [
+      await connectAs('made-up', 'accept'),
+      await connectAs('token-of-ada', 'decline'),
+      await connectAs('token-of-ada', 'accept'),
+      await connectAs('token-of-grace', 'accept'),
+    ];
+    expect(await borrow(stranger)).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('only readers') }],
+    });
+    expect(await borrow(undecided)).toMatchObject({ isError: true });
+    expect(await borrow(ada)).toMatchObject({ content: [{ text: 'Middlemarch is lent to ada.' }] });
+    expect(await borrow(grace)).toMatchObject({
+      isError: true,
+      content: [{ text: 'Middlemarch is lent to somebody.' }],
+    });
+    for (const client of [stranger, undecided, ada, grace]) await client.close();
+  });
+
+  test('taking stock reports each book and ends with the list', async () => {
+    const client = await connectAs('token-of-ada');
+    const titles: unknown[] = [];
+    const { content } = await client.callTool(
+      { name: 'take_stock' },
+      { onprogress: ({ message }) => void titles.push(message) },
+    );
+    expect(titles).toEqual(['Middlemarch', 'The Mill on the Floss', 'Pride and Prejudice', 'Persuasion']);
+    expect(content).toMatchObject([
+      { type: 'text', text: '4 books' },
+      {
+        type: 'resource',
+        resource: { uri: 'file:///stock.csv', text: expect.stringContaining(MIDDLEMARCH) },
+      },
+    ]);
+    await client.close();
+  });
+});

@@ -1,0 +1,302 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  defineTool,
+  errorResult,
+  type RunState,
+  resumeToolLoop,
+  runToolLoop,
+  type ToolDefinition,
+  type ToolLoopConfig,
+  type ToolLoopResult,
+  ToolResult,
+} from 'toolwright';
+import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { historyFaults } from './strict-history.js';
+
+const hello = [{ role: 'user', content: 'Hello' }] as const;
+const anything = { type: 'object', additionalProperties: true } as const;
+const done: ScriptedReply = { content: 'Done.' };
+
+function configOf(tools: readonly ToolDefinition[], ...replies: readonly ScriptedReply[]): ToolLoopConfig {
+  return { provider: new ScriptedProvider(replies), model: 'm', tools };
+}
+
+function callOf(name: string, args: Record<string, unknown> | string = {}): ScriptedReply {
+  return { toolCalls: [{ id: 'c1', name, arguments: args }] };
+}
+
+/** What another process would get. */
+function wire<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value;
+}
+
+function answersTo({ pending = [] }: ToolLoopResult, answer: object): readonly Answer[] {
+  return pending.map(({ id }) => ({ id, ...answer }) as Answer);
+}
+
+function contents({ messages }: ToolLoopResult): readonly unknown[] {
+  return messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+}
+
+describe('a method that changes what it is given', () => {
+  const sent = { count: 1, list: [1] };
+
+  function greedy(seen: unknown[]): ToolDefinition {
+    return defineTool({
+      name: 'greedy',
+      description: 'Greedy',
+      parameters: {
+        type: 'object',
+        properties: { count: { type: 'number' }, list: { type: 'array', items: { type: 'number' } } },
+      },
+      async execute(args, context) {
+        seen.push(wire(args));
+        (args.list as number[]).push(9);
+        Object.assign(args, { count: 99 });
+        const kept = await context.once('kept', () => ({ value: 1 }));
+        kept.value += 1;
+        const first = (await context.ask({ message: 'First?' })) as { value: number };
+        first.value += 1;
+        await context.ask({ message: 'Second?' });
+        return [kept.value, first.value];
+      },
+    });
+  }
+
+  test.each([
+    ['an object', () => structuredClone(sent)],
+    ['text', () => JSON.stringify(sent)],
+  ])(
+    'is run again with the same arguments, answers and values, where they came as %s',
+    async (_how, args) => {
+      const seen: unknown[] = [];
+      const sibling = defineTool({
+        name: 'sibling',
+        description: 'Sibling',
+        parameters: anything,
+        execute: (given) => void Object.assign(given, { count: 99 }),
+      });
+      const toolCalls = ['greedy', 'sibling'].map((name) => ({ id: name, name, arguments: args() }));
+      const config = configOf([greedy(seen), sibling], { toolCalls }, done);
+      const first = await runToolLoop(config, hello);
+      expect(first.pending).toMatchObject([{ arguments: sent }]);
+      const second = await resumeToolLoop(
+        config,
+        wire(first.state),
+        answersTo(first, { value: { value: 5 } }),
+      );
+      const third = await resumeToolLoop(config, wire(second.state), answersTo(second, { value: 'go' }));
+      expect(seen).toEqual([sent, sent, sent]);
+      expect(contents(third)).toEqual(['[2,6]', 'ok']);
+      const said = third.messages.flatMap((one) => (one.role === 'assistant' ? (one.tool_calls ?? []) : []));
+      expect(said.map((call) => JSON.parse(call.function.arguments))).toEqual([sent, sent]);
+    },
+  );
+
+  test('leaves the state as it was, so that it can be resumed again', async () => {
+    const change = defineTool({
+      name: 'change',
+      description: 'Change',
+      parameters: anything,
+      approval: true,
+      execute: (args) => Object.assign(args, { count: Number(args.count) + 1 }),
+    });
+    const run = await runToolLoop(configOf([change], callOf('change', { count: 1 })), hello);
+    const before = JSON.stringify(run.state);
+    for (const _turn of ['once', 'again']) {
+      const resumed = await resumeToolLoop(
+        configOf([change], done),
+        run.state,
+        answersTo(run, { approved: true }),
+      );
+      expect(contents(resumed)).toEqual(['{"count":2}']);
+    }
+    expect(JSON.stringify(run.state)).toBe(before);
+  });
+
+  test('and an approval function that does: asked is what was sent, and what was asked is run', async () => {
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pay',
+      parameters: anything,
+      approval: (args) => Boolean(Object.assign(args, { amount: 1 })),
+      execute: ({ amount }) => `paid ${amount}`,
+    });
+    const config = configOf([pay], callOf('pay', { amount: 500 }), done);
+    const run = await runToolLoop(config, hello);
+    expect(run.pending).toMatchObject([{ arguments: { amount: 500 } }]);
+    const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { approved: true }));
+    expect(contents(resumed)).toEqual(['paid 500']);
+  });
+});
+
+describe('an answer', () => {
+  test('is what JSON makes of it, whether or not the state was kept meanwhile', async () => {
+    const seen: unknown[] = [];
+    const when = defineTool({
+      name: 'when',
+      description: 'When',
+      async execute(_args, context) {
+        seen.push(await context.ask({ message: 'When?' }));
+        return context.ask({ message: 'Sure?' });
+      },
+    });
+    const config = configOf([when], callOf('when'), done);
+    const first = await runToolLoop(config, hello);
+    const second = await resumeToolLoop(config, first.state, answersTo(first, { value: new Date(0) }));
+    await resumeToolLoop(config, wire(second.state), answersTo(second, { value: true }));
+    expect(seen).toEqual(['1970-01-01T00:00:00.000Z', '1970-01-01T00:00:00.000Z']);
+  });
+
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+
+  test.each([
+    ['an error, which JSON would show as a success', new Error('no signal')],
+    ['a circle', circle],
+    ['a function', () => 1],
+  ])('that is %s is wrong, and changes nothing', async (_what, result) => {
+    const locate = defineTool({ name: 'locate', description: 'Where' });
+    const config = configOf([locate], callOf('locate'), done);
+    const run = await runToolLoop(config, hello);
+    await expect(resumeToolLoop(config, run.state, answersTo(run, { result }))).rejects.toThrow(
+      /`result` cannot be written as JSON/,
+    );
+    const resumed = await resumeToolLoop(config, run.state, answersTo(run, { result: 'Oslo' }));
+    expect(contents(resumed)).toEqual(['Oslo']);
+  });
+
+  test('of a client in this process may be a ToolResult: pictures and errors are kept through partial answers', async () => {
+    const locate = defineTool({ name: 'locate', description: 'Where' });
+    const toolCalls = ['a', 'b'].map((id) => ({ id, name: 'locate', arguments: {} }));
+    const config = configOf([locate], { toolCalls }, done);
+    const run = await runToolLoop(config, hello);
+    const [a = '', b = ''] = run.pending?.map(({ id }) => id) ?? [];
+    const content = [{ type: 'image', data: 'aGk=', mimeType: 'image/png' }] as const;
+    const half = await resumeToolLoop(config, run.state, [
+      { id: a, result: new ToolResult({ forLLM: 'a map', content }) },
+    ]);
+    const all = await resumeToolLoop(config, wire(half.state), [
+      { id: b, result: errorResult('no signal').withError(new Error('x')) },
+    ]);
+    expect(all.toolCalls).toMatchObject([
+      { status: 'success', result: { forLLM: 'a map', content } },
+      { status: 'error', result: { forLLM: 'no signal' } },
+    ]);
+  });
+
+  test('with a key `__proto__`, like arguments and work with such keys, is data and nothing more', async () => {
+    const odd = defineTool({
+      name: 'odd',
+      description: 'Odd',
+      parameters: anything,
+      async execute(args, context) {
+        const one = await context.once('__proto__', () => 'worked');
+        const two = (await context.ask({ message: 'constructor' })) as Record<string, unknown>;
+        return JSON.stringify([args, one, two, args.evil === undefined && two.evil === undefined]);
+      },
+    });
+    const config = { ...configOf([odd], callOf('odd', '{"__proto__":{"evil":1}}'), done), stateSecret: 's' };
+    const run = await runToolLoop(config, hello);
+    const value: unknown = JSON.parse('{"__proto__":{"evil":2}}');
+    const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { value }));
+    expect(contents(resumed)).toEqual(['[{"__proto__":{"evil":1}},"worked",{"__proto__":{"evil":2}},true]']);
+    const changed = JSON.parse(JSON.stringify(run.state).replaceAll('"evil":1', '"evil":3')) as RunState;
+    await expect(
+      resumeToolLoop({ ...config, stateSecret: undefined }, changed, answersTo(run, { value })),
+    ).rejects.toMatchObject({ name: 'InvalidState' });
+  });
+
+  test('that another version of the method would not take is told to the model', async () => {
+    const choose = (...options: readonly string[]) =>
+      defineTool({
+        name: 'choose',
+        description: 'Choose',
+        execute: (_args, context) =>
+          context.ask({ message: 'Which?', schema: { type: 'string', enum: options } }),
+      });
+    const run = await runToolLoop(configOf([choose('a', 'b')], callOf('choose')), hello);
+    const resumed = await resumeToolLoop(
+      configOf([choose('x', 'y')], done),
+      wire(run.state),
+      answersTo(run, { value: 'a' }),
+    );
+    expect(resumed.toolCalls).toMatchObject([{ status: 'error' }]);
+    expect(contents(resumed)).toEqual([expect.stringContaining('does not fit what was asked for')]);
+  });
+});
+
+describe('what cannot be kept', () => {
+  const nested = (depth: number) => `{"deep":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+
+  test.each([
+    ['a signature of another type', 5],
+    ['a signature that is an object', { length: 43 }],
+  ])('%s is a changed state', async (_what, signature) => {
+    const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+    const config = { ...configOf([pay], callOf('pay')), stateSecret: 'secret' };
+    const run = await runToolLoop(config, hello);
+    const state = { ...run.state, signature } as unknown as RunState;
+    await expect(resumeToolLoop(config, state, answersTo(run, { approved: true }))).rejects.toMatchObject({
+      name: 'InvalidState',
+    });
+  });
+
+  test('arguments that a model nested too deep for JSON: the call is answered, and the run goes on', async () => {
+    let runs = 0;
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pay',
+      parameters: anything,
+      approval: true,
+      execute: () => ++runs,
+    });
+    const run = await runToolLoop(configOf([pay], callOf('pay', nested(100_000)), done), hello);
+    expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'refused' }] });
+    expect(contents(run)).toEqual([expect.stringContaining('cannot be written as JSON')]);
+    expect(historyFaults(run.messages)).toEqual([]);
+    expect(runs).toBe(0);
+  });
+
+  test('such arguments of a sibling that has run do not keep the run from being suspended', async () => {
+    const free = defineTool({ name: 'free', description: 'Free', parameters: anything, execute: () => 'ok' });
+    const locate = defineTool({ name: 'locate', description: 'Where' });
+    const toolCalls = [
+      { id: 'a', name: 'free', arguments: nested(100_000) },
+      { id: 'b', name: 'locate', arguments: {} },
+    ];
+    const config = configOf([free, locate], { toolCalls }, done);
+    const run = await runToolLoop(config, hello);
+    const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { result: 'Oslo' }));
+    expect(contents(resumed)).toEqual(['ok', 'Oslo']);
+  });
+});
+
+describe('work in `once` that never ends, under way when its method asks', () => {
+  const hanging = (more: Partial<ToolDefinition>) =>
+    defineTool({
+      name: 'hang',
+      description: 'Hang',
+      async execute(_args, context) {
+        void context.once('never', () => new Promise(() => {}));
+        return context.ask({ message: 'Go?' });
+      },
+      ...more,
+    });
+
+  test('is answered for when the call has taken too long', async () => {
+    const run = await runToolLoop(configOf([hanging({ timeoutMs: 20 })], callOf('hang'), done), hello);
+    expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'timed_out' }] });
+  });
+
+  test('does not keep an abort from ending the run', async () => {
+    const stop = new AbortController();
+    const config = { ...configOf([hanging({})], callOf('hang')), signal: stop.signal };
+    const running = runToolLoop(config, hello);
+    await wait(10);
+    stop.abort();
+    expect(await running).toMatchObject({ status: 'aborted', toolCalls: [{ status: 'aborted' }] });
+  });
+});

@@ -1,0 +1,71 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  type AuthInfo,
+  Client,
+  type ClientOptions,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client';
+import type { ToolRegistry } from 'toolwright';
+import { createMcpServer, type McpServerOptions, type McpToolServer } from 'toolwright/mcp';
+
+/** A server on a port of its own. */
+export interface Listening {
+  readonly mcp: McpToolServer;
+  readonly url: URL;
+  readonly http: Server;
+  close(): Promise<void>;
+}
+
+/** The token is the user’s name: whoever mounts a server verifies tokens, and here all are true. */
+function authOf({ headers }: IncomingMessage): AuthInfo | undefined {
+  const token = headers.authorization?.replace('Bearer ', '');
+  return token === undefined ? undefined : { token, clientId: 'an-app', scopes: [], extra: { sub: token } };
+}
+
+/** Serves a registry over real HTTP on the loopback. */
+export async function listen(registry: ToolRegistry, options?: McpServerOptions): Promise<Listening> {
+  const mcp = createMcpServer(registry, options);
+  const http = createServer((request, response) => {
+    const auth = authOf(request);
+    void mcp.node(auth ? Object.assign(request, { auth }) : request, response);
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const { port } = http.address() as AddressInfo;
+  return {
+    mcp,
+    http,
+    url: new URL(`http://127.0.0.1:${port}/mcp`),
+    async close() {
+      await mcp.close();
+      http.closeAllConnections();
+      await new Promise((resolve) => http.close(resolve));
+    },
+  };
+}
+
+/** The protocol revisions that are served, and how a client asks for each. */
+export const ERAS = {
+  '2025-11-25': {},
+  '2026-07-28': { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+} as const satisfies Readonly<Record<string, ClientOptions>>;
+
+/** How a client connects. */
+export interface Connecting {
+  readonly options?: ClientOptions;
+  /** Whose token it sends. */
+  readonly user?: string;
+  readonly prepare?: (client: Client) => void;
+}
+
+/** A client of the SDK that is connected over HTTP. */
+export async function connectClient(
+  url: URL,
+  { options = {}, user, prepare = () => {} }: Connecting = {},
+): Promise<Client> {
+  const client = new Client({ name: 'a-client', version: '1.0.0' }, options);
+  prepare(client);
+  const headers = { 'x-tenant': 'acme', ...(user === undefined ? {} : { authorization: `Bearer ${user}` }) };
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  return client;
+}

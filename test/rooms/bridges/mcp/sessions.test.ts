@@ -1,0 +1,199 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterEach, expect, test } from '@jest/globals';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { defineTool, ToolDeclarationError, ToolRegistry } from 'toolwright';
+import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
+import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
+
+const registry = new ToolRegistry().register(
+  defineTool({ name: 'ping_pong', description: 'Answers', execute: () => 'pong' }),
+);
+const JSON_HEADERS = {
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+};
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+};
+const LIST = { jsonrpc: '2.0', id: 2, method: 'tools/list' };
+
+let listening: Listening | undefined;
+afterEach(async () => {
+  await listening?.close();
+  listening = undefined;
+});
+
+async function open(options?: McpServerOptions): Promise<Listening> {
+  listening = await listen(registry, options);
+  return listening;
+}
+
+const post = ({ url }: Listening, body: unknown, headers: Record<string, string> = {}) =>
+  fetch(url, { method: 'POST', headers: { ...JSON_HEADERS, ...headers }, body: JSON.stringify(body) });
+
+async function begin(at: Listening, headers: Record<string, string> = {}): Promise<string> {
+  const response = await post(at, INITIALIZE, headers);
+  await response.text();
+  return response.headers.get('mcp-session-id') ?? '';
+}
+
+async function eventually(holds: () => boolean): Promise<void> {
+  const until = Date.now() + 5_000;
+  while (!holds() && Date.now() < until) await wait(10);
+  expect(holds()).toBe(true);
+}
+
+test('a 2025-11-25 client has a session of its own, which it can end', async () => {
+  const at = await open();
+  const [one, other] = [await connectClient(at.url), await connectClient(at.url)];
+  expect(at.mcp.sessionCount).toBe(2);
+  await (one.transport as StreamableHTTPClientTransport).terminateSession();
+  await one.close();
+  expect(at.mcp.sessionCount).toBe(1);
+  expect(await other.callTool({ name: 'ping_pong' })).toMatchObject({ content: [{ text: 'pong' }] });
+  await other.close();
+});
+
+test('a 2026-07-28 client leaves nothing behind', async () => {
+  const at = await open();
+  const client = await connectClient(at.url, { options: ERAS['2026-07-28'] });
+  await client.callTool({ name: 'ping_pong' });
+  expect(at.mcp.sessionCount).toBe(0);
+  await client.close();
+});
+
+test('a session ends by silence, and not while its client listens', async () => {
+  const at = await open({ sessions: { idleMs: 150 } });
+  const silent = await begin(at);
+  const listening = await begin(at);
+  const stream = await fetch(at.url, {
+    headers: { accept: 'text/event-stream', 'mcp-session-id': listening },
+  });
+  await eventually(() => at.mcp.sessionCount === 1);
+  expect((await post(at, LIST, { 'mcp-session-id': silent })).status).toBe(404);
+  const still = await post(at, LIST, { 'mcp-session-id': listening });
+  expect(still.status).toBe(200);
+  await still.text();
+  await stream.body?.cancel();
+  await eventually(() => at.mcp.sessionCount === 0);
+});
+
+test('a session is of no use to another user', async () => {
+  const at = await open();
+  const session = { 'mcp-session-id': await begin(at, { authorization: 'Bearer ada' }) };
+  expect((await post(at, LIST, session)).status).toBe(404);
+  expect((await post(at, LIST, { ...session, authorization: 'Bearer bob' })).status).toBe(404);
+  const own = await post(at, LIST, { ...session, authorization: 'Bearer ada' });
+  expect(await own.text()).toContain('ping_pong');
+});
+
+test('one session too many is told to come back later', async () => {
+  const at = await open({ sessions: { max: 1 } });
+  await begin(at);
+  const refused = await post(at, INITIALIZE);
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '60']);
+});
+
+test('of many that begin at once, no more get a session than there is room for', async () => {
+  const mcp = createMcpServer(registry, { sessions: { max: 2 } });
+  const start = () =>
+    mcp.fetch(
+      new Request('http://localhost/mcp', {
+        method: 'POST',
+        headers: JSON_HEADERS,
+        body: JSON.stringify(INITIALIZE),
+      }),
+    );
+  const responses = await Promise.all(Array.from({ length: 5 }, start));
+  expect(responses.map(({ status }) => status).sort()).toEqual([200, 200, 503, 503, 503]);
+  expect(mcp.sessionCount).toBe(2);
+  await mcp.close();
+});
+
+test('what begins no session takes no room from those that do', async () => {
+  const at = await open({ sessions: { max: 1 } });
+  for (const body of [LIST, 'no message', LIST]) expect((await post(at, body)).status).toBe(400);
+  expect((await post(at, INITIALIZE)).status).toBe(200);
+});
+
+test('what is no beginning of a session begins none', async () => {
+  const at = await open();
+  expect((await post(at, LIST)).status).toBe(400);
+  expect((await fetch(at.url, { headers: { accept: 'text/event-stream' } })).status).toBe(400);
+  expect((await post(at, 'no message')).status).toBe(400);
+  expect((await post(at, LIST, { 'mcp-session-id': 'made-up' })).status).toBe(404);
+  expect(at.mcp.sessionCount).toBe(0);
+});
+
+test('without sessions, each request of a 2025-11-25 client stands alone', async () => {
+  const at = await open({ sessions: false });
+  const client = await connectClient(at.url);
+  expect(await client.callTool({ name: 'ping_pong' })).toMatchObject({ content: [{ text: 'pong' }] });
+  expect(at.mcp.sessionCount).toBe(0);
+  await client.close();
+});
+
+test('a closed server has ended every session, and the registry knows it no more', async () => {
+  const at = await open();
+  const client = await connectClient(at.url);
+  await at.mcp.close();
+  expect(at.mcp.sessionCount).toBe(0);
+  expect((await post(at, INITIALIZE)).status).toBe(503);
+  registry.register(defineTool({ name: 'later', description: 'Comes later', execute: () => 'ok' }));
+  await client.close();
+});
+
+test.each([{ pageSize: 0 }, { sessions: { idleMs: Number.NaN } }, { stateKey: 'too short' }])(
+  'options that cannot be meant are refused: %j',
+  (options) => {
+    expect(() => createMcpServer(registry, options)).toThrow(ToolDeclarationError);
+  },
+);
+
+test('a body that is too large is not read', async () => {
+  const at = await open({ maxRequestBytes: 1_000 });
+  const large = { ...INITIALIZE, params: { ...INITIALIZE.params, filler: 'x'.repeat(2_000) } };
+  expect((await post(at, large)).status).toBe(413);
+});
+
+test.each([
+  [{ host: 'evil.example' }, 403],
+  [{ host: 'localhost:3000' }, 400],
+  [{ host: '127.0.0.1' }, 400],
+  [{ host: '127.0.0.1', origin: 'http://evil.example' }, 403],
+  [{ host: '127.0.0.1', origin: 'null' }, 403],
+  [{ host: '[::1]:80', origin: 'http://localhost:5173' }, 400],
+])(
+  'a request with %j gets %d: names that were pointed at this machine are refused',
+  async (headers, status) => {
+    const mcp = createMcpServer(registry);
+    const request = (name: string) =>
+      new Request(`http://${name}/mcp`, {
+        method: 'POST',
+        headers: { ...JSON_HEADERS, ...headers },
+        body: JSON.stringify(LIST),
+      });
+    expect((await mcp.fetch(request('127.0.0.1'))).status).toBe(status);
+    await mcp.close();
+  },
+);
+
+test('a server that is reached by a name of its own says so', async () => {
+  const mcp = createMcpServer(registry, { allowedHosts: ['mcp.example.org'] });
+  const statusOf = async (host: string, origin?: string) => {
+    const headers = { ...JSON_HEADERS, host, ...(origin === undefined ? {} : { origin }) };
+    const request = new Request(`https://${host}/mcp`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(INITIALIZE),
+    });
+    return (await mcp.fetch(request)).status;
+  };
+  expect(await statusOf('mcp.example.org', 'https://mcp.example.org')).toBe(200);
+  expect(await statusOf('localhost')).toBe(403);
+  expect(await statusOf('mcp.example.org', 'https://other.example.org')).toBe(403);
+  await mcp.close();
+});

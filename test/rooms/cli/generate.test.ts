@@ -1,0 +1,210 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
+import { runCommandLine } from '../../../src/cli/run-command-line.js';
+import { ROOT } from '../../house/repository.js';
+import { type SmallProject, smallProject } from '../typegen/small-project.js';
+import { runCommand } from './run-command.js';
+
+const TOOLS =
+  "import { Tool } from 'toolwright';\nexport class Tools {\n  @Tool('A') a(x: string) { return x; }\n}\n";
+const FAULTY = TOOLS.replace('x: string', 'x: symbol, y: () => void').replace('return x', 'return 1');
+
+const read = ({ folder }: SmallProject, path: string) => readFileSync(join(folder, path), 'utf8');
+
+describe('toolwright generate', () => {
+  test('writes src/toolwright.gen.ts, and leaves it alone when it is right', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    const first = await runCommand(['generate'], project.folder);
+    expect(first).toEqual({ code: 0, out: 'src/toolwright.gen.ts written: 1 toolset, 1 tool\n', error: '' });
+    const { mtimeMs } = statSync(join(project.folder, 'src/toolwright.gen.ts'));
+    const second = await runCommand(['generate', '--project', '.'], project.folder);
+    expect(second.out).toBe('src/toolwright.gen.ts is up to date: 1 toolset, 1 tool\n');
+    expect(statSync(join(project.folder, 'src/toolwright.gen.ts')).mtimeMs).toBe(mtimeMs);
+  });
+
+  test('writes where --out says, relative to the folder it is called in, with imports from there', async () => {
+    using project = smallProject({ 'src/deep/tools.ts': TOOLS });
+    const { out } = await runCommand(
+      ['generate', '-p', '../tsconfig.json', '-o', 'made/tools.gen.ts'],
+      join(project.folder, 'src'),
+    );
+    expect(out).toBe('made/tools.gen.ts written: 1 toolset, 1 tool\n');
+    expect(read(project, 'src/made/tools.gen.ts')).toContain("from '../deep/tools.js'");
+  });
+
+  test.each([
+    ["import './a';\nimport { b } from './b';\nexport const c = b;\n", "from './tools';"],
+    ["import { b } from './b.ts';\nexport const c = b;\n", "from './tools.ts';"],
+    ["import { b } from './b.js';\nexport const c = b;\n", "from './tools.js';"],
+  ])('ends imports as the project does (%#)', async (other, line) => {
+    using project = smallProject(
+      {
+        'src/tools.ts': TOOLS,
+        'src/other.ts': other,
+        'src/b.ts': 'export const b = 1;\n',
+        'src/a.ts': 'export {};\n',
+      },
+      { module: 'Preserve', moduleResolution: 'Bundler', allowImportingTsExtensions: true },
+    );
+    await runCommand(['generate'], project.folder);
+    expect(read(project, 'src/toolwright.gen.ts')).toContain(line);
+  });
+
+  test('names every fault with its place and writes nothing', async () => {
+    using project = smallProject({ 'src/tools.ts': FAULTY });
+    const { code, out, error } = await runCommand(['generate'], project.folder);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(error).toContain('2 things cannot be generated:');
+    expect(error).toContain(
+      '1. src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON does not have.',
+    );
+    expect(error).toContain(
+      '2. src/tools.ts:3 Tools.a, parameter y: y is a function, which JSON cannot carry.',
+    );
+    expect(error).toContain('   Write instead: ');
+    expect(existsSync(join(project.folder, 'src/toolwright.gen.ts'))).toBe(false);
+  });
+
+  test('a warning is told; with --strict it is a fault', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS.replace('x: string', 'x: unknown') });
+    const lenient = await runCommand(['generate'], project.folder);
+    expect(lenient.code).toBe(0);
+    expect(lenient.error).toContain('warning: src/tools.ts:3 Tools.a, parameter x: x is unknown');
+    expect((await runCommand(['generate', '--strict'], project.folder)).code).toBe(1);
+  });
+
+  test('says that there are no tools, that the source cannot be read, that tsconfig.json is broken', async () => {
+    using project = smallProject({ 'src/tools.ts': 'export class Tools {}\n' });
+    const none = await runCommand(['generate'], project.folder);
+    expect(none).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('has no exported class with a @Tool method'),
+    });
+    project.write('src/tools.ts', 'export class {{{\n');
+    expect(await runCommand(['generate'], project.folder)).toMatchObject({
+      code: 1,
+      error: expect.stringMatching(/tools\.ts:1: /),
+    });
+    project.write('tsconfig.json', '{ "include": 7 }');
+    expect((await runCommand(['generate'], project.folder)).code).toBe(1);
+  });
+
+  test('says what to install where the project has no TypeScript', async () => {
+    using project = smallProject({});
+    const { folder } = project;
+    writeFileSync(join(folder, '..', 'toolwright-tsconfig.json'), '{}');
+    const { code, error } = await runCommand(['generate', '-p', '../toolwright-tsconfig.json'], folder);
+    expect(code).toBe(1);
+    expect(error).toContain('npm install --save-dev typescript');
+  });
+});
+
+describe('the compiler', () => {
+  test('is the TypeScript that the project has', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    withTypeScript(project, join(ROOT, 'node_modules', 'typescript-5.9'));
+    const { code, out, error } = await runCommand(['generate'], project.folder);
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    expect(out).toBe('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
+  }, 30_000);
+
+  test.each([
+    ['5.4.5', 'TypeScript 5.4.5 is too old: 5.9 or newer is needed'],
+    ['9.0.0', 'has no API that is known here'],
+  ])('%s is refused in one line', async (version, message) => {
+    using project = smallProject({
+      'src/tools.ts': TOOLS,
+      'compiler/package.json': JSON.stringify({ name: 'typescript', version }),
+    });
+    withTypeScript(project, join(project.folder, 'compiler'));
+    const { code, error } = await runCommand(['generate'], project.folder);
+    expect(code).toBe(1);
+    expect(error).toContain(message);
+    expect(error).toMatch(/^[^\n]+\n$/);
+  });
+});
+
+/** The packages of the repository, but for the compiler. */
+function withTypeScript({ folder }: SmallProject, compiler: string): void {
+  const modules = join(folder, 'node_modules');
+  rmSync(modules);
+  mkdirSync(modules);
+  symlinkSync(join(ROOT, 'node_modules', '@types'), join(modules, '@types'), 'junction');
+  symlinkSync(compiler, join(modules, 'typescript'), 'junction');
+}
+
+describe('toolwright generate --check', () => {
+  test('is silent where the file is right, whatever its line ends', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    await runCommand(['generate'], project.folder);
+    const silent = { code: 0, out: '', error: '' };
+    expect(await runCommand(['generate', '--check'], project.folder)).toEqual(silent);
+    project.write('src/toolwright.gen.ts', read(project, 'src/toolwright.gen.ts').replaceAll('\n', '\r\n'));
+    expect(await runCommand(['generate', '--check'], project.folder)).toEqual(silent);
+  });
+
+  test('shows the difference, exits with 1 and writes nothing', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    await runCommand(['generate'], project.folder);
+    const before = read(project, 'src/toolwright.gen.ts');
+    project.write('src/tools.ts', TOOLS.replace('x: string', 'x: number'));
+    const { code, out, error } = await runCommand(['generate', '--check'], project.folder);
+    expect(code).toBe(1);
+    expect(out).toContain('--- src/toolwright.gen.ts\n+++ src/toolwright.gen.ts (generated now)\n@@ ');
+    expect(out).toMatch(/^-.*type: 'string'.*\n(?:-.*\n)*\+.*type: 'number'/m);
+    expect(error).toBe('toolwright: src/toolwright.gen.ts is out of date: npx toolwright generate\n');
+    expect(read(project, 'src/toolwright.gen.ts')).toBe(before);
+  });
+
+  test('says that the file is not there', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    const { code, error } = await runCommand(['generate', '--check'], project.folder);
+    expect({ code, error }).toEqual({
+      code: 1,
+      error: 'toolwright: src/toolwright.gen.ts is not there: npx toolwright generate\n',
+    });
+  });
+});
+
+describe('toolwright generate --watch', () => {
+  test('generates again after a change, survives a fault, and ends with its signal', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    const controller = new AbortController();
+    const lines: string[] = [];
+    let wake = () => {};
+    const say = (text: string) => {
+      lines.push(text);
+      wake();
+    };
+    const said = async (text: string) => {
+      while (!lines.some((line) => line.includes(text))) {
+        await Promise.race([
+          new Promise<void>((resolve) => {
+            wake = resolve;
+          }),
+          delay(20_000, undefined, { ref: false }).then(() => {
+            throw new Error(lines.join(''));
+          }),
+        ]);
+      }
+      lines.length = 0;
+    };
+    const ended = runCommandLine(['generate', '--watch'], {
+      folder: project.folder,
+      out: say,
+      error: say,
+      isTerminal: false,
+      signal: controller.signal,
+    });
+    await said('written');
+    project.write('src/tools.ts', FAULTY);
+    await said('2 things cannot be generated');
+    project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
+    await said('written');
+    expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
+    controller.abort();
+    expect(await ended).toBe(0);
+  }, 60_000);
+});

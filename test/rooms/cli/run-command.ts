@@ -1,0 +1,25 @@
+import { runCommandLine } from '../../../src/cli/run-command-line.js';
+
+/** What a command line led to. */
+export interface CommandRun {
+  readonly code: number;
+  readonly out: string;
+  readonly error: string;
+}
+
+/** Runs a command line in this process, in a folder. */
+export async function runCommand(args: readonly string[], folder: string): Promise<CommandRun> {
+  let out = '';
+  let error = '';
+  const code = await runCommandLine(args, {
+    folder,
+    out: (text) => {
+      out += text;
+    },
+    error: (text) => {
+      error += text;
+    },
+    isTerminal: false,
+  });
+  return { code, out, error };
+}

@@ -1,0 +1,41 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { ClassicApi } from '../../../src/typegen/compiler/classic-api.js';
+import { classicCompiler } from '../../../src/typegen/compiler/classic-compiler.js';
+import type { Compiler } from '../../../src/typegen/compiler/compiler.js';
+import { loadCompiler } from '../../../src/typegen/compiler/load-compiler.js';
+import { ROOT } from '../../house/repository.js';
+
+const require = createRequire(import.meta.url);
+
+/** The compilers that the repository has, by version. */
+export const VERSIONS = ['7.0', '6.0', '5.9'] as const;
+
+const opened = new Map<string, Compiler>();
+
+/** A compiler; kept, because starting one takes longer than using it. */
+export async function compilerOf(version: (typeof VERSIONS)[number]): Promise<Compiler> {
+  const known = opened.get(version);
+  if (known !== undefined) return known;
+  const compiler =
+    version === '7.0' ? await installed() : classicCompiler(require(`typescript-${version}`) as ClassicApi);
+  opened.set(version, compiler);
+  return compiler;
+}
+
+/** Ends the processes that compilers run as. */
+export function closeCompilers(): void {
+  for (const compiler of opened.values()) compiler.close();
+  opened.clear();
+}
+
+async function installed(): Promise<Compiler> {
+  const loaded = await loadCompiler(ROOT);
+  if (!loaded.ok) throw new Error(loaded.problem);
+  return loaded.compiler;
+}
+
+/** The folder of a fixture. */
+export function fixture(name: string): string {
+  return join(import.meta.dirname, 'fixtures', name);
+}

@@ -1,0 +1,180 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { closeCompilers } from './compilers.js';
+import { generateFrom, generateTool } from './small-project.js';
+
+afterAll(closeCompilers);
+
+const CASES: readonly (readonly [
+  string,
+  { readonly before?: string; readonly param: string; readonly path: string; readonly problem: string },
+])[] = [
+  ['a function', { param: 'x: () => void', path: 'x', problem: 'is a function' }],
+  [
+    'a function in a list in a property',
+    { param: 'x: { a: { b: (() => void)[] } }', path: 'x.a.b[]', problem: 'is a function' },
+  ],
+  [
+    'a method of an interface',
+    { before: 'interface I { run(): void }', param: 'x: I', path: 'x.run', problem: 'is a function' },
+  ],
+  ['a symbol', { param: 'x: symbol', path: 'x', problem: 'is a symbol' }],
+  [
+    'a type parameter',
+    {
+      param: 'x: { id: string }): void {}\n  @Tool() other<T>(y: T',
+      path: 'y',
+      problem: 'is T, a generic type',
+    },
+  ],
+  ['never', { param: 'x: never', path: 'x', problem: 'is never' }],
+  ['undefined', { param: 'x: undefined', path: 'x', problem: 'has no value in JSON' }],
+  ['a promise', { param: 'x: Record<string, Promise<string>>', path: 'x{}', problem: 'is a promise' }],
+  ['an ArrayBuffer', { param: 'x: [ArrayBuffer]', path: 'x[0]', problem: 'is an ArrayBuffer' }],
+  [
+    'a class with methods',
+    {
+      before: 'export class Money { cents = 0; add() {} }',
+      param: 'x: Money',
+      path: 'x',
+      problem: 'is the class Money, which has methods (add)',
+    },
+  ],
+  [
+    'a class that is not exported',
+    {
+      before: 'class Line { sku = "" }',
+      param: 'x: Line',
+      path: 'x',
+      problem: 'is the class Line, which is not exported',
+    },
+  ],
+  [
+    'a class that works with its arguments',
+    {
+      before: 'export class P { x: number; constructor(at: { x: number }) { this.x = at.x; } }',
+      param: 'x: P',
+      path: 'x',
+      problem: 'is the class P, whose constructor works with arguments',
+    },
+  ],
+  [
+    'an abstract class',
+    {
+      before: 'export abstract class P { x = 1 }',
+      param: 'x: P',
+      path: 'x',
+      problem: 'cannot be called, because it is abstract',
+    },
+  ],
+  [
+    'a type without end',
+    {
+      before: 'type Deep<T> = { value: T; next?: Deep<T[]> };',
+      param: 'x: Deep<string>',
+      path: '',
+      problem: 'has a type that does not end',
+    },
+  ],
+  [
+    'a pattern that is none',
+    { param: '/** @pattern ( */ x: string', path: 'x', problem: 'its @pattern cannot be read: "("' },
+  ],
+  [
+    'a bound that is no number',
+    {
+      before: 'interface I { /** @minimum two */ size: number }',
+      param: 'x: I',
+      path: 'x.size',
+      problem: 'its @minimum cannot be read: "two"',
+    },
+  ],
+];
+
+describe('what cannot be a schema is a fault with its place', () => {
+  test.each(CASES)('%s', async (_, { before, param, path, problem }) => {
+    const { faults } = await generateTool(`  @Tool() run(${param}): void {}`, before);
+    expect(faults).toHaveLength(1);
+    const [fault] = faults;
+    expect(fault?.problem).toContain(problem);
+    expect(fault?.path?.startsWith(path)).toBe(true);
+    expect(fault?.file.endsWith('/src/tools.ts')).toBe(true);
+    expect(fault?.where).toMatch(/^Tools\.(run|other), parameter [xy]$/);
+    expect(fault?.fix).not.toBe('');
+  });
+
+  test('all of them at once, each with its line', async () => {
+    const { faults } = await generateTool(
+      '  @Tool() run(a: symbol,\n    b: number,\n    c: { d: () => void }) {}',
+    );
+    expect(faults.map(({ where, path, line }) => [where, path, line])).toEqual([
+      ['Tools.run, parameter a', 'a', 4],
+      ['Tools.run, parameter c', 'c.d', 6],
+    ]);
+  });
+
+  test('a property of a DTO class, once, however many tools take it', async () => {
+    const before = 'export class Dto { name = ""; fn!: () => void }';
+    const { faults } = await generateTool('  @Tool() run(a: Dto, b: Dto[]) {}', before);
+    expect(faults.map(({ where, path }) => [where, path])).toEqual([['Dto', 'fn']]);
+  });
+});
+
+describe('what is no fault', () => {
+  test('whatever @Param({ schema }), @Tool({ parameters }) or @Context says', async () => {
+    const { faults, text } = await generateTool(`
+      @Tool() run(@Param({ schema: {} }) a: () => void, @Param({ type: () => String }) b: symbol) {}
+      @Tool({ parameters: { type: 'object' } }) explicit(a: symbol) {}
+      @Tool() context(@Context() a: { fn(): void }, b: ToolContext | undefined, c?: AbortSignal) {}`);
+    expect(faults).toEqual([]);
+    expect(text).toContain("{ name: 'b', inject: 'context' }");
+    expect(text).toContain("{ name: 'c', inject: 'signal' }");
+  });
+
+  test('what a property of a DTO class says itself, or that it is excluded', async () => {
+    const before = `import { Exclude } from 'class-transformer';
+      export class Dto { @Param({ type: () => String }) fn!: () => void; @Exclude() gone!: symbol; kept = 1 }`;
+    const { faults, text } = await generateTool('  @Tool() run(a: Dto, b: string) {}', before);
+    expect(faults).toEqual([]);
+    expect(text).toContain('fn: { schema: {} },\n    kept: { optional: true');
+    expect(text).not.toContain('gone');
+  });
+
+  test('functions, methods and classes in a result, which JSON leaves out', async () => {
+    const before = 'class Row { id = 1; save() {} private x = 2; get size() { return this.x; } }';
+    const { faults, text } = await generateTool(
+      '  @Tool() run(): { row: Row; fn: () => void } { throw 0; }',
+      before,
+    );
+    expect(faults).toEqual([]);
+    expect(text).toContain("properties: { id: { type: 'number' }, size: { type: 'number' } }");
+  });
+
+  test('a result that cannot be said: it is left unsaid, with a warning', async () => {
+    const { faults, warnings, text } = await generateTool('  @Tool() run<T>(): T[] { throw 0; }');
+    expect(faults).toEqual([]);
+    expect(warnings.map(({ where }) => where)).toEqual(['Tools.run, its result']);
+    expect(text).not.toContain('output');
+  });
+});
+
+describe('warnings', () => {
+  test('a class that is not exported is left out', async () => {
+    const { warnings, tools } = await generateFrom({
+      'src/tools.ts':
+        "import { Tool } from 'toolwright';\nclass Hidden { @Tool() run() {} }\nnew Hidden();\n",
+    });
+    expect(tools).toBe(0);
+    expect(warnings.map(({ where, problem }) => `${where} ${problem}`)).toEqual([
+      'Hidden is not exported, so that nothing can be generated for it',
+    ]);
+  });
+
+  test('a @param that no parameter has', async () => {
+    const { warnings } = await generateTool(
+      '  /** @param old The old name */\n  @Tool() run(fresh: string) {}',
+    );
+    expect(warnings.map(({ problem }) => problem)).toEqual([
+      'its comment describes a parameter old, which it does not have',
+    ]);
+  });
+});

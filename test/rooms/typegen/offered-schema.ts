@@ -1,0 +1,26 @@
+import type { DescribedSchema } from '../../../src/contract/class-description.js';
+import type { JsonSchema } from '../../../src/contract/json-schema.js';
+import { describedValue } from '../../../src/schema/described-type.js';
+import { parametersOf } from '../../../src/schema/write-schema.js';
+import type { MethodDraft } from '../../../src/typegen/analysis/class-draft.js';
+import { CodeReference } from '../../../src/typegen/types/described-schema.js';
+
+/** The arguments' schema of a described method with one parameter, `value`, as discovery would offer it. */
+export function offeredSchema(method: MethodDraft | undefined): JsonSchema {
+  const [parameter] = method?.parameters ?? [];
+  const definitions = Object.fromEntries(
+    [...(method?.definitions ?? [])].map(([name, schema]) => [name, loaded(schema)]),
+  );
+  const described = describedValue(loaded(parameter?.schema ?? {}), definitions);
+  const written = parametersOf([{ name: 'value', ...described, required: true }]);
+  if (!written.ok) throw new Error(JSON.stringify(written.faults));
+  return written.schema;
+}
+
+/** What the printed file would be once it is loaded: `Date` is the class, not its name. */
+function loaded(node: unknown): DescribedSchema {
+  if (node instanceof CodeReference) return globalThis[node.name as keyof typeof globalThis];
+  if (Array.isArray(node)) return node.map(loaded) as unknown as DescribedSchema;
+  if (typeof node !== 'object' || node === null) return node as unknown as DescribedSchema;
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, loaded(value)]));
+}

@@ -1,0 +1,51 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type Generated, generate } from '../../../src/typegen/generate.js';
+import { ROOT } from '../../house/repository.js';
+import { compilerOf } from './compilers.js';
+
+/** A project of a few files in a folder of its own. */
+export interface SmallProject extends Disposable {
+  readonly folder: string;
+  write(path: string, text: string): void;
+}
+
+/** Writes a project with the packages of the repository; `toolwright` is its declaring side. */
+export function smallProject(files: Readonly<Record<string, string>>, options: object = {}): SmallProject {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'toolwright-project-')));
+  const door = join(ROOT, 'test/rooms/typegen/fixtures/toolwright.ts');
+  const compilerOptions = {
+    target: 'ES2023',
+    module: 'NodeNext',
+    strict: true,
+    noEmit: true,
+    experimentalDecorators: true,
+    types: ['node'],
+    skipLibCheck: true,
+    paths: { toolwright: [door], 'toolwright/decorators': [door] },
+    ...options,
+  };
+  const write = (path: string, text: string) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  };
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'junction');
+  write('package.json', JSON.stringify({ name: 'small', type: 'module' }));
+  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['src'] }));
+  for (const [path, text] of Object.entries(files)) write(path, text);
+  return { folder, write, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** What is generated for files of a project, with TypeScript 7. */
+export async function generateFrom(files: Readonly<Record<string, string>>): Promise<Generated> {
+  using project = smallProject(files);
+  const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
+  return generate({ view, folder: project.folder });
+}
+
+/** What is generated for one toolset: the members of its class, and declarations before it. */
+export function generateTool(members: string, before = ''): Promise<Generated> {
+  const text = `import { Args, Context, Param, Tool, ToolContext } from 'toolwright';\n${before}\nexport class Tools {\n${members}\n}\n`;
+  return generateFrom({ 'src/tools.ts': text });
+}

@@ -1,0 +1,55 @@
+import { cpSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { isThere } from '../house/repository.js';
+import { type Installation, installPacked } from '../packed/installation.js';
+import { run, TOOLCHAINS } from './build-with.js';
+
+let installed: Installation;
+
+beforeAll(() => {
+  if (!isThere('dist/src/cli/main.js')) throw new Error('There is no build to pack: npm run build');
+  installed = installPacked();
+  cpSync(join(import.meta.dirname, 'project'), installed.folder, { recursive: true });
+  run(installed.folder, [join('node_modules', 'toolwright', 'dist', 'src', 'cli', 'main.js'), 'generate']);
+}, 60_000);
+
+afterAll(() => installed?.remove());
+
+describe('the same toolsets, built without decorator metadata or with it', () => {
+  let first: string | undefined;
+
+  test.each(Object.keys(TOOLCHAINS))(
+    '%s',
+    (name) => {
+      const report = TOOLCHAINS[name]?.(installed.folder).trim() ?? '';
+      first ??= report;
+      expect(JSON.parse(report)).toEqual(JSON.parse(first));
+      // The order of keys is part of the bytes that caches depend on.
+      expect(report).toBe(first);
+    },
+    60_000,
+  );
+
+  test('give the model what the types say, and the methods what they ask for', () => {
+    const { definitions, results } = JSON.parse(first ?? '{}') as {
+      definitions: unknown[];
+      results: string[];
+    };
+    expect(definitions).toHaveLength(3);
+    expect(results).toEqual([
+      '{"found":"cus_1 open 20 3 shop_find_orders","at":"1970-01-01T00:00:00.000Z"}',
+      expect.stringContaining('- state: must be one of'),
+      'true true 1,2',
+      expect.stringContaining('lines.0.quantity'),
+      '1000 null bigint,radius a true false 1,two',
+    ]);
+  });
+
+  test('are generated as the committed file says', () => {
+    const generated = readFileSync(join(installed.folder, 'src', 'toolwright.gen.ts'), 'utf8');
+    expect(generated).toBe(
+      readFileSync(join(import.meta.dirname, 'project', 'src', 'toolwright.gen.ts'), 'utf8'),
+    );
+  });
+});
