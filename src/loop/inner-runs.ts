@@ -3,6 +3,7 @@ import type { CallRecord } from '../contract/call-record.js';
 import type { RunState } from '../contract/run-state.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { failedResult } from '../invocation/failed-result.js';
+import type { Invoker } from '../registry/tool-registry.js';
 
 const calls = new AsyncLocalStorage<InnerRuns>();
 
@@ -15,8 +16,8 @@ export class InnerRuns {
   #suspended: Map<string, RunState> | undefined;
 
   /** Makes the call: runs that begin inside are noted here. */
-  watch<Made>(make: () => Made): Made {
-    return calls.run(this, make);
+  watch(make: Invoker, ...request: Parameters<Invoker>): ReturnType<Invoker> {
+    return calls.run(this, make, ...request);
   }
 
   /** What came of the call; an error where it left a run suspended. */

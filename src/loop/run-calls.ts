@@ -90,7 +90,7 @@ function invoke(batch: CallBatch, scope: CallScope, call: ReadCall): CallOutcome
   const attempt = retries.attempt(call.name);
   // Watching costs more than a small tool does.
   const inner = prompt.has(call.name) ? undefined : new InnerRuns();
-  const made = inner ? inner.watch(() => make(call, scope, attempt)) : make(call, scope, attempt);
+  const made = inner ? inner.watch(make, call, scope, attempt) : make(call, scope, attempt);
   if (made instanceof Promise) {
     prompt.delete(call.name);
     return made.then((invocation) => outcomeOf(call, invocation, inner));

@@ -19,12 +19,11 @@ import { type RegisteredTool, type ToolTable, ToolTableView, WritableToolTable }
 import { toolToSchema } from './tool-to-schema.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
-export interface InvokeOptions {
+export interface InvokeOptions extends Pick<CallEnvironment, 'judgeCompletion'> {
   readonly logger?: Logger;
   readonly toolTimeoutMs?: number;
   readonly attempt?: number;
   readonly onAsyncResult?: AsyncCallback;
-  readonly judgeCompletion?: CallEnvironment['judgeCompletion'];
   readonly tasks?: TaskQueue;
   readonly policy?: ToolPolicy;
   readonly maxResultChars?: number;

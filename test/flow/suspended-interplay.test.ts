@@ -79,8 +79,8 @@ describe('decorated methods', () => {
   @Toolset()
   class Travel {
     @Tool({ description: 'Where the user is', execution: 'client' })
-    locate(@Param('In words') _inWords: boolean): string {
-      throw new Error('the body of a client’s tool was run');
+    locate(@Param('In words') inWords: boolean): string {
+      throw new Error(`the body of a client’s tool was run: ${inWords}`);
     }
 
     @Tool({ description: 'Plan', approval: true })
