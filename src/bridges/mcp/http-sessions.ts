@@ -17,7 +17,7 @@ export class HttpSessions {
   readonly #connect: () => McpServer;
   readonly #sessions = new Map<string, HttpSession>();
   /** Those that may become sessions: many can be on the way at once. */
-  #beginning = 0;
+  readonly #beginning = new Set<HttpSession>();
 
   constructor(options: McpServerOptions, connect: () => McpServer) {
     this.#options = options;
@@ -47,7 +47,7 @@ export class HttpSessions {
 
   async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
-    if (this.#sessions.size + this.#beginning >= this.#limits.max)
+    if (this.#sessions.size + this.#beginning.size >= this.#limits.max)
       return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
     const { idleMs, replay } = this.#limits;
     const session = new HttpSession({
@@ -56,15 +56,18 @@ export class HttpSessions {
       idleMs,
       replay,
       maxRequestBytes: this.#options.maxRequestBytes,
-      onOpen: (id, opened) => this.#sessions.set(id, opened),
+      onOpen: (id, opened) => {
+        this.#beginning.delete(opened);
+        this.#sessions.set(id, opened);
+      },
       onEnd: (id) => id !== undefined && this.#sessions.delete(id),
     });
-    this.#beginning += 1;
+    this.#beginning.add(session);
     try {
       await session.connect();
       return await session.handle(request, options);
     } finally {
-      this.#beginning -= 1;
+      this.#beginning.delete(session);
     }
   }
 }

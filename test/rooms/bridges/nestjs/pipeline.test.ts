@@ -368,6 +368,45 @@ test('enhancers made per request run for every tool, global ones and those of a 
   }
 });
 
+test('transient guards hold: of the method, of the class and global ones', async () => {
+  @Injectable({ scope: Scope.TRANSIENT })
+  class Never implements CanActivate {
+    canActivate(): boolean {
+      return false;
+    }
+  }
+  @Injectable()
+  class OfMethod {
+    @Tool('Work')
+    @UseGuards(Never)
+    work() {}
+  }
+  @Injectable()
+  @UseGuards(Never)
+  class OfClass {
+    @Tool('Work')
+    work() {}
+  }
+  @Injectable()
+  class Open {
+    @Tool('Work')
+    work() {}
+  }
+  const global = { provide: APP_GUARD, useClass: Never, scope: Scope.TRANSIENT };
+  for (const providers of [
+    [OfMethod],
+    [OfClass],
+    [{ provide: 'X', useFactory: () => new OfClass() }],
+    [Open, global],
+  ]) {
+    const { tools, toolwright } = await boot({ providers });
+    for (const scope of [{}, toolwright.scopeOf({ user: 'ada' })])
+      expect((await tools.executeWithContext('work', {}, scope)).error).toMatchObject({
+        name: 'ToolRefused',
+      });
+  }
+});
+
 test('parameters with decorators of Nest are filled by them and hidden from the model', async () => {
   @Injectable()
   class Tools {

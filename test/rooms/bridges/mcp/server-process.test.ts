@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { ToolRegistry } from 'toolwright';
+import { followMcpTools } from 'toolwright/mcp';
+
+/** A server as many are: it writes its log to standard output, and one of its tools is its end. */
+const SERVER = `
+import { createInterface } from 'node:readline';
+const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+const names = ['die', 'add', ...process.argv.slice(2)];
+console.log('server is starting');
+console.log('{"neither": "a message"}');
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  console.log('received ' + method);
+  if (method === 'initialize')
+    answer(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'noisy', version: '1' } });
+  if (method === 'tools/list')
+    answer(id, { tools: names.map((name) => ({ name, inputSchema: { type: 'object' } })) });
+  if (method !== 'tools/call') return;
+  if (params.name === 'die') process.exit(1);
+  answer(id, { content: [{ type: 'text', text: params.name + ' done by ' + process.pid }] });
+});
+`;
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-process-'));
+  writeFileSync(join(folder, 'server.mjs'), SERVER);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const closing: { close(): Promise<unknown> }[] = [];
+afterEach(async () => {
+  for (const one of closing.splice(0)) await one.close();
+});
+
+test('a process that writes noise is understood, and one that died is started again', async () => {
+  let starts = 0;
+  const start = async () => {
+    const client = new Client({ name: 'a-client', version: '1' });
+    const args = [join(folder, 'server.mjs'), ...(starts > 0 ? ['later'] : [])];
+    starts += 1;
+    closing.push(client);
+    await client.connect(new StdioClientTransport({ command: process.execPath, args }));
+    return client;
+  };
+  const tools = new ToolRegistry();
+  const isFollowed = Promise.withResolvers<void>();
+  closing.push(
+    await followMcpTools(tools, start, {
+      onChange: ({ kind, name }) => kind === 'added' && name === 'later' && isFollowed.resolve(),
+    }),
+  );
+  expect(tools.list()).toEqual(['die', 'add']);
+  const first = await tools.execute('add');
+  expect(first.forLLM).toMatch(/^add done by \d+$/);
+
+  expect(await tools.execute('die')).toMatchObject({
+    isError: true,
+    forLLM: expect.stringContaining('whether it was carried out is not known'),
+  });
+  const [one, other] = await Promise.all([tools.execute('add'), tools.execute('add')]);
+  expect(one.forLLM).toMatch(/^add done by \d+$/);
+  expect(one.forLLM).not.toBe(first.forLLM);
+  expect(other.forLLM).toBe(one.forLLM);
+  expect(starts).toBe(2);
+  await isFollowed.promise;
+  expect(tools.list()).toEqual(['die', 'add', 'later']);
+});
