@@ -4,20 +4,20 @@ import { discoverTools } from '../discovery/discover-tools.js';
 import { readRecord } from '../metadata/class-record.js';
 import { loadedToolsets } from '../metadata/record-toolset.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
+import { UserFault } from './user-fault.js';
 
 /**
- * The registry that a module exports. One that exports none gets a registry of the toolset classes that it
- * loaded or exports, and of the tools that it exports.
+ * The registry that a module exports, under however many names. One that exports none gets a registry of the
+ * toolset classes that it loaded or exports, and of the tools that it exports.
  *
  * @throws ToolDeclarationError (502) for every mistake in what the module declares.
+ * @throws UserFault where it exports several: each has its own policy, and merging them would lose all of them.
  */
 export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
   const exported = Object.values(module).flatMap((value) => (Array.isArray(value) ? value : [value]));
-  const registries = exported.filter(isRegistry);
-  const [only, second] = registries;
-  if (only !== undefined && second === undefined) return only;
-  if (only !== undefined)
-    return registries.reduce((all, registry) => all.merge(registry), new ToolRegistry());
+  const [only, second] = new Set(exported.filter(isRegistry));
+  if (second !== undefined) throw new UserFault('the module exports several registries: export one', 1);
+  if (only !== undefined) return only;
   const toolsets = [...new Set([...loadedToolsets(), ...exported.filter(isToolset)])];
   const tools = exported.filter(isTool);
   if (toolsets.length + tools.length === 0) return undefined;

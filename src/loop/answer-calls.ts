@@ -27,8 +27,28 @@ export async function answerCalls(run: LoopRun, message: CallingMessage): Promis
   const outcomes = await makeCalls(run, message);
   if (!outcomes.some(isUnanswered)) return answered(run, outcomes as readonly CallRecord[]);
   const records = closed(run, outcomes);
-  if (records !== undefined) return answered(run, records);
-  return suspended(run, message, outcomes) ?? answered(run, outcomes.map(notKept));
+  if (records === undefined) {
+    const end = suspended(run, message, outcomes);
+    if (end !== undefined) return end;
+  }
+  return answered(run, await tellClosed(run, outcomes, records ?? outcomes.map(notKept)));
+}
+
+/** Who watches hears of the end of every call, also of those that were answered for. */
+async function tellClosed(
+  { sink }: LoopRun,
+  outcomes: readonly CallOutcome[],
+  records: readonly CallRecord[],
+): Promise<readonly CallRecord[]> {
+  for (const [index, record] of records.entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined || !isUnanswered(outcome)) continue;
+    const { id: callId, name: tool, rawArguments, result } = record;
+    if (outcome.suspension === undefined)
+      await sink?.({ type: 'call-start', callId, tool, arguments: rawArguments });
+    await sink?.({ type: 'call-end', callId, tool, result, record });
+  }
+  return records;
 }
 
 /** Every call has its answer. */

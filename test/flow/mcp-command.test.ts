@@ -28,12 +28,25 @@ export const one = defineTool({ name: 'one', description: 'One', execute: () => 
 export const others = [defineTool({ name: 'two', description: 'Two', execute: () => 2 })];
 `;
 
+/** Node gives its registry under two names, as `default` and as `module.exports`. */
+const STRICT = `
+const { defineTool, ToolRegistry } = require(${DOOR});
+module.exports = new ToolRegistry({ policy: () => false }).register(
+  defineTool({ name: 'no', description: 'Refused', execute: () => 'ran' }));
+`;
+const TWO = `
+import { ToolRegistry } from ${DOOR};
+export const [one, other] = [new ToolRegistry(), new ToolRegistry()];
+`;
+
 let folder: string;
 beforeAll(() => {
   if (!existsSync(COMMAND)) throw new Error(`${COMMAND} is missing: run \`npm run build\` first`);
   folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-'));
   writeFileSync(join(folder, 'noisy.mjs'), NOISY);
   writeFileSync(join(folder, 'loose.mjs'), LOOSE);
+  writeFileSync(join(folder, 'strict.cjs'), STRICT);
+  writeFileSync(join(folder, 'two.mjs'), TWO);
   writeFileSync(join(folder, 'empty.mjs'), 'export const nothing = 1;');
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -93,4 +106,16 @@ test.each([
   [['mcp', 'empty.mjs'], 1, 'toolwright: empty.mjs exports no ToolRegistry, no toolset class and no tool\n'],
 ])('toolwright %j ends with %d and one line', async (args, exitCode, stderr) => {
   expect(await run(args)).toEqual({ stdout: '', stderr, exitCode });
+});
+
+test('the policy of a registry counts, also where its module exports it under two names', async () => {
+  const { client } = await connect(['strict.cjs']);
+  expect(await client.callTool({ name: 'no' })).toMatchObject({ isError: true });
+  await client.close();
+});
+
+test('a module that exports two registries is refused: neither policy may be lost', async () => {
+  const { stderr, exitCode } = await run(['mcp', 'two.mjs']);
+  expect(stderr).toContain('exports several registries');
+  expect(exitCode).toBe(1);
 });
