@@ -4,6 +4,7 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
 import { loadedToolsets } from '../metadata/record-toolset.js';
+import { keepBoundMethod } from './bound-method.js';
 import {
   type HostedToolset,
   type InstanceSource,
@@ -145,7 +146,7 @@ function bindTool(
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
   const { call, options, name, parameters, output, hydrate, injected } = planned;
-  return freezeTool(options, {
+  const tool = freezeTool(options, {
     name,
     parameters,
     output,
@@ -158,4 +159,5 @@ function bindTool(
         ? (args, context) => call(source.instance, args, context)
         : (args, context) => call(source.open(context), args, context),
   });
+  return keepBoundMethod(tool, planned);
 }

@@ -15,12 +15,14 @@ import {
   agentTool,
   asyncResult,
   defineTool,
+  discoverTools,
   Integer,
   registerFunction,
   runToolLoop,
   Tool,
   ToolContext,
   ToolRegistry,
+  Toolset,
   toolResult,
 } from 'toolwright';
 import { toolCallOf } from 'toolwright/nestjs';
@@ -307,4 +309,31 @@ test('the application’s own policy is asked after the guards', async () => {
   });
   expect((await tools.execute('open')).forLLM).toBe("The tool 'open' was refused: not today");
   expect(order).toEqual(['guard', 'policy open']);
+});
+
+/** Serves its tools without being a provider of the application. */
+@Toolset()
+@UseGuards(RoleGuard)
+class Outside {
+  @Tool('For administrators')
+  @Roles('admin')
+  administer() {
+    return 'administered';
+  }
+
+  @Tool('For users')
+  use() {
+    return 'used';
+  }
+}
+
+test('guards on a class and its methods count for tools that `discoverTools` made of it', async () => {
+  const { tools: registry } = await boot({ providers: [RoleGuard] });
+  registry.register(...discoverTools({ toolsets: [Outside] }));
+  const asUser = { data: { role: 'user' } };
+  expect((await registry.executeWithContext('use', {}, asUser)).forLLM).toBe('used');
+  expect(await registry.executeWithContext('administer', {}, asUser)).toMatchObject({ isError: true });
+  expect((await registry.executeWithContext('administer', {}, { data: { role: 'admin' } })).forLLM).toBe(
+    'administered',
+  );
 });
