@@ -10,6 +10,8 @@ const door = {
 };
 
 export default {
+  // Many tests wait for processes and sockets, so that the last core is not idle either.
+  maxWorkers: '100%',
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],

@@ -29,7 +29,11 @@ function tell(message: object): void {
   process.send?.(message);
 }
 
+/** The background work has begun: it does so on its own time, and whoever kills this process wants to interrupt it. */
+const mailing = Promise.withResolvers<void>();
+
 async function stop(): Promise<void> {
+  await mailing.promise;
   tell({ told: 'stopped' });
   await never;
 }
@@ -42,6 +46,7 @@ function toolsStopping(isStopping: boolean) {
       background: true,
       execute: async () => {
         appendFileSync(effects, 'mailing\n');
+        mailing.resolve();
         await never;
       },
     }),
