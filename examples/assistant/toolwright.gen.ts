@@ -268,24 +268,8 @@ describeClass(NewInvoiceLine, {
   },
 });
 
-describeClass(ContactBook, {
-  dependencies: [undefined],
-});
-
 describeClass(InvoiceLedger, {
   dependencies: [undefined, undefined, ContactBook],
-});
-
-describeClass(ExportFolder, {
-  dependencies: [undefined],
-});
-
-describeClass(NoteFolder, {
-  dependencies: [undefined],
-});
-
-describeClass(ReminderList, {
-  dependencies: [undefined],
 });
 
 /** The toolsets of this project: `discoverTools({ toolsets })`. */

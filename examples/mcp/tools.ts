@@ -1,5 +1,6 @@
 import { discoverTools, ToolRegistry } from 'toolwright';
 import { LibraryTools } from './library-tools.js';
+import './toolwright.gen.js';
 
 /** Only who is known to the library may change something. */
 export const tools = new ToolRegistry({

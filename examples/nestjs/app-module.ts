@@ -17,6 +17,7 @@ import { MeasuringInterceptor } from './measure/measuring-interceptor.js';
 import { AuditTrail } from './orders/audit-trail.js';
 import { OrderBook } from './orders/order-book.js';
 import { OrderTools } from './orders/order-tools.js';
+import './toolwright.gen.js';
 
 /** What the application is started with. */
 export interface AppOptions {

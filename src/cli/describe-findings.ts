@@ -1,5 +1,5 @@
-import { relative } from 'node:path';
 import type { Finding } from '../typegen/analysis/class-draft.js';
+import { shownPath } from './generated-file.js';
 
 /** Everything that was found, as one block: one paragraph where it is one, otherwise numbered. */
 export function describeFindings(findings: readonly Finding[], folder: string): string {
@@ -10,7 +10,7 @@ export function describeFindings(findings: readonly Finding[], folder: string): 
 }
 
 function describeOne({ file, line, where, path, problem, fix }: Finding, folder: string): string {
-  const place = `${relative(folder, file).replaceAll('\\', '/')}:${line}`;
+  const place = `${shownPath(file, folder)}:${line}`;
   const subject = path ? `${path} ${problem}` : problem;
   return `${place} ${where}: ${subject}.\n   Write instead: ${fix}`;
 }

@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Compiler } from '../typegen/compiler/compiler.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
 import type { Command, CommandSurroundings } from './command.js';
 import { describeFindings } from './describe-findings.js';
-import { checkGeneratedFile, writeGeneratedFile } from './generated-file.js';
+import { checkGeneratedFile, shownPath, writeGeneratedFile } from './generated-file.js';
 import { UserFault } from './user-fault.js';
 import { watchProject } from './watch-project.js';
 
@@ -68,7 +68,8 @@ function readOptions(args: readonly string[], { folder }: CommandSurroundings): 
   });
   const { out, check, watch, strict } = values;
   if (check && watch) throw new UserFault('--check looks once and --watch for ever: one of them');
-  if (out !== undefined && !/\.[cm]?ts$/.test(out)) throw new UserFault(`--out ${out} is no TypeScript file`);
+  if (out !== undefined && !/(?<!\.d)\.[cm]?ts$/.test(out))
+    throw new UserFault(`--out ${out} is no TypeScript file`);
   const outFile = out === undefined ? undefined : slashed(resolve(folder, out));
   return { project: findProject(resolve(folder, values.project)), outFile, check, watch, strict };
 }
@@ -102,6 +103,12 @@ function generateOnce(
     error(`${problems.map((problem) => `toolwright: ${problem}`).join('\n')}\n`);
     return { exitCode: 1 };
   }
+  if (view.projectFiles().length === 0) {
+    error(
+      `toolwright: ${shownPath(project, folder)} has no source files of its own; --project names the one that has\n`,
+    );
+    return { exitCode: 1 };
+  }
   const generated = generate({ view, folder: posixFolder(project), outFile });
   const { faults, warnings } = generated;
   if (faults.length > 0 || (strict && warnings.length > 0)) {
@@ -110,7 +117,7 @@ function generateOnce(
   }
   for (const warning of warnings) error(`warning: ${describeFindings([warning], folder)}`);
   if (generated.tools === 0) {
-    error(`toolwright: ${relative(folder, project)} has no exported class with a @Tool method\n`);
+    error(`toolwright: ${shownPath(project, folder)} has no exported class with a @Tool method\n`);
     return { exitCode: 1 };
   }
   return {
@@ -120,8 +127,8 @@ function generateOnce(
 }
 
 function write(generated: Generated, { folder, out }: CommandSurroundings): 0 {
-  const isChanged = writeGeneratedFile(generated);
-  const path = slashed(relative(folder, generated.outFile));
+  const isChanged = writeGeneratedFile(generated, folder);
+  const path = shownPath(generated.outFile, folder);
   const count = `${counted(generated.toolsets, 'toolset')}, ${counted(generated.tools, 'tool')}`;
   out(`${path} ${isChanged ? 'written' : 'is up to date'}: ${count}\n`);
   return 0;

@@ -1,14 +1,25 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import type { Generated } from '../typegen/generate.js';
+import { GENERATED_MARK } from '../typegen/generated-mark.js';
 import type { CommandSurroundings } from './command.js';
 import { unifiedDiff } from './unified-diff.js';
+import { UserFault } from './user-fault.js';
 
 /** Writes the file; a file that is right already keeps its time, so that watchers stay quiet. */
-export function writeGeneratedFile({ outFile, text }: Generated): boolean {
-  if (readIfThere(outFile) === text) return false;
-  mkdirSync(dirname(outFile), { recursive: true });
-  writeFileSync(outFile, text);
+export function writeGeneratedFile({ outFile, text }: Generated, folder: string): boolean {
+  const before = readIfThere(outFile);
+  if (before === text) return false;
+  const path = shownPath(outFile, folder);
+  if (before?.trim() && !before.includes(GENERATED_MARK)) {
+    throw new UserFault(`${path} was not generated, and is left alone: --out names another file`);
+  }
+  try {
+    mkdirSync(dirname(outFile), { recursive: true });
+    writeFileSync(outFile, text);
+  } catch (error) {
+    throw new UserFault(`${path} cannot be written: ${error instanceof Error ? error.message : error}`, 1);
+  }
   return true;
 }
 
@@ -17,7 +28,7 @@ export function checkGeneratedFile(
   { outFile, text }: Generated,
   { folder, out, error }: CommandSurroundings,
 ): 0 | 1 {
-  const path = relative(folder, outFile).replaceAll('\\', '/');
+  const path = shownPath(outFile, folder);
   const before = readIfThere(outFile);
   if (before === text) return 0;
   if (before !== undefined) out(unifiedDiff({ path, before, after: text }));
@@ -25,6 +36,11 @@ export function checkGeneratedFile(
     `toolwright: ${path} ${before === undefined ? 'is not there' : 'is out of date'}: npx toolwright generate\n`,
   );
   return 1;
+}
+
+/** A path as the user would write it. */
+export function shownPath(file: string, folder: string): string {
+  return relative(folder, file).replaceAll('\\', '/');
 }
 
 /** With the line ends that are generated: git may have changed them on the way. */

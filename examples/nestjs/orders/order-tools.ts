@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Param, RetryToolCall, Tool } from 'toolwright';
+import { RetryToolCall, Tool } from 'toolwright';
 import { CurrentUser } from '../auth/current-user.js';
 import { OnlyFor } from '../auth/only-for.js';
 import { AuditTrail } from './audit-trail.js';
@@ -20,20 +20,29 @@ export class OrderTools {
     private readonly audit: AuditTrail,
   ) {}
 
-  @Tool({ description: 'List my orders, newest first', annotations: { readOnly: true } })
-  listOrders(@CurrentUser() me: Me, @Param({ minimum: 1, maximum: 100 }) limit = 10) {
+  /**
+   * List my orders, newest first
+   * @param limit At most so many @integer @minimum 1 @maximum 100
+   */
+  @Tool({ annotations: { readOnly: true } })
+  listOrders(@CurrentUser() me: Me, limit = 10) {
     return this.orders.ofUser(me.id, limit);
   }
 
-  @Tool({ description: 'Place an order', approval: ({ quantity }) => Number(quantity) > MANY })
+  /** Place an order */
+  @Tool({ approval: ({ quantity }) => Number(quantity) > MANY })
   placeOrder(@CurrentUser() me: Me, order: NewOrder) {
     const placed = this.orders.place(me.id, order);
     this.audit.record(`placed order ${placed.id}`);
     return placed;
   }
 
-  @Tool({ description: 'Cancel an open order', approval: true, annotations: { destructive: true } })
-  cancelOrder(@CurrentUser() me: Me, @Param('Number of the order') id: number) {
+  /**
+   * Cancel an open order
+   * @param id Number of the order @integer
+   */
+  @Tool({ approval: true, annotations: { destructive: true } })
+  cancelOrder(@CurrentUser() me: Me, id: number) {
     const cancelled = this.orders.cancel(me.id, id);
     if (cancelled === undefined)
       throw new RetryToolCall(`There is no open order ${id}; list the orders first.`);
@@ -41,7 +50,8 @@ export class OrderTools {
     return cancelled;
   }
 
-  @Tool({ description: 'Report what was sold, for clerks', annotations: { readOnly: true } })
+  /** Report what was sold, for clerks */
+  @Tool({ annotations: { readOnly: true } })
   @OnlyFor('clerk')
   reportSales() {
     return this.orders.sales();

@@ -1,5 +1,6 @@
 import { discoverTools, ToolRegistry } from 'toolwright';
 import { container } from 'tsyringe';
+import '../toolwright.gen.js';
 import { WeatherStation } from './weather-station.js';
 import { WeatherTools } from './weather-tools.js';
 

@@ -1,4 +1,4 @@
-import { Param, Tool, Toolset } from 'toolwright';
+import { Tool, Toolset } from 'toolwright';
 import { WeatherStation } from './weather-station.js';
 
 /** What the satellite can do for the assistant. */
@@ -6,13 +6,18 @@ import { WeatherStation } from './weather-station.js';
 export class WeatherTools {
   constructor(private readonly station: WeatherStation) {}
 
-  @Tool({ description: 'Look up the weather of a city', annotations: { readOnly: true } })
-  async lookupWeather(@Param('Name of the city, e.g. Lisbon') city: string, signal: AbortSignal) {
+  /**
+   * Look up the weather of a city
+   * @param city Name of the city, e.g. Lisbon
+   */
+  @Tool({ annotations: { readOnly: true } })
+  async lookupWeather(city: string, signal: AbortSignal) {
     const { celsius, sky } = await this.station.read(city, signal);
     return `${city} is ${celsius}°C and ${sky}.`;
   }
 
-  @Tool({ description: 'List the cities that have a weather station', annotations: { readOnly: true } })
+  /** List the cities that have a weather station */
+  @Tool({ annotations: { readOnly: true } })
   listCities() {
     return this.station.cities().join(', ');
   }

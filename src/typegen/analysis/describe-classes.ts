@@ -5,7 +5,7 @@ import type { ClassDraft } from './class-draft.js';
 import { knownDecorators } from './decorator-roles.js';
 import { describeConstructor } from './describe-constructor.js';
 import { describeMethod } from './describe-method.js';
-import { classSymbol, exportedClass } from './exported-class.js';
+import { classReference, classSymbol } from './exported-class.js';
 import { type FoundToolset, findToolsets, lineage } from './find-toolsets.js';
 import { lineOf, type ProjectScan } from './project-scan.js';
 import { openWalk, reportWalk } from './walk-types.js';
@@ -33,7 +33,7 @@ function describeToolset(
   scan: ProjectScan,
 ): (Described & { readonly services: readonly SyntaxNode[] }) | undefined {
   const { view } = scan;
-  const reference = exportedClass(node, view);
+  const reference = classReference(node, view);
   const symbol = classSymbol(node, view);
   const name = node.name?.text ?? 'default';
   if (reference === undefined || symbol === undefined) {
@@ -41,7 +41,7 @@ function describeToolset(
       ...lineOf(node, view),
       where: name,
       problem: 'is not exported, so that nothing can be generated for it',
-      fix: `export class ${name}`,
+      fix: `export class ${name}, at the top of its file`,
     });
     return undefined;
   }
@@ -85,7 +85,7 @@ function describeDataClasses(scan: ProjectScan): readonly Described[] {
 
 function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan): Described {
   const { view } = scan;
-  const reference = exportedClass(node, view);
+  const reference = classReference(node, view);
   if (reference === undefined) throw new TypeError(`${symbol.name} was referred to and is not exported`);
   const walk = openWalk(scan, 'in');
   const properties = listProperties(view.declaredType(symbol), '', walk);
@@ -106,10 +106,10 @@ function describeServices(
   for (let node = open.shift(); node !== undefined; node = open.shift()) {
     if (known.has(node)) continue;
     known.add(node);
-    const reference = exportedClass(node, scan.view);
+    const reference = classReference(node, scan.view);
     const { dependencies, classes } = describeConstructor(node, scan);
     open.push(...classes);
-    if (reference === undefined || dependencies.length === 0) continue;
+    if (reference === undefined || dependencies.every((one) => one === undefined)) continue;
     described.push({ node, draft: { reference, dependencies, definitions: new Map() } });
   }
   return described;

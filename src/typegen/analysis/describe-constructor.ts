@@ -1,8 +1,8 @@
 import type { SyntaxNode } from '../compiler/syntax-node.js';
-import { CodeReference } from '../types/described-schema.js';
+import type { CodeReference } from '../types/described-schema.js';
 import { definedParts } from '../types/type-walk.js';
 import { allDecorators } from './decorator-roles.js';
-import { exportedClass } from './exported-class.js';
+import { classReference } from './exported-class.js';
 import { lineage } from './find-toolsets.js';
 import type { ProjectScan } from './project-scan.js';
 import { constructorOf } from './refer-to-class.js';
@@ -39,24 +39,8 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
   if (symbol === undefined || !(symbol.flags & (view.symbolFlags.Class ?? 0))) return undefined;
   const node = view.declarations(symbol).find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
   if (node === undefined) return undefined;
-  if (view.fileOf(node).isDeclaration) {
-    const reference = parameter.type && importedClass(parameter.type, view);
-    return reference && { reference };
-  }
-  const reference = exportedClass(node, view);
-  return reference && { reference, node };
-}
-
-/** A class of a package, imported as the author's own file imports it. */
-function importedClass(type: SyntaxNode, view: ProjectScan['view']): CodeReference | undefined {
-  const symbol = type.typeName && view.symbolAt(type.typeName);
-  const [specifier] = symbol ? view.declarations(symbol) : [];
-  if (specifier?.kind !== view.syntaxKinds.ImportSpecifier) return undefined;
-  let declaration: SyntaxNode | undefined = specifier;
-  while (declaration !== undefined && declaration.moduleSpecifier === undefined)
-    declaration = declaration.parent;
-  const from = declaration?.moduleSpecifier?.text;
-  const name = (specifier?.propertyName ?? specifier?.name)?.text;
-  if (from === undefined || name === undefined || from.startsWith('.')) return undefined;
-  return new CodeReference(name, { package: from });
+  const reference = classReference(node, view);
+  if (reference === undefined) return undefined;
+  // What a package's own classes are injected with, its declarations do not show: `@inject` is lost there.
+  return view.fileOf(node).isDeclaration ? { reference } : { reference, node };
 }

@@ -9,8 +9,9 @@ import { isStandard } from '../types/standard-type.js';
 import { admitsUndefined, definedParts, fault, type TypeWalk, type Written } from '../types/type-walk.js';
 import { writeDecorated } from '../types/write-decorated.js';
 import type { ParameterDraft } from './class-draft.js';
-import { decorationOf, type KnownDecorator, knownDecorators } from './decorator-roles.js';
+import { allDecorators, decorationOf, type KnownDecorator, knownDecorators } from './decorator-roles.js';
 import { describeParts, type PartComments } from './describe-parts.js';
+import { isFilledParameter } from './filled-parameter.js';
 import { isOwnFile } from './package-files.js';
 import type { ProjectScan } from './project-scan.js';
 
@@ -37,8 +38,10 @@ export function describeParameter(parameter: TypedParameter, walk: TypeWalk): Pa
   if (inject !== undefined) return { name, inject, optional: false, rest };
   const fallback = node.initializer && literalDefault(node.initializer, view);
   const draft = { name, rest, optional: isOptional(parameter, walk) };
-  if (parameter.isExplicit) return draft;
-  const decoration = decorationOf(node, view);
+  if (parameter.isExplicit || isFilledParameter(node, view)) return draft;
+  // A decorator of somebody else may fill the parameter in its own way, so that nothing is wrong with its type.
+  const isForeign = allDecorators(node, view).length > decorators.length;
+  const decoration = isForeign ? 'typed' : decorationOf(node, view);
   const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
   const written = withComments(typed, parameter, walk);
   const schema = describeParts(settleSchema(written), parameter.parts);

@@ -43,6 +43,9 @@ const WRAPPERS: ReadonlyMap<string, number> = new Map([
   ['PromiseLike', 0],
   ['AsyncGenerator', 1],
   ['Generator', 1],
+  ['AsyncIterable', 1],
+  ['AsyncIterableIterator', 1],
+  ['AsyncIterator', 1],
 ]);
 
 function settledType({ type, node }: TypeAndNode, walk: TypeWalk): TypeAndNode | undefined {

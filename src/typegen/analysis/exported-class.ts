@@ -1,6 +1,7 @@
 import type { CompilerView, SymbolHandle } from '../compiler/compiler-view.js';
 import type { SyntaxNode } from '../compiler/syntax-node.js';
 import { CodeReference } from '../types/described-schema.js';
+import { packageExport } from './package-export.js';
 
 /** The symbol of a class declaration; that of `export default class` has no name to ask for. */
 export function classSymbol(node: SyntaxNode, view: CompilerView): SymbolHandle | undefined {
@@ -9,8 +10,20 @@ export function classSymbol(node: SyntaxNode, view: CompilerView): SymbolHandle 
   return module && view.exportsOf(module).find((one) => view.declarations(one).includes(node));
 }
 
-/** The reference to a class by which another file can import it; nothing where it is not exported. */
-export function exportedClass(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
+/**
+ * The reference to a class by which another file can import it; nothing where it is not exported. A class of
+ * another package is imported as the project does it, and not from that package's source: it would be there
+ * twice.
+ */
+export function classReference(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
+  const file = view.fileOf(node);
+  const isForeign = file.isDeclaration || !view.projectFiles().some(({ path }) => path === file.path);
+  const imported = isForeign ? packageExport(node, view) : undefined;
+  if (imported !== undefined || file.isDeclaration) return imported;
+  return exportedClass(node, view);
+}
+
+function exportedClass(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
   const file = view.fileOf(node);
   const module = view.symbolAt(file.node);
   const symbol = classSymbol(node, view);

@@ -20,11 +20,13 @@ export function findToolsets(view: CompilerView): readonly FoundToolset[] {
   );
 }
 
-/** Every class declared at the top of a file or of a namespace; classes within functions cannot be imported. */
+/** Every class declared at the top of a file or in a namespace; nobody expects those within functions. */
 function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   const found: SyntaxNode[] = [];
   root.forEachChild((node) => {
-    if (node.kind !== view.syntaxKinds.ClassDeclaration) return undefined;
+    const { ClassDeclaration, ModuleDeclaration, ModuleBlock } = view.syntaxKinds;
+    if (node.kind === ModuleDeclaration || node.kind === ModuleBlock) found.push(...classesIn(node, view));
+    if (node.kind !== ClassDeclaration) return undefined;
     view.prepare(node);
     found.push(node);
     return undefined;

@@ -3,7 +3,7 @@ import type { SyntaxNode } from '../compiler/syntax-node.js';
 import type { ClassReference } from '../types/type-walk.js';
 import { methodNames } from '../types/write-class-type.js';
 import { allDecorators } from './decorator-roles.js';
-import { exportedClass } from './exported-class.js';
+import { classReference } from './exported-class.js';
 import { lineage } from './find-toolsets.js';
 import type { ProjectScan } from './project-scan.js';
 
@@ -32,12 +32,12 @@ export function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassRefe
       fix: AS_DATA,
     };
   }
-  if (view.fileOf(node).isDeclaration || (node.typeParameters ?? []).length > 0)
-    return { kind: 'structural' };
+  if ((node.typeParameters ?? []).length > 0) return { kind: 'structural' };
   const needed = needsArguments(classes, scan);
   if (needed)
     return { kind: 'fault', problem: `is the class ${name}, whose constructor ${needed}`, fix: AS_DATA };
-  const reference = exportedClass(node, view);
+  const reference = classReference(node, view);
+  if (reference === undefined && view.fileOf(node).isDeclaration) return { kind: 'structural' };
   if (reference === undefined) {
     return {
       kind: 'fault',

@@ -12,9 +12,12 @@ export interface ClassicApi {
   readonly SignatureKind: { readonly Call: number };
   readonly sys: object;
   getParsedCommandLineOfConfigFile(path: string, options: object, host: object): ClassicConfig | undefined;
+  createCompilerHost(options: object): object;
   createProgram(options: {
     readonly rootNames: readonly string[];
     readonly options: object;
+    readonly projectReferences?: readonly object[];
+    readonly host: object;
     readonly oldProgram?: ClassicProgram;
   }): ClassicProgram;
   flattenDiagnosticMessageText(text: unknown, newLine: string): string;
@@ -24,6 +27,7 @@ export interface ClassicApi {
 export interface ClassicConfig {
   readonly fileNames: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
+  readonly projectReferences?: readonly object[];
   readonly errors: readonly ClassicDiagnostic[];
 }
 

@@ -27,9 +27,13 @@ export function classicCompiler(api: ClassicApi): Compiler {
       };
       const config = api.getParsedCommandLineOfConfigFile(project, {}, host);
       complaints.push(...(config?.errors ?? []));
+      const compilerOptions = config?.options ?? {};
       program = api.createProgram({
         rootNames: config?.fileNames ?? [],
-        options: config?.options ?? {},
+        options: compilerOptions,
+        projectReferences: config?.projectReferences,
+        // As editors and TypeScript 7 do it: referred projects need not be built.
+        host: { ...api.createCompilerHost(compilerOptions), useSourceOfProjectReferenceRedirect: () => true },
         oldProgram: program,
       });
       complaints.push(...program.getSyntacticDiagnostics());

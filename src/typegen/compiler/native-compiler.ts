@@ -165,6 +165,8 @@ function fileOf(node: SyntaxNode): NativeFile {
 }
 
 function describe({ fileName, pos, text }: NativeDiagnostic, file: NativeFile | undefined): string {
-  if (fileName === undefined || file === undefined) return text;
+  if (fileName === undefined) return text;
+  // A broken tsconfig.json is no file of the program.
+  if (file === undefined) return `${fileName}: ${text}`;
   return `${fileName}:${file.text.slice(0, pos).split('\n').length}: ${text}`;
 }

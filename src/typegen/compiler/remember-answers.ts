@@ -31,7 +31,9 @@ const QUESTIONS = [
 /** The same view, which asks nothing twice: every question to TypeScript 7 is a message to another process. */
 export function rememberAnswers(view: CompilerView): CompilerView {
   const remembered = QUESTIONS.map((name) => [name, remember(view[name] as Question)] as const);
-  return { ...view, ...Object.fromEntries(remembered) };
+  let files: ReturnType<CompilerView['projectFiles']> | undefined;
+  const projectFiles = () => (files ??= view.projectFiles());
+  return { ...view, ...Object.fromEntries(remembered), projectFiles };
 }
 
 type Question = (about: object) => unknown;

@@ -2,6 +2,7 @@ import type { TypeHandle } from '../compiler/compiler-view.js';
 import type { SyntaxNode } from '../compiler/syntax-node.js';
 import { aliasDeclaration } from './alias-declaration.js';
 import { enumMember } from './enum-notes.js';
+import { orderedPath } from './ordered-path.js';
 import { hasFlag, type TypeWalk } from './type-walk.js';
 
 /** A part of a union as its author wrote it. */
@@ -52,7 +53,7 @@ type SortKey = readonly (string | number)[];
 
 function sortKey(type: TypeHandle, walk: TypeWalk): SortKey {
   const member = enumMember(type, walk);
-  if (member !== undefined) return [0, walk.view.fileOf(member).path, member.pos];
+  if (member !== undefined) return [0, orderedPath(walk.view.fileOf(member)), member.pos];
   const literal = walk.view.literalOf(type);
   if (typeof literal === 'number') return [1, literal];
   if (typeof literal === 'bigint') return [2, Number(literal)];
@@ -61,7 +62,7 @@ function sortKey(type: TypeHandle, walk: TypeWalk): SortKey {
   const [declaration] = symbol ? walk.view.declarations(symbol) : [];
   // A generic type stands here once for each of its arguments, which only their text tells apart.
   if (declaration === undefined) return [4, walk.view.textOf(type)];
-  return [5, walk.view.fileOf(declaration).path, declaration.pos, walk.view.textOf(type)];
+  return [5, orderedPath(walk.view.fileOf(declaration)), declaration.pos, walk.view.textOf(type)];
 }
 
 function compare(one: SortKey, other: SortKey): number {

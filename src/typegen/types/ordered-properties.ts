@@ -1,4 +1,5 @@
 import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import { orderedPath } from './ordered-path.js';
 import { hasFlag, type TypeWalk } from './type-walk.js';
 
 /**
@@ -40,7 +41,7 @@ function hasObjectFlag(type: TypeHandle, name: string, { view }: TypeWalk): bool
 function byDeclaration(symbols: readonly SymbolHandle[], { view }: TypeWalk): readonly string[] {
   const placed = symbols.map((symbol) => {
     const [node] = view.declarations(symbol);
-    return { name: symbol.name, file: node ? view.fileOf(node).path : '\uffff', pos: node?.pos ?? 0 };
+    return { name: symbol.name, file: node ? orderedPath(view.fileOf(node)) : '\uffff', pos: node?.pos ?? 0 };
   });
   placed.sort(
     (one, other) => compare(one.file, other.file) || one.pos - other.pos || compare(one.name, other.name),

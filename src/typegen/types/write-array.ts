@@ -1,14 +1,30 @@
 import type { SyntaxNode } from '../compiler/syntax-node.js';
 import type { DescribedSchema } from './described-schema.js';
 import { writeSchema } from './finish-schema.js';
-import type { TypePlace, TypeWalk, Written } from './type-walk.js';
+import { orNull } from './or-null.js';
+import {
+  admitsUndefined,
+  definedParts,
+  hasFlag,
+  type TypePlace,
+  type TypeWalk,
+  type Written,
+} from './type-walk.js';
 
 /** `T[]`, `readonly T[]`, `Array<T>`. */
 export function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): Written {
   const [item] = walk.view.typeArguments(type);
   if (item === undefined) return { schema: { type: 'array' } };
-  const items = writeSchema({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk);
+  const items = writeItem({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk);
   return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+}
+
+/** `JSON.stringify` writes `null` where a list has a hole. */
+function writeItem(place: TypePlace, walk: TypeWalk): DescribedSchema {
+  const schema = writeSchema(place, walk);
+  const hasHoles = walk.direction === 'out' && admitsUndefined(walk, place.type);
+  const isNullable = definedParts(walk, place.type).some((part) => hasFlag(walk, part, 'Null'));
+  return hasHoles && !isNullable ? orNull(schema) : schema;
 }
 
 function itemNode(node: SyntaxNode, walk: TypeWalk): SyntaxNode | undefined {
@@ -24,7 +40,7 @@ export function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): Wri
   const elements = walk.view.tupleElements(type);
   const nodes = elementNodes(node, walk);
   const schemas = elements.map((element, index) =>
-    writeSchema({ type: element.type, node: nodes[index], path: `${path}[${index}]` }, walk),
+    writeItem({ type: element.type, node: nodes[index], path: `${path}[${index}]` }, walk),
   );
   const open = elements.findIndex(({ role }) => role === 'rest' || role === 'variadic');
   const minItems = elements.filter(({ role }) => role === 'required').length;

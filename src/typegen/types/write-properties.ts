@@ -105,7 +105,8 @@ function initializerOf(
   declaration: SyntaxNode | undefined,
   { view, direction }: TypeWalk,
 ): SyntaxNode | undefined {
-  const isClassProperty = declaration?.kind === view.syntaxKinds.PropertyDeclaration;
+  const { PropertyDeclaration, Parameter } = view.syntaxKinds;
+  const isClassProperty = declaration?.kind === PropertyDeclaration || declaration?.kind === Parameter;
   return isClassProperty && direction === 'in' ? declaration?.initializer : undefined;
 }
 
@@ -115,12 +116,18 @@ function isFunction(type: TypeHandle, walk: TypeWalk): boolean {
   );
 }
 
-/** Private and protected members are no data; a getter cannot be set. */
+/**
+ * Private and protected members are no data. A getter cannot be set, and JSON shows only that of an object
+ * literal: a class has it on its prototype.
+ */
 function isHidden(declaration: SyntaxNode, { view, direction }: TypeWalk): boolean {
   const { PrivateKeyword, ProtectedKeyword, PrivateIdentifier, GetAccessor } = view.syntaxKinds;
+  const { InterfaceDeclaration, ObjectLiteralExpression } = view.syntaxKinds;
   if (declaration.name?.kind === PrivateIdentifier) return true;
-  if (direction === 'in' && declaration.kind === GetAccessor)
-    return declaration.parent?.kind !== view.syntaxKinds.InterfaceDeclaration;
+  if (declaration.kind === GetAccessor) {
+    const within = declaration.parent?.kind;
+    return within !== InterfaceDeclaration && (direction === 'in' || within !== ObjectLiteralExpression);
+  }
   return (declaration.modifiers ?? []).some(
     ({ kind }) => kind === PrivateKeyword || kind === ProtectedKeyword,
   );

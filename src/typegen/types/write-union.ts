@@ -1,9 +1,8 @@
-import { nullableSchema } from '../../schema/nullable-schema.js';
 import type { TypeHandle } from '../compiler/compiler-view.js';
 import { type DeclaredPart, declaredOrder } from './declared-order.js';
-import type { DescribedSchema } from './described-schema.js';
 import { settleSchema } from './finish-schema.js';
 import { literalSchema } from './literal-schema.js';
+import { orNull } from './or-null.js';
 import { hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
 
 /** A union: literals together as one `enum`, `null` as a second type, everything else as `anyOf`. */
@@ -13,12 +12,7 @@ export function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk:
   const written = branchesOf(ordered, place, walk);
   const union = joined(written);
   if (!parts.some(isNull)) return union;
-  return { ...union, schema: nullableSchema(withoutConst(union.schema)) };
-}
-
-/** A constant beside `null` is a list of two. */
-function withoutConst({ const: only, ...others }: DescribedSchema): DescribedSchema {
-  return only === undefined ? others : { ...others, enum: [only] };
+  return { ...union, schema: orNull(union.schema) };
 }
 
 function joined(branches: readonly Written[]): Written {

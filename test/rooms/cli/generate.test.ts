@@ -11,6 +11,8 @@ const TOOLS =
   "import { Tool } from 'toolwright';\nexport class Tools {\n  @Tool('A') a(x: string) { return x; }\n}\n";
 const FAULTY = TOOLS.replace('x: string', 'x: symbol, y: () => void').replace('return x', 'return 1');
 
+const SOLUTION = JSON.stringify({ files: [], references: [{ path: './app' }] });
+
 const read = ({ folder }: SmallProject, path: string) => readFileSync(join(folder, path), 'utf8');
 
 describe('toolwright generate', () => {
@@ -52,6 +54,12 @@ describe('toolwright generate', () => {
     expect(read(project, 'src/toolwright.gen.ts')).toContain(line);
   });
 
+  test('shows on a terminal that it is at work, and wipes it away', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    const { error } = await runCommand(['generate'], project.folder, true);
+    expect(error).toBe('reading the types …\r\u001b[2K');
+  });
+
   test('names every fault with its place and writes nothing', async () => {
     using project = smallProject({ 'src/tools.ts': FAULTY });
     const { code, out, error } = await runCommand(['generate'], project.folder);
@@ -89,6 +97,33 @@ describe('toolwright generate', () => {
     });
     project.write('tsconfig.json', '{ "include": 7 }');
     expect((await runCommand(['generate'], project.folder)).code).toBe(1);
+    project.write('tsconfig.json', '{');
+    expect(await runCommand(['generate'], project.folder)).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('tsconfig.json'),
+    });
+  });
+
+  test('says that a tsconfig.json of references only has nothing of its own', async () => {
+    using project = smallProject({ 'app/tsconfig.json': '{}', 'tsconfig.json': SOLUTION });
+    expect(await runCommand(['generate'], project.folder)).toEqual({
+      code: 1,
+      out: '',
+      error: 'toolwright: tsconfig.json has no source files of its own; --project names the one that has\n',
+    });
+  });
+
+  test.each([
+    ['a file that somebody wrote', 'src/tools.ts', 'src/tools.ts was not generated'],
+    ['declarations', 'src/tools.d.ts', 'src/tools.d.ts is no TypeScript file'],
+    ['a place that cannot be written', 'package.json/tools.ts', 'package.json/tools.ts cannot be written'],
+  ])('refuses %s as --out in one line', async (_, path, message) => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    const { code, out, error } = await runCommand(['generate', '--out', path], project.folder);
+    expect({ failed: code > 0, out }).toEqual({ failed: true, out: '' });
+    expect(error).toContain(message);
+    expect(error).toMatch(/^[^\n]+\n$/);
+    expect(read(project, 'src/tools.ts')).toBe(TOOLS);
   });
 
   test('says what to install where the project has no TypeScript', async () => {

@@ -8,7 +8,11 @@ export interface CommandRun {
 }
 
 /** Runs a command line in this process, in a folder. */
-export async function runCommand(args: readonly string[], folder: string): Promise<CommandRun> {
+export async function runCommand(
+  args: readonly string[],
+  folder: string,
+  isTerminal = false,
+): Promise<CommandRun> {
   let out = '';
   let error = '';
   const code = await runCommandLine(args, {
@@ -19,7 +23,7 @@ export async function runCommand(args: readonly string[], folder: string): Promi
     error: (text) => {
       error += text;
     },
-    isTerminal: false,
+    isTerminal,
   });
   return { code, out, error };
 }

@@ -130,6 +130,19 @@ describe('what is no fault', () => {
     expect(text).toContain("{ name: 'c', inject: 'signal' }");
   });
 
+  test('whatever decorators of another package fill', async () => {
+    const before = `import { Body, createParamDecorator, Req } from '@nestjs/common';
+      const CurrentUser = createParamDecorator(() => ({ id: '1' }));`;
+    const { faults, text } = await generateTool(
+      '  @Tool() run(@CurrentUser() me: { save(): void }, @CurrentUser() id: { id: string }, @Req() req: Request, @Body() a: { x: 1 }) {}',
+      before,
+    );
+    expect(faults).toEqual([]);
+    expect(text.replace(/\s+/g, ' ')).toContain(
+      "parameters: [ { name: 'me' }, { name: 'id' }, { name: 'req' }, { name: 'a', schema:",
+    );
+  });
+
   test('what a property of a DTO class says itself, or that it is excluded', async () => {
     const before = `import { Exclude } from 'class-transformer';
       export class Dto { @Param({ type: () => String }) fn!: () => void; @Exclude() gone!: symbol; kept = 1 }`;
@@ -137,16 +150,6 @@ describe('what is no fault', () => {
     expect(faults).toEqual([]);
     expect(text).toContain('fn: { schema: {} },\n    kept: { optional: true');
     expect(text).not.toContain('gone');
-  });
-
-  test('functions, methods and classes in a result, which JSON leaves out', async () => {
-    const before = 'class Row { id = 1; save() {} private x = 2; get size() { return this.x; } }';
-    const { faults, text } = await generateTool(
-      '  @Tool() run(): { row: Row; fn: () => void } { throw 0; }',
-      before,
-    );
-    expect(faults).toEqual([]);
-    expect(text).toContain("properties: { id: { type: 'number' }, size: { type: 'number' } }");
   });
 
   test('a result that cannot be said: it is left unsaid, with a warning', async () => {
@@ -166,6 +169,16 @@ describe('warnings', () => {
     expect(tools).toBe(0);
     expect(warnings.map(({ where, problem }) => `${where} ${problem}`)).toEqual([
       'Hidden is not exported, so that nothing can be generated for it',
+    ]);
+  });
+
+  test('a class in a namespace, which cannot be imported', async () => {
+    const { warnings } = await generateTool(
+      '  @Tool() run() {}',
+      'export namespace Inner { export class Hidden { @Tool() run() {} } }',
+    );
+    expect(warnings.map(({ where, line, fix }) => [where, line, fix])).toEqual([
+      ['Hidden', 2, 'export class Hidden, at the top of its file'],
     ]);
   });
 

@@ -9,6 +9,8 @@ import { compilerOf } from './compilers.js';
 export interface SmallProject extends Disposable {
   readonly folder: string;
   write(path: string, text: string): void;
+  /** Makes a folder of the project stand at another place of it too, as package managers do. */
+  link(path: string, target: string): void;
 }
 
 /** Writes a project with the packages of the repository; `toolwright` is its declaring side. */
@@ -34,7 +36,11 @@ export function smallProject(files: Readonly<Record<string, string>>, options: o
   write('package.json', JSON.stringify({ name: 'small', type: 'module' }));
   write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['src'] }));
   for (const [path, text] of Object.entries(files)) write(path, text);
-  return { folder, write, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+  const link = (path: string, target: string) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    symlinkSync(join(folder, target), join(folder, path), 'junction');
+  };
+  return { folder, write, link, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 /** What is generated for files of a project, with TypeScript 7. */
@@ -45,7 +51,11 @@ export async function generateFrom(files: Readonly<Record<string, string>>): Pro
 }
 
 /** What is generated for one toolset: the members of its class, and declarations before it. */
-export function generateTool(members: string, before = ''): Promise<Generated> {
+export function generateTool(
+  members: string,
+  before = '',
+  files: Readonly<Record<string, string>> = {},
+): Promise<Generated> {
   const text = `import { Args, Context, Param, Tool, ToolContext } from 'toolwright';\n${before}\nexport class Tools {\n${members}\n}\n`;
-  return generateFrom({ 'src/tools.ts': text });
+  return generateFrom({ ...files, 'src/tools.ts': text });
 }

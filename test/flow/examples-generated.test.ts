@@ -1,8 +1,12 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { ROOT } from '../house/repository.js';
 import { runCommand } from '../rooms/cli/run-command.js';
 
-test.each(['examples/assistant'])(
+const EXAMPLES = readdirSync(join(ROOT, 'examples')).map((name) => `examples/${name}`);
+
+test.each(EXAMPLES)(
   'the generated file of %s is what its types say',
   async (example) => {
     // Out of date: npm run generate
