@@ -300,3 +300,19 @@ describe('work in `once` that never ends, under way when its method asks', () =>
     expect(await running).toMatchObject({ status: 'aborted', toolCalls: [{ status: 'aborted' }] });
   });
 });
+
+test('a call that is held back may have arguments that are none: it is told so when its turn comes', async () => {
+  const locate = defineTool({ name: 'locate', description: 'Where the user is' });
+  const alone = defineTool({ name: 'alone', description: 'Alone', sequential: true, execute: () => 'ran' });
+  const calls = {
+    toolCalls: [
+      { id: 'c1', name: 'locate' },
+      { id: 'c2', name: 'alone', arguments: 7 as never },
+    ],
+  };
+  const config = configOf([locate, alone], calls, done);
+  const run = await runToolLoop(config, hello);
+  const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { result: 'Oslo' }));
+  expect(resumed.toolCalls).toMatchObject([{ status: 'success' }, { id: 'c2', status: 'rejected' }]);
+  expect(historyFaults(resumed.messages)).toEqual([]);
+});
