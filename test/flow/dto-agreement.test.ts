@@ -131,6 +131,9 @@ class Typed {
 class Even {
   @IsDivisibleBy(2) n!: number;
 }
+class Thirds {
+  @IsDivisibleBy(3) n!: number;
+}
 class Pair {
   @Matches(/^.{2}$/) text!: string;
 }
@@ -154,6 +157,7 @@ const CASES = [
   ['nested without @ValidateNested', Loose, { inner: { n: 'one' } }],
   ['metadata without a type rule', Typed, { name: 7 }],
   ['multiple beyond 1e21', Even, { n: 1e22 }],
+  ['multiple beyond 2^53', Thirds, { n: 1e20 }],
   ['pattern over code units', Pair, { text: '👍' }],
   ['variation selector', Short, { text: '❤\uFE0F' }],
   ['variation selector', Long, { text: '❤\uFE0F' }],
@@ -162,8 +166,8 @@ const CASES = [
 describe('a deliberate difference', () => {
   test.each(CASES)('is shown by an example: %s', async (_name, dto, args) => {
     const accepted = [await plainly(dto, args), await caller(dto)(args)].map((verdict) => verdict.accepted);
-    // JSON Schema counts one character more, so that only a least length is wider.
-    expect(accepted).toEqual(dto === Long ? [false, true] : [true, false]);
+    // Only these two are wider in JSON Schema: it counts one character more, and rounds a remainder away.
+    expect(accepted).toEqual(dto === Long || dto === Thirds ? [false, true] : [true, false]);
   });
 
   test('has an example each, and there is no example of another', () => {
