@@ -26,7 +26,7 @@ test(
           expect([number, world.runs.get(number) ?? 0]).toEqual([number, times]);
         for (const number of world.denied) expect(world.runs.get(number) ?? 0).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   },
   MINUTE,

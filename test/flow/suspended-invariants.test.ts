@@ -209,7 +209,7 @@ test(
           expect(diary.ran.get(id)).toBe(1);
         }
       }),
-      { numRuns: 250 },
+      { numRuns: 120 },
     );
   },
   MINUTE,

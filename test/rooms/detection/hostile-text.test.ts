@@ -111,7 +111,7 @@ describe('a megabyte made to be slow', () => {
   });
 
   test.each(hostile)('of %j is read in passing in small chunks', (unit) => {
-    const text = unit.repeat(Math.ceil(MEGABYTE / 4 / unit.length));
+    const text = unit.repeat(Math.ceil(MEGABYTE / 16 / unit.length));
     const calls = outcome(text, 7).filter((piece) => typeof piece !== 'string');
     expect(calls).toEqual([]);
   });
