@@ -5,6 +5,7 @@ import type { RunStore } from '../contract/run-store.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
+import { anySignal } from './any-signal.js';
 import { checkConfig } from './check-config.js';
 import { judgeCompletion } from './inner-runs.js';
 import type { ToolLoopConfig } from './loop-config.js';
@@ -81,7 +82,7 @@ export function beginRun(
     config.tools instanceof ToolRegistry
       ? config.tools
       : new ToolRegistry().register(...(config.tools ?? []));
-  const signal = joinSignals(config.signal, scope.signal);
+  const signal = anySignal(config.signal, scope.signal);
   const maxRetries = config.maxRetries ?? DEFAULTS.maxRetries;
   const find = (name: string): ToolDefinition | undefined => tools.offered(name);
   return {
@@ -111,10 +112,6 @@ function resumedRun({ suspended, calls }: Extract<RunStart, { suspended: RunStat
 /** Models without native calls get fewer rounds (seed 4.7, design §4, limit). */
 function defaultIterations({ provider }: ToolLoopConfig): number {
   return hasTextTools(provider) ? DEFAULTS.maxTextIterations : DEFAULTS.maxIterations;
-}
-
-function joinSignals(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
-  return one && other && one !== other ? AbortSignal.any([one, other]) : (one ?? other);
 }
 
 /** Only what the run says: what it leaves out is the registry's. */
