@@ -43,6 +43,9 @@ export interface BackgroundWork {
   report(update: ProgressUpdate): void;
 }
 
+/** Hears why a call was stopped. */
+export type StopListener = (reason: unknown) => void;
+
 /** The context of one call. Whatever costs something is built when the tool first asks for it. */
 export class CallContext extends ToolContext {
   readonly #parts: ContextParts;
@@ -51,6 +54,7 @@ export class CallContext extends ToolContext {
   #container: ScopedResolver | undefined;
   #messages: readonly Message[] | undefined;
   #stopped: { readonly reason: unknown } | undefined;
+  #stopListeners: Set<StopListener> | undefined;
   #replay: Replay | undefined;
 
   constructor(parts: ContextParts) {
@@ -199,6 +203,15 @@ export class CallContext extends ToolContext {
   stop(reason: unknown): void {
     this.#stopped = { reason };
     this.#controller?.abort(reason);
+    for (const listener of this.#stopListeners ?? []) listener(reason);
+  }
+
+  /** Tells of `stop`, which costs less than a signal; gives what ends the listening. For the framework. */
+  onStop(listener: StopListener): () => void {
+    if (this.#stopped !== undefined) listener(this.#stopped.reason);
+    this.#stopListeners ??= new Set();
+    this.#stopListeners.add(listener);
+    return () => void this.#stopListeners?.delete(listener);
   }
 
   /** Whether something was opened that has to be closed. For the framework. */

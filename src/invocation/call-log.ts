@@ -90,7 +90,7 @@ export class CallLog {
   }
 
   #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: LogFields): void {
-    if (this.#logger === undefined) return;
+    if (this.#logger === undefined || !this.#enabled(level)) return;
     try {
       const { durationMs, ...others } = fields ?? {};
       const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};

@@ -4,7 +4,7 @@ import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-hos
 import { InterceptorsConsumer } from '@nestjs/core/interceptors/index.js';
 import { PipesConsumer } from '@nestjs/core/pipes/index.js';
 import type { HandlerValue, TargetInContext } from './call-target.js';
-import type { Enhancers } from './enhancers.js';
+import type { Enhancers, SurroundingEnhancers } from './enhancers.js';
 import { exceptionText, withMessages } from './exception-text.js';
 import { filteredResult, filteredText } from './filtered-result.js';
 import { passesFilters } from './passes-filters.js';
@@ -14,6 +14,7 @@ import type { ToolCallInfo } from './tool-call.js';
 /** A call whose injection context and instance are there. */
 export interface OpenedCall {
   readonly at: TargetInContext;
+  readonly around: SurroundingEnhancers;
   readonly call: ToolCallInfo;
   /** What the enhancers find in the `ExecutionContext`. */
   readonly args: unknown[];
@@ -38,7 +39,7 @@ export class CallPipeline {
   /** Asks the guards. Why the call is refused; `undefined` where they let it pass. */
   async refusal(opened: OpenedCall): Promise<string | undefined> {
     const { target } = opened.at;
-    const guards = this.#enhancers.guards(opened.at);
+    const { guards } = opened.around;
     try {
       const isAdmitted = await this.#guards.tryActivate(
         guards,
@@ -65,24 +66,24 @@ export class CallPipeline {
 
   /** The method with everything around it: what it returns, or what filters made of what was thrown. */
   async perform(opened: OpenedCall, checked: unknown): Promise<unknown> {
-    const { at, args, call, instance } = opened;
+    const { at, around, args, call, instance } = opened;
     const { target } = at;
     const handle = async (): Promise<unknown> => {
       const values = target.layOut(checked, call.context, executionContext(opened));
       const piped = await this.#pipe(opened, values);
       return returnedValue(target.invoke(instance, piped), call.context);
     };
-    const interceptors = this.#enhancers.interceptors(at);
     try {
       const returned = await this.#interceptors.intercept(
-        interceptors,
+        around.interceptors,
         args,
         target.declared,
         target.handler,
         handle,
         'tool',
       );
-      return await lastValue(returned, call.context);
+      // A method that takes the signal ends by itself, and may have something to say about it.
+      return await lastValue(returned, call.tool.observesSignal ? undefined : call.context);
     } catch (exception) {
       if (passesFilters(exception)) throw exception;
       const filtered = await this.#filter(opened, exception);
@@ -91,12 +92,14 @@ export class CallPipeline {
     }
   }
 
-  async #pipe({ at }: OpenedCall, values: readonly HandlerValue[]): Promise<readonly unknown[]> {
-    const pipes = this.#enhancers.pipes(at);
+  async #pipe({ at, around }: OpenedCall, values: readonly HandlerValue[]): Promise<readonly unknown[]> {
     return Promise.all(
       values.map(({ value, metadata, pipes: own = [] }) => {
-        if (metadata === undefined) return value;
-        return this.#pipes.applyPipes(value, metadata, [...pipes, ...this.#enhancers.pipesOf(own, at)]);
+        if (metadata === undefined || around.pipes.length + own.length === 0) return value;
+        return this.#pipes.applyPipes(value, metadata, [
+          ...around.pipes,
+          ...this.#enhancers.pipesOf(own, at),
+        ]);
       }),
     );
   }

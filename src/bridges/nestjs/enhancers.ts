@@ -10,6 +10,7 @@ import { InterceptorsContextCreator } from '@nestjs/core/interceptors/index.js';
 import { PipesContextCreator } from '@nestjs/core/pipes/index.js';
 import type { CallTarget, TargetInContext } from './call-target.js';
 import { enhancerClasses } from './enhancer-classes.js';
+import { RequestInterceptor } from './request-interceptor.js';
 
 /** Where enhancers come from: Nest's own tables. */
 export interface EnhancerSources {
@@ -17,10 +18,28 @@ export interface EnhancerSources {
   readonly config: ApplicationConfig;
 }
 
+/** What stands around the calls of a target, in Nest's order: global, of its class, of its method. */
+export interface SurroundingEnhancers {
+  readonly guards: CanActivate[];
+  readonly interceptors: NestInterceptor[];
+  readonly pipes: PipeTransform[];
+}
+
+/** Enhancers that are the same for every call, and the lists of global ones when they were looked up. */
+interface Standing {
+  readonly enhancers: SurroundingEnhancers;
+  readonly globals: readonly GlobalList[];
+}
+
+/** Nest replaces the list or adds to it. */
+interface GlobalList {
+  readonly list: readonly unknown[];
+  readonly length: number;
+}
+
 /**
- * The guards, interceptors, pipes and exception filters of a target: global, of its class, of its method, in
- * Nest's order and by Nest's own creators. They are looked up at each call, because `useGlobalGuards` may come
- * at any time.
+ * The guards, interceptors, pipes and exception filters of a target, by Nest's own creators. Where none of them
+ * is made per request, they are looked up once; again where `useGlobalGuards` and its like came after that.
  */
 export class Enhancers {
   readonly #config: ApplicationConfig;
@@ -30,6 +49,7 @@ export class Enhancers {
   readonly #pipes: PipesContextCreator;
   readonly #filters: ExternalExceptionFilterContext;
   readonly #known = new WeakMap<CallTarget, Promise<readonly InstanceWrapper[]>>();
+  readonly #standing = new WeakMap<CallTarget, Standing>();
 
   constructor({ modules, config }: EnhancerSources) {
     // The creators ask it for its modules and for nothing else; the container itself cannot be injected.
@@ -41,15 +61,11 @@ export class Enhancers {
     this.#filters = new ExternalExceptionFilterContext(container, config);
   }
 
-  /** Makes what the enhancers of a target need before they can be looked up. Rejects where injection fails. */
-  async prepare({ target, contextId }: TargetInContext): Promise<void> {
-    const wrappers = [...this.#globalScoped(), ...(await this.known(target))];
-    await Promise.all(
-      wrappers.map(async (wrapper) => {
-        const { host } = wrapper;
-        if (host !== undefined) await this.#injector.loadInjectable(wrapper, host, contextId, target.wrapper);
-      }),
-    );
+  /** What stands around a call in its injection context. Rejects where injection fails. */
+  around(at: TargetInContext): SurroundingEnhancers | Promise<SurroundingEnhancers> {
+    const standing = this.#standing.get(at.target);
+    if (standing !== undefined && isUnchanged(standing.globals, this.#globals())) return standing.enhancers;
+    return this.#lookUp(at);
   }
 
   /**
@@ -65,18 +81,6 @@ export class Enhancers {
     return known;
   }
 
-  guards(at: TargetInContext): CanActivate[] {
-    return this.#guards.create(...lookUp(at));
-  }
-
-  interceptors(at: TargetInContext): NestInterceptor[] {
-    return this.#interceptors.create(...lookUp(at));
-  }
-
-  pipes(at: TargetInContext): PipeTransform[] {
-    return this.#pipes.create(...lookUp(at));
-  }
-
   /** Pipes that stand on a parameter. */
   pipesOf(pipes: readonly unknown[], { target, contextId }: TargetInContext): PipeTransform[] {
     this.#pipes.setModuleContext(target.module.token);
@@ -85,6 +89,26 @@ export class Enhancers {
 
   filters(at: TargetInContext): ExternalExceptionsHandler {
     return this.#filters.create(...lookUp(at));
+  }
+
+  async #lookUp(at: TargetInContext): Promise<SurroundingEnhancers> {
+    const { target, contextId } = at;
+    const globals = this.#globals().map((list) => ({ list, length: list.length }));
+    const wrappers = [...this.#globalScoped(), ...(await this.known(target))];
+    await Promise.all(
+      wrappers.map(async (wrapper) => {
+        const { host } = wrapper;
+        if (host !== undefined) await this.#injector.loadInjectable(wrapper, host, contextId, target.wrapper);
+      }),
+    );
+    const enhancers: SurroundingEnhancers = {
+      guards: this.#guards.create(...lookUp(at)),
+      interceptors: this.#interceptors.create(...lookUp(at)).filter((one) => !isOurs(one)),
+      pipes: this.#pipes.create(...lookUp(at)),
+    };
+    if (wrappers.every((wrapper) => wrapper.isDependencyTreeStatic() && !wrapper.isTransient))
+      this.#standing.set(target, { enhancers, globals });
+    return enhancers;
   }
 
   async #makeKnown(target: CallTarget): Promise<readonly InstanceWrapper[]> {
@@ -110,6 +134,28 @@ export class Enhancers {
       ...config.getGlobalRequestFilters(),
     ];
   }
+
+  #globals(): readonly (readonly unknown[])[] {
+    const config = this.#config;
+    return [
+      config.getGlobalGuards(),
+      config.getGlobalInterceptors(),
+      config.getGlobalPipes(),
+      config.getGlobalRequestGuards(),
+      config.getGlobalRequestInterceptors(),
+      config.getGlobalRequestPipes(),
+      config.getGlobalRequestFilters(),
+    ];
+  }
+}
+
+/** It concerns HTTP handlers and hands tool calls on; going through it would cost every call. */
+function isOurs(interceptor: NestInterceptor): boolean {
+  return interceptor instanceof RequestInterceptor;
+}
+
+function isUnchanged(before: readonly GlobalList[], now: readonly (readonly unknown[])[]): boolean {
+  return before.every(({ list, length }, index) => list === now[index] && list.length === length);
 }
 
 type LookUp = [

@@ -1,5 +1,6 @@
 import { isObservable, type Observable } from 'rxjs';
 import type { ToolContext } from '../../contract/tool-context.js';
+import { CallContext, type StopListener } from '../../invocation/call-context.js';
 import { drain } from '../../invocation/drain.js';
 
 /** What a method returned, once it is there. The values of an async iterable are progress; its return is the value. */
@@ -16,35 +17,39 @@ export async function returnedValue(returned: unknown, context: ToolContext): Pr
 
 /** The last value of an observable (nothing: `undefined`), which an abort ends; anything else as it is. */
 export async function lastValue(value: unknown, context?: ToolContext): Promise<unknown> {
-  return isObservable(value) ? lastEmitted(value, context?.signal) : value;
+  return isObservable(value) ? lastEmitted(value, context) : value;
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
 
-function lastEmitted(values: Observable<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
+function lastEmitted(values: Observable<unknown>, context: ToolContext | undefined): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let last: unknown;
-    const end = (): void => {
-      subscription.unsubscribe();
-      reject(signal?.reason);
-    };
-    const settle = (): void => signal?.removeEventListener('abort', end);
     const subscription = values.subscribe({
       next: (value) => {
         last = value;
       },
-      error: (error) => {
-        settle();
-        reject(error);
-      },
-      complete: () => {
-        settle();
-        resolve(last);
-      },
+      error: reject,
+      complete: () => resolve(last),
     });
-    if (signal?.aborted && !subscription.closed) end();
-    else if (!subscription.closed) signal?.addEventListener('abort', end);
+    if (context === undefined || subscription.closed) return;
+    subscription.add(
+      whenStopped(context, (reason) => {
+        subscription.unsubscribe();
+        reject(reason);
+      }),
+    );
   });
+}
+
+/** Hears that a call is stopped; gives what ends the hearing. */
+function whenStopped(context: ToolContext, stop: StopListener): () => void {
+  if (context instanceof CallContext) return context.onStop(stop);
+  const { signal } = context;
+  const abort = (): void => stop(signal.reason);
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort);
+  return () => signal.removeEventListener('abort', abort);
 }

@@ -14,6 +14,8 @@ const ABORT_GRACE_MS = 1_000;
 export class RunningCalls {
   readonly #running = new Set<Promise<unknown>>();
   readonly #ending = new AbortController();
+  /** What ends each call: listeners of the signal would cost more than the rest of a call. */
+  readonly #ends = new Set<() => void>();
   readonly #tasks: TaskQueue;
 
   constructor(tasks: TaskQueue) {
@@ -27,22 +29,22 @@ export class RunningCalls {
     return this.#ending.signal;
   }
 
-  /** Keeps a call until it has ended. A shutdown that waits no longer stops it and rejects. */
+  /** Keeps a call until it has ended or was stopped. A shutdown that waits no longer stops it and rejects. */
   async call<Value>(context: ToolContext, work: () => Promise<Value>): Promise<Value> {
     const { signal } = this;
     signal.throwIfAborted();
-    return this.track(
-      new Promise<Value>((resolve, reject) => {
-        const end = (): void => {
-          if (context instanceof CallContext) context.stop(signal.reason);
-          reject(signal.reason);
-        };
-        signal.addEventListener('abort', end);
-        work()
-          .then(resolve, reject)
-          .finally(() => signal.removeEventListener('abort', end));
-      }),
-    );
+    const call = new Promise<Value>((resolve, reject) => {
+      const end = (): void => {
+        if (context instanceof CallContext) context.stop(signal.reason);
+        reject(signal.reason);
+      };
+      this.#ends.add(end);
+      work()
+        .then(resolve, reject)
+        .finally(() => this.#ends.delete(end));
+    });
+    this.track(context instanceof CallContext ? untilStopped(call, context) : call);
+    return call;
   }
 
   /** Keeps a run until it has ended; it ends itself by the signal. */
@@ -59,6 +61,7 @@ export class RunningCalls {
   async end(limitMs: number): Promise<void> {
     await this.#settled(limitMs);
     this.#ending.abort(new DOMException(SHUTDOWN, 'AbortError'));
+    for (const end of this.#ends) end();
     for (const { id } of this.#tasks.tasks) this.#tasks.cancel(id, SHUTDOWN);
     await this.#settled(ABORT_GRACE_MS);
   }
@@ -79,4 +82,12 @@ export class RunningCalls {
     }
     clearTimeout(limit);
   }
+}
+
+/** Ends with the call, or where it was answered before its method has ended. */
+function untilStopped(call: Promise<unknown>, context: CallContext): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    call.then(resolve, reject);
+    context.onStop(resolve);
+  });
 }

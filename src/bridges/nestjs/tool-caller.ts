@@ -34,7 +34,7 @@ interface KnownCall {
 export class ToolCaller {
   readonly #parts: CallerParts;
   /** By target too: a tool may hand its context on to another tool, which has guards of its own. */
-  readonly #known = new WeakMap<ToolContext, Map<CallTarget, KnownCall>>();
+  readonly #known = new WeakMap<CallTarget, WeakMap<ToolContext, KnownCall>>();
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
@@ -51,7 +51,7 @@ export class ToolCaller {
     return this.#parts.running.call(context, async () => {
       const known = this.#know(target, requested);
       // What was allowed was allowed once: the next time with this context, the guards are asked again.
-      this.#known.get(context)?.delete(target);
+      this.#known.get(target)?.delete(context);
       const reason = known.isAdmitted ? undefined : await this.#ask(known);
       if (reason !== undefined)
         return failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${reason}`);
@@ -72,13 +72,16 @@ export class ToolCaller {
   }
 
   #know(target: CallTarget, requested: RequestedCall): KnownCall {
-    const ofContext = this.#known.get(requested.context) ?? new Map<CallTarget, KnownCall>();
-    this.#known.set(requested.context, ofContext);
-    const known = ofContext.get(target) ?? {
-      opened: this.#prepare(target, requested),
-      isAdmitted: false,
-    };
-    ofContext.set(target, known);
+    let ofTarget = this.#known.get(target);
+    if (ofTarget === undefined) {
+      ofTarget = new WeakMap();
+      this.#known.set(target, ofTarget);
+    }
+    let known = ofTarget.get(requested.context);
+    if (known === undefined) {
+      known = { opened: this.#prepare(target, requested), isAdmitted: false };
+      ofTarget.set(requested.context, known);
+    }
     return known;
   }
 
@@ -87,9 +90,9 @@ export class ToolCaller {
     const request = requests.requestOf(requested.context);
     const at = { target, contextId: requests.contextIdOf(request, target.wrapper) };
     const instance = await instanceOf(target, at.contextId);
-    await enhancers.prepare(at);
+    const around = await enhancers.around(at);
     const call = { ...requested, request };
-    return { at, call, args: handlerArguments(call), instance };
+    return { at, around, call, args: handlerArguments(call), instance };
   }
 }
 

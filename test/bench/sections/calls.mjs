@@ -27,9 +27,14 @@ const CANDIDATES = [
 ];
 
 /** µs per call of every candidate on every workload, with the ratio to the floor of the same run. */
-export async function measureCalls(options) {
+export function measureCalls(options) {
+  return measureCandidates({ title: 'One validated call, µs', candidates: CANDIDATES }, options);
+}
+
+/** The table of some candidates on every workload; ratios are to the first of them. */
+export async function measureCandidates({ title, candidates }, options) {
   const timed = [];
-  for (const load of workloads) timed.push(await measureWorkload(load, options));
+  for (const load of workloads) timed.push(await measureWorkload(candidates, load, options));
   const [{ names }] = timed;
   const rows = names.map((name, index) => [
     name,
@@ -37,15 +42,15 @@ export async function measureCalls(options) {
     timed.every(({ refuses }) => refuses[index]) ? 'yes' : 'NO',
   ]);
   return {
-    title: 'One validated call, µs',
+    title,
     head: ['', ...workloads.flatMap(({ id }) => [id, '×']), 'refuses bad arguments'],
     rows,
   };
 }
 
-async function measureWorkload(load, options) {
+async function measureWorkload(creators, load, options) {
   const candidates = [];
-  for (const create of CANDIDATES) candidates.push(await create(load));
+  for (const create of creators) candidates.push(await create(load));
   const refuses = [];
   for (const candidate of candidates) refuses.push(await verify(candidate, load));
   const ready = candidates.map((candidate) => ({

@@ -198,7 +198,7 @@ describe('the log of a call', () => {
     await call(
       plainTool(() => 'x'),
       {},
-      { logger: { ...logger, isLevelEnabled: () => false } },
+      { logger: { ...logger, isLevelEnabled: (level) => level !== 'debug' } },
     );
     expect(lines.map(({ message }) => message)).toEqual(['Tool started', 'Tool completed']);
   });
