@@ -101,9 +101,11 @@ describe('a program that uses the package', () => {
 });
 
 describe('what is loaded', () => {
-  test('the root loads neither class-validator nor openai nor winston', () => {
-    const { packages } = loadedBy(installed, 'toolwright');
+  test('the root loads a few files, and neither class-validator nor openai nor winston', () => {
+    const { packages, own } = loadedBy(installed, 'toolwright');
     expect(packages).toContain('reflect-metadata');
+    // A file costs more to open than its bytes to read: the bundler must not scatter the root over its doors.
+    expect(own.length).toBeLessThanOrEqual(10);
     expect(
       ['class-validator', 'class-transformer', 'openai', 'winston'].filter((name) => packages.includes(name)),
     ).toEqual([]);
