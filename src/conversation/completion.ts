@@ -11,7 +11,7 @@ export function completionOf(call: CompletedCall, result: ToolResult): Completio
   return { kind: 'completion', tool, callId, ...(taskId === undefined ? {} : { taskId }), text };
 }
 
-/** The call whose work has completed. */
+/** A call that has ended, or whose work has. */
 export interface CompletedCall {
   readonly tool: string;
   readonly callId: string;

@@ -1,15 +1,9 @@
 import type { ToolResult } from '../contract/tool-result.js';
+import type { CompletedCall } from './completion.js';
 import type { EventHub } from './event-hub.js';
 
-/** The call whose words these are. */
-export interface WordsOf {
-  readonly tool: string;
-  readonly callId: string;
-  readonly taskId?: string;
-}
-
 /** Tells what a result has to say to the user: `forUser`, unless it is silent or empty (seed 1.9). */
-export function tellUser(events: EventHub, { forUser, silent }: ToolResult, of: WordsOf): void {
+export function tellUser(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
   if (!forUser || silent) return;
   const { tool, callId, taskId } = of;
   const task = taskId === undefined ? {} : { taskId };

@@ -18,7 +18,7 @@ export interface TurnSlotParts {
   /** Work that a turn has started in this scope has completed. */
   readonly onCompletion: (scope: CallScope, context: ToolContext | undefined, result: ToolResult) => void;
   readonly onStart: () => void;
-  /** No turn runs any more; one may be suspended. */
+  /** A turn runs no more, but may be suspended; a listener may have begun another. */
   readonly onEnd: () => void;
 }
 

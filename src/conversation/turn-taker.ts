@@ -61,7 +61,7 @@ export class TurnTaker {
       onCompletion: (scope, context, result) => this.#complete(scope, context, result),
       onStart: () => this.tasks.listen(),
       onEnd: () => {
-        this.tasks.rest();
+        if (!this.slot.isRunning) this.tasks.rest();
         this.#work();
       },
     });

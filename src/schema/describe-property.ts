@@ -2,6 +2,7 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { TransformRule } from '../validators/transform-rules.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
+import { acceptsInitial } from './accepts-initial.js';
 import { applicableKeywords } from './applicable-keywords.js';
 import type { DescribedValue } from './described-type.js';
 import { designToken } from './design-token.js';
@@ -82,19 +83,19 @@ function remainingOf(key: string, { inexact, isOptional }: PropertyRules): Remai
 /** The rules were written for another type than the schema has, or for the value after a `@Transform`. */
 function mayDiffer(decorated: DecoratedProperty, rules: PropertyRules, type: ValueType): boolean {
   if ((decorated.rules ?? []).length === 0) return false;
-  if ((decorated.transform?.transforms ?? []).length > 0 || namesType(decorated.options ?? {})) return true;
+  if (isTransformed(decorated) || namesType(decorated.options ?? {})) return true;
   return rules.own.hint !== undefined && !fitsHint(type, rules.own.hint);
 }
 
 /** Only where the type came from the generated file: nobody looks at both otherwise. */
 function disagreementOf(
-  { options = {}, described, transform }: DecoratedProperty,
+  decorated: DecoratedProperty,
   { own: { hint } }: PropertyRules,
   type: ValueType,
 ): string | undefined {
+  const { options = {}, described } = decorated;
   if (described === undefined || hint === undefined || namesType(options)) return undefined;
-  if ((transform?.transforms ?? []).length > 0 || type.kind === 'any' || fitsHint(type, hint))
-    return undefined;
+  if (isTransformed(decorated) || type.kind === 'any' || fitsHint(type, hint)) return undefined;
   return `its type is ${typeName(type)}, and its class-validator rules are for ${hint}`;
 }
 
@@ -107,23 +108,38 @@ function namesType({ schema, type, items, enum: values, additionalProperties }: 
   return [schema, type, items, values, additionalProperties].some((said) => said !== undefined);
 }
 
+function isTransformed({ transform }: DecoratedProperty): boolean {
+  return (transform?.transforms ?? []).length > 0;
+}
+
 /** Rules make a property required unless all of them accept its absence; so does having no rules at all. */
-function isRequired({ options, rules: all, described }: DecoratedProperty, rules: PropertyRules): boolean {
+function isRequired(decorated: DecoratedProperty, rules: PropertyRules): boolean {
+  const { options, rules: all, described } = decorated;
   if (options?.required !== undefined) return options.required;
   if (options?.default !== undefined || rules.isOptional || rules.isConditional) return false;
+  // Rules judge the instance, and that has its initialiser's value where nothing was sent.
+  if (initialOf(decorated, rules) !== undefined) return false;
   if (all !== undefined && !rules.acceptsMissing) return true;
   return described === undefined ? all === undefined : !described.optional;
 }
 
-/** An explicit schema is complete; otherwise what `@Param` says wins over the rules, keyword by keyword. */
-function keywordsOf(
-  type: ValueType,
-  { options = {}, described }: DecoratedProperty,
+/** The value of its initialiser, where the generated file knows it and a missing property may have it. */
+function initialOf(
+  { options, described, rules: all = [] }: DecoratedProperty,
   rules: PropertyRules,
-): JsonSchema {
+): unknown {
+  const initial = options?.schema === undefined ? described?.keywords.default : undefined;
+  return initial !== undefined && acceptsInitial(initial, all, rules) ? initial : undefined;
+}
+
+/** An explicit schema is complete; otherwise what `@Param` says wins over the rules, keyword by keyword. */
+function keywordsOf(type: ValueType, decorated: DecoratedProperty, rules: PropertyRules): JsonSchema {
+  const { options = {}, described } = decorated;
   const isExplicit = options.schema !== undefined;
   const fromRules = isExplicit ? {} : applicableKeywords(type, rules.own.keywords);
-  const { description, default: fallback, ...generated } = (!isExplicit && described?.keywords) || {};
+  const { description, default: _, ...generated } = (!isExplicit && described?.keywords) || {};
+  // An initialiser's value is what a `@Transform` leads to: filled in before, it would go through it.
+  const fallback = isTransformed(decorated) ? undefined : initialOf(decorated, rules);
   const constraints = { ...mergeKeywords(generated, fromRules), ...constraintKeywords(options) };
   return orderedKeywords({
     description: options.description ?? description,

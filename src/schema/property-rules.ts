@@ -68,7 +68,7 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
 }
 
 /** One of class-validator's own rules, which are synchronous and depend on the value only. */
-function isStandard({ name, conditional }: ValidationRule): boolean {
+export function isStandard({ name, conditional }: ValidationRule): boolean {
   return !conditional && name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
 }
 

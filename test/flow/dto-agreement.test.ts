@@ -18,7 +18,8 @@ import {
   validate,
 } from 'class-validator';
 import fc from 'fast-check';
-import { type ClassType, discoverTools, Tool, ToolRegistry, Toolset } from 'toolwright';
+import { discoverTools, ToolRegistry } from 'toolwright';
+import { dtoToolset } from '../rooms/schema/dto-toolset.js';
 import { DTO_DIFFERENCES, differencesIn } from './dto-differences.js';
 import { randomArguments } from './random-arguments.js';
 import { buildDto, randomDto } from './random-dto.js';
@@ -29,17 +30,8 @@ type Verdict = { readonly accepted: false } | { readonly accepted: true; readonl
 /** What a tool with this one parameter gets, arguments taken as they were sent. */
 function caller(dto: Dto, coerce = false): (args: unknown) => Promise<Verdict> {
   const got: unknown[] = [];
-  class Tools {
-    take(input: object) {
-      got.push(input);
-    }
-  }
-  Reflect.defineMetadata('design:paramtypes', [dto], Tools.prototype, 'take');
-  const method = Object.getOwnPropertyDescriptor(Tools.prototype, 'take');
-  Reflect.decorate([Tool('x') as MethodDecorator], Tools.prototype, 'take', method);
-  Reflect.decorate([Toolset() as ClassDecorator], Tools);
   const registry = new ToolRegistry({ coerce });
-  registry.register(...discoverTools({ toolsets: [Tools as ClassType] }));
+  registry.register(...discoverTools({ toolsets: [dtoToolset(dto, (input) => got.push(input))] }));
   return async (args) => {
     got.length = 0;
     const { isError } = await registry.execute('take', args);

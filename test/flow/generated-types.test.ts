@@ -1,25 +1,18 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { compileTest } from '../../src/checking/json-schema-compiler.js';
 import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
-import { ROOT } from '../house/repository.js';
 import { closeCompilers, compilerOf } from '../rooms/typegen/compilers.js';
 import { offeredSchema } from '../rooms/typegen/offered-schema.js';
+import { smallProject } from '../rooms/typegen/small-project.js';
 import { PRELUDE, type RandomType, randomType, spoilt } from './random-type.js';
 
 const TYPES = 120;
 const VALUES = 25;
 
-const folder = mkdtempSync(join(tmpdir(), 'toolwright-types-'));
-
-afterAll(() => {
-  closeCompilers();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(closeCompilers);
 
 test('values of random types fit the generated schema, and what fits it is of the type', async () => {
   const seed = Number(process.env.FC_SEED ?? Date.now() % 2 ** 31);
@@ -43,22 +36,9 @@ test('values of random types fit the generated schema, and what fits it is of th
 /** One method for each type; one look of the compiler at all of them. */
 async function generateFor(types: readonly RandomType[]): Promise<readonly MethodDraft[]> {
   const members = types.map(({ source }, index) => `  @Tool() m${index}(value: ${source}) { return value; }`);
-  mkdirSync(join(folder, 'src'), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'junction');
-  const compilerOptions = {
-    target: 'ES2023',
-    module: 'NodeNext',
-    strict: true,
-    noEmit: true,
-    experimentalDecorators: true,
-    types: ['node'],
-    skipLibCheck: true,
-    paths: { toolwright: [join(ROOT, 'test/rooms/typegen/fixtures/toolwright.ts')] },
-  };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['src'] }));
   const text = `import { Tool } from 'toolwright';\n${PRELUDE}export class Types {\n${members.join('\n')}\n}\n`;
-  writeFileSync(join(folder, 'src', 'types.ts'), text);
-  const view = (await compilerOf('7.0')).open(join(folder, 'tsconfig.json'));
+  using project = smallProject({ 'src/types.ts': text });
+  const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
   expect(view.problems()).toEqual([]);
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);

@@ -28,5 +28,7 @@ function describePart(
   if (part === undefined) return schema;
   const described =
     rest.length > 0 ? describePart(part, rest, comment) : describeSchema({ schema: part }, comment).schema;
-  return { ...schema, properties: { ...properties, [name]: described } };
+  const changed = { ...schema, properties: { ...properties, [name]: described } };
+  if (described.default === undefined || !Array.isArray(schema.required)) return changed;
+  return { ...changed, required: schema.required.filter((one) => one !== name) };
 }

@@ -3,10 +3,17 @@ import type { DocComment, DocTag } from './doc-comment.js';
 /** What the tags of a comment say in JSON Schema, and which of them cannot be read. */
 export interface DocKeywords {
   readonly keywords: Readonly<Record<string, unknown>>;
+  readonly fallback?: DocDefault;
   /** `@integer`, `@asType integer`, `@type integer`: TypeScript has no whole numbers. */
   readonly isInteger: boolean;
   /** Sentences without a full stop: `its @minimum is no number: "two"`. */
   readonly problems: readonly string[];
+}
+
+/** What `@default` says: as it stands there, and as the value that it may be. */
+export interface DocDefault {
+  readonly text: string;
+  readonly value: unknown;
 }
 
 type Reader = (text: string) => unknown;
@@ -36,14 +43,15 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ['deprecated', () => true],
 ]);
 
-/** The constraints, examples and default that the tags give, by JSON Schema's own names. */
+/** The constraints and examples that the tags give, by JSON Schema's own names; and the default. */
 export function docKeywords(comment: DocComment | undefined): DocKeywords {
   const keywords: Record<string, unknown> = {};
   const examples: unknown[] = [];
   const problems: string[] = [];
-  let fallback: { readonly value: unknown } | undefined;
+  let fallback: DocDefault | undefined;
   for (const tag of comment?.tags ?? []) {
-    if (tag.name === 'default' || tag.name === 'defaultValue') fallback = { value: jsonOrText(tag.text) };
+    if (tag.name === 'default' || tag.name === 'defaultValue')
+      fallback = { text: unfenced(tag.text), value: jsonOrText(tag.text) };
     else if (tag.name === 'example' || tag.name === 'examples') examples.push(...examplesOf(tag));
     const value = READERS.get(tag.name)?.(tag.text);
     if (value !== undefined) keywords[tag.name] = value;
@@ -51,8 +59,7 @@ export function docKeywords(comment: DocComment | undefined): DocKeywords {
       problems.push(`its @${tag.name} cannot be read: ${JSON.stringify(tag.text)}`);
   }
   if (examples.length > 0) keywords.examples = examples;
-  if (fallback !== undefined) keywords.default = fallback.value;
-  return { keywords, isInteger: (comment?.tags ?? []).some(saysInteger), problems };
+  return { keywords, fallback, isInteger: (comment?.tags ?? []).some(saysInteger), problems };
 }
 
 function saysInteger({ name, text }: DocTag): boolean {
@@ -67,12 +74,16 @@ function examplesOf({ name, text }: DocTag): readonly unknown[] {
 
 /** A value as JSON, or as the words that it is: `@default 20`, `@example cus_123`. */
 function jsonOrText(text: string): unknown {
-  const plain = unquote(text.replace(/^```\w*\n([\s\S]*?)\n?```$/, '$1'));
+  const plain = unfenced(text);
   try {
     return JSON.parse(plain);
   } catch {
     return plain.replace(/^'([\s\S]*)'$/, '$1');
   }
+}
+
+function unfenced(text: string): string {
+  return unquote(text.replace(/^```\w*\n([\s\S]*?)\n?```$/, '$1'));
 }
 
 /** Without the backticks that keep a text as it is. */

@@ -1,4 +1,5 @@
 import type { SignatureHandle, SymbolHandle, TypeHandle } from './compiler-view.js';
+import type { SourceFile } from './source-file.js';
 import type { SyntaxNode } from './syntax-node.js';
 
 /** The part of the classic compiler API (`typescript` 5.9 and 6.0) that is used; its own types are not at hand under 7. */
@@ -35,19 +36,12 @@ export interface ClassicConfig {
 export interface ClassicDiagnostic {
   readonly messageText: unknown;
   readonly start?: number;
-  readonly file?: ClassicFile;
-}
-
-/** A source file, which is a node too. */
-export interface ClassicFile extends SyntaxNode {
-  readonly fileName: string;
-  readonly text: string;
-  readonly isDeclarationFile: boolean;
+  readonly file?: SourceFile;
 }
 
 /** A program of the classic API. */
 export interface ClassicProgram {
-  getSourceFiles(): readonly ClassicFile[];
+  getSourceFiles(): readonly SourceFile[];
   getTypeChecker(): ClassicChecker;
   getSyntacticDiagnostics(): readonly ClassicDiagnostic[];
 }

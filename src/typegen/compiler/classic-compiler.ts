@@ -1,17 +1,16 @@
 import type {
   ClassicApi,
   ClassicDiagnostic,
-  ClassicFile,
   ClassicProgram,
   ClassicSignature,
   ClassicSymbol,
   ClassicType,
 } from './classic-api.js';
 import type { Compiler } from './compiler.js';
-import type { CompilerView, SourceText } from './compiler-view.js';
+import type { CheckerPart, CompilerView } from './compiler-view.js';
 import { isOwnSource, type ProjectRoots } from './is-own-source.js';
 import { rememberAnswers } from './remember-answers.js';
-import type { SyntaxNode } from './syntax-node.js';
+import { fileOf, sourceText } from './source-file.js';
 import { tupleRole } from './tuple-role.js';
 
 /** The compiler behind the classic API: TypeScript 5.9 and 6.0. */
@@ -74,18 +73,6 @@ function viewOf({ api, program, problems, roots }: Opened): CompilerView {
   };
 }
 
-type CheckerPart = Omit<
-  CompilerView,
-  | 'version'
-  | 'syntaxKinds'
-  | 'typeFlags'
-  | 'objectFlags'
-  | 'symbolFlags'
-  | 'problems'
-  | 'projectFiles'
-  | 'fileOf'
->;
-
 function checkerPart(api: ClassicApi, checker: ReturnType<ClassicProgram['getTypeChecker']>): CheckerPart {
   return {
     // It answers in this process: there is nothing to save.
@@ -134,16 +121,6 @@ function literalOf(type: object): string | number | boolean | bigint | undefined
   if (typeof value === 'object') return BigInt(`${value.negative ? '-' : ''}${value.base10Value}`);
   if (value !== undefined) return value;
   return intrinsicName === 'true' ? true : intrinsicName === 'false' ? false : undefined;
-}
-
-function sourceText(file: ClassicFile): SourceText {
-  return { path: file.fileName, text: file.text, node: file, isDeclaration: file.isDeclarationFile };
-}
-
-function fileOf(node: SyntaxNode): ClassicFile {
-  let current = node;
-  while (current.parent !== undefined) current = current.parent;
-  return current as ClassicFile;
 }
 
 function describe(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiagnostic): string {

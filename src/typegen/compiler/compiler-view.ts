@@ -41,24 +41,10 @@ export interface TupleElement {
 /** The numbers behind the names that the analyser uses. They differ between compilers. */
 export type Numbers = Readonly<Record<string, number>>;
 
-/**
- * What the analyser asks a compiler: the small common part of the classic API (TypeScript 5.9, 6.0) and of
- * the API of TypeScript 7. Flags and syntax kinds are looked up by name.
- */
-export interface CompilerView {
-  readonly version: string;
-  readonly syntaxKinds: Numbers;
-  readonly typeFlags: Numbers;
-  readonly objectFlags: Numbers;
-  readonly symbolFlags: Numbers;
-  /** The project's own files, in the order of their paths; no declarations, no packages. */
-  projectFiles(): readonly SourceText[];
-  /** What the compiler could not read at all: a missing or broken tsconfig.json, syntax errors. */
-  problems(): readonly string[];
-  fileOf(node: SyntaxNode): SourceText;
+/** What its type checker is asked. */
+export interface CheckerPart {
   /** Says that types and names below a node will be asked for, so that it can be done at once. */
   prepare(node: SyntaxNode): void;
-
   symbolAt(node: SyntaxNode): SymbolHandle | undefined;
   typeAt(node: SyntaxNode): TypeHandle;
   typeFromNode(node: SyntaxNode): TypeHandle;
@@ -88,4 +74,21 @@ export interface CompilerView {
   returnType(signature: SignatureHandle): TypeHandle;
   /** For people: it may differ between compilers and is never part of what is generated. */
   textOf(type: TypeHandle): string;
+}
+
+/**
+ * What the analyser asks a compiler: the small common part of the classic API (TypeScript 5.9, 6.0) and of
+ * the API of TypeScript 7. Flags and syntax kinds are looked up by name.
+ */
+export interface CompilerView extends CheckerPart {
+  readonly version: string;
+  readonly syntaxKinds: Numbers;
+  readonly typeFlags: Numbers;
+  readonly objectFlags: Numbers;
+  readonly symbolFlags: Numbers;
+  /** The project's own files, in the order of their paths; no declarations, no packages. */
+  projectFiles(): readonly SourceText[];
+  /** What the compiler could not read at all: a missing or broken tsconfig.json, syntax errors. */
+  problems(): readonly string[];
+  fileOf(node: SyntaxNode): SourceText;
 }

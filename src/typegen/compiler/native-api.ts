@@ -1,4 +1,5 @@
 import type { SymbolHandle, TypeHandle } from './compiler-view.js';
+import type { SourceFile } from './source-file.js';
 import type { SyntaxNode } from './syntax-node.js';
 
 /** The part of TypeScript 7's API (`typescript/unstable/sync`) that is used. */
@@ -42,17 +43,9 @@ export interface NativeProject {
 /** The files of a project. */
 export interface NativeProgram {
   getSourceFileNames(): readonly string[];
-  getSourceFile(path: string): NativeFile | undefined;
+  getSourceFile(path: string): SourceFile | undefined;
   getSyntacticDiagnostics(): readonly NativeDiagnostic[];
   getConfigFileParsingDiagnostics(): readonly NativeDiagnostic[];
-}
-
-/** A source file, which is a node too. */
-export interface NativeFile extends SyntaxNode {
-  readonly fileName: string;
-  readonly path: string;
-  readonly text: string;
-  readonly isDeclarationFile: boolean;
 }
 
 /** A complaint of the compiler. */

@@ -1,12 +1,11 @@
 import { dirname } from 'node:path';
 import { batchedQuestions } from './batched-questions.js';
 import type { Compiler } from './compiler.js';
-import type { CompilerView, SourceText, TypeHandle } from './compiler-view.js';
+import type { CheckerPart, CompilerView, SourceText, TypeHandle } from './compiler-view.js';
 import { isOwnSource, type ProjectRoots } from './is-own-source.js';
 import type {
   NativeApi,
   NativeDiagnostic,
-  NativeFile,
   NativeModule,
   NativeProject,
   NativeSignature,
@@ -16,7 +15,7 @@ import type {
   NativeType,
 } from './native-api.js';
 import { rememberAnswers } from './remember-answers.js';
-import type { SyntaxNode } from './syntax-node.js';
+import { fileOf, type SourceFile, sourceText } from './source-file.js';
 import { tupleRole } from './tuple-role.js';
 
 /** What the native compiler is made of: two modules of one package. */
@@ -92,18 +91,6 @@ function viewOf(parts: NativeParts, project: NativeProject, roots: ProjectRoots)
   };
 }
 
-type CheckerPart = Omit<
-  CompilerView,
-  | 'version'
-  | 'syntaxKinds'
-  | 'typeFlags'
-  | 'objectFlags'
-  | 'symbolFlags'
-  | 'problems'
-  | 'projectFiles'
-  | 'fileOf'
->;
-
 function checkerPart(
   { module, syntax }: NativeParts,
   { checker }: NativeProject,
@@ -154,17 +141,7 @@ function targetOf(type: NativeType): NativeType {
   return type.target === undefined ? type : type.getTarget();
 }
 
-function sourceText(file: NativeFile): SourceText {
-  return { path: file.fileName, text: file.text, node: file, isDeclaration: file.isDeclarationFile };
-}
-
-function fileOf(node: SyntaxNode): NativeFile {
-  let current = node;
-  while (current.parent !== undefined) current = current.parent;
-  return current as NativeFile;
-}
-
-function describe({ fileName, pos, text }: NativeDiagnostic, file: NativeFile | undefined): string {
+function describe({ fileName, pos, text }: NativeDiagnostic, file: SourceFile | undefined): string {
   if (fileName === undefined) return text;
   // A broken tsconfig.json is no file of the program.
   if (file === undefined) return `${fileName}: ${text}`;

@@ -6,7 +6,6 @@ export interface SyntaxNode {
   readonly kind: number;
   /** With the comments and spaces before it. */
   readonly pos: number;
-  readonly end: number;
   readonly parent?: SyntaxNode;
   readonly name?: SyntaxNode;
   readonly text?: string;
@@ -34,6 +33,5 @@ export interface SyntaxNode {
   readonly token?: number;
   readonly statements?: readonly SyntaxNode[];
   readonly moduleSpecifier?: SyntaxNode;
-  readonly propertyName?: SyntaxNode;
   forEachChild<Result>(visit: (node: SyntaxNode) => Result | undefined): Result | undefined;
 }

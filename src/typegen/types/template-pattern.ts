@@ -11,6 +11,16 @@ export function templatePattern(type: TypeHandle, walk: TypeWalk): string {
   return `^${bodyOf(type, walk)}$`;
 }
 
+/** The pattern of the keys of an object: names, and whatever fits one of the template literal types. */
+export function keyPattern(
+  templates: readonly TypeHandle[],
+  names: readonly string[],
+  walk: TypeWalk,
+): string {
+  const keys = [...templates.map((type) => bodyOf(type, walk)), ...names.map(escapeText)];
+  return keys.length === 1 ? `^${keys[0]}$` : `^(?:${keys.join('|')})$`;
+}
+
 function bodyOf(type: TypeHandle, walk: TypeWalk): string {
   const { texts, types } = walk.view.templateOf(type);
   return texts

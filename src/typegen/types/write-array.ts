@@ -1,4 +1,5 @@
 import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { anyOf } from './any-of.js';
 import type { DescribedSchema } from './described-schema.js';
 import { writeSchema } from './finish-schema.js';
 import { orNull } from './or-null.js';
@@ -50,18 +51,11 @@ export function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): Wri
     schema: {
       type: 'array',
       ...(fixed.length > 0 ? { prefixItems: fixed } : {}),
-      ...(rest.length > 0 ? { items: unionOf(rest) } : {}),
+      ...(rest.length > 0 ? { items: anyOf(rest) } : {}),
       ...(minItems > 0 ? { minItems } : {}),
       ...(open < 0 ? { maxItems: elements.length } : {}),
     },
   };
-}
-
-function unionOf(schemas: readonly DescribedSchema[]): DescribedSchema {
-  const different = schemas.filter(
-    (schema, index) => schemas.findIndex((one) => JSON.stringify(one) === JSON.stringify(schema)) === index,
-  );
-  return different.length === 1 ? (different[0] ?? {}) : { anyOf: different };
 }
 
 function elementNodes(node: SyntaxNode | undefined, walk: TypeWalk): readonly (SyntaxNode | undefined)[] {

@@ -1,13 +1,14 @@
 import { docKeywords } from '../comments/doc-keywords.js';
-import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import type { IndexFacts, SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
 import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { anyOf } from './any-of.js';
 import { commentOf } from './comment-of.js';
 import type { DescribedSchema } from './described-schema.js';
 import { describeSchema, settleSchema, writeSchema } from './finish-schema.js';
 import { literalDefault } from './literal-default.js';
 import { mayHaveMember } from './may-have-member.js';
 import { orderedProperties } from './ordered-properties.js';
-import { templatePattern } from './template-pattern.js';
+import { keyPattern, templatePattern } from './template-pattern.js';
 import {
   admitsUndefined,
   definedParts,
@@ -32,7 +33,8 @@ export function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
   if (json !== undefined) return walk.write({ type: json, path });
   const properties = listProperties(type, path, walk);
-  const values = indexSchema(place, walk);
+  const names = properties.map(({ name }) => name);
+  const values = indexSchema(place, names, walk);
   const comment = typeComment(type, walk);
   if (properties.length === 0 && values !== undefined)
     return describeSchema({ schema: { type: 'object', ...values } }, comment);
@@ -133,16 +135,30 @@ function isHidden(declaration: SyntaxNode, { view, direction }: TypeWalk): boole
   );
 }
 
-/** Index signatures: `Record<string, T>`, `[key: \`x-${string}\`]: T`. */
-function indexSchema({ type, path }: TypePlace, walk: TypeWalk): DescribedSchema | undefined {
+/** Index signatures: `Record<string, T>`, `[key: \`x-${string}\`]: T`. `propertyNames` is about all keys. */
+function indexSchema(
+  { type, path }: TypePlace,
+  names: readonly string[],
+  walk: TypeWalk,
+): DescribedSchema | undefined {
   if (!mayHaveMember(type, 'IndexSignature', walk)) return undefined;
   const indexes = walk.view
     .indexesOf(type)
     .filter(({ key }) => !hasFlag(walk, key, 'ESSymbol', 'UniqueESSymbol'));
-  const general = indexes.find(({ key }) => hasFlag(walk, key, 'String')) ?? indexes[0];
-  if (general === undefined) return undefined;
-  const schema = writeSchema({ type: general.value, path: `${path}{}` }, walk);
-  const values = Object.keys(schema).length === 0 ? true : schema;
-  if (!hasFlag(walk, general.key, 'TemplateLiteral')) return { additionalProperties: values };
-  return { propertyNames: { pattern: templatePattern(general.key, walk) }, additionalProperties: values };
+  if (indexes.length === 0) return undefined;
+  const isTemplate = ({ key }: IndexFacts) => hasFlag(walk, key, 'TemplateLiteral');
+  const general =
+    indexes.find(({ key }) => hasFlag(walk, key, 'String')) ?? indexes.find((one) => !isTemplate(one));
+  const meant = general === undefined ? byPattern(indexes, walk) : [general];
+  const values = anyOf(meant.map(({ value }) => writeSchema({ type: value, path: `${path}{}` }, walk)));
+  const additionalProperties = Object.keys(values).length === 0 ? true : values;
+  if (general !== undefined) return { additionalProperties };
+  const templates = meant.map(({ key }) => key);
+  return { propertyNames: { pattern: keyPattern(templates, names, walk) }, additionalProperties };
+}
+
+/** Each compiler keeps them in an order of its own. */
+function byPattern(indexes: readonly IndexFacts[], walk: TypeWalk): readonly IndexFacts[] {
+  const keyed = indexes.map((index) => ({ index, pattern: templatePattern(index.key, walk) }));
+  return keyed.sort((one, other) => (one.pattern < other.pattern ? -1 : 1)).map(({ index }) => index);
 }

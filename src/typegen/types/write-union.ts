@@ -1,4 +1,5 @@
 import type { TypeHandle } from '../compiler/compiler-view.js';
+import { anyOf } from './any-of.js';
 import { type DeclaredPart, declaredOrder } from './declared-order.js';
 import { settleSchema } from './finish-schema.js';
 import { literalSchema } from './literal-schema.js';
@@ -18,10 +19,7 @@ export function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk:
 function joined(branches: readonly Written[]): Written {
   const [only, second] = branches;
   if (only !== undefined && second === undefined) return only;
-  const schemas = branches.map(settleSchema);
-  // A branch without constraints lets everything through.
-  if (schemas.some((schema) => Object.keys(schema).length === 0)) return { schema: {} };
-  return { schema: { anyOf: schemas } };
+  return { schema: anyOf(branches.map(settleSchema)) };
 }
 
 function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: TypeWalk): readonly Written[] {
@@ -43,20 +41,9 @@ function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: Ty
       branches.push(walk.write({ ...part, path: place.path }));
     }
   }
-  return withoutDoubles(branches);
+  return branches;
 }
 
 function typesOf(parts: readonly DeclaredPart[]): readonly TypeHandle[] {
   return parts.map(({ type }) => type);
-}
-
-/** Types that differ for TypeScript may be the same in JSON: two functions of a result, two brands. */
-function withoutDoubles(branches: readonly Written[]): readonly Written[] {
-  const seen = new Set<string>();
-  return branches.filter(({ schema }) => {
-    const text = JSON.stringify(schema);
-    const isNew = !seen.has(text);
-    seen.add(text);
-    return isNew;
-  });
 }

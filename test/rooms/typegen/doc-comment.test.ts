@@ -83,7 +83,7 @@ describe('the comment at a declaration', () => {
 
 describe('tags as keywords', () => {
   test('bounds, patterns, formats, examples and defaults, by JSON Schema’s names', () => {
-    const { keywords, problems } = docKeywords(
+    const { keywords, fallback, problems } = docKeywords(
       parseDocComment(`
        * @minimum 0 @exclusiveMaximum 1e3
        * @pattern ^a\\d+$
@@ -104,8 +104,8 @@ describe('tags as keywords', () => {
       uniqueItems: true,
       deprecated: true,
       examples: ['x', 'plain'],
-      default: { a: [1] },
     });
+    expect(fallback).toEqual({ text: '{"a": [1]}', value: { a: [1] } });
   });
 
   test.each(['@integer', '@asType integer', '@type {integer}', '@int'])('%s is a whole number', (tag) => {

@@ -1,0 +1,16 @@
+import 'reflect-metadata';
+import { type ClassType, Tool, Toolset } from 'toolwright';
+
+/** A toolset whose one tool, `take`, takes the class and hands over what it got. */
+export function dtoToolset(dto: ClassType, take: (input: object) => void): ClassType {
+  class Tools {
+    take(input: object) {
+      take(input);
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [dto], Tools.prototype, 'take');
+  const method = Object.getOwnPropertyDescriptor(Tools.prototype, 'take');
+  Reflect.decorate([Tool('x') as MethodDecorator], Tools.prototype, 'take', method);
+  Reflect.decorate([Toolset() as ClassDecorator], Tools);
+  return Tools;
+}

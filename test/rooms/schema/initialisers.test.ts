@@ -1,0 +1,136 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import { plainToInstance, Transform, Type } from 'class-transformer';
+import {
+  IsDefined,
+  IsInt,
+  IsNotEmpty,
+  IsOptional,
+  IsString,
+  Length,
+  ValidateBy,
+  ValidateNested,
+  validate,
+} from 'class-validator';
+import { describeClass, discoverTools, type JsonObject, Param, ToolRegistry } from 'toolwright';
+import { dtoToolset } from './dto-toolset.js';
+
+class Line {
+  @IsInt() count = 1;
+}
+class Accepted {
+  @Length(2, 5) value = 'abc';
+}
+class Defined {
+  @IsDefined() value = 'abc';
+}
+class Listed {
+  @IsString({ each: true }) value = ['a', 'b'];
+}
+class Empty {
+  @ValidateNested({ each: true }) @Type(() => Line) value: Line[] = [];
+}
+class Missing {
+  @IsOptional() @IsString() value: string | null = null;
+}
+class Asked {
+  @ValidateBy({ name: 'asked', validator: { validate: (value) => value === 'abc' } }) value = 'abc';
+}
+class Short {
+  @Length(2, 5) value = '';
+}
+class Blank {
+  @IsNotEmpty() value = '';
+}
+class Nothing {
+  @IsDefined() value = null;
+}
+class ListedWrongly {
+  @IsString({ each: true }) value = ['a', 1];
+}
+class Nested {
+  @ValidateNested() @Type(() => Line) value: Line = { count: 1 };
+}
+class Refused {
+  @ValidateBy({ name: 'refused', validator: { validate: (value) => value === 'abc' } }) value = '';
+}
+class Explicit {
+  @Param({ schema: { type: 'string' } }) @Length(2, 5) value = 'abc';
+}
+class Doubled {
+  @Transform(({ value }) => value * 2) @IsInt() value = 5;
+}
+
+const text = { type: 'string' };
+describeClass(Line, { properties: { count: { optional: true, schema: { type: 'number', default: 1 } } } });
+
+/** A tool that takes the class, which the generated file describes with its initialiser. */
+function toolOf(dto: new () => { value: unknown }, schema: object) {
+  const taken: unknown[] = [];
+  const initial = new dto().value;
+  describeClass(dto, {
+    properties: { value: { optional: true, schema: { ...schema, default: initial } } },
+  });
+  const tools = new ToolRegistry().register(
+    ...discoverTools({ toolsets: [dtoToolset(dto, (input) => taken.push(input))] }),
+  );
+  return { tools, taken, parameters: tools.get('take')?.parameters as JsonObject, initial };
+}
+
+async function isPlainlyAccepted(dto: new () => object): Promise<boolean> {
+  return (await validate(plainToInstance(dto, {}))).length === 0;
+}
+
+describe('a property with rules and an initialiser', () => {
+  test.each([
+    ['text that keeps its rules', Accepted, text],
+    ['any value where one must be defined', Defined, text],
+    ['a list whose items keep their rules', Listed, { type: 'array', items: text }],
+    ['an empty list of objects', Empty, { type: 'array', items: { instanceOf: Line } }],
+    ['null where the property is optional', Missing, { type: ['string', 'null'] }],
+    ['what the author’s own rule accepts', Asked, text],
+  ])('may be left out, and then arrives with its value: %s', async (_, dto, schema) => {
+    const { tools, taken, parameters, initial } = toolOf(dto, schema);
+    expect(parameters).toMatchObject({ properties: { value: { default: initial } }, required: [] });
+    expect((await tools.execute('take', {})).isError).toBe(false);
+    expect(taken).toStrictEqual([Object.assign(new dto(), { value: initial })]);
+    expect(await isPlainlyAccepted(dto)).toBe(true);
+  });
+
+  test.each([
+    ['text that breaks its rules', Short, text],
+    ['nothing', Blank, text],
+    ['null where a value must be defined', Nothing, { type: ['string', 'null'] }],
+    ['a list of which an item breaks its rules', ListedWrongly, { type: 'array', items: {} }],
+    ['an object that is no instance', Nested, { instanceOf: Line }],
+  ])('must be sent where class-validator would refuse its value: %s', async (_, dto, schema) => {
+    const { tools, taken, parameters } = toolOf(dto, schema);
+    expect(parameters.required).toEqual(['value']);
+    expect(parameters.properties).not.toHaveProperty('value.default');
+    expect((await tools.execute('take', {})).forLLM).toContain('value: is required');
+    expect(taken).toEqual([]);
+    expect(await isPlainlyAccepted(dto)).toBe(false);
+  });
+
+  test('is judged by the author’s own rule when the tool is called', async () => {
+    const { tools, taken } = toolOf(Refused, text);
+    expect((await tools.execute('take', {})).isError).toBe(true);
+    expect(taken).toEqual([]);
+    expect(await isPlainlyAccepted(Refused)).toBe(false);
+  });
+
+  test('is required under an explicit schema, which says nothing of it', () => {
+    const { parameters } = toolOf(Explicit, text);
+    expect(parameters).toMatchObject({ properties: { value: { type: 'string' } }, required: ['value'] });
+    expect(parameters.properties).not.toHaveProperty('value.default');
+  });
+
+  test('keeps its value as it is where a transform stands on it', async () => {
+    const { tools, taken, parameters } = toolOf(Doubled, { type: 'number' });
+    expect(parameters).toEqual({ type: 'object', properties: { value: { type: 'integer' } }, required: [] });
+    await tools.execute('take', {});
+    await tools.execute('take', { value: 5 });
+    expect(taken).toStrictEqual([5, 10].map((value) => Object.assign(new Doubled(), { value })));
+    expect(plainToInstance(Doubled, {})).toStrictEqual(taken[0]);
+  });
+});
