@@ -7,7 +7,7 @@ export default {
   testMatch: [
     '<rootDir>/test/nest-11/version.spec.ts',
     '<rootDir>/test/rooms/bridges/nestjs/**/*.test.ts',
-    '<rootDir>/test/flow/nestjs*.test.ts',
+    '<rootDir>/test/flow/nestjs-{bridge,example}.test.ts',
   ],
   moduleNameMapper: {
     ...base.moduleNameMapper,

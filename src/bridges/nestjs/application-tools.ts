@@ -45,11 +45,6 @@ export class ApplicationTools {
     );
   }
 
-  /** The targets of all tools that are there. */
-  targets(): readonly CallTarget[] {
-    return this.registry.tools().flatMap((tool) => this.#targets.get(tool) ?? []);
-  }
-
   /**
    * Registers what the application's providers declare, and what is given.
    *
@@ -64,6 +59,13 @@ export class ApplicationTools {
     for (const { where, problem, fix } of [...(isStrict ? [] : found.misfits), ...found.warnings])
       options.logger?.warn(`${where}: ${problem} (${fix})`);
     this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
+  }
+
+  /** Registers what has come since, and makes the enhancers of every tool known, so that no call waits for them. */
+  async complete(): Promise<void> {
+    this.discover(true);
+    const targets = this.registry.tools().flatMap((tool) => this.#targets.get(tool) ?? []);
+    await Promise.all(targets.map((target) => this.#parts.caller.meet(target)));
   }
 
   #bind(found: FoundHandler): ToolDefinition {

@@ -91,11 +91,9 @@ const PROVIDERS: Provider[] = [
 @Module({})
 export class ToolwrightCoreModule implements OnModuleInit {
   readonly #tools: ApplicationTools;
-  readonly #enhancers: Enhancers;
 
-  constructor(@Inject(ApplicationTools) tools: ApplicationTools, @Inject(Enhancers) enhancers: Enhancers) {
+  constructor(@Inject(ApplicationTools) tools: ApplicationTools) {
     this.#tools = tools;
-    this.#enhancers = enhancers;
   }
 
   static from({ providers, imports = [] }: OptionsSource): DynamicModule {
@@ -110,7 +108,6 @@ export class ToolwrightCoreModule implements OnModuleInit {
 
   /** Global modules come first: by the time that other hooks run, every tool is there. */
   async onModuleInit(): Promise<void> {
-    this.#tools.discover(true);
-    await Promise.all(this.#tools.targets().map((target) => this.#enhancers.known(target)));
+    await this.#tools.complete();
   }
 }

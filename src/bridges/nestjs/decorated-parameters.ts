@@ -9,7 +9,7 @@ export interface DecoratedParameter {
   /** Classes or instances, as they were given to the decorator. */
   readonly pipes: readonly unknown[];
   /**
-   * `model`: it is one of the tool's arguments, as the body of a route is; `http`: only a request has it;
+   * `model`: it is one of the tool's arguments, as the body of a route is; `http`: a tool call has nothing for it;
    * `call`: a custom decorator (`createParamDecorator`) or `@Req()` reads it from the execution context.
    */
   readonly source: 'model' | 'http' | 'call';
@@ -24,6 +24,7 @@ interface ParameterMetadata {
   readonly factory?: (data: unknown, execution: ExecutionContext) => unknown;
 }
 
+/** `@Payload()`, `@MessageBody()` and GraphQL's `@Args()` are recorded as `@Body()` is. */
 const FROM_MODEL = [RouteParamtypes.BODY, RouteParamtypes.QUERY, RouteParamtypes.PARAM];
 
 /** The parameters of a method that carry a decorator of Nest's, by position. */

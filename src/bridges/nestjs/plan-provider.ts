@@ -71,7 +71,7 @@ function httpOnly(where: string, decorated: ReadonlyMap<number, DecoratedParamet
           {
             where,
             parameter: `#${index}`,
-            problem: 'its decorator reads what only an HTTP request has',
+            problem: 'its decorator reads what a tool call does not have',
             fix: '@Req(), or a decorator of your own made with createParamDecorator',
           },
         ]

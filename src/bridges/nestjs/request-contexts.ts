@@ -5,13 +5,12 @@ import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constant
 import type { ToolContext } from '../../contract/tool-context.js';
 import { ToolContainer } from './tool-container.js';
 
-/** A request on which Nest has noted its injection context. */
-type MarkedRequest = object & { [REQUEST_CONTEXT_ID]?: ContextId };
-
 /** Which request a tool call belongs to, and the injection context of that request. */
 export class RequestContexts {
   readonly #modules: ModuleRef;
   readonly #running = new AsyncLocalStorage<object>();
+  /** The contexts of frozen requests, which cannot bear the mark. */
+  readonly #unmarkable = new WeakMap<object, ContextId>();
 
   constructor(modules: ModuleRef) {
     this.#modules = modules;
@@ -38,8 +37,7 @@ export class RequestContexts {
    */
   contextIdOf(request: object | undefined, provider: InstanceWrapper): ContextId {
     if (request === undefined) return ContextIdFactory.create();
-    const contextId = ContextIdFactory.getByRequest(request);
-    if (!(REQUEST_CONTEXT_ID in request)) this.#register(request, contextId);
+    const contextId = this.#unmarkable.get(request) ?? this.#contextIdIn(request);
     return provider.isTransient ? contextWithin(contextId, provider) : contextId;
   }
 
@@ -56,10 +54,14 @@ export class RequestContexts {
   }
 
   /** As Nest's router does it, so that whoever asks for the request's context next gets the same. */
-  #register(request: MarkedRequest, contextId: ContextId): void {
+  #contextIdIn(request: object): ContextId {
+    const contextId = ContextIdFactory.getByRequest(request);
+    if (REQUEST_CONTEXT_ID in request) return contextId;
     if (Object.isExtensible(request))
       Object.defineProperty(request, REQUEST_CONTEXT_ID, { value: contextId });
-    this.#modules.registerRequestByContextId(Object.assign(request, contextId.payload), contextId);
+    else this.#unmarkable.set(request, contextId);
+    this.#modules.registerRequestByContextId(withPayload(request, contextId.payload), contextId);
+    return contextId;
   }
 }
 
@@ -70,4 +72,10 @@ function contextWithin(outer: ContextId, { token }: InstanceWrapper): ContextId 
     getParent: (info) => (info.token === token ? own : (outer.getParent?.(info) ?? outer)),
   };
   return own;
+}
+
+/** The request with what the `ContextIdStrategy` says of it; a frozen one stays as it is under what is added. */
+function withPayload(request: object, payload: unknown): object {
+  if (Object.isExtensible(request)) return Object.assign(request, payload);
+  return payload ? Object.create(request, Object.getOwnPropertyDescriptors(payload)) : request;
 }

@@ -3,6 +3,7 @@ import type { ModuleRef } from '@nestjs/core';
 import type { CallScope } from '../../contract/call-scope.js';
 import type { RunStore } from '../../contract/run-store.js';
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
+import { anySignal } from '../../loop/any-signal.js';
 import type { ToolLoopConfig } from '../../loop/loop-config.js';
 import type { LoopEvent } from '../../loop/loop-event.js';
 import type { ToolLoopStream } from '../../loop/stream-run.js';
@@ -110,8 +111,7 @@ export class RunSurroundings {
     const { options, registry, running } = this.#parts;
     const { provider, model, ...others } = { ...loopOptions(options), tools: registry, ...own };
     if (provider === undefined || model === undefined) throw new ToolDeclarationError([NO_MODEL]);
-    const signal = own.signal ? AbortSignal.any([own.signal, running.signal]) : running.signal;
-    return { ...others, provider, model, signal };
+    return { ...others, provider, model, signal: anySignal(own.signal, running.signal) };
   }
 }
 

@@ -1,14 +1,17 @@
 import { setMaxListeners } from 'node:events';
-import type { ToolContext } from '../../contract/tool-context.js';
 import { CallContext } from '../../invocation/call-context.js';
 import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
 import type { TaskQueue } from '../../invocation/task-queue.js';
+import type { ToolCallInfo } from './tool-call.js';
 
 /** Why what still ran at the end of a shutdown was ended. */
 const SHUTDOWN = 'The application is shutting down.';
 
 /** How long aborted runs may take to end: a reader that has left may keep one for ever. */
 const ABORT_GRACE_MS = 1_000;
+
+/** The call of a tool. */
+type CallUnderWay = Pick<ToolCallInfo, 'context' | 'tool'>;
 
 /** The calls, runs and background tasks that are under way, so that a shutdown can wait for them and end what does not end. */
 export class RunningCalls {
@@ -29,8 +32,11 @@ export class RunningCalls {
     return this.#ending.signal;
   }
 
-  /** Keeps a call until it has ended or was stopped. A shutdown that waits no longer stops it and rejects. */
-  async call<Value>(context: ToolContext, work: () => Promise<Value>): Promise<Value> {
+  /**
+   * Keeps a call until it has ended; one whose method does not take the signal, no longer than until it was stopped.
+   * A shutdown that waits no longer stops it and rejects.
+   */
+  async call<Value>({ context, tool }: CallUnderWay, work: () => Promise<Value>): Promise<Value> {
     const { signal } = this;
     signal.throwIfAborted();
     const call = new Promise<Value>((resolve, reject) => {
@@ -43,7 +49,8 @@ export class RunningCalls {
         .then(resolve, reject)
         .finally(() => this.#ends.delete(end));
     });
-    this.track(context instanceof CallContext ? untilStopped(call, context) : call);
+    const isAnsweredAtOnce = context instanceof CallContext && !tool.observesSignal;
+    this.track(isAnsweredAtOnce ? untilStopped(call, context) : call);
     return call;
   }
 

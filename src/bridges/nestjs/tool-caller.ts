@@ -40,6 +40,11 @@ export class ToolCaller {
     this.#parts = parts;
   }
 
+  /** Makes known what stands around the calls of a target. */
+  async meet(target: CallTarget): Promise<void> {
+    await this.#parts.enhancers.known(target);
+  }
+
   /** Why the call may not run; `undefined` where it may. */
   refusal(target: CallTarget, requested: RequestedCall): Promise<string | undefined> {
     return this.#ask(this.#know(target, requested));
@@ -48,7 +53,7 @@ export class ToolCaller {
   /** Runs the method. Rejects with what the model is to be told of. */
   perform(target: CallTarget, requested: RequestedCall): Promise<unknown> {
     const { context, tool } = requested;
-    return this.#parts.running.call(context, async () => {
+    return this.#parts.running.call(requested, async () => {
       const known = this.#know(target, requested);
       // What was allowed was allowed once: the next time with this context, the guards are asked again.
       this.#known.get(target)?.delete(context);

@@ -1,4 +1,5 @@
 import type { DiscoveryService } from '@nestjs/core';
+import { STATIC_CONTEXT } from '@nestjs/core/injector/constants.js';
 import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { readTool } from '../../registry/read-tool.js';
@@ -38,8 +39,8 @@ export class ToolFinder {
 
   /**
    * What has not been found before. What a factory makes can be known only when it is there: `isEverythingMade`
-   * says that it is, except for what is made per request. Before that, factories are left aside even where they
-   * were quick, so that the order of the tools does not depend on it.
+   * says that it is, except for what is made per request and for a module that is being loaded lazily. Before that,
+   * factories are left aside even where they were quick, so that the order of the tools does not depend on it.
    */
   find(isEverythingMade: boolean): FoundTools {
     const found = this.#candidates(isEverythingMade).map((wrapper) => this.#read(wrapper));
@@ -63,7 +64,7 @@ export class ToolFinder {
   #candidates(isEverythingMade: boolean): readonly InstanceWrapper[] {
     const wrappers = [...this.#discovery.getProviders(), ...this.#discovery.getControllers()];
     return wrappers.filter((wrapper) => {
-      const isKnowable = isEverythingMade || !(wrapper.isFactory || wrapper.async);
+      const isKnowable = isEverythingMade ? isMade(wrapper) : !(wrapper.isFactory || wrapper.async);
       return isKnowable && !wrapper.isAlias && !this.#seen.has(wrapper);
     });
   }
@@ -107,4 +108,10 @@ export class ToolFinder {
       },
     ];
   }
+}
+
+/** What is made per request or per call is never there; it is known by its class. */
+function isMade(wrapper: InstanceWrapper): boolean {
+  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) return true;
+  return wrapper.getInstanceByContextId(STATIC_CONTEXT).isResolved === true;
 }

@@ -10,6 +10,7 @@ import { runToolLoop } from '../../loop/run-tool-loop.js';
 import { streamResumedToolLoop } from '../../loop/stream-resumed-tool-loop.js';
 import type { ToolLoopStream } from '../../loop/stream-run.js';
 import { streamToolLoop } from '../../loop/stream-tool-loop.js';
+import { ApplicationTools } from './application-tools.js';
 import { type RunOptions, RunSurroundings } from './run-surroundings.js';
 
 /**
@@ -36,9 +37,14 @@ import { type RunOptions, RunSurroundings } from './run-surroundings.js';
 @Injectable()
 export class ToolwrightService {
   readonly #surroundings: RunSurroundings;
+  readonly #tools: ApplicationTools;
 
-  constructor(@Inject(RunSurroundings) surroundings: RunSurroundings) {
+  constructor(
+    @Inject(RunSurroundings) surroundings: RunSurroundings,
+    @Inject(ApplicationTools) tools: ApplicationTools,
+  ) {
     this.#surroundings = surroundings;
+    this.#tools = tools;
   }
 
   /** `runToolLoop` over the application's tools. */
@@ -90,5 +96,33 @@ export class ToolwrightService {
    */
   scopeOf(request: object, scope: CallScope = {}): CallScope {
     return this.#surroundings.scopeOf(request, scope);
+  }
+
+  /**
+   * Registers the tools of modules that were loaded lazily, because Nest tells nobody that it loaded one. What was
+   * found before stays as it is.
+   *
+   * @throws ToolDeclarationError with every mistake in them; then nothing is registered.
+   *
+   * @example
+   * ```ts
+   * import type { Type } from '@nestjs/common';
+   * import type { LazyModuleLoader } from '@nestjs/core';
+   *
+   * class Reports {
+   *   constructor(
+   *     private readonly modules: LazyModuleLoader,
+   *     private readonly toolwright: ToolwrightService,
+   *   ) {}
+   *
+   *   async load(reportsModule: Type) {
+   *     await this.modules.load(() => reportsModule);
+   *     await this.toolwright.discover();
+   *   }
+   * }
+   * ```
+   */
+  async discover(): Promise<void> {
+    await this.#tools.complete();
   }
 }

@@ -8,6 +8,7 @@ import {
   type PipeTransform,
   Scope,
   SetMetadata,
+  UseFilters,
   UseGuards,
 } from '@nestjs/common';
 import { APP_GUARD, REQUEST, Reflector } from '@nestjs/core';
@@ -75,6 +76,22 @@ test('decorators on a class count also where another decorator has put a proxy a
   expect((await tools.execute('work', { year: 1 })).error).toMatchObject({ name: 'ToolRefused' });
   const admin = { data: { role: 'admin' } };
   expect((await tools.executeWithContext('work', { year: 1 }, admin)).forLLM).toBe('36 1');
+});
+
+test('an exception filter on a class that a proxy wraps words what its tools throw', async () => {
+  @UseFilters({ catch: (exception: Error) => `filtered: ${exception.message}` })
+  @Wrapped
+  class Failing {
+    @Tool('Work')
+    work() {
+      throw new Error('no shoes');
+    }
+  }
+  // The factory first: from NestJS 12 on, Nest itself remembers a class that it has made an instance of.
+  for (const provider of [{ provide: Failing, useFactory: () => new Failing() }, Failing]) {
+    const { tools } = await boot({ providers: [provider] });
+    expect(await tools.execute('work')).toMatchObject({ isError: true, forLLM: 'filtered: no shoes' });
+  }
 });
 
 test('a method that only overrides a tool keeps its guards; its own decorators replace them', async () => {

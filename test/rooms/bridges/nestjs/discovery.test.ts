@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import {
+  type CallHandler,
   Controller,
   type ExecutionContext,
   Inject,
@@ -9,10 +10,12 @@ import {
   type ModuleMetadata,
   Scope,
   UseGuards,
+  UseInterceptors,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { IsString } from 'class-validator';
+import { map } from 'rxjs';
 import {
   defineTool,
   Param,
@@ -25,6 +28,7 @@ import {
 } from 'toolwright';
 import { describeClass } from 'toolwright/decorators';
 import { ToolwrightModule, ToolwrightService, toolCallOf } from 'toolwright/nestjs';
+import { ScriptedProvider } from 'toolwright/testing';
 import { boot } from './boot.js';
 
 @Injectable()
@@ -75,20 +79,24 @@ test('tools can be called before the application was initialised', async () => {
   expect((await module.get(ToolRegistry).execute('count_orders')).forLLM).toBe('3');
 });
 
-test('a toolset’s prefix counts, and Nest makes the instance', async () => {
+test('a toolset’s prefix counts and its scope does not, because Nest makes the instance', async () => {
   @Injectable()
-  @Toolset({ prefix: 'mail' })
+  @Toolset({ prefix: 'mail', scope: 'transient' })
   class MailTools {
+    #sent = 0;
+
     constructor(private readonly orders: Orders) {}
 
     @Tool('Send')
     send() {
-      return this.orders.count();
+      this.#sent += 1;
+      return this.orders.count() + this.#sent;
     }
   }
   const { tools } = await boot({ providers: [Orders, MailTools] });
   expect(tools.list()).toEqual(['mail_send']);
-  expect((await tools.execute('mail_send')).forLLM).toBe('3');
+  expect((await tools.execute('mail_send')).forLLM).toBe('4');
+  expect((await tools.execute('mail_send')).forLLM).toBe('5');
 });
 
 test('tools are found whatever provides them, and through what wraps them', async () => {
@@ -225,7 +233,7 @@ test('parameters that only HTTP can fill are a mistake', async () => {
     }
   }
   await expect(boot({ controllers: [Bad] })).rejects.toThrow(
-    'Bad.read, parameter #0: its decorator reads what only an HTTP request has.',
+    'Bad.read, parameter #0: its decorator reads what a tool call does not have.',
   );
   @Controller()
   class Good {
@@ -302,6 +310,9 @@ test('the registry and the loop can be injected in every module', async () => {
   expect(consumer.tools).toBe(tools);
   expect(consumer.toolwright).toBe(toolwright);
   await expect(toolwright.run([])).rejects.toThrow('a run needs a provider and a model');
+  const config = { provider: new ScriptedProvider([]), model: 'm' };
+  const resumed = toolwright.resumeStored('run', [], { config });
+  await expect(resumed).rejects.toThrow('there is no store that a run could be resumed from');
 });
 
 test('stand-ins of a test are called in place of what they stand for', async () => {
@@ -312,7 +323,14 @@ test('stand-ins of a test are called in place of what they stand for', async () 
     }
   }
   @Injectable()
+  class Brackets {
+    intercept(_context: unknown, next: CallHandler) {
+      return next.handle().pipe(map((value) => `[${value}]`));
+    }
+  }
+  @Injectable()
   @UseGuards(Guard)
+  @UseInterceptors(Brackets)
   class Guarded {
     constructor(private readonly orders: Orders) {}
 
@@ -331,7 +349,9 @@ test('stand-ins of a test are called in place of what they stand for', async () 
         .overrideGuard(Guard)
         .useValue({ canActivate: () => true })
         .overrideProvider(Orders)
-        .useValue({ count: () => 42 }),
+        .useValue({ count: () => 42 })
+        .overrideInterceptor(Brackets)
+        .useValue({ intercept: (_context: unknown, next: CallHandler) => next.handle() }),
   });
   expect((await open.tools.execute('count')).forLLM).toBe('42');
   const stubbed = await boot({
@@ -343,7 +363,7 @@ test('stand-ins of a test are called in place of what they stand for', async () 
         .overrideProvider(Guarded)
         .useValue({ count: () => 7 }),
   });
-  expect((await stubbed.tools.execute('count')).forLLM).toBe('7');
+  expect((await stubbed.tools.execute('count')).forLLM).toBe('[7]');
   const guarded = await boot({
     providers,
     override: (builder) => builder.overrideProvider(Guarded).useValue({ count: () => 7 }),

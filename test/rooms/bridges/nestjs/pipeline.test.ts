@@ -7,6 +7,7 @@ import {
   type CallHandler,
   type CanActivate,
   Catch,
+  ClassSerializerInterceptor,
   Controller,
   createParamDecorator,
   type ExceptionFilter,
@@ -29,6 +30,7 @@ import {
   ValidationPipe,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, REQUEST } from '@nestjs/core';
+import { Exclude } from 'class-transformer';
 import { IsInt, Min, ValidateBy } from 'class-validator';
 import { map, Observable, of } from 'rxjs';
 import { defineTool, RetryToolCall, Tool, ToolContext, ToolResult } from 'toolwright';
@@ -147,7 +149,7 @@ test('what useGlobalGuards adds to a running application guards the next call', 
   );
 });
 
-test('an exception of a guard tells the model why, and a guard that breaks does not', async () => {
+test('an HTTP exception tells the model why, and a guard that breaks does not', async () => {
   @Injectable()
   class Tools {
     @Tool('a')
@@ -173,6 +175,19 @@ test('an exception of a guard tells the model why, and a guard that breaks does 
     @Tool('d')
     @UseGuards({ canActivate: () => of(false) })
     d() {}
+
+    @Tool('e')
+    @UseGuards({
+      canActivate: () => {
+        throw new UnauthorizedException({ code: 'LOGIN' });
+      },
+    })
+    e() {}
+
+    @Tool('f')
+    f() {
+      throw new BadRequestException({ code: 'SOLD_OUT', left: 0 });
+    }
   }
   const { tools } = await boot({ providers: [Tools] });
   const invoked = await tools.invoke({ id: '1', name: 'a', arguments: {} });
@@ -182,6 +197,8 @@ test('an exception of a guard tells the model why, and a guard that breaks does 
   expect((await tools.execute('b')).forLLM).toBe("The tool 'b' was refused: the guards could not decide");
   expect((await tools.execute('c')).error).toMatchObject({ name: 'ToolRefused' });
   expect((await tools.execute('d')).error).toMatchObject({ name: 'ToolRefused' });
+  expect((await tools.execute('e')).forLLM).toBe(`The tool 'e' was refused: {"code":"LOGIN"}`);
+  expect((await tools.execute('f')).forLLM).toBe('{"code":"SOLD_OUT","left":0}');
 });
 
 test('pipes transform checked values, and a DTO is checked once', async () => {
@@ -242,6 +259,14 @@ test('exception filters word what was thrown; what none catches is told as ever'
       throw new Error('no socks');
     }
 
+    @Tool('Broken around')
+    @UseInterceptors({
+      intercept: () => {
+        throw new Error('no clock');
+      },
+    })
+    brokenAround() {}
+
     @Tool('Worded')
     @UseFilters({
       catch: () => new ToolResult({ forLLM: 'none left', forUser: 'Sorry!' }),
@@ -261,12 +286,57 @@ test('exception filters word what was thrown; what none catches is told as ever'
   expect(caught).toMatchObject({ isError: true, forLLM: 'filtered in tool: no shoes (caught)' });
   expect(caught.error).toMatchObject({ code: 501, cause: { message: 'no shoes' } });
   expect(await tools.execute('uncaught')).toMatchObject({ isError: true, forLLM: 'no socks' });
+  expect(await tools.execute('broken_around')).toMatchObject({
+    isError: true,
+    forLLM: 'no clock',
+    error: { code: 501 },
+  });
   expect(await tools.execute('worded')).toMatchObject({
     isError: false,
     forLLM: 'none left',
     forUser: 'Sorry!',
   });
   expect((await tools.invoke({ id: '1', name: 'retry', arguments: {} })).record.status).toBe('rejected');
+});
+
+test('a serialising interceptor leaves out of a value what it leaves out of a response, and results as they are', async () => {
+  class User {
+    readonly id = 1;
+    @Exclude()
+    readonly password = 'hunter2';
+  }
+  @Injectable()
+  class Tools {
+    @Tool('User')
+    user() {
+      return new User();
+    }
+
+    @Tool('Worded')
+    worded() {
+      return new ToolResult({ forLLM: 'none left', forUser: 'Sorry!', isError: true });
+    }
+
+    @Tool('Later')
+    later(context: ToolContext) {
+      return context.background(async () => 'done', 'started');
+    }
+  }
+  const { tools } = await boot({
+    providers: [Tools, { provide: APP_INTERCEPTOR, useClass: ClassSerializerInterceptor }],
+  });
+  expect((await tools.execute('user')).forLLM).toBe('{"id":1}');
+  expect(await tools.execute('worded')).toMatchObject({
+    isError: true,
+    forLLM: 'none left',
+    forUser: 'Sorry!',
+  });
+  const completion = Promise.withResolvers<string>();
+  const started = await tools.executeWithContext('later', {}, {}, (_context, { forLLM }) =>
+    completion.resolve(forLLM),
+  );
+  expect(started).toMatchObject({ async: true, forLLM: 'started' });
+  expect(await completion.promise).toBe('done');
 });
 
 test('a filter’s answer to a guard is the reason; one that answers nothing changes nothing', async () => {

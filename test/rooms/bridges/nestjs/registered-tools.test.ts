@@ -129,6 +129,7 @@ test('a tool that hands its context on to another does not hand on what its guar
     defineTool({ name: 'to_late', description: 'To late', execute: pass('late') }),
   );
   let asked = 0;
+  let runs = 0;
   const count: CanActivate = { canActivate: () => ++asked === 1 };
   class Recursive {
     readonly name = 'recursive';
@@ -137,7 +138,8 @@ test('a tool that hands its context on to another does not hand on what its guar
 
     @UseGuards(count)
     execute(args: object, context: ToolContext): unknown {
-      return tools.get('recursive')?.execute(args, context);
+      runs += 1;
+      return runs > 1 ? 'ran without being asked again' : tools.get('recursive')?.execute(args, context);
     }
   }
   tools.register(new Recursive());

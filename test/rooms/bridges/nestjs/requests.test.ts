@@ -1,15 +1,22 @@
+import { once } from 'node:events';
 import { afterEach, expect, test } from '@jest/globals';
 import {
+  type CallHandler,
   Controller,
+  type ExecutionContext,
   Get,
   type INestApplication,
   Inject,
   Injectable,
   type ModuleMetadata,
+  type NestInterceptor,
   Scope,
+  Sse,
+  UseInterceptors,
 } from '@nestjs/common';
 import { type ContextId, ContextIdFactory, NestFactory, REQUEST } from '@nestjs/core';
 import { ClsModule, ClsService } from 'nestjs-cls';
+import { filter, finalize, from, map, switchMap, timer } from 'rxjs';
 import { TaskQueue, Tool, ToolContext, ToolRegistry } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -110,6 +117,88 @@ test('calls of a handler belong to its request, and share the instances of the h
     expect(new Set(JSON.parse(answer)).size).toBe(1);
   const alone = await Promise.all(users.map((user) => get('/static', user)));
   expect(alone.map((answer) => answer.split(' ')[0])).toEqual(users);
+});
+
+test('calls belong to their request also where an interceptor or the handler begins late', async () => {
+  class Late implements NestInterceptor {
+    intercept(_context: ExecutionContext, next: CallHandler) {
+      return timer(0).pipe(switchMap(() => next.handle()));
+    }
+  }
+  @Controller()
+  class LateController {
+    constructor(
+      private readonly tools: ToolRegistry,
+      private readonly toolwright: ToolwrightService,
+    ) {}
+
+    @Get('intercepted')
+    @UseInterceptors(Late)
+    intercepted() {
+      return this.call();
+    }
+
+    @Get('observed')
+    observed() {
+      return timer(0).pipe(switchMap(() => this.call()));
+    }
+
+    @Sse('events')
+    events() {
+      const provider = new ScriptedProvider([
+        { content: '', toolCalls: [{ id: 'a', name: 'who', arguments: {} }] },
+        { content: 'done' },
+      ]);
+      return from(this.toolwright.stream([], { config: { provider, model: 'm' } })).pipe(
+        filter((event) => event.type === 'call-end'),
+        map(({ result }) => ({ data: result.forLLM })),
+      );
+    }
+
+    private async call() {
+      return (await this.tools.execute('who')).forLLM;
+    }
+  }
+  const { get } = await listen({}, { controllers: [LateController], providers: [Caller, CallerTools] });
+  for (const path of ['/intercepted', '/observed', '/events'])
+    for (const user of ['ada', 'bob']) expect(await get(path, user)).toMatch(new RegExp(`\\b${user} \\d+`));
+});
+
+test('a client that leaves its server-sent events ends the run', async () => {
+  const aborted = Promise.withResolvers<string>();
+  @Controller()
+  class EventsController {
+    constructor(private readonly toolwright: ToolwrightService) {}
+
+    @Tool('Wait')
+    async wait(context: ToolContext) {
+      await once(context.signal, 'abort');
+      aborted.resolve(String(context.signal.reason));
+    }
+
+    @Sse('events')
+    events() {
+      const left = new AbortController();
+      return from(this.toolwright.stream([], { signal: left.signal })).pipe(
+        map(({ type }) => ({ data: type })),
+        finalize(() => left.abort('the client has left')),
+      );
+    }
+  }
+  const provider = new ScriptedProvider([
+    { content: '', toolCalls: [{ id: 'a', name: 'wait', arguments: {} }] },
+  ]);
+  const { app } = await listen({ provider, model: 'm' }, { controllers: [EventsController] });
+  const leaving = new AbortController();
+  const response = await fetch(`${await app.getUrl()}/events`, { signal: leaving.signal });
+  let said = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    said += decoder.decode(chunk);
+    if (said.includes('call-start')) break;
+  }
+  leaving.abort();
+  expect(await aborted.promise).toBe('the client has left');
 });
 
 test('background work keeps the request that started it, also when it waited for that of another', async () => {

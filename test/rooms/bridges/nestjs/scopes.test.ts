@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { type CanActivate, Inject, Injectable, Scope, UseGuards } from '@nestjs/common';
+import { type CanActivate, Controller, Get, Inject, Injectable, Scope, UseGuards } from '@nestjs/common';
 import { type ContextId, ContextIdFactory, type ContextIdStrategy, REQUEST } from '@nestjs/core';
 import { ClsModule, ClsService } from 'nestjs-cls';
 import { Tool, ToolContext } from 'toolwright';
@@ -9,6 +9,7 @@ import { boot } from './boot.js';
 interface Asking {
   readonly user: string;
   readonly tenant?: string;
+  readonly plan?: string;
 }
 
 let made = 0;
@@ -37,6 +38,11 @@ class MineTools {
   which() {
     return this.user.number;
   }
+
+  @Tool('Which plan?')
+  plan() {
+    return this.user.request?.plan;
+  }
 }
 
 afterEach(() => {
@@ -53,6 +59,24 @@ test('a toolset with a request-scoped dependency sees the request of its call', 
   expect(answers.map(({ forLLM }) => forLLM)).toEqual(users);
 });
 
+test('a controller that is made per request is one for the calls of a request, too', async () => {
+  @Controller()
+  class MineController {
+    constructor(private readonly user: CurrentUser) {}
+
+    @Get()
+    @Tool('Which controller is this?')
+    which() {
+      return `${this.user.request?.user} ${this.user.number}`;
+    }
+  }
+  const { tools, toolwright } = await boot({ controllers: [MineController], providers: [CurrentUser] });
+  const which = async (scope: object) => (await tools.executeWithContext('which', {}, scope)).forLLM;
+  const ada = toolwright.scopeOf({ user: 'ada' });
+  expect([await which(ada), await which(ada)]).toEqual(['ada 1', 'ada 1']);
+  expect(await which(toolwright.scopeOf({ user: 'bob' }))).toBe('bob 2');
+});
+
 test('calls of one request share its instances; calls without a request have their own', async () => {
   const { tools, toolwright } = await boot({ providers: [MineTools, CurrentUser] });
   const scope = toolwright.scopeOf({ user: 'ada' });
@@ -63,6 +87,28 @@ test('calls of one request share its instances; calls without a request have the
   expect((await tools.execute('which')).forLLM).toBe('2');
   expect((await tools.execute('which')).forLLM).toBe('3');
   expect((await tools.execute('who_am_i')).forLLM).toBe('ok');
+});
+
+test('a frozen request has its own instances too, and what the strategy says of it', async () => {
+  const ask = async (users: readonly string[]) => {
+    const { tools, toolwright } = await boot({ providers: [MineTools, CurrentUser] });
+    const answers: string[] = [];
+    for (const user of users) {
+      const scope = toolwright.scopeOf(Object.freeze({ user }));
+      for (const name of ['which', 'who_am_i', 'plan', 'which'])
+        answers.push((await tools.executeWithContext(name, {}, scope)).forLLM);
+    }
+    return answers;
+  };
+  expect(await ask(['ada', 'bob'])).toEqual(['1', 'ada', 'ok', '1', '2', 'bob', 'ok', '2']);
+  ContextIdFactory.apply({
+    attach: (contextId: ContextId) => ({ resolve: () => contextId, payload: { plan: 'basic' } }),
+  });
+  try {
+    expect(await ask(['eve'])).toEqual(['3', 'eve', 'basic', '3']);
+  } finally {
+    Reflect.set(ContextIdFactory, 'strategy', undefined);
+  }
 });
 
 test('a run sees the request and the data that were given with it', async () => {
@@ -171,7 +217,7 @@ test('durable providers are one per tenant', async () => {
     }
     @Injectable({ scope: Scope.REQUEST })
     class PlainTools {
-      constructor(@Inject(REQUEST) private readonly request: Asking & { readonly plan?: string }) {}
+      constructor(@Inject(REQUEST) private readonly request: Asking) {}
 
       @Tool('Which plan?')
       plan() {
@@ -243,8 +289,10 @@ test('a request-scoped provider that cannot be made refuses the call and nothing
   const { tools, toolwright } = await boot({ providers: [Broken] });
   const as = (user: string) => tools.executeWithContext('work', {}, toolwright.scopeOf({ user }));
   const refused = await as('bob');
-  expect(refused.isError).toBe(true);
-  expect(refused.forLLM).not.toContain('secret');
+  expect(refused).toMatchObject({
+    isError: true,
+    forLLM: "The tool 'work' was refused: the guards could not decide",
+  });
   expect((await as('ada')).forLLM).toBe('worked');
 });
 

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { Injectable, Module, type OnModuleDestroy } from '@nestjs/common';
 import { Tool, ToolContext } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -39,6 +39,14 @@ class SlowTools extends EventEmitter {
     return 'aborted';
   }
 
+  @Tool('Work until it is aborted, and wind up')
+  async windUp(signal: AbortSignal) {
+    this.emit('begun');
+    await once(signal, 'abort');
+    await once(this, 'go-on');
+    return this.database.isOpen ? 'written' : 'lost';
+  }
+
   @Tool('Work for ever')
   async ignore() {
     this.emit('begun');
@@ -46,7 +54,7 @@ class SlowTools extends EventEmitter {
   }
 }
 
-const bootSlow = (shutdownTimeoutMs: number, provider?: ScriptedProvider) =>
+const bootSlow = (shutdownTimeoutMs: number | undefined, provider?: ScriptedProvider) =>
   boot({
     options: { shutdownTimeoutMs, model: 'm', ...(provider ? { provider } : {}) },
     imports: [DatabaseModule],
@@ -64,6 +72,22 @@ test('a shutdown waits for running calls before anything else is closed', async 
   expect((await working).forLLM).toBe('written');
   await closing;
   expect(module.get(Database).isOpen).toBe(false);
+});
+
+test('a shutdown waits for an aborted call whose method takes the signal and winds up', async () => {
+  const { module, tools } = await bootSlow(60_000);
+  const slow = module.get(SlowTools);
+  const begun = once(slow, 'begun');
+  const stop = new AbortController();
+  const working = tools.executeWithContext('wind_up', {}, { signal: stop.signal });
+  await begun;
+  stop.abort();
+  const closing = module.close();
+  // Long enough for a shutdown that waits for nothing.
+  for (let tick = 0; tick < 20; tick += 1) await new Promise((resolve) => setImmediate(resolve));
+  slow.emit('go-on');
+  expect((await working).forLLM).toBe('written');
+  await closing;
 });
 
 test('a run that is under way is waited for as a whole', async () => {
@@ -112,6 +136,28 @@ test('what has not ended after the limit is aborted: calls by their signal, runs
   expect(run.status).toBe('aborted');
   expect(run.messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: 'a' });
   expect(await tools.execute('work')).toMatchObject({ isError: true, forLLM: reason });
+});
+
+test('without a limit of its own, a shutdown waits for ten seconds', async () => {
+  const { module, tools } = await bootSlow(undefined);
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const slow = module.get(SlowTools);
+    const aborted = jest.fn();
+    slow.on('aborted', aborted);
+    const begun = once(slow, 'begun');
+    const hanging = tools.execute('hang');
+    await begun;
+    const closing = module.close();
+    await jest.advanceTimersByTimeAsync(9_999);
+    expect(aborted).not.toHaveBeenCalled();
+    await jest.advanceTimersByTimeAsync(1);
+    expect(aborted).toHaveBeenCalledTimes(1);
+    expect(await hanging).toMatchObject({ isError: true });
+    await closing;
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test('a stream that nobody reads on does not hold up a shutdown', async () => {

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { PendingCall } from 'toolwright';
+import { delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { ShopProcess } from './nestjs-process.js';
+
+// Runs examples/nestjs as the process that it is.
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nestjs-example-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function post(url: string, body: object): Promise<Response> {
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer token-one' };
+  return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+/** What the chat told last: where the conversation stands. */
+async function outcome(chat: Promise<Response>) {
+  const [, data = ''] = /event: done\ndata: (.*)\n/.exec(await (await chat).text()) ?? [];
+  return JSON.parse(data) as {
+    readonly conversationId: string;
+    readonly status: string;
+    readonly content: string;
+    readonly pending: readonly PendingCall[];
+  };
+}
+
+/** What is ordered of an item, as the database has it. */
+function ordered(item: string): readonly unknown[] {
+  const database = new DatabaseSync(join(folder, 'shop.sqlite'));
+  try {
+    const orders = database.prepare('SELECT quantity FROM orders WHERE item = ?').all(item);
+    return orders.map(({ quantity }) => quantity);
+  } finally {
+    database.close();
+  }
+}
+
+test('an approval is given to another process than the one that was killed while it waited, and the call runs once', async () => {
+  await using first = await ShopProcess.open(folder);
+  const { conversationId, status, pending } = await outcome(
+    post(`${first.url}/chat`, { text: 'Order 50 jam' }),
+  );
+  expect([status, pending.map(({ tool }) => tool)]).toEqual(['suspended', ['place_order']]);
+  await first.kill();
+  expect(ordered('jam')).toEqual([]);
+
+  await using second = await ShopProcess.open(folder);
+  const answers = pending.map(({ id }) => ({ id, approved: true }));
+  const approve = () => post(`${second.url}/chat/${conversationId}/answers`, { answers });
+  const responses = await Promise.all([approve(), approve()]);
+  expect(responses.map((response) => response.status).toSorted()).toEqual([201, 409]);
+  const approved = responses.find((response) => response.ok);
+  expect(await approved?.json()).toMatchObject({ status: 'completed', pending: [] });
+  expect(ordered('jam')).toEqual([50]);
+});
+
+test('a chat that is under way when the process is told to end is finished first', async () => {
+  const asked = Promise.withResolvers<ServerResponse>();
+  const order = { name: 'place_order', arguments: '{"item":"jam","quantity":2}' };
+  const call = { tool_calls: [{ index: 0, id: 'a', type: 'function', function: order }] };
+  await using model = await LoopbackServer.start((response, request) => {
+    if (model.requests.length === 1) asked.resolve(response);
+    else events([delta({ content: 'Ordered.' }, 'stop')])(response, request);
+  });
+  await using shop = await ShopProcess.open(folder, { OPENAI_BASE_URL: model.baseURL, OPENAI_API_KEY: 'k' });
+  const chat = outcome(post(`${shop.url}/chat`, { text: 'Two jars of jam' }));
+  const response = await asked.promise;
+  shop.terminate();
+  // An answer that comes after the signal: by then the process has heard of it.
+  expect((await fetch(`${shop.url}/measurements`)).status).toBe(401);
+  expect(ordered('jam')).toEqual([]);
+  events([delta(call, 'tool_calls')])(response, model.requests[0]!);
+  expect(await chat).toMatchObject({ status: 'completed', content: 'Ordered.' });
+  expect(await shop.ended()).toBe('SIGTERM');
+  expect(ordered('jam')).toEqual([2]);
+});

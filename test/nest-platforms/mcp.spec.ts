@@ -1,0 +1,74 @@
+import { expect, test } from '@jest/globals';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { All, Controller, Inject, type OnModuleDestroy, Req, Res } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ToolRegistry } from 'toolwright';
+import { createMcpServer, type McpToolServer } from 'toolwright/mcp';
+import { ToolwrightService } from 'toolwright/nestjs';
+import { type Asking, Caller, CallerTools, UserGuard } from './callers.js';
+import { listen } from './listen.js';
+
+type Caught = FastifyRequest & Asking;
+
+/** The same tools at two paths: by the handler for Node's `http`, and by the Web-standard one. */
+@Controller()
+class McpController implements OnModuleDestroy {
+  readonly #server: McpToolServer;
+
+  constructor(
+    @Inject(ToolRegistry) tools: ToolRegistry,
+    @Inject(ToolwrightService) toolwright: ToolwrightService,
+  ) {
+    this.#server = createMcpServer(tools, {
+      scope: ({ authInfo }) => toolwright.scopeOf({ user: authInfo?.extra?.user }),
+    });
+  }
+
+  @All('node')
+  async node(@Req() request: Caught, @Res() reply: FastifyReply) {
+    reply.hijack();
+    await this.#server.node(Object.assign(request.raw, { auth: authOf(request) }), reply.raw, request.body);
+  }
+
+  @All('fetch')
+  async fetch(@Req() request: Caught, @Res() reply: FastifyReply) {
+    const { method, url, host, body } = request;
+    const headers = new Headers(request.headers as Record<string, string>);
+    const web = new Request(`http://${host}${url}`, { method, headers });
+    const answer = await this.#server.fetch(web, { authInfo: authOf(request), parsedBody: body });
+    return reply.send(answer);
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.#server.close();
+  }
+}
+
+function authOf({ user = '' }: Caught) {
+  return { token: '', clientId: user, scopes: [], extra: { user } };
+}
+
+for (const path of ['node', 'fetch']) {
+  test(`MCP clients are served under Fastify by \`mcp.${path}\`, each for its own user`, async () => {
+    const { url } = await listen({
+      controllers: [McpController],
+      providers: [Caller, CallerTools, { provide: APP_GUARD, useClass: UserGuard }],
+    });
+    const connect = async (authorization: string): Promise<Client> => {
+      const client = new Client({ name: 'test', version: '1' });
+      const requestInit = { headers: { authorization } };
+      await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/${path}`), { requestInit }));
+      return client;
+    };
+    const [ada, bob] = await Promise.all([connect('ada'), connect('bob')]);
+    const call = async (client: Client, name: string) =>
+      JSON.stringify((await client.callTool({ name, arguments: {} })).content);
+    expect((await ada.listTools()).tools.map(({ name }) => name)).toEqual(['who', 'secret', 'wait']);
+    const answers = await Promise.all([ada, bob, ada, bob].map((client) => call(client, 'who')));
+    expect(answers.map((answer) => /ada|bob/.exec(answer)?.[0])).toEqual(['ada', 'bob', 'ada', 'bob']);
+    expect(await call(ada, 'secret')).toContain('the secret');
+    expect(await call(bob, 'secret')).toContain('Forbidden resource');
+    await Promise.all([ada.close(), bob.close()]);
+  });
+}
