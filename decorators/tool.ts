@@ -19,9 +19,10 @@ import { refuseStandardDecorators } from '../src/metadata/refuse-standard-decora
  */
 export const Tool =
   (options: string | ToolOptions = {}): MethodDecorator =>
-  (target, key) => {
+  (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Tool', key);
-    recordTool({ target, key }, typeof options === 'string' ? { description: options } : options);
+    const said = typeof options === 'string' ? { description: options } : options;
+    recordTool({ target, key }, said, descriptor?.value);
   };
 
 /** The hand-written contract; see its own documentation. One symbol with the decorator (design §2). */

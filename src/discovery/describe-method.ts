@@ -93,8 +93,11 @@ function describeProperty(facts: ParameterFacts, options: ParamOptions): Describ
   if (name === undefined) {
     return fault(facts, {
       problem: 'it has no name that can be read',
-      causes: ['it is destructured', 'the method is native, bound, or wrapped by another decorator'],
-      fix: "@Param({ name: '…' }), which needs no name in the source",
+      causes: [
+        'it is destructured',
+        'the method is native or bound, or a decorator below @Tool has put another function in its place',
+      ],
+      fix: "@Param({ name: '…' }), which needs no name in the source; or @Tool next to the method, below other decorators",
     });
   }
   if (name === '__proto__')

@@ -42,12 +42,15 @@ export function gatherParameters(
 ): MethodFacts {
   const { record, declaredIn } = inherited;
   const designTypes = readDesignTypes(declaredIn, record.key);
-  const parsed = parameterList(method);
-  if (described === undefined) return readParameters(inherited, { designTypes, parsed, method });
+  const list = parameterList(method);
+  const isStandIn = takesAnything(method, list);
+  const parsed = isStandIn ? undefined : list;
+  const reading: MethodReading = { designTypes, parsed, method, isStandIn };
+  if (described === undefined) return readParameters(inherited, reading);
   const count = Math.max(method.length, ...[...record.parameters.keys()].map((index) => index + 1));
   const misfit = describeMisfit(described, { designTypes, parsed, count });
   if (misfit !== undefined) {
-    const facts = readParameters(inherited, { designTypes, parsed, method });
+    const facts = readParameters(inherited, reading);
     return facts.ok ? { ...facts, misfit } : facts;
   }
   const parameters = described.parameters.map((parameter, index) => ({
@@ -84,11 +87,19 @@ interface MethodReading {
   readonly designTypes: readonly unknown[] | undefined;
   readonly parsed: readonly ParsedParameter[] | undefined;
   readonly method: MethodFunction;
+  /** A decorator below `@Tool` has put another function in the method's place; nothing can be read from that. */
+  readonly isStandIn: boolean;
+}
+
+/** What decorators put in a method's place is a function expression, and hands all that it gets on. */
+function takesAnything(method: MethodFunction, list: readonly ParsedParameter[] | undefined): boolean {
+  const isRest = list?.length === 1 && list[0]?.isRest === true;
+  return isRest && /^(?:async\s+)?(?:function\b|\()/.test(Function.prototype.toString.call(method));
 }
 
 function readParameters(
   { record }: InheritedMethod,
-  { designTypes, parsed, method }: MethodReading,
+  { designTypes, parsed, method, isStandIn }: MethodReading,
 ): MethodFacts {
   const decorated = Math.max(-1, ...record.parameters.keys()) + 1;
   const count = designTypes?.length ?? parsed?.length ?? Math.max(method.length, decorated);
@@ -100,6 +111,12 @@ function readParameters(
       problem: `its source lists ${parsed.length} parameters, its metadata ${Math.max(count, decorated)}`,
     };
   }
+  if (
+    isStandIn &&
+    designTypes === undefined &&
+    !(count > 0 && allNamed(record.parameters, count, designTypes))
+  )
+    return { ok: false, problem: 'its source is that of another function, which takes any arguments' };
   const parameters = Array.from({ length: Math.max(count, decorated) }, (_, index) => ({
     index,
     records: record.parameters.get(index) ?? [],

@@ -128,7 +128,8 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
     return only('@Tool stands on something that is no method', 'an ordinary method');
   const name = nameOf(toolset, record.key, record.tool);
   const nameFaults = TOOL_NAME.test(name) ? [] : [illegalName(name)];
-  const facts = gatherParameters(method, fn as MethodFunction, describedTool(toolset, record.key));
+  const written = typeof record.method === 'function' ? record.method : fn;
+  const facts = gatherParameters(method, written as MethodFunction, describedTool(toolset, record.key));
   const options = withDescription(record.tool, facts);
   const misfit = facts.ok ? facts.misfit : undefined;
   const understood = understand(facts, options);
@@ -195,10 +196,10 @@ function readSignature(
       {
         problem: facts.problem,
         causes: [
-          'another decorator replaced the method',
+          'a decorator below @Tool has put another function in the method’s place',
           'the compile target turns async methods into generators (use ES2017 or newer)',
         ],
-        fix: '@Param({ name: … }) on every parameter, or @Tool as the decorator nearest to the method',
+        fix: '@Tool next to the method, below other decorators; or @Param({ name: … }) on every parameter',
       },
     ],
   };

@@ -15,9 +15,9 @@ export interface ParameterPlace {
   readonly index: number;
 }
 
-/** Records what `@Tool` said. */
-export function recordTool(place: MethodPlace, options: ToolOptions): void {
-  update(place, (record) => ({ ...record, tool: options }));
+/** Records what `@Tool` said, and the method on which it stands. */
+export function recordTool(place: MethodPlace, options: ToolOptions, method?: unknown): void {
+  update(place, (record) => ({ ...record, tool: options, method }));
 }
 
 /** Records what one decorator said about one parameter. */

@@ -12,6 +12,8 @@ export interface ToolMethodRecord {
   readonly key: string | symbol;
   /** `@Tool`'s options; absent where only parameters were decorated. */
   readonly tool?: ToolOptions;
+  /** What `@Tool` found there: a decorator above it may have put another function in its place. */
+  readonly method?: unknown;
   /** `@Tool` stands on a static method, which has no instance to inject into. */
   readonly isStatic: boolean;
   /** By position. More than one record at a position is a mistake that discovery reports. */

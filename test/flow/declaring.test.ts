@@ -34,6 +34,14 @@ const faultsOf = (...toolsets: ToolClass[]) => {
 const places = (...toolsets: ToolClass[]) =>
   faultsOf(...toolsets).map(({ where, parameter, problem }) => [where, parameter, problem]);
 
+/** As `@Transactional()` and its kin do it. */
+const Wrap: MethodDecorator = (_target, _key, descriptor: PropertyDescriptor) => {
+  const original = descriptor.value;
+  descriptor.value = function (this: unknown, ...args: unknown[]) {
+    return original.apply(this, args);
+  };
+};
+
 enum Mode {
   Fast = 'fast',
   Slow = 'slow',
@@ -210,6 +218,46 @@ class PersonDto {
   @IsInt()
   age?: number;
 }
+
+describe('a decorator that puts another function in a method’s place', () => {
+  class Query {
+    @IsString()
+    text!: string;
+  }
+
+  @Toolset()
+  class Tools {
+    @Wrap
+    @Tool('x')
+    find(id: string, limit = 10) {
+      return [id, limit];
+    }
+
+    @Tool('x')
+    @Wrap
+    search(query: Query) {
+      return `${query instanceof Query} ${query.text}`;
+    }
+  }
+
+  test('changes nothing above @Tool, and runs', async () => {
+    expect(schemas(Tools).find).toEqual({
+      type: 'object',
+      properties: { id: { type: 'string' }, limit: { type: 'number', default: 10 } },
+      required: ['id'],
+    });
+    expect((await registry(Tools).execute('find', { id: 'a' })).forLLM).toBe('["a",10]');
+  });
+
+  test('changes nothing below it for a method that takes one class', async () => {
+    expect(schemas(Tools).search).toEqual({
+      type: 'object',
+      properties: { text: { type: 'string' } },
+      required: ['text'],
+    });
+    expect((await registry(Tools).execute('search', { text: 'tea' })).forLLM).toBe('true tea');
+  });
+});
 
 describe('DTO classes', () => {
   @Toolset()
@@ -488,13 +536,7 @@ describe('the author’s mistakes', () => {
     expect(places(Tools)).toEqual([['Tools.list', 'ids (#0)', expect.stringContaining('type is not known')]]);
   });
 
-  test('include a method that another decorator replaced', () => {
-    const Wrap: MethodDecorator = (_target, _key, descriptor: PropertyDescriptor) => {
-      const original = descriptor.value;
-      descriptor.value = function wrapped(this: unknown, ...args: unknown[]) {
-        return original.apply(this, args);
-      };
-    };
+  test('include a method in whose place a decorator below @Tool has put another', () => {
     @Toolset()
     class Tools {
       @Tool('x')
@@ -505,12 +547,27 @@ describe('the author’s mistakes', () => {
 
       @Tool('x')
       @Wrap
+      one(id: string) {
+        return id;
+      }
+
+      @Tool('x')
+      @Wrap
       named(@Param({ name: 'id' }) id: string, @Param({ name: 'limit' }) limit: number) {
         return [id, limit];
       }
     }
     expect(places(Tools)).toEqual([
-      ['Tools.find', undefined, 'its source lists 1 parameters, its metadata 2'],
+      ['Tools.find', '#0', 'it has no name that can be read'],
+      ['Tools.find', '#1', 'it has no name that can be read'],
+      ['Tools.one', '#0', 'it has no name that can be read'],
+    ]);
+    Reflect.deleteMetadata('design:paramtypes', Tools.prototype, 'one');
+    Reflect.deleteMetadata('design:paramtypes', Tools.prototype, 'find');
+    const problem = 'its source is that of another function, which takes any arguments';
+    expect(places(Tools)).toEqual([
+      ['Tools.find', undefined, problem],
+      ['Tools.one', undefined, problem],
     ]);
   });
 
