@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { UserFault } from './user-fault.js';
 
 /** Loads a module as the user names it: a file below the folder, or a package that the folder has. */
@@ -11,9 +12,14 @@ export async function loadModule(name: string, folder: string): Promise<Readonly
   try {
     return await import(pathToFileURL(path).href);
   } catch (error) {
-    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    throw new UserFault(`${name} cannot be loaded: ${reason}`, 1);
+    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}`, 1);
   }
+}
+
+/** Of Node's own errors the first line says it; the framework's name every mistake in a line of its own. */
+function reasonOf(error: unknown): string {
+  if (ToolwrightError.is(error)) return error.message;
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1).join();
 }
 
 function resolvePackage(name: string, folder: string): string {

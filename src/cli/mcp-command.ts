@@ -73,7 +73,11 @@ function keepStandardOutput(): Writable {
   process.stdout.write = process.stderr.write.bind(process.stderr);
   // A client that is gone is noticed where its messages end.
   process.stdout.on('error', () => {});
-  return new Writable({ write: (chunk, _encoding, done) => void write(chunk, (error) => done(error)) });
+  const output = new Writable({
+    write: (chunk, _encoding, done) => void write(chunk, (error) => done(error)),
+  });
+  // Each message that has to wait listens for itself, however many there are.
+  return output.setMaxListeners(0);
 }
 
 async function loadBridge() {

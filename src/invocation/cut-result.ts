@@ -9,6 +9,13 @@ export interface CutDetails {
   readonly details?: unknown;
 }
 
+const BRAND = Symbol.for('toolwright.CutDetails');
+
+/** Whether a result's details are what is kept of one that was cut, also by another copy of this package. */
+export function isCutDetails(details: unknown): details is CutDetails {
+  return typeof details === 'object' && details !== null && BRAND in details;
+}
+
 /** A result of at most so many characters for the model, with a mark that says how much is missing. */
 export function cutResult(result: ToolResult, limit: number): ToolResult {
   const { forLLM, content, details } = result;
@@ -20,7 +27,8 @@ export function cutResult(result: ToolResult, limit: number): ToolResult {
     ...result,
     forLLM: text,
     content: content && cutContent(content, text),
-    details: full,
+    // A mark that is not enumerable: it is in no JSON and no copy.
+    details: Object.defineProperty(full, BRAND, { value: true }),
   });
 }
 

@@ -27,12 +27,28 @@ import { defineTool } from ${DOOR};
 export const one = defineTool({ name: 'one', description: 'One', execute: () => 1 });
 export const others = [defineTool({ name: 'two', description: 'Two', execute: () => 2 })];
 `;
+const WORDY = `
+import { defineTool } from ${DOOR};
+export const talk = defineTool({ name: 'talk', description: 'Talks', execute: () => 'x'.repeat(100_000) });
+`;
 
 /** Node gives its registry under two names, as `default` and as `module.exports`. */
 const STRICT = `
 const { defineTool, ToolRegistry } = require(${DOOR});
 module.exports = new ToolRegistry({ policy: () => false }).register(
   defineTool({ name: 'no', description: 'Refused', execute: () => 'ran' }));
+`;
+/** Two mistakes, found while it is loaded; and in its other form by the command. */
+const broken = (isLoading: boolean) => `
+import { defineTool, discoverTools, Tool, ToolRegistry } from ${DOOR};
+console.log('loading');
+export class Broken {
+  first({ a }) {}
+  second({ b }) {}
+}
+for (const method of ['first', 'second'])
+  Tool('Broken')(Broken.prototype, method, Object.getOwnPropertyDescriptor(Broken.prototype, method));
+${isLoading ? 'export const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Broken] }));' : ''}
 `;
 const TWO = `
 import { ToolRegistry } from ${DOOR};
@@ -45,8 +61,12 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-'));
   writeFileSync(join(folder, 'noisy.mjs'), NOISY);
   writeFileSync(join(folder, 'loose.mjs'), LOOSE);
+  writeFileSync(join(folder, 'wordy.mjs'), WORDY);
   writeFileSync(join(folder, 'strict.cjs'), STRICT);
   writeFileSync(join(folder, 'two.mjs'), TWO);
+  writeFileSync(join(folder, 'broken.mjs'), broken(true));
+  writeFileSync(join(folder, 'found.mjs'), broken(false));
+  writeFileSync(join(folder, 'typo.mjs'), 'export const = 1;');
   writeFileSync(join(folder, 'empty.mjs'), 'export const nothing = 1;');
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -95,6 +115,14 @@ test('toolwright mcp serves the tools that a module exports', async () => {
   await client.close();
 });
 
+test('toolwright mcp answers many calls at length, and says nothing of it in the log', async () => {
+  const { client, log } = await connect(['wordy.mjs']);
+  const results = await Promise.all(Array.from({ length: 50 }, () => client.callTool({ name: 'talk' })));
+  expect(JSON.stringify(results).length).toBeGreaterThan(50 * 100_000);
+  await client.close();
+  expect(log()).not.toContain('Warning');
+});
+
 test('toolwright mcp ends when its client is gone, whatever the toolset has left open', async () => {
   const { exitCode, stdout } = await run(['mcp', 'noisy.mjs']);
   expect([exitCode, stdout]).toEqual([0, '']);
@@ -103,6 +131,7 @@ test('toolwright mcp ends when its client is gone, whatever the toolset has left
 test.each([
   [['mcp'], 2, 'toolwright: mcp takes one module: toolwright mcp dist/tools.js\n'],
   [['mcp', 'missing.mjs'], 1, 'toolwright: there is no module missing.mjs\n'],
+  [['mcp', 'typo.mjs'], 1, "toolwright: typo.mjs cannot be loaded: Unexpected token '='\n"],
   [['mcp', 'empty.mjs'], 1, 'toolwright: empty.mjs exports no ToolRegistry, no toolset class and no tool\n'],
 ])('toolwright %j ends with %d and one line', async (args, exitCode, stderr) => {
   expect(await run(args)).toEqual({ stdout: '', stderr, exitCode });
@@ -118,4 +147,17 @@ test('a module that exports two registries is refused: neither policy may be los
   const { stderr, exitCode } = await run(['mcp', 'two.mjs']);
   expect(stderr).toContain('exports several registries');
   expect(exitCode).toBe(1);
+});
+
+test.each([
+  ['mcp', 'broken.mjs'],
+  ['mcp', 'found.mjs'],
+  ['list', 'broken.mjs'],
+])('toolwright %s shows all mistakes in the declarations of %s, and no stack', async (command, module) => {
+  const { stdout, stderr, exitCode } = await run([command, module]);
+  expect(stderr).toContain('2 mistakes in what was declared:');
+  expect(stderr).toMatch(/\n1\. Broken\.first.*\n2\. Broken\.second/s);
+  expect(stderr).not.toMatch(/^\s+at /m);
+  expect(exitCode).toBe(1);
+  if (command === 'mcp') expect(stdout).toBe('');
 });

@@ -27,6 +27,12 @@ export async function followMcpTools(
 ): Promise<McpFollowing> {
   checkMcpToolsOptions('followMcpTools', options);
   const follower = new McpFollower(registry, source, options);
-  await follower.refresh();
+  try {
+    await follower.refresh();
+  } catch (error) {
+    // Nobody could end it later.
+    await follower.close();
+    throw error;
+  }
   return follower;
 }

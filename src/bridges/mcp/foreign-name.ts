@@ -3,14 +3,12 @@ import { TOOL_NAME } from '../../discovery/tool-name.js';
 
 const MOST_CHARACTERS = 64;
 const DIGEST_CHARACTERS = 8;
-/** What stands for a character that a tool's name cannot have; `_dot_` for the most frequent one. */
-const MARK = /_(?:dot|x([0-9a-f]+))_/g;
-/** An underscore that would begin such a mark by accident. */
+/** An underscore that would begin by accident what stands for a character. */
 const ACCIDENT = /_(?=dot|x[0-9a-f])/g;
 
 /**
- * The name of a server's tool as a name that every provider takes: `browser.open` → `browser_dot_open`. No two
- * names become one, and {@link serverName} leads back; where that would be too long, a digest keeps it apart.
+ * The name of a server's tool as a name that every provider takes: `browser.open` → `browser_dot_open`. Each
+ * leads back to one server's name only; where it would be too long, a digest keeps it apart.
  */
 export function localName(name: string, prefix?: string): string {
   const marked = name.replace(ACCIDENT, '_x5f_').replace(/[^A-Za-z0-9_-]/gu, markOf);
@@ -20,18 +18,11 @@ export function localName(name: string, prefix?: string): string {
   return `${whole.slice(0, MOST_CHARACTERS - DIGEST_CHARACTERS - 1)}_${digest}`;
 }
 
-/** The server's own name of a tool; only for names that are not cut. */
-export function serverName(local: string, prefix?: string): string {
-  const marked = prefix === undefined ? local : local.slice(prefix.length + 1);
-  return marked.replace(MARK, (_mark, code: string | undefined) =>
-    code === undefined ? '.' : String.fromCodePoint(Number.parseInt(code, 16)),
-  );
-}
-
 function withLegalStart(name: string): string {
   return /^[a-zA-Z_]/.test(name) ? name : name.replace(/^[\s\S]/u, markOf);
 }
 
+/** What stands for a character that a tool's name cannot have. */
 function markOf(character: string): string {
   return character === '.' ? '_dot_' : `_x${character.codePointAt(0)?.toString(16)}_`;
 }

@@ -6,6 +6,7 @@ import { principalOf } from './sdk-server.js';
 
 const DEFAULTS: Required<McpSessionOptions> = { idleMs: 30 * 60 * 1000, max: 1_000, replay: 64 };
 const RETRY_AFTER_SECONDS = '60';
+const METHODS = ['GET', 'POST', 'DELETE'];
 
 /**
  * The 2025-11-25 clients over HTTP. Each has its own session, which ends by the client, by silence, or all at
@@ -18,6 +19,7 @@ export class HttpSessions {
   readonly #sessions = new Map<string, HttpSession>();
   /** Those that may become sessions: many can be on the way at once. */
   readonly #beginning = new Set<HttpSession>();
+  #isClosed = false;
 
   constructor(options: McpServerOptions, connect: () => McpServer) {
     this.#options = options;
@@ -42,11 +44,15 @@ export class HttpSessions {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
   }
 
   async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    if (!METHODS.includes(request.method))
+      return refuseRequest(405, 'Method not allowed', { Allow: METHODS.join(', ') });
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
+    if (this.#isClosed) return refuseRequest(503, 'The server is closed');
     if (this.#sessions.size + this.#beginning.size >= this.#limits.max)
       return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
     const { idleMs, replay } = this.#limits;
@@ -68,6 +74,8 @@ export class HttpSessions {
       return await session.handle(request, options);
     } finally {
       this.#beginning.delete(session);
+      // The server was closed meanwhile, and knew nothing of this session yet.
+      if (this.#isClosed) await session.close();
     }
   }
 }

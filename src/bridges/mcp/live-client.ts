@@ -26,10 +26,11 @@ export class LiveClient {
   /** `onConnect` hears of every connection, the first included. */
   constructor(source: McpClientSource, onConnect: (client: Client) => void = () => {}) {
     this.#onConnect = onConnect;
-    if (typeof source === 'function') this.#connect = source;
+    if (typeof source === 'function') this.#connect = source as () => Client | Promise<Client>;
     else {
-      this.#client = Promise.resolve(source);
-      onConnect(source);
+      const client = source as Client;
+      this.#client = Promise.resolve(client);
+      onConnect(client);
     }
   }
 

@@ -2,7 +2,7 @@ import type { Client } from '@modelcontextprotocol/client';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
 import { importTool } from './import-tool.js';
-import { isApproved, listCandidates } from './list-candidates.js';
+import { listCandidates } from './list-candidates.js';
 import { LiveClient } from './live-client.js';
 import type {
   McpClientSource,
@@ -11,6 +11,7 @@ import type {
   McpToolChange,
   McpToolsOptions,
 } from './mcp-tools-options.js';
+import { OpenApprovals } from './open-approvals.js';
 import { watchToolList } from './watch-tool-list.js';
 
 /** A tool of the server, and what became of it. */
@@ -22,7 +23,10 @@ interface FollowedTool {
   readonly isWaiting?: boolean;
 }
 
-/** Keeps what a server offers and what is registered of it in step, one reading after the other. */
+/**
+ * Keeps what a server offers and what is registered of it in step, one reading after the other. A reading does
+ * not wait for approvals: each tool comes when its own is there.
+ */
 export class McpFollower implements McpFollowing {
   readonly #registry: ToolRegistry;
   readonly #options: McpToolsOptions;
@@ -31,24 +35,33 @@ export class McpFollower implements McpFollowing {
   /** Ends the watching of the one connection there is. */
   #watching = new AbortController();
   readonly #followed = new Map<string, FollowedTool>();
+  readonly #approvals: OpenApprovals;
   #reading: Promise<void> = Promise.resolve();
   #isKnown = false;
 
   constructor(registry: ToolRegistry, source: McpClientSource, options: McpToolsOptions) {
     this.#registry = registry;
     this.#options = options;
+    this.#approvals = new OpenApprovals(options, (candidate, isApproved) => {
+      const change = this.#take(candidate, isApproved);
+      options.onChange?.(change);
+    });
     this.#client = new LiveClient(source, (client) => this.#watch(client));
   }
 
-  refresh(): Promise<void> {
+  async refresh(): Promise<void> {
     const reading = this.#reading.then(() => this.#read());
-    this.#reading = reading.catch(() => {});
-    return reading;
+    this.#reading = reading.then(
+      () => {},
+      () => {},
+    );
+    await Promise.all(await reading);
   }
 
   async close(): Promise<void> {
     this.#isOver = true;
     this.#watching.abort();
+    this.#approvals.dropAll();
     await this.#reading;
   }
 
@@ -63,29 +76,33 @@ export class McpFollower implements McpFollowing {
     if (this.#isKnown) onChange();
   }
 
-  async #read(): Promise<void> {
-    if (this.#isOver) return;
+  /** Reads the list; what is returned are the decisions about its tools. */
+  async #read(): Promise<readonly (Promise<void> | undefined)[]> {
+    if (this.#isOver) return [];
     const candidates = await this.#client.use((client) => listCandidates(client, this.#options), true);
-    const changes: McpToolChange[] = this.#removeAllBut(new Set(candidates.map(({ name }) => name)));
-    for (const candidate of candidates) {
-      const change = await this.#take(candidate);
-      if (change !== undefined) changes.push(change);
-    }
+    if (this.#isOver) return [];
     this.#isKnown = true;
-    for (const change of changes) this.#options.onChange?.(change);
+    const removing = this.#removeAllBut(new Set(candidates.map(({ name }) => name)));
+    return [removing, ...candidates.map((candidate) => this.#decide(candidate))];
   }
 
-  async #take(found: McpToolCandidate): Promise<McpToolChange | undefined> {
-    const { name, definition, fingerprint } = found;
+  #decide(found: McpToolCandidate): Promise<void> | undefined {
+    const { name, fingerprint } = found;
     const before = this.#followed.get(name);
-    const isWaiting = before?.isWaiting === true && this.#registry.offered(name) === undefined;
-    if (before?.candidate.fingerprint === fingerprint && !isWaiting) return undefined;
-    const previous = before && {
-      definition: before.candidate.definition,
-      fingerprint: before.candidate.fingerprint,
-    };
-    const candidate = previous ? { ...found, previous } : found;
-    const reason = await this.#objectionTo(candidate, before?.tool);
+    if (before === undefined) return this.#approvals.ask(found);
+    const isFree = before.isWaiting === true && this.#registry.offered(name) === undefined;
+    if (before.candidate.fingerprint === fingerprint && !isFree) {
+      this.#approvals.drop(name);
+      return undefined;
+    }
+    const { definition, fingerprint: known } = before.candidate;
+    return this.#approvals.ask({ ...found, previous: { definition, fingerprint: known } });
+  }
+
+  #take(candidate: McpToolCandidate, isApproved: boolean): McpToolChange {
+    const { name, definition } = candidate;
+    const before = this.#followed.get(name)?.tool;
+    const reason = this.#objectionTo(name, isApproved);
     if (reason !== undefined) {
       this.#registry.unregister(...this.#ownNames([name]));
       this.#followed.set(name, { candidate, tool: undefined, isWaiting: reason === 'name taken' });
@@ -94,25 +111,22 @@ export class McpFollower implements McpFollowing {
     const tool = importTool(name, definition, { client: this.#client, timeoutMs: this.#options.timeoutMs });
     this.#registry.register(tool);
     this.#followed.set(name, { candidate, tool });
-    return { kind: before?.tool === undefined ? 'added' : 'changed', name, candidate };
+    return { kind: before === undefined ? 'added' : 'changed', name, candidate };
   }
 
   /** A server must not put its tool in the place of another one, which the model and its user trust. */
-  async #objectionTo(
-    candidate: McpToolCandidate,
-    own: ToolDefinition | undefined,
-  ): Promise<McpToolChange['reason']> {
-    const isApprovedNow = await isApproved(candidate, this.#options);
-    const registered = this.#registry.offered(candidate.name);
-    if (registered !== undefined && registered !== own) return 'name taken';
-    return isApprovedNow ? undefined : 'not approved';
+  #objectionTo(name: string, isApproved: boolean): McpToolChange['reason'] {
+    const registered = this.#registry.offered(name);
+    if (registered !== undefined && registered !== this.#followed.get(name)?.tool) return 'name taken';
+    return isApproved ? undefined : 'not approved';
   }
 
-  #removeAllBut(names: ReadonlySet<string>): McpToolChange[] {
+  async #removeAllBut(names: ReadonlySet<string>): Promise<void> {
+    this.#approvals.dropAll((name) => !names.has(name));
     const gone = [...this.#followed.keys()].filter((name) => !names.has(name));
     this.#registry.unregister(...this.#ownNames(gone));
     for (const name of gone) this.#followed.delete(name);
-    return gone.map((name) => ({ kind: 'removed', name }));
+    for (const name of gone) this.#options.onChange?.({ kind: 'removed', name });
   }
 
   /** The names under which the registry still has what was registered here. */

@@ -50,7 +50,7 @@ export interface McpServerOptions {
    * `false`: 2025-11-25 clients get no sessions, and so can be asked nothing and told nothing between calls.
    */
   readonly sessions?: McpSessionOptions | false;
-  /** Bytes of a request (4 MiB). */
+  /** Bytes of a request (4 MiB; over stdio, where a larger one ends the connection, 10 MiB). */
   readonly maxRequestBytes?: number;
   /** Whom a session and a suspended call belong to; default: `clientId`, and `extra.sub` of the token. */
   principal?(authInfo: McpCaller['authInfo']): string;

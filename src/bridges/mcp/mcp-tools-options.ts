@@ -1,12 +1,22 @@
-import type { Client, Tool as McpTool } from '@modelcontextprotocol/client';
+import type { Tool as McpTool } from '@modelcontextprotocol/server';
 import type { NumberRule } from '../../errors/check-numbers.js';
 import type { NameFilter } from '../../registry/name-filter.js';
 
 /**
- * A connected client of the SDK; or a function that connects one, which is called again when the connection
- * is lost.
+ * What tells a `Client` of the SDK, version 2. The class is not named, so that who only serves tools compiles
+ * without its package, and that of another copy of the SDK fits.
  */
-export type McpClientSource = Client | (() => Client | Promise<Client>);
+export interface SdkClient {
+  getProtocolEra(): string | undefined;
+  getServerCapabilities(): object | undefined;
+  close(): Promise<void>;
+}
+
+/**
+ * A connected `Client` of `@modelcontextprotocol/client`; or a function that connects one, which is called
+ * again when the connection is lost.
+ */
+export type McpClientSource = SdkClient | (() => SdkClient | Promise<SdkClient>);
 
 /** A tool as its server defines it now. */
 export interface McpToolCandidate {
@@ -42,7 +52,7 @@ export interface McpToolsOptions extends NameFilter {
   readonly timeoutMs?: number;
   /**
    * Asked before a tool is taken, and again whenever its definition changed; what is not approved is not there.
-   * Without it, everything is taken.
+   * Tools are asked about at once, and none waits for another's answer. Without it, everything is taken.
    */
   approve?(candidate: McpToolCandidate): boolean | Promise<boolean>;
   /** Hears of every change, and of every tool that is withheld. */
@@ -53,7 +63,7 @@ export interface McpToolsOptions extends NameFilter {
 
 /** A registry that follows a server. */
 export interface McpFollowing {
-  /** Reads the server's list again, now. */
+  /** Reads the server's list again, now; resolves when it is decided about every tool. */
   refresh(): Promise<void>;
   /** Ends the following. The tools stay as they are, and the client stays connected. */
   close(): Promise<void>;

@@ -1,5 +1,6 @@
 import type { Client, Tool as McpTool, StandardSchemaV1 } from '@modelcontextprotocol/client';
 import { isSpecType } from '@modelcontextprotocol/server';
+import { passOverMalformed } from './pass-over-malformed.js';
 
 /** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */
 interface RawPage {
@@ -18,6 +19,7 @@ const MOST_PAGES = 1_000;
 /** A server's tools from the first page to the last, byte for byte; what is no tool is passed over. */
 export async function readToolList(client: Client): Promise<McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
+  if (client.transport !== undefined && isModern(client)) passOverMalformed(client.transport);
   const tools: McpTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
@@ -32,10 +34,14 @@ export async function readToolList(client: Client): Promise<McpTool[]> {
 
 /** Since 2026-07-28 a client must pass over tools whose headers are declared wrongly; the SDK knows which. */
 async function usable(client: Client, tools: McpTool[]): Promise<McpTool[]> {
-  if (client.getProtocolEra() !== 'modern') return tools;
+  if (!isModern(client)) return tools;
   const known = await client.listTools(undefined, { cacheMode: 'refresh' });
   const names = new Set(known.tools.map(({ name }) => name));
   return tools.filter(({ name }) => names.has(name));
+}
+
+function isModern(client: Client): boolean {
+  return client.getProtocolEra() === 'modern';
 }
 
 function isTool(tool: unknown): tool is McpTool {

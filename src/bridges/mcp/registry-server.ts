@@ -74,7 +74,9 @@ export class RegistryServer implements McpToolServer {
   }
 
   stdio({ input, output }: StdioStreams = {}): McpConnection {
-    return this.connect(new StdioServerTransport(input, output));
+    const { maxRequestBytes } = this.#options;
+    const limit = maxRequestBytes === undefined ? {} : { maxBufferSize: maxRequestBytes };
+    return this.connect(new StdioServerTransport(input, output, limit));
   }
 
   connect(transport: Transport): McpConnection {
@@ -92,6 +94,7 @@ export class RegistryServer implements McpToolServer {
     };
     const connection: McpConnection = { closed, close: () => handle.close() };
     this.#connections.add(connection);
+    if (this.#isClosed) connection.close().catch(this.#onError);
     return connection;
   }
 

@@ -8,7 +8,7 @@ import type { ToolRegistry } from '../../registry/tool-registry.js';
 import { listTools } from './list-tools.js';
 import { callerOf, type McpCaller } from './mcp-caller.js';
 import type { McpServerOptions } from './mcp-server-options.js';
-import type { SealedState } from './sealed-state.js';
+import { ANSWER_MS, type SealedState } from './sealed-state.js';
 import { serveCall } from './serve-call.js';
 
 /** What the servers of all connections share. */
@@ -49,7 +49,7 @@ export function createSdkServer(served: ServedTools): McpServer {
     {
       capabilities: { tools: { listChanged: true }, logging: {} },
       ...(instructions === undefined ? {} : { instructions }),
-      inputRequired: { maxRounds: MOST_ROUNDS },
+      inputRequired: { maxRounds: MOST_ROUNDS, roundTimeoutMs: ANSWER_MS },
       debouncedNotificationMethods: ['notifications/tools/list_changed'],
     },
   );

@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** People take their time. */
-const LIFETIME_MS = 60 * 60 * 1000;
+/** How long a client may take to answer: people take their time. */
+export const ANSWER_MS = 60 * 60 * 1000;
 
 /** What a client keeps for the server: it can neither be read nor changed, nor used by or for anybody else. */
 export class SealedState {
@@ -19,7 +19,7 @@ export class SealedState {
   seal(value: unknown, owner: string): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(owner));
-    const text = JSON.stringify({ value, until: Date.now() + LIFETIME_MS });
+    const text = JSON.stringify({ value, until: Date.now() + ANSWER_MS });
     const sealed = Buffer.concat([cipher.update(text), cipher.final()]);
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
   }

@@ -52,14 +52,20 @@ export async function serveCall(served: ServedCall): Promise<CallToolResult | In
 
 async function invoke(served: ServedCall, journal: Suspension['journal'] | undefined): Promise<Invocation> {
   const { tools, request, context, caller, options } = served;
-  const { name, arguments: args } = request.params;
+  const { name, arguments: args = {} } = request.params;
   const { policy, toolTimeoutMs, onAsyncResult } = options;
   const progress = reportProgress(context);
   // Who declared an `output` promised data with the answer, and an acknowledgement has none.
   const isHeard = onAsyncResult !== undefined && tools.offered(name)?.output === undefined;
   try {
     return await tools.invoke(
-      { id: String(context.mcpReq.id), name, arguments: args, ...(journal ? { journal } : {}) },
+      {
+        id: String(context.mcpReq.id),
+        name,
+        // As text: a method may change its arguments, and is run again with what was sent once it has its answer.
+        arguments: JSON.stringify(args),
+        ...(journal ? { journal } : {}),
+      },
       openScope(served.scope, { caller, context, progress }),
       {
         ...(policy ? { policy } : {}),

@@ -3,7 +3,7 @@ import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server'
 import type { ContentPart, FilePart } from '../../contract/content-part.js';
 import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolResult } from '../../contract/tool-result.js';
-import type { CutDetails } from '../../invocation/cut-result.js';
+import { isCutDetails } from '../../invocation/cut-result.js';
 import { resultText } from '../../registry/result-text.js';
 
 /** What a client is told of a result. With a declared `output`, also as data. */
@@ -56,9 +56,7 @@ function structuredOf(result: ToolResult, output: JsonSchema): unknown {
 
 /** `maxResultChars` cuts what a model reads; data would be broken by it. */
 function uncut({ forLLM, details }: ToolResult): { readonly text: string; readonly details: unknown } {
-  const isCut = forLLM.endsWith(' more characters were cut off]');
-  const { full, details: own } = (isCut ? (details ?? {}) : {}) as Partial<CutDetails>;
-  return typeof full === 'string' ? { text: full, details: own } : { text: forLLM, details };
+  return isCutDetails(details) ? { text: details.full, details: details.details } : { text: forLLM, details };
 }
 
 /** As the check of the output saw it: big integers are their digits. */

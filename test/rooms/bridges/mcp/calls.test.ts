@@ -52,6 +52,13 @@ const registry = new ToolRegistry().register(
     execute: () => '12345',
   }),
   defineTool({
+    name: 'quote',
+    description: 'Quotes what somebody else has cut',
+    output: { type: 'object', properties: { full: { type: 'string' } } },
+    execute: () =>
+      new ToolResult({ forLLM: '12\n[3 more characters were cut off]', details: { full: '12345' } }),
+  }),
+  defineTool({
     name: 'state',
     description: 'Says one of a few words',
     output: { enum: ['ok', 'null', 'broken'] },
@@ -153,6 +160,11 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     const { content, structuredContent } = await call('say');
     expect(content).toEqual([{ type: 'text', text: '12\n[3 more characters were cut off]' }]);
     expect([structuredContent, (structuredContent as { result?: unknown }).result]).toContain('12345');
+  });
+
+  test('gets the data of a text that only looks cut', async () => {
+    await client.listTools();
+    expect(await call('quote')).toMatchObject({ structuredContent: { full: '12345' } });
   });
 
   test.each(['ok', 'null', 'broken'])('gets the word %s as itself where words are declared', async (word) => {

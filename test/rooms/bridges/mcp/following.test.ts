@@ -95,6 +95,32 @@ describe.each(Object.entries(ERAS))('with %s', (_era, era) => {
   });
 });
 
+test.each(Object.entries(ERAS))(
+  'a following that could not begin follows nothing later (%s)',
+  async (_era, options) => {
+    const remote = new ToolRegistry().register(plain('a'));
+    let isReadable = false;
+    const told = Promise.withResolvers<void>();
+    const listening = await listen(remote, {
+      visible() {
+        if (!isReadable) throw new Error('not yet');
+        told.resolve();
+        return {};
+      },
+    });
+    const client = await connectClient(listening.url, { options });
+    closing.push(client, listening);
+    const own = new ToolRegistry();
+    await expect(followMcpTools(own, client)).rejects.toThrow('could not be prepared');
+    isReadable = true;
+    remote.register(plain('b'));
+    // Long enough for a list that somebody reads after the change.
+    await Promise.race([told.promise, new Promise((resolve) => setTimeout(resolve, 300))]);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(own.list()).toEqual([]);
+  },
+);
+
 test('a server cannot put its tool in the place of one’s own', async () => {
   const own = new ToolRegistry().register(plain('send_money', 'My own'));
   const reports = new Reports();

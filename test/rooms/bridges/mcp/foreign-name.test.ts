@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { localName, serverName } from '../../../../src/bridges/mcp/foreign-name.js';
+import { localName } from '../../../../src/bridges/mcp/foreign-name.js';
 import { TOOL_NAME } from '../../../../src/discovery/tool-name.js';
 
 /** Names as servers give them, and names that look like what is made of them. */
@@ -13,6 +13,14 @@ const names = fc.oneof(
   }),
 );
 const prefixes = fc.option(fc.stringMatching(/^[a-z][a-z_]{0,8}$/), { nil: undefined });
+
+/** The way back, for names that are not cut. */
+function serverName(local: string, prefix?: string): string {
+  const marked = prefix === undefined ? local : local.slice(prefix.length + 1);
+  return marked.replace(/_(?:dot|x([0-9a-f]+))_/g, (_mark, code?: string) =>
+    code === undefined ? '.' : String.fromCodePoint(Number.parseInt(code, 16)),
+  );
+}
 
 test('every name becomes one that providers take', () => {
   fc.assert(

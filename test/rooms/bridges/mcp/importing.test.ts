@@ -90,26 +90,8 @@ test('what a server does not say of a tool counts as the worse', async () => {
   ]);
 });
 
-test('what a server sends that is no tool is passed over', async () => {
-  client = await connectTo([null, 'tool', { name: '' }, { name: 'x' }, tool('good'), tool('good')], () =>
-    text(''),
-  );
-  expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['good']);
-});
-
-test.each([
-  { description: 5 },
-  { description: null },
-  { title: 5 },
-  { annotations: null },
-  { annotations: { readOnlyHint: 'yes' } },
-  { inputSchema: [] },
-  { inputSchema: { type: 'string' } },
-  { inputSchema: { type: 'object', properties: null } },
-  { inputSchema: { type: 'object', required: 'a' } },
-  { outputSchema: null },
-])('a tool with %j is passed over, and its neighbours come', async (odd) => {
-  client = await connectTo([tool('odd', odd), tool('good')], () => text(''));
+test('of two tools of one name, one comes', async () => {
+  client = await connectTo([tool('good'), tool('good')], () => text(''));
   expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['good']);
 });
 

@@ -24,6 +24,23 @@ const registry = new ToolRegistry({ logger }).register(
     },
   }),
   defineTool({
+    name: 'stroll',
+    description: 'Yields on its way',
+    async *execute() {
+      yield { progress: 1, total: 2 };
+      yield 'nearly';
+      return 'there';
+    },
+  }),
+  defineTool({
+    name: 'send_away',
+    description: 'Answers who comes back',
+    execute(_args, { data: { mcp } }) {
+      mcp?.closeStream?.();
+      return 'welcome back';
+    },
+  }),
+  defineTool({
     name: 'log',
     description: 'Logs',
     execute(_args, { logger: log }) {
@@ -79,6 +96,25 @@ describe.each(Object.entries(ERAS))('while its call runs, a client of %s', (era,
       { progress: 7, message: 'seed 3' },
       { progress: 8 },
     ]);
+  });
+
+  test('hears of what a generator yields', async () => {
+    const heard: Progress[] = [];
+    const { content } = await client.callTool(
+      { name: 'stroll' },
+      { onprogress: (progress) => void heard.push(progress) },
+    );
+    expect(heard).toEqual([
+      { progress: 1, total: 2 },
+      { progress: 2, message: 'nearly' },
+    ]);
+    expect(content).toEqual([{ type: 'text', text: 'there' }]);
+  });
+
+  test('that is sent away, which only 2025-11-25 knows, comes back for the result', async () => {
+    expect(await client.callTool({ name: 'send_away' })).toMatchObject({
+      content: [{ text: 'welcome back' }],
+    });
   });
 
   test('that does not ask for progress gets none', async () => {

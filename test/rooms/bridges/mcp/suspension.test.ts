@@ -281,6 +281,13 @@ describe('what a 2026-07-28 client keeps of a suspended call', () => {
     await other.close();
   });
 
+  test('makes the call as often as it is sent with its answers', async () => {
+    const kept = await suspend(ada);
+    await resume(ada, kept);
+    await resume(ada, kept);
+    expect(placed).toEqual(['a-1', 'a-1']);
+  });
+
   test('says nothing to who reads it', async () => {
     const { requestState } = await suspend(ada);
     expect(Buffer.from(requestState, 'base64url').toString('latin1')).not.toContain('a-1');

@@ -1,0 +1,44 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, test } from '@jest/globals';
+import { defineTool, ToolRegistry } from 'toolwright';
+import { createMcpServer } from 'toolwright/mcp';
+import { connectClient, ERAS } from './mcp-connections.js';
+
+const registry = new ToolRegistry().register(
+  defineTool({
+    name: 'who',
+    description: 'Says who calls, and by which revision',
+    execute: (_args, { data: { mcp } }) => `${mcp?.authInfo?.clientId} by ${mcp?.protocolVersion}`,
+  }),
+);
+const authInfo = { token: 't', clientId: 'ada', scopes: [] };
+
+test('clients of both revisions come at the same time to a server whose bodies others have read', async () => {
+  const mcp = createMcpServer(registry);
+  const http = createServer(async (request, response) => {
+    const body = await text(request);
+    const read = body === '' ? undefined : JSON.parse(body);
+    await mcp.node(Object.assign(request, { auth: authInfo }), response, read);
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const url = new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`);
+  const clients = await Promise.all(Object.values(ERAS).map((options) => connectClient(url, { options })));
+  const results = await Promise.all(clients.map((client) => client.callTool({ name: 'who' })));
+  expect(results).toMatchObject(Object.keys(ERAS).map((era) => ({ content: [{ text: `ada by ${era}` }] })));
+  for (const client of clients) await client.close();
+  await mcp.close();
+  http.closeAllConnections();
+  http.close();
+});
+
+test('a handler of Web requests takes what a token stands for, and a body that was read, beside the request', async () => {
+  const mcp = createMcpServer(registry, { sessions: false });
+  const parsedBody = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'who' } };
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const request = new Request('http://localhost/mcp', { method: 'POST', headers });
+  const response = await mcp.fetch(request, { authInfo, parsedBody });
+  expect(await response.text()).toContain('ada by');
+  await mcp.close();
+});
