@@ -4,7 +4,7 @@
  *   npm run bench                       everything, some minutes
  *   npm run bench -- --quick            a short run, to see that all candidates still work
  *   npm run bench -- --write            also writes the tables into docs/benchmark.md
- *   npm run bench -- calls loop         only these sections: calls additions nest mcp dto loop many imports
+ *   npm run bench -- calls loop         only these sections: calls additions nest mcp listing dto loop many imports
  */
 import { parseArgs } from 'node:util';
 import { prepare } from './prepare.mjs';
@@ -16,6 +16,7 @@ const SECTIONS = {
   additions: async () => (await import('./sections/calls.mjs')).measureAdditions,
   nest: async () => (await import('./sections/bridges.mjs')).measureNest,
   mcp: async () => (await import('./sections/bridges.mjs')).measureMcp,
+  listing: async () => (await import('./sections/listing.mjs')).measureListing,
   dto: async () => (await import('./sections/dto-growth.mjs')).measureDtoGrowth,
   loop: async () => (await import('./sections/loop.mjs')).measureLoop,
   many: async () => (await import('./sections/many-tools.mjs')).measureManyTools,

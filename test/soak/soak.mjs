@@ -1,6 +1,7 @@
 // 100,000 calls through runs that are aborted, left, timed out, thrown out of and repaired at random:
 // ends with flat memory and not one unanswered id, or with exit code 1.
 // npm run soak -- [calls] [seed]
+import { megabytes, settledHeap } from './heap.mjs';
 import { createRandom } from './random.mjs';
 import { historyFaults, playRun } from './soak-run.mjs';
 import { soakTools } from './soak-tools.mjs';
@@ -67,22 +68,10 @@ function secondsGone() {
   return (performance.now() - since) / 1000;
 }
 
-/** The heap once nothing is left that only waits: timers of the last runs, then the collector. */
-async function heapUsed() {
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  for (let round = 0; round < 4; round += 1) {
-    globalThis.gc();
-    await new Promise(setImmediate);
-  }
-  return process.memoryUsage().heapUsed;
-}
-
-const megabytes = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MB`;
-
 await playUntil(CALLS / 5);
-const early = await heapUsed();
+const early = await settledHeap();
 await playUntil(CALLS);
-const late = await heapUsed();
+const late = await settledHeap();
 
 console.log(`seed ${SEED}: ${calls} calls in ${secondsGone().toFixed(1)} s`);
 console.log('runs ', JSON.stringify(counts.runs));

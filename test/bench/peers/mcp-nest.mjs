@@ -9,38 +9,48 @@ import { bodyOf } from '../workloads.mjs';
 import { MemoryTransport, serverCandidate } from './memory-transport.mjs';
 import { LetsPass, PassesOn } from './nest-enhancers.mjs';
 
+const WORKLOADS = Object.keys(zodSchemas).map((name) => ({ name, like: name }));
+
 const open = {};
 
 /** `tools/call` of a server with the three workloads, which is started once. */
 export async function nestCall({ tool }) {
-  open.plain ??= start([]);
+  open.plain ??= start(WORKLOADS, []);
   return serverCandidate('mcp-nest `tools/call` in memory (zod)', await open.plain, tool);
 }
 
 /** The same with a guard and an interceptor on its class. */
 export async function guardedNestCall({ tool }) {
-  open.guarded ??= start([UseGuards(LetsPass), UseInterceptors(PassesOn)]);
+  open.guarded ??= start(WORKLOADS, [UseGuards(LetsPass), UseInterceptors(PassesOn)]);
   return serverCandidate('mcp-nest (zod), guard and interceptor', await open.guarded, tool);
 }
 
-async function start(decorators) {
+/** A connection to a server with some tools, each like one of the workloads. */
+export function nestServer(tools) {
+  return start(tools, []);
+}
+
+async function start(tools, decorators) {
   let server;
   const memory = { kind: 'stdio', start: (context) => (server = context), close: () => {} };
   const strategy = new McpStrategy({ name: 'bench', version: '1.0.0', transports: [memory] });
-  const app = await NestFactory.createMicroservice(createModule(decorators), { strategy, logger: false });
+  const app = await NestFactory.createMicroservice(createModule(tools, decorators), {
+    strategy,
+    logger: false,
+  });
   await app.listen();
   return MemoryTransport.open((transport) => server.createBoundServer({}).connect(transport));
 }
 
 /** The decorators by hand, because these files are not compiled. */
-function createModule(decorators) {
+function createModule(tools, decorators) {
   class Tools {}
-  for (const [name, parameters] of Object.entries(zodSchemas)) {
-    const body = bodyOf(name);
+  for (const { name, like } of tools) {
+    const body = bodyOf(like);
     const value = async (input) => ({ content: [{ type: 'text', text: String(body(input)) }] });
     Object.defineProperty(Tools.prototype, name, { value, writable: true, configurable: true });
     Payload()(Tools.prototype, name, 0);
-    Tool({ name, description: name, parameters })(Tools.prototype, name, { value });
+    Tool({ name, description: name, parameters: zodSchemas[like] })(Tools.prototype, name, { value });
   }
   for (const decorate of [McpController(), ...decorators]) decorate(Tools);
   class BenchModule {}

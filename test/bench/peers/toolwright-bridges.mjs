@@ -2,10 +2,12 @@
 import 'reflect-metadata';
 import { Module, UseGuards, UseInterceptors } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { ToolRegistry } from '#toolwright';
+import { defineTool, ToolRegistry } from '#toolwright';
 import { createMcpServer } from '#toolwright/mcp';
 import { ToolwrightModule } from '#toolwright/nestjs';
 import { PlainTools } from '../.build/classes/toolsets.js';
+import { jsonSchemas } from '../schemas.mjs';
+import { bodyOf } from '../workloads.mjs';
 import { MemoryTransport, serverCandidate } from './memory-transport.mjs';
 import { LetsPass, PassesOn } from './nest-enhancers.mjs';
 import { registryOf } from './toolwright.mjs';
@@ -38,6 +40,14 @@ export async function ourGuardedServerCall({ tool }) {
     await open.guardedServer,
     tool,
   );
+}
+
+/** A connection to a server with some tools, each like one of the workloads. */
+export function ourServer(tools) {
+  const made = tools.map(({ name, like }) =>
+    defineTool({ name, description: name, parameters: jsonSchemas[like], execute: bodyOf(like) }),
+  );
+  return serve(new ToolRegistry().register(...made));
 }
 
 function executing(name, registry, tool) {

@@ -1,0 +1,11 @@
+/** The heap once nothing is left that only waits: timers of the last work, then the collector. */
+export async function settledHeap() {
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  for (let round = 0; round < 4; round += 1) {
+    globalThis.gc();
+    await new Promise(setImmediate);
+  }
+  return process.memoryUsage().heapUsed;
+}
+
+export const megabytes = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MB`;
