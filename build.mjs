@@ -3,7 +3,7 @@
 // what importing costs.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
@@ -32,7 +32,7 @@ const besideRoot = {
     onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));
   },
 };
-await build({
+const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: doors,
   plugins: [besideRoot],
@@ -47,5 +47,21 @@ await build({
   target: `node${engines.node.replace(/[^\d.]/g, '')}`,
   chunkNames: 'chunks/[name]-[hash]',
   sourcemap: true,
+  metafile: true,
   logLevel: 'warning',
 });
+
+// `var X = class _X` (or `X2`): the bundler renames what a class calls itself, and frameworks tell people that name.
+// Its `keepNames` would mend it with a call for each function, also for those that a call of a tool makes.
+const RENAMED_CLASS = /^var (\w+) = (?:\w+ = )?class (_\1|\1\d+)\b/gm;
+for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
+  const file = new URL(path, import.meta.url);
+  const text = await readFile(file, 'utf8');
+  const names = new Map([...text.matchAll(RENAMED_CLASS)].map(([, name, inner]) => [inner, name]));
+  if (names.size === 0) continue;
+  const inner = new RegExp(`\\b(?:${[...names.keys()].join('|')})\\b`, 'g');
+  await writeFile(
+    file,
+    text.replace(inner, (name) => names.get(name)),
+  );
+}

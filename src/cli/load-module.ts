@@ -12,7 +12,7 @@ export async function loadModule(name: string, folder: string): Promise<Readonly
   try {
     return await import(pathToFileURL(path).href);
   } catch (error) {
-    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}`, 1);
+    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}${adviceFor(path)}`, 1);
   }
 }
 
@@ -20,6 +20,12 @@ export async function loadModule(name: string, folder: string): Promise<Readonly
 function reasonOf(error: unknown): string {
   if (ToolwrightError.is(error)) return error.message;
   return (error instanceof Error ? error.message : String(error)).split('\n', 1).join();
+}
+
+/** Node strips types; decorators, enums and parameter properties it cannot run. */
+function adviceFor(path: string): string {
+  if (!/\.[cm]?tsx?$/.test(path)) return '';
+  return ' (TypeScript has to be built first: name the JavaScript file that the compiler writes)';
 }
 
 function resolvePackage(name: string, folder: string): string {

@@ -37,9 +37,9 @@ export async function runCommandLine(
   surroundings: CommandSurroundings,
 ): Promise<number> {
   const [name, ...rest] = args;
+  const command = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   try {
     if (name === undefined || name.startsWith('-')) return answerFlags(args, surroundings);
-    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (command === undefined)
       throw new UserFault(`there is no command '${name}'; toolwright --help lists them`);
     if (rest.includes('--help') || rest.includes('-h')) {
@@ -48,7 +48,7 @@ export async function runCommandLine(
     }
     return await (await command.load()).run(rest, surroundings);
   } catch (error) {
-    const fault = userFault(error);
+    const fault = userFault(error, command?.usage ?? '--help');
     if (fault === undefined) throw error;
     surroundings.error(`toolwright: ${fault.message}\n`);
     return fault.exitCode;
@@ -67,11 +67,11 @@ function answerFlags(args: readonly string[], { out, error }: CommandSurrounding
 }
 
 /** `parseArgs` explains what is wrong with a command line in the first sentence of its message. */
-function userFault(error: unknown): UserFault | undefined {
+function userFault(error: unknown, usage: string): UserFault | undefined {
   if (error instanceof UserFault) return error;
   const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
   if (!String(code).startsWith('ERR_PARSE_ARGS')) return undefined;
-  return new UserFault(String(message).split('. ')[0] ?? '');
+  return new UserFault(`${String(message).split('. ')[0]}: toolwright ${usage}`);
 }
 
 function help(): string {

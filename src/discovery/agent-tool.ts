@@ -6,8 +6,8 @@ import type {
 import type { SchemaSource } from '../contract/standard-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
-import { ToolDeclarationError } from '../errors/author-fault.js';
-import { type ArgumentsOf, defineTool } from './define-tool.js';
+import { agentToolFaults } from '../metadata/tool-option-faults.js';
+import { type ArgumentsOf, toDefinition } from './define-tool.js';
 
 /** A tool in seed 3's form: `label` is its title, `details` go to the application only. */
 export interface AgentTool<Source extends SchemaSource = SchemaSource, Details = unknown>
@@ -46,24 +46,27 @@ export function agentTool<Source extends SchemaSource, Details = unknown>(
   tool: AgentTool<Source, Details>,
 ): ToolDefinition {
   const { label, execute, annotations, ...options } = tool;
-  if (typeof execute !== 'function') {
-    const fix = 'execute: async (toolCallId, params) => ({ content: […], details: … })';
-    throw new ToolDeclarationError([
-      { where: `agentTool(${JSON.stringify(tool.name)})`, problem: 'it has no execute', fix },
-    ]);
-  }
-  const definition = defineTool<Source>({
-    ...options,
-    annotations: { title: label, ...annotations },
-    execute: (params, context) =>
-      execute.call(
-        tool,
-        context.callId,
-        params,
-        context.signal,
-        (partial) => context.progress(partial),
-        context,
-      ),
-  });
+  const wrong = [...(typeof execute === 'function' ? [] : [NO_BODY]), ...agentToolFaults(tool)];
+  const definition = toDefinition<Source>(
+    {
+      ...options,
+      annotations: { title: label, ...annotations },
+      execute: (params, context) =>
+        execute.call(
+          tool,
+          context.callId,
+          params,
+          context.signal,
+          (partial) => context.progress(partial),
+          context,
+        ),
+    },
+    { by: 'agentTool', wrong },
+  );
   return Object.freeze({ ...definition, observesSignal: true });
 }
+
+const NO_BODY = {
+  problem: 'it has no execute',
+  fix: 'execute: async (toolCallId, params) => ({ content: […], details: … })',
+};

@@ -1,10 +1,12 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
-import type { SchemaSource } from '../contract/standard-schema.js';
+import type { SchemaSource, ValueOf } from '../contract/standard-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import { ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { OptionFault } from '../metadata/option-faults.js';
+import { definedToolFaults } from '../metadata/tool-option-faults.js';
 import { describeSchemas } from './describe-schemas.js';
 import { freezeTool } from './freeze-tool.js';
 import { illegalName, TOOL_NAME } from './tool-name.js';
@@ -13,13 +15,7 @@ import { illegalName, TOOL_NAME } from './tool-name.js';
  * The type of the arguments that a schema stands for: a Standard Schema's output, TypeBox's `static`, and
  * for plain JSON Schema an object of unknown values.
  */
-export type ArgumentsOf<Source> = Source extends {
-  readonly '~standard': { readonly types?: { readonly output: infer Output } };
-}
-  ? Output
-  : Source extends { readonly static: infer Static }
-    ? Static
-    : JsonObject;
+export type ArgumentsOf<Source> = ValueOf<Source, JsonObject>;
 
 /** Options of {@link defineTool}. */
 export interface DefineToolOptions<Source extends SchemaSource>
@@ -50,15 +46,30 @@ export interface DefineToolOptions<Source extends SchemaSource>
 export function defineTool<Source extends SchemaSource = JsonSchema>(
   options: DefineToolOptions<Source>,
 ): ToolDefinition {
+  return toDefinition(options, { by: 'defineTool', wrong: definedToolFaults(options) });
+}
+
+/** Who makes the tool, and what it has found wrong with the options. */
+interface Maker {
+  readonly by: string;
+  readonly wrong: readonly OptionFault[];
+}
+
+/** Makes the tool, or throws all that is wrong with it. */
+export function toDefinition<Source extends SchemaSource>(
+  options: DefineToolOptions<Source>,
+  { by, wrong }: Maker,
+): ToolDefinition {
   const { name, execute, ...others } = options;
   const schemas = describeSchemas(others, { properties: [] });
   const faults = [
     ...(TOOL_NAME.test(name) ? [] : [illegalName(name)]),
+    ...wrong,
     ...(schemas.ok ? [] : schemas.faults),
   ];
   if (faults.length > 0 || !schemas.ok) {
     throw new ToolDeclarationError(
-      faults.map((fault) => ({ where: `defineTool(${JSON.stringify(name)})`, ...fault })),
+      faults.map((fault) => ({ where: `${by}(${JSON.stringify(name)})`, ...fault })),
     );
   }
   const { parameters, output, hydrate } = schemas;

@@ -4,7 +4,7 @@ import type { AuthorFault } from '../errors/author-fault.js';
 import { describeValue } from '../schema/describe-value.js';
 import type { PropertyModel, ValueType } from '../schema/value-type.js';
 import type { ArgumentBinding } from './argument-binding.js';
-import { isInjectedType, type ParameterFacts } from './parameter-facts.js';
+import { isContextType, isInjectedType, type ParameterFacts } from './parameter-facts.js';
 
 /** A method's signature, understood: the schema's properties and where each parameter gets its value. */
 export interface MethodSignature {
@@ -43,7 +43,11 @@ export function describeMethod(parameters: readonly ParameterFacts[]): Described
   const types = described.flatMap((one) => ('type' in one && one.type ? [one.type] : []));
   const faults = [
     ...described.flatMap((one) => ('fault' in one ? [one.fault] : [])),
-    ...clashes({ bindings, properties, classes: classes.length + types.length }),
+    ...clashes({
+      contexts: parameters.filter(receivesContext).length,
+      properties,
+      classes: classes.length + types.length,
+    }),
   ];
   if (faults.length > 0) return { ok: false, faults };
   return {
@@ -162,13 +166,18 @@ function isInjected({ records, designType }: ParameterFacts): boolean {
   return records.length === 0 ? isInjectedType(designType) : records[0]?.role === 'context';
 }
 
+function receivesContext({ records: [record], designType }: ParameterFacts): boolean {
+  if (record === undefined) return isContextType(designType);
+  return record.role === 'context' && record.isFilled !== true;
+}
+
 function clashes(of: {
-  readonly bindings: readonly ArgumentBinding[];
+  readonly contexts: number;
   readonly properties: readonly PropertyModel[];
   readonly classes: number;
 }): readonly ParameterFault[] {
   const faults: ParameterFault[] = [];
-  if (of.bindings.filter(({ from }) => from === 'context').length > 1) {
+  if (of.contexts > 1) {
     faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
   }
   if (of.classes > 0 && (of.properties.length > 0 || of.classes > 1)) {

@@ -3,6 +3,8 @@ import type { Logger } from '../contract/logger.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
+import { type OptionRules, optionFaults } from '../metadata/option-faults.js';
+import { ANYTHING, BOOLEAN, LOGGER } from '../metadata/option-rule.js';
 import { loadedToolsets } from '../metadata/record-toolset.js';
 import { keepBoundMethod } from './bound-method.js';
 import {
@@ -66,9 +68,9 @@ function misuses(options: DiscoverOptions): readonly AuthorFault[] {
   const fix = 'discoverTools({ toolsets: [ShopTools, …] })';
   if (Array.isArray(options))
     return [{ where: 'discoverTools([…])', problem: 'it takes options, not a list', fix }];
-  const { toolsets } = options;
-  if (toolsets === undefined) return [];
-  if (!Array.isArray(toolsets)) return [{ where: 'discoverTools', problem: 'its toolsets are no list', fix }];
+  const faults = optionFaults(options, OPTIONS).map((fault) => ({ where: 'discoverTools', ...fault }));
+  const toolsets: unknown = options?.toolsets;
+  if (faults.length > 0 || !Array.isArray(toolsets)) return faults;
   return toolsets.flatMap((toolset: unknown, index) =>
     typeof toolset === 'function'
       ? []
@@ -81,6 +83,16 @@ function misuses(options: DiscoverOptions): readonly AuthorFault[] {
         ],
   );
 }
+
+const OPTIONS: OptionRules = {
+  of: 'discoverTools',
+  options: {
+    toolsets: { accepts: Array.isArray, fix: '[ShopTools, …]' },
+    container: ANYTHING,
+    strict: BOOLEAN,
+    logger: LOGGER,
+  },
+};
 
 function describeThing(thing: unknown): string {
   return typeof thing === 'object' && thing !== null

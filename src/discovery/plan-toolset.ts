@@ -4,8 +4,10 @@ import type { Hydrate } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { readRecord } from '../metadata/class-record.js';
+import { isRecord } from '../metadata/option-faults.js';
 import { describedTool, readDescription } from '../metadata/record-description.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
+import { toolOptionFaults, toolsetOptionFaults } from '../metadata/tool-option-faults.js';
 import { type ArgumentBinding, createCaller, type MethodCaller } from './argument-binding.js';
 import { bindExplicit } from './bind-explicit.js';
 import {
@@ -68,6 +70,8 @@ export function planToolset(
     problem: `a parameter decorator stands at ${place}`,
     fix: '@Param, @Args and @Context on the parameters of tool methods; constructors are injected by type or @inject',
   }));
+  const { toolset: options = {} } = readRecord(toolset) ?? {};
+  faults.push(...toolsetOptionFaults(options).map((fault) => ({ where: toolset.name, ...fault })));
   if (!methods.some(({ record }) => record.tool !== undefined)) {
     faults.push({
       where: toolset.name,
@@ -126,15 +130,17 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, record.key)?.value;
   if (typeof fn !== 'function')
     return only('@Tool stands on something that is no method', 'an ordinary method');
-  const name = nameOf(toolset, record.key, record.tool);
-  const nameFaults = TOOL_NAME.test(name) ? [] : [illegalName(name)];
+  const wrong = toolOptionFaults(record.tool);
+  const said = isRecord(record.tool) ? (record.tool as ToolOptions) : {};
+  const name = nameOf(toolset, record.key, said);
+  const ownFaults = [...wrong, ...(TOOL_NAME.test(name) ? [] : [illegalName(name)])];
   const written = typeof record.method === 'function' ? record.method : fn;
   const facts = gatherParameters(method, written as MethodFunction, describedTool(toolset, record.key));
-  const options = withDescription(record.tool, facts);
+  const options = withDescription(said, facts);
   const misfit = facts.ok ? facts.misfit : undefined;
   const understood = understand(facts, options);
-  if (!understood.ok) return { faults: [...nameFaults, ...understood.faults], misfit };
-  if (nameFaults.length > 0) return { faults: nameFaults, misfit };
+  if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
+  if (ownFaults.length > 0) return { faults: ownFaults, misfit };
   const { schemas, signature } = understood;
   const { parameters, output, hydrate } = schemas;
   return {

@@ -50,6 +50,11 @@ export class CallLog {
   /** However the call ended. */
   performed({ status, result }: PerformedCall, durationMs: number): void {
     if (status === 'refused') this.refused(result.forLLM);
+    // The model is told to call again, or nobody waits any more: nothing is broken that somebody has to mend.
+    else if (status === 'rejected')
+      this.#write('warn', 'Tool call rejected', { durationMs, reason: result.forLLM });
+    else if (status === 'aborted')
+      this.#write('warn', 'Tool call aborted', { durationMs, reason: result.forLLM });
     else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
     else if (result.async) this.startedAsync(durationMs);
     else this.ended(result, durationMs);

@@ -11,13 +11,13 @@ export async function gateOf(permitted: PermittedCall, context: ToolContext): Pr
   return tool.execution === 'client' ? { kind: 'client', index: 0 } : undefined;
 }
 
-/** Fails closed: only a plain no of the tool's own function does without an approval. */
+/** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */
 async function needsApproval(
   { tool, checked, environment, log }: PermittedCall,
   context: ToolContext,
 ): Promise<boolean> {
   const { approval } = tool;
-  if (typeof approval !== 'function') return approval === true;
+  if (typeof approval !== 'function') return approval !== undefined && approval !== false;
   const { signal } = environment.scope;
   try {
     const asked = approval(checked, context);

@@ -95,11 +95,10 @@ function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutM
       resolve(ended);
     };
     const end = (ended: Ended): void => {
-      if (isAnswered)
-        log.ignored('A tool ended after its call had been answered', {
-          how: ended.how,
-        });
-      else answer(ended);
+      if (!isAnswered) answer(ended);
+      // That a body ends by the abort is no news.
+      else if (ended.how !== 'threw' || signal === undefined || ended.error !== signal.reason)
+        log.ignored('A tool ended after its call had been answered', { how: ended.how });
     };
     const abort = (): void => {
       context?.stop(signal?.reason);

@@ -5,7 +5,8 @@ import type { ToolOptions } from '../contract/tool-options.js';
 export type ParameterRecord =
   | { readonly role: 'property'; readonly options: ParamOptions }
   | { readonly role: 'arguments'; readonly groups?: readonly string[] }
-  | { readonly role: 'context' };
+  /** `isFilled`: not with the context itself, but by the framework around it (a parameter decorator of NestJS). */
+  | { readonly role: 'context'; readonly isFilled?: boolean };
 
 /** What the decorators said about one method: a record only; nothing is checked or resolved yet. */
 export interface ToolMethodRecord {

@@ -4,6 +4,7 @@ import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { errorMessage } from '../invocation/error-message.js';
 import { toolMethods } from '../metadata/tool-methods.js';
+import { behaviourFaults } from '../metadata/tool-option-faults.js';
 import type { RegisteredTool, ToolEntry } from './tool-table.js';
 
 /** A registrable thing understood, or why it is none. */
@@ -63,6 +64,7 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
     '`parameters` as a JSON Schema object',
   );
   must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
+  faults.push(...behaviourFaults(tool).map((fault) => ({ where, ...fault })));
   return faults;
 }
 

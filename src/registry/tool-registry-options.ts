@@ -1,8 +1,10 @@
 import type { Logger } from '../contract/logger.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
-import type { NumberRule } from '../errors/check-numbers.js';
+import { ToolDeclarationError } from '../errors/author-fault.js';
 import type { DescribeError } from '../invocation/invocation.js';
-import type { TaskQueue } from '../invocation/task-queue.js';
+import { TaskQueue } from '../invocation/task-queue.js';
+import { type OptionRules, optionFaults } from '../metadata/option-faults.js';
+import { BOOLEAN, FUNCTION, LIMIT, LOGGER, MILLISECONDS } from '../metadata/option-rule.js';
 
 /** Options of a `ToolRegistry`. */
 export interface ToolRegistryOptions {
@@ -21,8 +23,26 @@ export interface ToolRegistryOptions {
   readonly tasks?: TaskQueue;
 }
 
-/** The options that are numbers, and which ones they may be. */
-export const REGISTRY_NUMBERS: Readonly<Record<string, NumberRule>> = {
-  toolTimeoutMs: { min: 1, allowsInfinity: true },
-  maxResultChars: { min: 0, isWhole: true, allowsInfinity: true },
+const OPTIONS: OptionRules = {
+  of: 'ToolRegistry',
+  options: {
+    logger: LOGGER,
+    toolTimeoutMs: MILLISECONDS,
+    describeError: FUNCTION,
+    policy: FUNCTION,
+    coerce: BOOLEAN,
+    maxResultChars: LIMIT,
+    tasks: { accepts: (value) => value instanceof TaskQueue, fix: 'new TaskQueue({ maxRunning: 4 })' },
+  },
+  meant: { timeoutMs: 'toolTimeoutMs: …', tools: 'new ToolRegistry().register(...tools)' },
 };
+
+/**
+ * Checks what a registry is given.
+ *
+ * @throws ToolDeclarationError (502) naming everything that is wrong.
+ */
+export function checkOptions(options: ToolRegistryOptions): void {
+  const faults = optionFaults(options, OPTIONS).map((fault) => ({ where: 'new ToolRegistry', ...fault }));
+  if (faults.length > 0) throw new ToolDeclarationError(faults);
+}

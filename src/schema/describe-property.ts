@@ -8,6 +8,7 @@ import type { DescribedValue } from './described-type.js';
 import { designToken } from './design-token.js';
 import { mergeKeywords } from './merge-keywords.js';
 import { constraintKeywords, orderedKeywords } from './option-keywords.js';
+import { paramOptionFault } from './param-option-fault.js';
 import { type PropertyRules, propertyRules } from './property-rules.js';
 import { fitsHint, isCollection, propertyType } from './property-type.js';
 import type { TypeFault } from './type-result.js';
@@ -42,6 +43,8 @@ export type DescribedProperty =
 /** Describes one property of a DTO class. */
 export function describeProperty(decorated: DecoratedProperty): DescribedProperty {
   const { key, options = {}, transform, groups, described } = decorated;
+  const wrong = paramOptionFault(options);
+  if (wrong !== undefined) return wrong;
   const designType = (described && designToken(described.type)) ?? decorated.designType;
   const eachIsOwn = !isCollection(designType);
   const rules = propertyRules(decorated.rules ?? [], eachIsOwn);

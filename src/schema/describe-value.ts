@@ -2,6 +2,7 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { DescribedValue as Described } from './described-type.js';
 import { constraintKeywords, orderedKeywords } from './option-keywords.js';
+import { paramOptionFault } from './param-option-fault.js';
 import { resolveDesignType } from './resolve-type-reference.js';
 import { typeFromOptions } from './type-from-options.js';
 import { known, type TypeFault, type TypeResult } from './type-result.js';
@@ -45,6 +46,8 @@ export type DescribedValue =
  */
 export function describeValue(facts: ValueFacts): DescribedValue {
   const { options = {}, designType, groups } = facts;
+  const wrong = paramOptionFault(options);
+  if (wrong !== undefined) return wrong;
   const literal = options.default === undefined ? facts.defaultValue : { value: options.default };
   const named = typeFromOptions(options, { designType, groups });
   const result =

@@ -7,9 +7,15 @@ export function jsonForm(value: unknown): unknown {
   if (value instanceof Date && Number.isNaN(value.getTime())) return undefined;
   if (value instanceof Set) return [...value].map(jsonForm);
   try {
-    const text = JSON.stringify(value);
+    const text = JSON.stringify(value, refuseNonNumbers);
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/** JSON would write `null` for them: `limit = Infinity` does not mean that. */
+function refuseNonNumbers(_key: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number');
+  return value;
 }

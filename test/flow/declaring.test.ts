@@ -104,6 +104,23 @@ describe('parameters', () => {
     expect(result.forLLM).toBe('a|2|2024');
   });
 
+  test('offer no default that JSON has no number for, and keep it where nothing was sent', async () => {
+    @Toolset()
+    class Tools {
+      @Tool('Search')
+      // biome-ignore lint/correctness/noPrecisionLoss: a literal of a number that JSON does not have
+      search(limit = 1e999, @Param({ items: () => Number }) steps = [1, -1e999]) {
+        return `${limit} ${steps}`;
+      }
+    }
+    expect(schemas(Tools).search).toEqual({
+      type: 'object',
+      properties: { limit: { type: 'number' }, steps: { type: 'array', items: { type: 'number' } } },
+      required: [],
+    });
+    expect((await registry(Tools).execute('search')).forLLM).toBe('Infinity 1,-Infinity');
+  });
+
   test('keep their own defaults where nothing was sent', async () => {
     @Toolset()
     class Tools {

@@ -1,43 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { type BuiltProgram, buildProgram, StoredRunProcess, type Told } from './stored-run-process.js';
+import { expect, test } from '@jest/globals';
+import { killedPrograms } from './killed-programs.js';
+import type { Told } from './stored-run-process.js';
 import { historyFaults } from './strict-history.js';
 
 const INTERRUPTED = /^\[System: async:mail\] .* was interrupted/;
 
-let program: BuiltProgram;
-let folder: string;
-const started: StoredRunProcess[] = [];
-
-beforeAll(() => {
-  program = buildProgram('conversation');
-}, 30_000);
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'toolwright-kill-'));
-  writeFileSync(join(folder, 'effects'), '');
-});
-
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((one) => one.kill()));
-  rmSync(folder, { recursive: true, force: true });
-});
-
-afterAll(() => program.remove());
-
-async function start(): Promise<StoredRunProcess> {
-  const place = { path: join(folder, 'snapshot.json'), effects: join(folder, 'effects') };
-  const one = new StoredRunProcess(program, place);
-  started.push(one);
-  expect((await one.hear()).told).toBe('ready');
-  return one;
-}
-
-function effects(): readonly string[] {
-  return readFileSync(join(folder, 'effects'), 'utf8').trimEnd().split('\n');
-}
+const { start, effects } = killedPrograms('conversation', 'snapshot.json');
 
 /** A process talks, is killed in the middle of its turn, and another one goes on. */
 async function killAndRestore(stopIn: 'tool' | 'model'): Promise<Told> {

@@ -1,47 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { SqliteRunStore } from 'toolwright/stores';
-import { type BuiltProgram, buildProgram, StoredRunProcess } from './stored-run-process.js';
+import { killedPrograms } from './killed-programs.js';
 import { approveAll } from './stored-run-story.js';
 import { historyFaults } from './strict-history.js';
 
 const LEASE_MS = 60_000;
 
-let program: BuiltProgram;
-let folder: string;
-const started: StoredRunProcess[] = [];
-
-beforeAll(() => {
-  program = buildProgram();
-}, 30_000);
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'toolwright-kill-'));
-  writeFileSync(join(folder, 'effects'), '');
-});
-
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((one) => one.kill()));
-  rmSync(folder, { recursive: true, force: true });
-});
-
-afterAll(() => program.remove());
-
-async function start(): Promise<StoredRunProcess> {
-  const one = new StoredRunProcess(program, {
-    path: join(folder, 'runs.sqlite'),
-    effects: join(folder, 'effects'),
-  });
-  started.push(one);
-  expect((await one.hear()).told).toBe('ready');
-  return one;
-}
-
-function effects(): readonly string[] {
-  return readFileSync(join(folder, 'effects'), 'utf8').trimEnd().split('\n');
-}
+const { start, effects, file } = killedPrograms('stored-run', 'runs.sqlite');
 
 test('a process is killed while its run is suspended, and another goes on: no sibling runs twice', async () => {
   const first = await start();
@@ -112,7 +77,7 @@ test('every run that was told of before a kill is there after it, whenever the k
     for (let run = 0; run < count; run += 1) kept.push((await one.hear()).runId ?? 'none');
     await one.kill();
   }
-  const store = new SqliteRunStore({ path: join(folder, 'runs.sqlite') });
+  const store = new SqliteRunStore({ path: file() });
   const lost = kept.filter((runId) => store.load(runId)?.pending.length !== 1);
   store.close();
   expect(lost).toEqual([]);

@@ -82,6 +82,16 @@ describe('a program that uses the package', () => {
     expect(stdout).toMatch(/^[1-9]\d* \[\]\n$/);
   });
 
+  test.each(doors())('sees the classes of $name under the names that they are exported by', (door) => {
+    const names = publicNames(door)
+      .filter(({ declarations }) => declarations.some(({ kind }) => kind === 'class'))
+      .map(({ name }) => name);
+    const code = `
+      const door = await import('${door.name}');
+      console.log(JSON.stringify(${JSON.stringify(names)}.map((name) => door[name].name)));`;
+    expect(JSON.parse(runScript(installed, code).stdout)).toEqual(names);
+  });
+
   test('discovers a toolset of toolwright/builtin also where that door is opened first', () => {
     const code = `
       import { BuiltinTools } from 'toolwright/builtin';

@@ -11,9 +11,10 @@ import { TaskQueue } from '../../invocation/task-queue.js';
 import { ToolRegistry } from '../../registry/tool-registry.js';
 import { ApplicationTools } from './application-tools.js';
 import { CallPipeline } from './call-pipeline.js';
+import { checkOptions } from './check-options.js';
 import { createApplicationTools } from './create-application-tools.js';
 import { Enhancers } from './enhancers.js';
-import { MODULE_OPTIONS, type ToolwrightModuleOptions } from './module-options.js';
+import { GIVEN_OPTIONS, MODULE_OPTIONS, type ToolwrightModuleOptions } from './module-options.js';
 import { RegisteredTools } from './registered-tools.js';
 import { RequestContexts } from './request-contexts.js';
 import { RequestInterceptor } from './request-interceptor.js';
@@ -29,6 +30,7 @@ export interface OptionsSource {
 }
 
 const PROVIDERS: Provider[] = [
+  { provide: MODULE_OPTIONS, useFactory: checkOptions, inject: [GIVEN_OPTIONS] },
   RegisteredTools,
   {
     provide: TaskQueue,

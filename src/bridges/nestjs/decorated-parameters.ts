@@ -13,6 +13,8 @@ export interface DecoratedParameter {
    * `call`: a custom decorator (`createParamDecorator`) or `@Req()` reads it from the execution context.
    */
   readonly source: 'model' | 'http' | 'call';
+  /** `@Param()` of Nest: a part of a route's path. */
+  readonly isOfPath?: boolean;
   read(execution: ExecutionContext): unknown;
 }
 
@@ -47,5 +49,6 @@ function read(type: string, { data, pipes = [], factory }: ParameterMetadata): D
   const kind = Number(type.split(':')[0]);
   const request = (execution: ExecutionContext): unknown => execution.switchToHttp().getRequest();
   if (kind === RouteParamtypes.REQUEST) return { data, pipes, source: 'call', read: request };
-  return { data, pipes, source: FROM_MODEL.includes(kind) ? 'model' : 'http', read: request };
+  const isOfPath = kind === RouteParamtypes.PARAM;
+  return { data, pipes, source: FROM_MODEL.includes(kind) ? 'model' : 'http', isOfPath, read: request };
 }

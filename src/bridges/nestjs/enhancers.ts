@@ -1,6 +1,5 @@
 import type { CanActivate, NestInterceptor, PipeTransform } from '@nestjs/common';
 import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/core';
-import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external-exception-filter-context.js';
 import type { ExternalExceptionsHandler } from '@nestjs/core/exceptions/external-exceptions-handler.js';
 import { GuardsContextCreator } from '@nestjs/core/guards/index.js';
 import type { NestContainer } from '@nestjs/core/injector/container.js';
@@ -11,6 +10,7 @@ import { PipesContextCreator } from '@nestjs/core/pipes/index.js';
 import type { CallTarget, TargetInContext } from './call-target.js';
 import { enhancerClasses } from './enhancer-classes.js';
 import { RequestInterceptor } from './request-interceptor.js';
+import { WatchedFilters } from './watched-filters.js';
 
 /** Where enhancers come from: Nest's own tables. */
 export interface EnhancerSources {
@@ -47,7 +47,7 @@ export class Enhancers {
   readonly #guards: GuardsContextCreator;
   readonly #interceptors: InterceptorsContextCreator;
   readonly #pipes: PipesContextCreator;
-  readonly #filters: ExternalExceptionFilterContext;
+  readonly #filters: WatchedFilters;
   readonly #known = new WeakMap<CallTarget, Promise<readonly InstanceWrapper[]>>();
   readonly #standing = new WeakMap<CallTarget, Standing>();
 
@@ -58,7 +58,7 @@ export class Enhancers {
     this.#guards = new GuardsContextCreator(container, config);
     this.#interceptors = new InterceptorsContextCreator(container, config);
     this.#pipes = new PipesContextCreator(container, config);
-    this.#filters = new ExternalExceptionFilterContext(container, config);
+    this.#filters = new WatchedFilters(container, config);
   }
 
   /** What stands around a call in its injection context. Rejects where injection fails. */

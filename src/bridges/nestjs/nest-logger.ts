@@ -1,5 +1,6 @@
 import { type LogLevel, Logger as NestLogger } from '@nestjs/common';
 import type { LogFields, Logger } from '../../contract/logger.js';
+import { LogEntry } from './log-entry.js';
 
 /**
  * Nest's levels for the framework's: what happens to calls is `debug` and their arguments are `verbose`, so that
@@ -15,7 +16,8 @@ const LEVELS: Readonly<Record<string, LogLevel>> = {
 /** Nest's logger behind the framework's port. */
 export function nestLogger(): Logger {
   const logger = new NestLogger('Toolwright');
-  const entry = (message: string, fields: LogFields = {}): object => ({ message, ...fields });
+  const entry = (message: string, fields?: LogFields): LogEntry | string =>
+    fields === undefined ? message : new LogEntry(message, fields);
   return {
     debug: (message, fields) => logger.verbose(entry(message, fields)),
     info: (message, fields) => logger.debug(entry(message, fields)),

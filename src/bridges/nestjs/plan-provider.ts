@@ -1,9 +1,11 @@
+import { CONTROLLER_WATERMARK } from '@nestjs/common/constants.js';
 import type { ClassType } from '../../contract/class-type.js';
 import { type PlannedTool, planToolset } from '../../discovery/plan-toolset.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import type { ParameterRecord } from '../../metadata/tool-method-record.js';
 import { type InheritedMethod, toolMethods } from '../../metadata/tool-methods.js';
 import { type DecoratedParameter, decoratedParameters } from './decorated-parameters.js';
+import { withPipeDefault } from './pipe-default.js';
 
 /** A tool of a provider, and what Nest's decorators say of its method's parameters. */
 export interface PlannedHandler {
@@ -33,11 +35,14 @@ export function planProvider(toolset: ClassType): ProviderPlan {
   }));
   const { tools, faults, misfits, warnings } = planToolset(
     toolset,
-    methods.map(({ method, parameters }) => withInjected(method, parameters)),
+    methods.map(({ method, parameters }) => withDecorated(method, parameters)),
   );
   return {
     misfits,
-    warnings,
+    warnings: [
+      ...warnings,
+      ...methods.flatMap(({ method, parameters }) => strayPathParameters(toolset, method, parameters)),
+    ],
     handlers: tools.flatMap((planned) => {
       const of = methods.find(({ method }) => method.record.key === planned.key);
       return of ? [{ planned, ...of }] : [];
@@ -53,15 +58,43 @@ export function planProvider(toolset: ClassType): ProviderPlan {
   };
 }
 
-const INJECTED: readonly ParameterRecord[] = [{ role: 'context' }];
+const FILLED: readonly ParameterRecord[] = [{ role: 'context', isFilled: true }];
 
-function withInjected(
+function withDecorated(
   { record, declaredIn }: InheritedMethod,
   decorated: ReadonlyMap<number, DecoratedParameter>,
 ): InheritedMethod {
   const parameters = new Map(record.parameters);
-  for (const [index, { source }] of decorated) if (source !== 'model') parameters.set(index, INJECTED);
+  const designTypes = Reflect.getMetadata('design:paramtypes', declaredIn.prototype, record.key);
+  for (const [index, one] of decorated) {
+    const records = parameters.get(index) ?? [];
+    const said =
+      one.source === 'model'
+        ? withPipeDefault({ decorated: one, designType: designTypes?.[index], records })
+        : FILLED;
+    if (said.length > 0) parameters.set(index, said);
+  }
   return { declaredIn, record: { ...record, parameters } };
+}
+
+/** `@Param('Customer id')` of Nest where that of this package was meant: its text would be lost. */
+function strayPathParameters(
+  toolset: ClassType,
+  { record }: InheritedMethod,
+  decorated: ReadonlyMap<number, DecoratedParameter>,
+): readonly AuthorFault[] {
+  if (record.tool === undefined || Reflect.hasMetadata(CONTROLLER_WATERMARK, toolset)) return [];
+  return [...decorated].flatMap(([index, { data, isOfPath }]) =>
+    isOfPath === true && !record.parameters.has(index)
+      ? [
+          {
+            where: `${toolset.name}.${String(record.key)}, parameter #${index}`,
+            problem: `its @Param(${data === undefined ? '' : JSON.stringify(data)}) comes from '@nestjs/common', which reads the path of a route, and ${toolset.name} is no controller; it describes nothing to the model`,
+            fix: "import { Param } from 'toolwright'",
+          },
+        ]
+      : [],
+  );
 }
 
 function httpOnly(where: string, decorated: ReadonlyMap<number, DecoratedParameter>): readonly AuthorFault[] {

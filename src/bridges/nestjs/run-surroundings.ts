@@ -64,10 +64,11 @@ export class RunSurroundings {
     return { container: new ToolContainer(modules, request), ...scope, ...(data ? { data } : {}) };
   }
 
-  /** Where suspended runs are kept. */
-  store({ store }: ToolLoopConfig): RunStore {
-    if (store === undefined) throw new ToolDeclarationError([NO_STORE]);
-    return store;
+  /** What a run out of the store takes. */
+  ofStored(options: RunOptions): RunParts & { readonly store: RunStore } {
+    const { store } = this.#merged(options.config);
+    if (store === undefined) throw new ToolDeclarationError([...this.#modelFaults(options.config), NO_STORE]);
+    return { ...this.of(options), store };
   }
 
   track<Value>(running: Promise<Value>): Promise<Value> {
@@ -108,10 +109,19 @@ export class RunSurroundings {
   }
 
   #config(own: RunConfig): ToolLoopConfig {
-    const { options, registry, running } = this.#parts;
-    const { provider, model, ...others } = { ...loopOptions(options), tools: registry, ...own };
+    const { registry, running } = this.#parts;
+    const { provider, model, ...others } = this.#merged(own);
     if (provider === undefined || model === undefined) throw new ToolDeclarationError([NO_MODEL]);
-    return { ...others, provider, model, signal: anySignal(own.signal, running.signal) };
+    return { tools: registry, ...others, provider, model, signal: anySignal(own.signal, running.signal) };
+  }
+
+  #modelFaults(own: RunConfig | undefined): readonly AuthorFault[] {
+    const { provider, model } = this.#merged(own);
+    return provider === undefined || model === undefined ? [NO_MODEL] : [];
+  }
+
+  #merged(own: RunConfig | undefined): Partial<ToolLoopConfig> {
+    return { ...loopOptions(this.#parts.options), ...own };
   }
 }
 

@@ -47,7 +47,7 @@ export class ToolCaller {
 
   /** Why the call may not run; `undefined` where it may. */
   refusal(target: CallTarget, requested: RequestedCall): Promise<string | undefined> {
-    return this.#ask(this.#know(target, requested));
+    return this.#ask(this.#know(target, requested), requested);
   }
 
   /** Runs the method. Rejects with what the model is to be told of. */
@@ -57,14 +57,14 @@ export class ToolCaller {
       const known = this.#know(target, requested);
       // What was allowed was allowed once: the next time with this context, the guards are asked again.
       this.#known.get(target)?.delete(context);
-      const reason = known.isAdmitted ? undefined : await this.#ask(known);
+      const reason = known.isAdmitted ? undefined : await this.#ask(known, requested);
       if (reason !== undefined)
         return failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${reason}`);
       return this.#parts.pipeline.perform(await known.opened, requested.arguments);
     });
   }
 
-  async #ask(known: KnownCall): Promise<string | undefined> {
+  async #ask(known: KnownCall, { tool: { name: tool } }: RequestedCall): Promise<string | undefined> {
     const { pipeline } = this.#parts;
     try {
       const reason = await pipeline.refusal(await known.opened);
@@ -72,7 +72,7 @@ export class ToolCaller {
       return reason;
     } catch (exception) {
       // A provider or an enhancer could not be made, so that nobody has said yes.
-      return pipeline.reasonOf(exception);
+      return pipeline.reasonOf(exception, { tool, why: 'what its call needs could not be made' });
     }
   }
 

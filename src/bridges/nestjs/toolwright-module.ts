@@ -4,13 +4,14 @@ import type { ClassType } from '../../contract/class-type.js';
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
 import { toolMethods } from '../../metadata/tool-methods.js';
 import type { RegisteredTool } from '../../registry/tool-table.js';
+import { checkFeature, createdOptions } from './check-options.js';
 import { type OptionsSource, ToolwrightCoreModule } from './core-module.js';
 import { FeatureTools } from './feature-tools.js';
 import {
+  GIVEN_OPTIONS,
   MODULE_OPTIONS,
   type ToolwrightModuleAsyncOptions,
   type ToolwrightModuleOptions,
-  type ToolwrightOptionsFactory,
 } from './module-options.js';
 import { RunningCalls } from './running-calls.js';
 
@@ -59,19 +60,19 @@ export class ToolwrightModule implements OnModuleDestroy {
 
   /** The module for an application's root, with options that are there. */
   static forRoot(options: ToolwrightModuleOptions = {}): DynamicModule {
-    return rootModule({ providers: [{ provide: MODULE_OPTIONS, useValue: options }] });
+    return rootModule({ providers: [{ provide: GIVEN_OPTIONS, useValue: options }] });
   }
 
   /** The module for an application's root, with options from other providers. */
   static forRootAsync(options: ToolwrightModuleAsyncOptions): DynamicModule {
     const { imports, useFactory, inject = [], useClass, useExisting } = options;
     if (useFactory !== undefined)
-      return rootModule({ imports, providers: [{ provide: MODULE_OPTIONS, useFactory, inject }] });
+      return rootModule({ imports, providers: [{ provide: GIVEN_OPTIONS, useFactory, inject }] });
     const factory = useExisting ?? useClass;
     if (factory === undefined) throw new TypeError('forRootAsync needs useFactory, useClass or useExisting.');
     const created: Provider = {
-      provide: MODULE_OPTIONS,
-      useFactory: (made: ToolwrightOptionsFactory) => made.createToolwrightOptions(),
+      provide: GIVEN_OPTIONS,
+      useFactory: createdOptions,
       inject: [factory],
     };
     return rootModule({ imports, providers: useExisting ? [created] : [created, factory] });
@@ -85,8 +86,9 @@ export class ToolwrightModule implements OnModuleDestroy {
     tools: readonly (ClassType | RegisteredTool)[],
     { imports = [] }: Pick<DynamicModule, 'imports'> = {},
   ): DynamicModule {
-    const classes = tools.filter(isToolClass);
-    const others = tools.filter((tool): tool is RegisteredTool => !isToolClass(tool));
+    const given = checkFeature(tools);
+    const classes = given.filter(isToolClass);
+    const others = given.filter((tool): tool is RegisteredTool => !isToolClass(tool));
     return {
       module: ToolwrightFeatureModule,
       imports,
@@ -102,7 +104,18 @@ export class ToolwrightModule implements OnModuleDestroy {
 
 /** Holds what `ToolwrightModule.forFeature` was given. */
 @Module({})
-export class ToolwrightFeatureModule {}
+export class ToolwrightFeatureModule {
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+    const hasRoot = [...modules.values()].some(({ metatype }) => metatype === ToolwrightCoreModule);
+    if (!hasRoot) throw new ToolDeclarationError([NO_ROOT]);
+  }
+}
+
+const NO_ROOT: AuthorFault = {
+  where: 'ToolwrightModule.forFeature',
+  problem: 'the application has no ToolwrightModule.forRoot, so that nobody would find these tools',
+  fix: 'imports: [ToolwrightModule.forRoot({ provider, model })] in the root module',
+};
 
 function rootModule(source: OptionsSource): DynamicModule {
   return { module: ToolwrightModule, imports: [ToolwrightCoreModule.from(source)] };

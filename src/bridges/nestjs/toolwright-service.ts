@@ -85,8 +85,7 @@ export class ToolwrightService {
     answers: readonly Answer[],
     options: RunOptions = {},
   ): Promise<ToolLoopResult> {
-    const { config, scope } = this.#surroundings.of(options);
-    const store = this.#surroundings.store(config);
+    const { config, scope, store } = this.#surroundings.ofStored(options);
     return this.#surroundings.track(resumeStoredRun(config, { store, runId }, answers, scope));
   }
 

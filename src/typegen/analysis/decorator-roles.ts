@@ -1,6 +1,6 @@
 import type { CompilerView } from '../compiler/compiler-view.js';
 import type { SyntaxNode } from '../compiler/syntax-node.js';
-import type { Decoration } from '../types/type-walk.js';
+import type { Decoration, TypeWalk } from '../types/type-walk.js';
 import { isOwnFile } from './package-files.js';
 
 /** A decorator of this package, whatever it is called where it stands. */
@@ -72,20 +72,49 @@ export function optionOf(
 /** The options of `@Param` that say the type: then nobody asks what TypeScript says. */
 const TYPE_OPTIONS = ['schema', 'type', 'items', 'enum', 'additionalProperties'];
 
-/** What the decorators of a parameter or property say of its type. */
-export function decorationOf(node: SyntaxNode, view: CompilerView): Decoration | undefined {
+/** What the decorators of a parameter or property say of its type, on the way in or out. */
+export function decorationOf(
+  node: SyntaxNode,
+  view: CompilerView,
+  direction: TypeWalk['direction'],
+): Decoration | undefined {
+  if (direction === 'out') return isWithheld(node, view) ? 'excluded' : undefined;
   const isTyped = knownDecorators(node, view).some(
     ({ role, argument }) =>
       role === 'param' && TYPE_OPTIONS.some((option) => optionOf(argument, option, view) !== undefined),
   );
   if (isTyped) return 'typed';
-  return allDecorators(node, view).some((decorator) => isExclusion(decorator, view)) ? 'excluded' : undefined;
+  return isExcluded(node, view, 'toClassOnly') ? 'excluded' : undefined;
 }
 
-/** class-transformer's `@Exclude()`, unless it is about the way out only. */
-function isExclusion({ expression }: SyntaxNode, view: CompilerView): boolean {
-  const callee = expression?.expression;
-  const symbol = callee && view.symbolAt(callee);
-  if (symbol === undefined || view.unalias(symbol).name !== 'Exclude') return false;
-  return optionOf(expression?.arguments?.[0], 'toPlainOnly', view) === undefined;
+/**
+ * Whether a serialiser (NestJS's `ClassSerializerInterceptor`) leaves a property out. Without one it is written,
+ * and a schema that does not name it allows it.
+ */
+function isWithheld(node: SyntaxNode, view: CompilerView): boolean {
+  if (isExcluded(node, view, 'toPlainOnly')) return true;
+  const isExposed = transforming(node, view, 'Expose').length > 0;
+  return !isExposed && node.parent !== undefined && isExcluded(node.parent, view, 'toPlainOnly');
+}
+
+/** class-transformer's `@Exclude()`, unless it is about the other way only. */
+function isExcluded(node: SyntaxNode, view: CompilerView, way: 'toClassOnly' | 'toPlainOnly'): boolean {
+  const other = way === 'toClassOnly' ? 'toPlainOnly' : 'toClassOnly';
+  return transforming(node, view, 'Exclude').some(({ expression }) => {
+    const [options] = expression?.arguments ?? [];
+    return optionOf(options, other, view) === undefined || optionOf(options, way, view) !== undefined;
+  });
+}
+
+/** The decorators of class-transformer's of one name. */
+function transforming(
+  node: SyntaxNode,
+  view: CompilerView,
+  name: 'Exclude' | 'Expose',
+): readonly SyntaxNode[] {
+  return allDecorators(node, view).filter(({ expression }) => {
+    const callee = expression?.expression;
+    const symbol = callee && view.symbolAt(callee);
+    return symbol !== undefined && view.unalias(symbol).name === name;
+  });
 }

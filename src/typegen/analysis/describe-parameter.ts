@@ -41,7 +41,7 @@ export function describeParameter(parameter: TypedParameter, walk: TypeWalk): Pa
   if (parameter.isExplicit || isFilledParameter(node, view)) return draft;
   // A decorator of somebody else may fill the parameter in its own way, so that nothing is wrong with its type.
   const isForeign = allDecorators(node, view).length > decorators.length;
-  const decoration = isForeign ? 'typed' : decorationOf(node, view);
+  const decoration = isForeign ? 'typed' : decorationOf(node, view, 'in');
   const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
   const written = withComments(typed, parameter, walk);
   const schema = describeParts(settleSchema(written), parameter.parts);

@@ -17,7 +17,7 @@ export function openWalk(scan: ProjectScan, direction: TypeWalk['direction']): T
     faults: [],
     warnings: [],
     write: (place) => writeType(place, walk),
-    decoration: (declaration) => decorationOf(declaration, scan.view),
+    decoration: (declaration) => decorationOf(declaration, scan.view, direction),
     classReference: (symbol) => referToClass(symbol, scan),
   };
   return walk;

@@ -36,13 +36,13 @@ export interface TypeWalk {
   readonly warnings: TypeProblem[];
   /** The schema of a part; here, because the parts and the whole would import each other in a circle. */
   write(place: TypePlace): Written;
-  /** What decorators say of a property: its type, or that it is no argument at all. */
+  /** What decorators say of a property: its type, or that it is no argument (or no part of a result) at all. */
   decoration(declaration: SyntaxNode): Decoration | undefined;
   /** The reference to a class whose instances are made, and its description ordered; or why there is none. */
   classReference(symbol: SymbolHandle): ClassReference;
 }
 
-/** `typed`: a decorator says the type, so that nothing is wrong with what TypeScript says. */
+/** `typed`: a decorator says the type, so that nothing is wrong with what TypeScript says. `excluded`: it is no data. */
 export type Decoration = 'typed' | 'excluded';
 
 /** How a class is referred to. `structural`: it is described as a plain object. */

@@ -73,7 +73,7 @@ export function listProperties(type: TypeHandle, path: string, walk: TypeWalk): 
 function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): WrittenProperty | undefined {
   const { view } = walk;
   const [declaration] = view.declarations(symbol);
-  const decoration = declaration && walk.direction === 'in' ? walk.decoration(declaration) : undefined;
+  const decoration = declaration && walk.decoration(declaration);
   if (declaration !== undefined && (decoration === 'excluded' || isHidden(declaration, walk)))
     return undefined;
   const type = view.typeOfSymbol(symbol);

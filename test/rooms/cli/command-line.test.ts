@@ -24,8 +24,9 @@ describe('toolwright', () => {
   test.each([
     [['nothing'], "there is no command 'nothing'"],
     [['constructor'], "there is no command 'constructor'"],
-    [['--nothing'], "Unknown option '--nothing'"],
-    [['generate', '--nothing'], "Unknown option '--nothing'"],
+    [['--nothing'], "Unknown option '--nothing': toolwright --help"],
+    [['generate', '--nothing'], "Unknown option '--nothing': toolwright generate [--project"],
+    [['list', '--nothing'], "Unknown option '--nothing': toolwright list <module>"],
     [['generate', 'positional'], 'positional'],
     [['generate', '--check', '--watch'], 'one of them'],
     [['generate', '--out', 'x.js'], '--out x.js is no TypeScript file'],
@@ -65,7 +66,7 @@ describe('toolwright list', () => {
 
   test.each([
     ['nothing.js', 'there is no module nothing.js'],
-    [join(ROOT, 'src/errors/error-table.ts'), 'brings no class with a @Tool method'],
+    [join(ROOT, 'src/errors/error-table.ts'), 'exports no ToolRegistry, no toolset class and no tool'],
   ])('%s is a mistake of one line', async (module, message) => {
     const { code, error } = await runCommand(['list', module], join(ROOT, 'docs'));
     // Toolsets that another module of this process brought are loaded all the same.

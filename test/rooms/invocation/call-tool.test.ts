@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { RetryToolCall } from '../../../src/contract/retry-tool-call.js';
 import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
 import { callTool } from '../../../src/invocation/call-tool.js';
 import type { CallEnvironment } from '../../../src/invocation/invocation.js';
@@ -141,6 +142,26 @@ describe('the staircase of a call', () => {
       level: 'error',
       message: 'Tool failed',
       fields: { error: { cause } },
+    });
+  });
+
+  test('run: a tool that asks for another call has not failed, and neither has one that was aborted', async () => {
+    const { logger, lines } = logbook();
+    const ambiguous = plainTool(() => {
+      throw new RetryToolCall('Two customers have that name; give the id.');
+    });
+    await call(ambiguous, {}, { logger });
+    expect(lines.at(-1)).toMatchObject({
+      level: 'warn',
+      message: 'Tool call rejected',
+      fields: { reason: 'Two customers have that name; give the id.' },
+    });
+    const endless = plainTool(() => new Promise(() => {}));
+    await call(endless, {}, { logger, scope: { signal: AbortSignal.timeout(5) } });
+    expect(lines.at(-1)).toMatchObject({
+      level: 'warn',
+      message: 'Tool call aborted',
+      fields: { reason: "The run was aborted before the tool 'work' had finished." },
     });
   });
 

@@ -90,6 +90,30 @@ describe('timeouts', () => {
     });
   });
 
+  test('a body that ends by the abort is no news, and one that breaks after it is', async () => {
+    const late = async (end: (signal: AbortSignal) => void) => {
+      const { logger, lines } = logbook();
+      const stop = new AbortController();
+      const go = Promise.withResolvers<void>();
+      const tool = plainTool(async (_args, context) => {
+        await go.promise;
+        end(context.signal);
+      });
+      const answered = call(tool, { logger, scope: { signal: stop.signal } });
+      stop.abort();
+      expect((await answered).record.status).toBe('aborted');
+      go.resolve();
+      await turn();
+      return lines.map(({ message }) => message);
+    };
+    const told = ['Tool started', 'Tool arguments', 'Tool call aborted'];
+    expect(await late((signal) => signal.throwIfAborted())).toEqual(told);
+    const broken = () => {
+      throw new Error('broken');
+    };
+    expect(await late(broken)).toEqual([...told, 'A tool ended after its call had been answered']);
+  });
+
   test('a generator that was answered for is closed at its next value', async () => {
     let isClosed = false;
     const next = Promise.withResolvers<void>();

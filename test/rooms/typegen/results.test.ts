@@ -42,6 +42,31 @@ test('functions, methods, private members and getters of classes are left out, a
   );
 });
 
+test.each([
+  ['@Exclude()', '@Exclude() password!: string; id = 1'],
+  ['@Exclude() on the way out', '@Exclude({ toPlainOnly: true }) password!: string; id = 1'],
+  [
+    '@Exclude() on both ways',
+    '@Exclude({ toPlainOnly: true, toClassOnly: true }) password!: string; @Exclude({ toClassOnly: true }) id = 1',
+  ],
+])('what %s keeps out of a response is no part of a result', async (_, members) => {
+  const before = `import { Exclude } from 'class-transformer';\nclass User { ${members} }`;
+  const { faults, text } = await generateTool('  @Tool() run(): User[] { throw 0; }', before);
+  expect(faults).toEqual([]);
+  expect(text.replace(/\s+/g, ' ')).toContain(
+    "items: { type: 'object', properties: { id: { type: 'number' } }, required: ['id'] }",
+  );
+});
+
+test('of a class that is excluded as a whole, only what is exposed is part of a result', async () => {
+  const before = `import { Exclude, Expose } from 'class-transformer';
+    @Exclude() class User { @Expose() id = 1; password!: string; }`;
+  const { faults, text } = await generateTool('  @Tool() run(): User { throw 0; }', before);
+  expect(faults).toEqual([]);
+  expect(text).toContain("properties: { id: { type: 'number' } }");
+  expect(text).not.toContain('password');
+});
+
 test.each(['AsyncGenerator<string, Date>', 'AsyncGenerator<string, Date, undefined>'])(
   '%s leads to what it returns',
   async (type) => {

@@ -1,8 +1,45 @@
-import { afterEach, expect, test } from '@jest/globals';
-import { ConsoleLogger, Injectable, Logger, UseGuards } from '@nestjs/common';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import {
+  type ArgumentsHost,
+  type CanActivate,
+  Catch,
+  ConsoleLogger,
+  type ConsoleLoggerOptions,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Injectable,
+  Logger,
+  type LoggerService,
+  Scope,
+  UseFilters,
+  UseGuards,
+} from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Tool, ToolRegistry } from 'toolwright';
 import { ToolwrightModule } from 'toolwright/nestjs';
+
+@Injectable()
+class HeaderGuard implements CanActivate {
+  canActivate(context: ExecutionContext) {
+    context.switchToHttp().getResponse().header('x-limit', '3');
+    return true;
+  }
+}
+
+@Catch()
+class HttpErrorFilter implements ExceptionFilter {
+  catch(_exception: unknown, host: ArgumentsHost) {
+    host.switchToHttp().getResponse().status(500);
+  }
+}
+
+@Catch(Error)
+class SlowErrorFilter implements ExceptionFilter {
+  async catch(_exception: unknown, host: ArgumentsHost) {
+    await Promise.resolve();
+    host.switchToHttp().getResponse().status(500);
+  }
+}
 
 @Injectable()
 class Tools {
@@ -23,6 +60,47 @@ class Tools {
     },
   })
   refuse() {}
+
+  @Tool('Throttle')
+  @UseGuards(HeaderGuard)
+  throttle() {}
+
+  @Tool('Closed')
+  @UseGuards({ canActivate: () => false })
+  closed() {}
+
+  @Tool('Filtered')
+  @UseFilters(HttpErrorFilter)
+  filtered() {
+    throw new Error('the disk is full');
+  }
+
+  @Tool('Filtered too')
+  @UseFilters(new HttpErrorFilter())
+  filteredToo() {
+    throw new Error('the disk is full');
+  }
+
+  @Tool('Also filtered')
+  @UseFilters(SlowErrorFilter)
+  alsoFiltered() {
+    throw new Error('the disk is full');
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST })
+class Needy {
+  constructor() {
+    throw new Error('the pool is empty');
+  }
+}
+
+@Injectable()
+class NeedyTools {
+  constructor(readonly needy: Needy) {}
+
+  @Tool({ name: 'needy', description: 'Needy' })
+  work() {}
 }
 
 /** Keeps what is logged, with the levels that an application has switched on. */
@@ -44,12 +122,7 @@ afterEach(() => {
 
 async function logOf(call: (tools: ToolRegistry) => Promise<unknown>, levels: ('verbose' | 'warn')[]) {
   const logger = new KeepingLogger();
-  const module = await Test.createTestingModule({
-    imports: [ToolwrightModule.forRoot()],
-    providers: [Tools],
-  })
-    .setLogger(logger)
-    .compile();
+  const module = await create(logger);
   logger.setLogLevels(levels.includes('verbose') ? ['verbose', 'debug', 'warn', 'error'] : ['warn', 'error']);
   await call(module.get(ToolRegistry));
   return logger.kept;
@@ -62,8 +135,125 @@ test('what happens to calls is logged by Nest’s logger, at levels that can be 
   expect(await logOf((tools) => tools.execute('fail'), ['warn'])).toEqual(['error: Tool failed']);
 });
 
-test('a guard that breaks is logged with what it threw', async () => {
-  const kept = await logOf((tools) => tools.execute('refuse'), ['warn']);
-  expect(kept).toContain('error: A tool call was refused, because what decides about it threw');
-  expect(kept.join()).toContain('the guard broke');
+test('a guard that breaks is logged by its name, with the tool, what it threw and what it lacks', async () => {
+  const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('refuse'));
+  expect(lines[0]).toMatch(
+    /ERROR \[Toolwright\] The tool 'refuse' was refused: the guard without a name threw error="the guard broke"$/,
+  );
+  expect(lines[1]).toBe('Error: the guard broke');
+  const lacking = await logOf((tools) => tools.execute('throttle'), ['warn']);
+  expect(lacking).toContain(
+    "error: The tool 'throttle' was refused: the guard HeaderGuard threw (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)",
+  );
 });
+
+test('a guard that says no as it should is no error', async () => {
+  const kept = await logOf((tools) => tools.execute('closed'), ['warn']);
+  expect(kept).toEqual(['warn: Tool call refused']);
+});
+
+test('what a call needs and cannot be made is told as that', async () => {
+  const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('needy'));
+  expect(lines[0]).toMatch(
+    /The tool 'needy' was refused: what its call needs could not be made error="the pool is empty"$/,
+  );
+});
+
+test('a filter that needs a response is named once, with the cure, however often it fails', async () => {
+  const kept = await logOf(
+    async (tools) => {
+      const results = [await tools.execute('filtered'), await tools.execute('filtered')];
+      expect(results.map(({ forLLM }) => forLLM)).toEqual(['the disk is full', 'the disk is full']);
+      await tools.execute('filtered_too');
+      await tools.execute('also_filtered');
+    },
+    ['warn'],
+  );
+  const warnings = kept.filter((line) => line.startsWith('warn'));
+  expect(warnings).toEqual([
+    expect.stringMatching(
+      /^warn: The exception filter HttpErrorFilter cannot deal with tool calls: .*'status'\) \(at the tool 'filtered'\)\. A tool call has no response; a filter that needs one begins with: if \(host\.getType<string>\(\) === 'tool'\) throw exception;$/,
+    ),
+    expect.stringContaining('The exception filter SlowErrorFilter cannot deal with tool calls'),
+  ]);
+});
+
+test('in Nest’s console an entry is one line, and an unexpected error has its origin below', async () => {
+  const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('work'));
+  expect(lines).toEqual([
+    expect.stringMatching(/DEBUG \[Toolwright\] Tool started tool=work callId=\S+$/),
+    expect.stringMatching(/VERBOSE \[Toolwright\] Tool arguments tool=work callId=\S+ arguments=\{\}$/),
+    expect.stringMatching(
+      /DEBUG \[Toolwright\] Tool completed tool=work callId=\S+ durationMs=[\d.]+ resultLength=6$/,
+    ),
+  ]);
+  const failed = await linesOf({ colors: false }, (tools) => tools.execute('fail'));
+  const at = failed.lines.findIndex((line) => line.includes('Tool failed'));
+  expect(failed.lines[at]).toMatch(
+    /ERROR \[Toolwright\] Tool failed tool=fail callId=\S+ durationMs=[\d.]+ error=".*broken"$/,
+  );
+  expect(failed.lines[at + 1]).toBe('Error: broken');
+  expect(failed.lines[at + 2]).toContain('logging.test');
+  const rejected = await linesOf({ colors: false }, (tools) => tools.execute('fail', 'nonsense'));
+  expect(rejected.lines.filter((line) => line.includes('WARN'))).toHaveLength(1);
+});
+
+test('a logger of JSON gets the fields as data', async () => {
+  const { lines } = await linesOf({ json: true }, async (tools) => {
+    await tools.execute('work');
+    await tools.execute('fail');
+  });
+  const entries = lines.map((line) => JSON.parse(line));
+  expect(entries.map(({ message }) => message)).toMatchObject([
+    { message: 'Tool started', tool: 'work' },
+    { message: 'Tool arguments', arguments: {} },
+    { message: 'Tool completed', tool: 'work', durationMs: expect.any(Number), resultLength: 6 },
+    { message: 'Tool started', tool: 'fail' },
+    { message: 'Tool arguments' },
+    {
+      message: 'Tool failed',
+      tool: 'fail',
+      error: "The tool 'fail' failed: broken",
+      err: expect.stringContaining('logging.test'),
+    },
+  ]);
+});
+
+test('a logger of another make gets an object with the message and the fields', async () => {
+  const got: unknown[] = [];
+  const keep = (entry: unknown) => got.push({ ...(entry as object) });
+  const logger = { log: () => {}, error: keep, warn: keep, debug: keep, verbose: () => {} };
+  const module = await create(logger);
+  await module.get(ToolRegistry).execute('work');
+  expect(got).toMatchObject([
+    { message: 'Tool started', tool: 'work' },
+    { message: 'Tool completed', resultLength: 6 },
+  ]);
+});
+
+/** What the real console of Nest writes. */
+async function linesOf(options: ConsoleLoggerOptions, call: (tools: ToolRegistry) => Promise<unknown>) {
+  const logger = new ConsoleLogger({ ...options, logLevels: ['warn', 'error'] });
+  const module = await create(logger);
+  logger.setLogLevels(['verbose', 'debug', 'warn', 'error']);
+  const text: string[] = [];
+  const write = (chunk: unknown) => text.push(String(chunk)) > 0;
+  const spies = [process.stdout, process.stderr].map((stream) =>
+    jest.spyOn(stream, 'write').mockImplementation(write),
+  );
+  try {
+    await call(module.get(ToolRegistry));
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+  return { lines: text.join('').trimEnd().split('\n') };
+}
+
+function create(logger: LoggerService) {
+  return Test.createTestingModule({
+    imports: [ToolwrightModule.forRoot()],
+    providers: [Tools, Needy, NeedyTools],
+  })
+    .setLogger(logger)
+    .compile();
+}

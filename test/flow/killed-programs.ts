@@ -1,0 +1,48 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from '@jest/globals';
+import { type BuiltProgram, buildProgram, StoredRunProcess } from './stored-run-process.js';
+
+/** A program of which each test starts processes, in a folder of its own; those that are left are killed. */
+export interface KilledPrograms {
+  /** Starts a process, which keeps what it keeps in the file. */
+  start(): Promise<StoredRunProcess>;
+  /** What the tools of all processes have done, in order. */
+  effects(): readonly string[];
+  /** The file in this test's folder. */
+  file(): string;
+}
+
+/** Sets the tests of a file up for a program. */
+export function killedPrograms(name: 'stored-run' | 'conversation', fileName: string): KilledPrograms {
+  let program: BuiltProgram;
+  let folder: string;
+  const started: StoredRunProcess[] = [];
+  const file = () => join(folder, fileName);
+  const effects = () => join(folder, 'effects');
+
+  beforeAll(() => {
+    program = buildProgram(name);
+  }, 30_000);
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolwright-kill-'));
+    writeFileSync(effects(), '');
+  });
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((one) => one.kill()));
+    rmSync(folder, { recursive: true, force: true });
+  });
+  afterAll(() => program.remove());
+
+  return {
+    file,
+    effects: () => readFileSync(effects(), 'utf8').trimEnd().split('\n'),
+    async start() {
+      const one = new StoredRunProcess(program, { path: file(), effects: effects() });
+      started.push(one);
+      expect((await one.hear()).told).toBe('ready');
+      return one;
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { runCommand } from './run-command.js';
+
+const FIXTURES = join(import.meta.dirname, 'fixtures');
+
+async function list(module: string) {
+  const { code, out, error } = await runCommand(['list', module], FIXTURES);
+  const rows = out.split('\n').map((line) => line.split(/\s{2,}/).slice(0, 3));
+  return { code, error, rows: rows.slice(1, -1) };
+}
+
+test('toolwright list shows tools without a class, and tells what is wrong with them', async () => {
+  const { code, error, rows } = await list('loose-tools.ts');
+  expect(rows).toEqual([
+    ['one', '-', 'explicit'],
+    ['two', '-', 'explicit'],
+    ['2 in all', expect.any(String), expect.any(String)],
+  ]);
+  expect(code).toBe(1);
+  expect(error).toContain('3 mistakes in what was declared:');
+  for (const problem of ['the tool name "3"', 'it has no description', "timeoutMs is '5'"])
+    expect(error).toContain(problem);
+});
+
+test('toolwright list shows what an exported registry has, and nothing that it leaves out', async () => {
+  expect(await list('registered-tools.ts')).toEqual({
+    code: 0,
+    error: '',
+    rows: [
+      ['known', 'Registered.known', 'metadata'],
+      ['loose', '-', 'explicit'],
+      ['2 in all', expect.any(String), expect.any(String)],
+    ],
+  });
+});
