@@ -15,7 +15,6 @@ export interface Visit {
 /** Connects to a library, takes its tools into a registry of one’s own, and has a model use them. */
 export async function visitLibrary({ url, token, approve, request }: Visit): Promise<string> {
   const tools = new ToolRegistry();
-  const clients: Client[] = [];
   const connect = async (): Promise<Client> => {
     const client = new Client(
       { name: 'visitor', version: '1.0.0' },
@@ -29,7 +28,6 @@ export async function visitLibrary({ url, token, approve, request }: Visit): Pro
         requestInit: { headers: { authorization: `Bearer ${token}` } },
       }),
     );
-    clients.push(client);
     return client;
   };
   const following = await followMcpTools(tools, connect, { prefix: 'library' });
@@ -40,6 +38,5 @@ export async function visitLibrary({ url, token, approve, request }: Visit): Pro
     return run.content;
   } finally {
     await following.close();
-    for (const client of clients) await client.close();
   }
 }

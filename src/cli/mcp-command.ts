@@ -9,14 +9,11 @@ import { packageVersion } from './package-version.js';
 import { registryOfModule } from './registry-of-module.js';
 import { UserFault } from './user-fault.js';
 
-/** What a toolset leaves open must not keep the process of a client that is gone. */
-const GRACE_MS = 500;
-
 interface McpOptions {
   readonly module: string;
   readonly name: string;
-  readonly allow?: readonly string[];
-  readonly deny?: readonly string[];
+  readonly allow?: readonly string[] | undefined;
+  readonly deny?: readonly string[] | undefined;
 }
 
 /**
@@ -42,7 +39,6 @@ export const mcpCommand: Command = {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
     await connection.closed;
     await mcp.close();
-    setTimeout(() => process.exit(), GRACE_MS).unref();
     return 0;
   },
 };
@@ -92,6 +88,18 @@ async function loadBridge() {
   }
 }
 
+/** A tool whose name was mistyped under `--deny` would be served. */
+function checkPatterns(registry: ToolRegistry, patterns: Pick<McpOptions, 'allow' | 'deny'>): void {
+  const unmet = Object.entries(patterns).flatMap(([option, names = []]) =>
+    names
+      .filter((name) => registry.view({ allow: [name] }).count() === 0)
+      .map((name) => `--${option} '${name}'`),
+  );
+  if (unmet.length === 0) return;
+  const verb = unmet.length === 1 ? 'matches' : 'match';
+  throw new UserFault(`${unmet.join(' and ')} ${verb} no tool; there are ${registry.list().join(', ')}`);
+}
+
 async function loadTools(
   { module, allow, deny }: McpOptions,
   { folder, error }: CommandSurroundings,
@@ -101,6 +109,7 @@ async function loadTools(
     const registry = registryOfModule(loaded);
     if (registry === undefined)
       throw new UserFault(`${module} exports no ToolRegistry, no toolset class and no tool`, 1);
+    checkPatterns(registry, { allow, deny });
     const filter = { ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
     return registry.view(filter);
   } catch (fault) {

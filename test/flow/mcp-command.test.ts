@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -50,6 +50,24 @@ for (const method of ['first', 'second'])
   Tool('Broken')(Broken.prototype, method, Object.getOwnPropertyDescriptor(Broken.prototype, method));
 ${isLoading ? 'export const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Broken] }));' : ''}
 `;
+/** What Node cannot strip. */
+const TYPED = `
+const Tool = () => () => {};
+export class Shop {
+  @Tool()
+  find(id: number) {}
+}
+`;
+const SLOW = `
+import { agentTool, defineTool } from ${DOOR};
+export const deaf = defineTool({ name: 'deaf', description: 'Goes on', execute: () => { console.log('running'); return new Promise(() => {}); } });
+export const wind_up = agentTool({ name: 'wind_up', label: 'Wind up', description: 'Needs a moment', parameters: { type: 'object' },
+  execute: (_id, _args, signal) => new Promise((resolve) => {
+    console.log('running');
+    signal.addEventListener('abort', () => setTimeout(() => resolve({ content: [{ type: 'text', content: 'half done' }] }), 100));
+  }) });
+setInterval(() => {}, 1_000_000);
+`;
 const TWO = `
 import { ToolRegistry } from ${DOOR};
 export const [one, other] = [new ToolRegistry(), new ToolRegistry()];
@@ -68,6 +86,8 @@ beforeAll(() => {
   writeFileSync(join(folder, 'found.mjs'), broken(false));
   writeFileSync(join(folder, 'typo.mjs'), 'export const = 1;');
   writeFileSync(join(folder, 'empty.mjs'), 'export const nothing = 1;');
+  writeFileSync(join(folder, 'typed.ts'), TYPED);
+  writeFileSync(join(folder, 'slow.mjs'), SLOW);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -133,9 +153,63 @@ test.each([
   [['mcp', 'missing.mjs'], 1, 'toolwright: there is no module missing.mjs\n'],
   [['mcp', 'typo.mjs'], 1, "toolwright: typo.mjs cannot be loaded: Unexpected token '='\n"],
   [['mcp', 'empty.mjs'], 1, 'toolwright: empty.mjs exports no ToolRegistry, no toolset class and no tool\n'],
+  [
+    ['mcp', 'typed.ts'],
+    1,
+    'toolwright: typed.ts cannot be loaded: Invalid or unexpected token (TypeScript has to be built first: name the JavaScript file that the compiler writes)\n',
+  ],
+  [
+    ['mcp', 'loose.mjs', '--deny', 'tow'],
+    2,
+    "toolwright: --deny 'tow' matches no tool; there are one, two\n",
+  ],
+  [
+    ['mcp', 'loose.mjs', '--allow', 'o*', '--allow', 'zzz*', '--deny', 'two', '--deny', 'tow'],
+    2,
+    "toolwright: --allow 'zzz*' and --deny 'tow' match no tool; there are one, two\n",
+  ],
 ])('toolwright %j ends with %d and one line', async (args, exitCode, stderr) => {
   expect(await run(args)).toEqual({ stdout: '', stderr, exitCode });
 });
+
+const ENDS = {
+  SIGTERM: (child: ChildProcess) => child.kill('SIGTERM'),
+  'the end of the input': (child: ChildProcess) => child.stdin?.end(),
+};
+test.each(Object.entries(ENDS))(
+  '%s while calls run: they are answered, and the process ends',
+  async (_name, end) => {
+    const child = spawn(process.execPath, [COMMAND, 'mcp', 'slow.mjs'], { cwd: folder });
+    const [stdout, ended] = [text(child.stdout), new Promise((done) => child.on('close', done))];
+    const write = (message: object) =>
+      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'raw', version: '1' },
+    };
+    write({ id: 1, method: 'initialize', params });
+    write({ id: 2, method: 'tools/call', params: { name: 'wind_up' } });
+    write({ id: 3, method: 'tools/call', params: { name: 'deaf' } });
+    let log = '';
+    await new Promise<void>((resolve) =>
+      child.stderr.on('data', (piece) => {
+        log += String(piece);
+        if (log.split('running').length > 2) resolve();
+      }),
+    );
+    end(child);
+    expect(await ended).toBe(0);
+    const answers = new Map(
+      (await stdout)
+        .trim()
+        .split('\n')
+        .map((line) => [JSON.parse(line).id, JSON.parse(line)]),
+    );
+    expect(answers.get(2)).toMatchObject({ result: { content: [{ text: 'half done' }] } });
+    expect(answers.get(3)).toMatchObject({ result: { isError: true } });
+  },
+);
 
 test('the policy of a registry counts, also where its module exports it under two names', async () => {
   const { client } = await connect(['strict.cjs']);

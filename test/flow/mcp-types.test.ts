@@ -1,8 +1,18 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { ROOT } from '../house/repository.js';
 import { runCompiler } from '../house/run-compiler.js';
-import { installPacked } from '../packed/installation.js';
 
 const SERVER = `
 import { ToolRegistry } from 'toolwright';
@@ -10,23 +20,46 @@ import { createMcpServer, type McpCaller } from 'toolwright/mcp';
 const tenantOf = ({ headers }: McpCaller): string => headers?.get('x-tenant') ?? '';
 await createMcpServer(new ToolRegistry(), { scope: (caller) => ({ data: { tenant: tenantOf(caller) } }) }).close();
 `;
+const PACKAGES = ['@modelcontextprotocol/server', '@types/node', 'reflect-metadata', 'tsyringe'];
+const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/bridges/mcp/index.ts' };
+const BUILT = join(ROOT, 'dist');
 
-test('who only serves tools compiles without the SDK’s client, with every check on', () => {
-  const installed = installPacked({
-    without: ['@modelcontextprotocol/client', '@modelcontextprotocol/node'],
-  });
-  try {
-    const compilerOptions = {
-      ...{ target: 'ES2023', lib: ['ES2024'], module: 'NodeNext', types: ['node'] },
-      ...{ strict: true, skipLibCheck: false, noEmit: true },
-    };
-    writeFileSync(join(installed.folder, 'server.ts'), SERVER);
-    writeFileSync(
-      join(installed.folder, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions, files: ['server.ts'] }),
-    );
-    expect(runCompiler('tsconfig.json', { folder: installed.folder })).toEqual([]);
-  } finally {
-    installed.remove();
+let folder: string;
+beforeEach(() => {
+  if (!existsSync(BUILT)) throw new Error(`${BUILT} is missing: run \`npm run build\` first`);
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-types-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** A project whose copy of the declarations is checked as its own source, and those of packages are not. */
+function install(): void {
+  for (const file of readdirSync(BUILT, { recursive: true, encoding: 'utf8' })) {
+    if (!/^(src|decorators)\b.*\.d\.ts$/.test(file)) continue;
+    const copy = join(folder, 'declared', file.replace(/\.d\.ts$/, '.ts'));
+    mkdirSync(dirname(copy), { recursive: true });
+    writeFileSync(copy, readFileSync(join(BUILT, file)));
   }
-}, 60_000);
+  for (const name of PACKAGES) {
+    const place = join(folder, 'node_modules', name);
+    mkdirSync(dirname(place), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules', name), place, 'junction');
+  }
+  const paths = Object.fromEntries(
+    Object.entries(DOORS).map(([name, file]) => [name, [`./declared/${file}`]]),
+  );
+  const compilerOptions = {
+    ...{ target: 'ES2023', lib: ['ES2024'], module: 'NodeNext', types: ['node'], paths },
+    ...{ strict: true, skipLibCheck: true, noEmit: true },
+  };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
+  writeFileSync(join(folder, 'server.ts'), SERVER);
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['server.ts'] }));
+}
+
+test('who only serves tools compiles without the SDK’s client', () => {
+  install();
+  expect(runCompiler('tsconfig.json', { folder })).toEqual([]);
+  const file = join(folder, 'declared/src/bridges/mcp/mcp-tool-server.ts');
+  writeFileSync(file, `import type { Client } from '@modelcontextprotocol/client';\n${readFileSync(file)}`);
+  expect(runCompiler('tsconfig.json', { folder })).toMatchObject([{ code: 'TS2307' }]);
+});

@@ -1,4 +1,5 @@
 import {
+  type CallToolResult,
   type InputRequest,
   type InputRequiredResult,
   inputRequired,
@@ -33,19 +34,30 @@ export type Answered =
   | { readonly ok: true; readonly journal: CallJournal }
   | { readonly ok: false; readonly asked: Asked };
 
+/** What a client may have to offer, and what for. */
+const NEEDS = {
+  elicitation: 'an answer of its user by a form',
+  sampling: 'an answer of the client’s model',
+  roots: 'the folders that the client works in',
+} as const;
+
+type Capability = keyof typeof NEEDS;
+
 const MOST_CHARACTERS = 2_000;
 const STATELESS = '2026-07-28';
 
 /**
  * The request for input that a suspended call becomes: forms for the client's user, and what the client gives
- * itself. For a 2025-11-25 client the SDK makes a request of each. Nothing where the client has no forms, or one
- * of the waits fits none.
+ * itself. For a 2025-11-25 client the SDK makes a request of each. An error result where the client does not
+ * offer what it was to give, and nothing where one of the waits fits no form.
  *
- * @throws MissingRequiredClientCapabilityError where a 2026-07-28 client does not offer what it was to give.
+ * @throws MissingRequiredClientCapabilityError where a 2026-07-28 client has no model or folders to give.
  */
-export function askClient(asked: Asked, asking: Asking): InputRequiredResult | undefined {
+export function askClient(asked: Asked, asking: Asking): InputRequiredResult | CallToolResult | undefined {
+  const missing = asked.waits.map((wait) => missingFor(wait, asking.caller)).find((one) => one !== undefined);
+  if (missing !== undefined) return lacking(missing, asking);
   const requests = asked.waits.map((wait, position) => {
-    const request = clientRequestOf(wait, asking.caller) ?? formRequestOf(wait, asked, asking);
+    const request = clientRequestOf(wait) ?? formRequestOf(wait, asked, asking);
     return request && ([keyOf(asked.waits, position), request] as const);
   });
   const known = requests.filter((request) => request !== undefined);
@@ -66,31 +78,41 @@ export function readAnswers({ waits, journal }: Suspension, responses?: Record<s
   return { ok: true, journal: known };
 }
 
-function clientRequestOf(
-  { schema }: Wait,
-  { capabilities, protocolVersion }: McpCaller,
-): InputRequest | undefined {
+/** The capability that a wait needs and the client lacks. */
+function missingFor(wait: Wait, { capabilities }: McpCaller): Capability | undefined {
+  const input = clientInputOf(wait.schema);
+  if (input !== undefined) {
+    const needed = input.method === 'roots/list' ? 'roots' : 'sampling';
+    return capabilities[needed] === undefined ? needed : undefined;
+  }
+  const { elicitation } = capabilities;
+  // An empty capability means forms (MCP, elicitation).
+  const hasForms =
+    elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
+  return hasForms || wait.kind === 'client' ? undefined : 'elicitation';
+}
+
+/**
+ * A 2026-07-28 client has to learn by an error of the protocol what it should have offered; that nobody was
+ * there to be asked is, as everywhere, the model's matter.
+ */
+function lacking(missing: Capability, { tool, caller }: Asking): CallToolResult {
+  const text = `The call of '${tool.name}' waits for ${NEEDS[missing]}, which is not offered on this connection (the capability '${missing}').`;
+  if (caller.protocolVersion === STATELESS && missing !== 'elicitation')
+    throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { [missing]: {} } }, text);
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+function clientRequestOf({ schema }: Wait): InputRequest | undefined {
   const input = clientInputOf(schema);
   if (input === undefined) return undefined;
-  const needed = input.method === 'roots/list' ? 'roots' : 'sampling';
-  // Of an older client the SDK finds that out, and answers with an error result.
-  if (protocolVersion === STATELESS && capabilities[needed] === undefined)
-    throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { [needed]: {} } });
   return input.method === 'roots/list'
     ? inputRequired.listRoots()
     : inputRequired.createMessage(input.params);
 }
 
-function formRequestOf(
-  wait: Wait,
-  { journal, problem }: Asked,
-  { tool, caller }: Asking,
-): InputRequest | undefined {
-  const { elicitation } = caller.capabilities;
-  // An empty capability means forms (MCP, elicitation).
-  const hasForms =
-    elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
-  const form = hasForms ? questionForm(wait) : undefined;
+function formRequestOf(wait: Wait, { journal, problem }: Asked, { tool }: Asking): InputRequest | undefined {
+  const form = questionForm(wait);
   if (form === undefined) return undefined;
   const message = wait.kind === 'approval' ? approvalText(tool, journal) : (wait.message ?? '');
   const told = problem === undefined ? message : `${message}\n(${problem})`;

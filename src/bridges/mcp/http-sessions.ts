@@ -1,12 +1,19 @@
-import type { McpHandlerRequestOptions, McpServer } from '@modelcontextprotocol/server';
+import type { McpHandlerRequestOptions } from '@modelcontextprotocol/server';
 import { HttpSession } from './http-session.js';
 import type { McpServerOptions, McpSessionOptions } from './mcp-server-options.js';
 import { refuseRequest } from './refuse-request.js';
-import { principalOf } from './sdk-server.js';
+import { principalOf, type RegistryMcpServer } from './sdk-server.js';
+import type { UnderWay } from './under-way.js';
 
 const DEFAULTS: Required<McpSessionOptions> = { idleMs: 30 * 60 * 1000, max: 1_000, replay: 64 };
 const RETRY_AFTER_SECONDS = '60';
 const METHODS = ['GET', 'POST', 'DELETE'];
+
+/** What all sessions have from their server. */
+export interface HttpSessionsParts {
+  readonly connect: () => RegistryMcpServer;
+  readonly deliveries: UnderWay;
+}
 
 /**
  * The 2025-11-25 clients over HTTP. Each has its own session, which ends by the client, by silence, or all at
@@ -15,16 +22,16 @@ const METHODS = ['GET', 'POST', 'DELETE'];
 export class HttpSessions {
   readonly #options: McpServerOptions;
   readonly #limits: Required<McpSessionOptions>;
-  readonly #connect: () => McpServer;
+  readonly #parts: HttpSessionsParts;
   readonly #sessions = new Map<string, HttpSession>();
   /** Those that may become sessions: many can be on the way at once. */
   readonly #beginning = new Set<HttpSession>();
   #isClosed = false;
 
-  constructor(options: McpServerOptions, connect: () => McpServer) {
+  constructor(options: McpServerOptions, parts: HttpSessionsParts) {
     this.#options = options;
     this.#limits = { ...DEFAULTS, ...(options.sessions === false ? {} : options.sessions) };
-    this.#connect = connect;
+    this.#parts = parts;
   }
 
   get size(): number {
@@ -43,6 +50,11 @@ export class HttpSessions {
     return session.handle(request, options);
   }
 
+  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  async collected(): Promise<void> {
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
@@ -53,11 +65,12 @@ export class HttpSessions {
       return refuseRequest(405, 'Method not allowed', { Allow: METHODS.join(', ') });
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
     if (this.#isClosed) return refuseRequest(503, 'The server is closed');
-    if (this.#sessions.size + this.#beginning.size >= this.#limits.max)
+    if (!this.#makeRoom())
       return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
     const { idleMs, replay } = this.#limits;
     const session = new HttpSession({
-      server: this.#connect(),
+      server: this.#parts.connect(),
+      deliveries: this.#parts.deliveries,
       principal,
       idleMs,
       replay,
@@ -77,5 +90,15 @@ export class HttpSessions {
       // The server was closed meanwhile, and knew nothing of this session yet.
       if (this.#isClosed) await session.close();
     }
+  }
+
+  /** Many clients never say that they are gone: who has been silent longest makes room for who comes. */
+  #makeRoom(): boolean {
+    if (this.#sessions.size + this.#beginning.size < this.#limits.max) return true;
+    let longest: HttpSession | undefined;
+    for (const session of this.#sessions.values())
+      if (session.silentSince < (longest?.silentSince ?? Number.POSITIVE_INFINITY)) longest = session;
+    longest?.close().catch((error) => this.#options.onError?.(error));
+    return longest !== undefined;
   }
 }

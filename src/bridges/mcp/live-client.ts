@@ -1,35 +1,34 @@
 import type { Client } from '@modelcontextprotocol/client';
+import { connectionLossOf, unreachableError } from './connection-loss.js';
 import type { McpClientSource } from './mcp-tools-options.js';
 
-/** Codes of the SDK and of Node that say that nothing was sent, and that the answer is lost. */
-const LOSSES: ReadonlyMap<unknown, Loss> = new Map([
-  ['NOT_CONNECTED', 'before'],
-  ['ECONNREFUSED', 'before'],
-  ['CONNECTION_CLOSED', 'during'],
-  ['ECONNRESET', 'during'],
-  ['EPIPE', 'during'],
-  ['UND_ERR_SOCKET', 'during'],
-]);
-/** The server has forgotten the session, and did not look at the message. */
-const SESSION_GONE = 404;
+const MOST_NAME_CHARACTERS = 64;
+const NOT_CONNECTED = { code: 'NOT_CONNECTED' };
 
-/** How a use of the connection failed. */
-type Loss = 'before' | 'during' | 'none';
+/** Who hears of connections, and how a server is called that never told its name. */
+export interface LiveClientOptions {
+  /** Hears of every connection, the first included. */
+  readonly onConnect?: (client: Client) => void;
+  readonly prefix?: string | undefined;
+}
 
 /** A client that is connected anew when its connection was lost, where it is known how. */
 export class LiveClient {
   readonly #connect: (() => Client | Promise<Client>) | undefined;
   readonly #onConnect: (client: Client) => void;
+  #name: string | undefined;
   #client: Promise<Client> | undefined;
   #current: Client | undefined;
+  #isOver = false;
 
-  /** `onConnect` hears of every connection, the first included. */
-  constructor(source: McpClientSource, onConnect: (client: Client) => void = () => {}) {
+  constructor(source: McpClientSource, { onConnect = () => {}, prefix }: LiveClientOptions = {}) {
     this.#onConnect = onConnect;
+    this.#name = prefix;
     if (typeof source === 'function') this.#connect = source as () => Client | Promise<Client>;
     else {
       const client = source as Client;
       this.#client = Promise.resolve(client);
+      this.#learnName(client);
       onConnect(client);
     }
   }
@@ -39,23 +38,46 @@ export class LiveClient {
    * one; so is what may be done twice.
    */
   async use<Value>(work: (client: Client) => Promise<Value>, isRepeatable: boolean): Promise<Value> {
-    const client = await this.#open();
-    try {
-      return await work(client);
-    } catch (error) {
-      const loss = lossOf(error);
-      if (loss === 'none' || this.#connect === undefined) throw error;
-      await this.#forget(client);
-      if (loss === 'before' || isRepeatable) return work(await this.#open());
-      throw new Error(
-        'The connection to the server was lost during the call; whether it was carried out is not known.',
-        { cause: error },
-      );
+    for (let isLast = this.#connect === undefined; ; isLast = true) {
+      const client = await this.#open();
+      try {
+        // The SDK says so by words alone.
+        if (client.transport === undefined) throw Object.assign(new Error('Not connected'), NOT_CONNECTED);
+        return await work(client);
+      } catch (error) {
+        const loss = connectionLossOf(error);
+        if (loss === 'none') throw error;
+        if (this.#connect !== undefined) await this.#forget(client);
+        if (loss === 'during' && !isRepeatable) throw this.#lost(error);
+        if (isLast) throw unreachableError(this.#server, error);
+      }
     }
+  }
+
+  /** Ends a connection that was made here; who gave a client closes it. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    const client = this.#current;
+    if (client !== undefined) await this.#forget(client);
+  }
+
+  get #server(): string {
+    return this.#name === undefined ? 'MCP server' : `MCP server '${this.#name}'`;
+  }
+
+  #lost(cause: unknown): Error {
+    return new Error(
+      `The connection to the ${this.#server} was lost during the call; whether it was carried out is not known.`,
+      { cause },
+    );
   }
 
   async #open(): Promise<Client> {
     const connect = this.#connect;
+    if (connect !== undefined && this.#isOver)
+      throw new Error(
+        `The ${this.#server} cannot be reached: following it was ended, and its connection with it.`,
+      );
     if (connect !== undefined)
       this.#client ??= Promise.resolve()
         .then(connect)
@@ -66,7 +88,7 @@ export class LiveClient {
     } catch (error) {
       // The next call may have more luck.
       if (this.#client === opening) this.#client = undefined;
-      throw error;
+      throw unreachableError(this.#server, error);
     }
   }
 
@@ -77,8 +99,15 @@ export class LiveClient {
       this.#drop(client);
     };
     this.#current = client;
+    this.#learnName(client);
     this.#onConnect(client);
+    // It was closed while this one was on the way.
+    if (this.#isOver) void this.#forget(client);
     return client;
+  }
+
+  #learnName(client: Client): void {
+    this.#name = client.getServerVersion()?.name.slice(0, MOST_NAME_CHARACTERS) ?? this.#name;
   }
 
   /** A client that was replaced already takes nothing with it. */
@@ -93,19 +122,4 @@ export class LiveClient {
     // A server that knows the session no more need not be told of its end.
     await client.close().catch(() => {});
   }
-}
-
-/**
- * Whether an error says that there is no connection; told apart by its data, as there may be two copies of
- * the SDK.
- */
-function lossOf(error: unknown): Loss {
-  if (typeof error !== 'object' || error === null) return 'none';
-  const { code, data, cause } = error as {
-    readonly code?: unknown;
-    readonly data?: { readonly status?: unknown };
-    readonly cause?: { readonly code?: unknown };
-  };
-  if (data?.status === SESSION_GONE) return 'before';
-  return LOSSES.get(code) ?? LOSSES.get(cause?.code) ?? 'none';
 }

@@ -46,7 +46,10 @@ export class McpFollower implements McpFollowing {
       const change = this.#take(candidate, isApproved);
       options.onChange?.(change);
     });
-    this.#client = new LiveClient(source, (client) => this.#watch(client));
+    this.#client = new LiveClient(source, {
+      onConnect: (client) => this.#watch(client),
+      prefix: options.prefix,
+    });
   }
 
   async refresh(): Promise<void> {
@@ -62,6 +65,7 @@ export class McpFollower implements McpFollowing {
     this.#isOver = true;
     this.#watching.abort();
     this.#approvals.dropAll();
+    await this.#client.close();
     await this.#reading;
   }
 

@@ -10,7 +10,10 @@ import type { McpCaller } from './mcp-caller.js';
 export interface McpSessionOptions {
   /** Milliseconds without a request or an open stream after which a session ends (30 minutes). */
   readonly idleMs?: number;
-  /** A client too many is told to come back later (1,000). */
+  /**
+   * For one more, the session that has been silent longest is ended; where none is, the new client is told to
+   * come back later (1,000).
+   */
   readonly max?: number;
   /** Messages that are kept for a client whose stream broke (64). */
   readonly replay?: number;
@@ -42,9 +45,15 @@ export interface McpServerOptions {
    * it, and for tools with an `output`, the call is answered by what came of the work.
    */
   readonly onAsyncResult?: AsyncCallback;
-  /** Names that requests over HTTP may use for this host, without ports (localhost and its addresses). */
+  /**
+   * Names that requests over HTTP may use for this host (localhost and its addresses): `mcp.example.org`, or
+   * `mcp.example.org:8080` for that port alone.
+   */
   readonly allowedHosts?: readonly string[] | 'any';
-  /** Hosts of the pages whose scripts may send requests (those of `allowedHosts`). */
+  /**
+   * The pages whose scripts may send requests (those of `allowedHosts`): `https://app.example.org`, or
+   * `app.example.org` whatever the scheme and the port.
+   */
   readonly allowedOrigins?: readonly string[] | 'any';
   /**
    * `false`: 2025-11-25 clients get no sessions, and so can be asked nothing and told nothing between calls.

@@ -21,6 +21,7 @@ export interface StdioStreams {
 export interface McpConnection {
   /** When the client is gone, or the connection was closed. */
   readonly closed: Promise<void>;
+  /** As the server's own `close`, for this connection. */
   close(): Promise<void>;
 }
 
@@ -40,6 +41,9 @@ export interface McpToolServer {
   connect(transport: Transport): McpConnection;
   /** Sessions of 2025-11-25 clients over HTTP. */
   readonly sessionCount: number;
-  /** Ends every connection and every call, and lets the registry go. */
+  /**
+   * Takes no new requests, aborts the calls that run, sends every answer that there is, those of the aborted
+   * calls included, and then ends all connections. It takes a second at most, and may be called again.
+   */
   close(): Promise<void>;
 }

@@ -20,7 +20,7 @@ export type McpClientSource = SdkClient | (() => SdkClient | Promise<SdkClient>)
 
 /** A tool as its server defines it now. */
 export interface McpToolCandidate {
-  /** Its name in the registry. */
+  /** Its name in the registry; `definition.name` is the server's. */
   readonly name: string;
   readonly definition: McpTool;
   /** A digest of everything that a model is told of the tool: keep it to notice a change later. */
@@ -65,7 +65,10 @@ export interface McpToolsOptions extends NameFilter {
 export interface McpFollowing {
   /** Reads the server's list again, now; resolves when it is decided about every tool. */
   refresh(): Promise<void>;
-  /** Ends the following. The tools stay as they are, and the client stays connected. */
+  /**
+   * Ends the following; the tools stay as they are. A client that was given stays connected. One that a
+   * function made is closed, and calls of the tools are errors then.
+   */
   close(): Promise<void>;
 }
 

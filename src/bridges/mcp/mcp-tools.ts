@@ -22,7 +22,7 @@ export async function mcpTools(
   options: McpToolsOptions = {},
 ): Promise<ToolDefinition[]> {
   checkMcpToolsOptions('mcpTools', options);
-  const client = new LiveClient(source);
+  const client = new LiveClient(source, { prefix: options.prefix });
   const candidates = await client.use((connected) => listCandidates(connected, options), true);
   const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
   const from = { client, timeoutMs: options.timeoutMs };

@@ -8,12 +8,14 @@ export interface ScopeParts {
   readonly caller: McpCaller;
   readonly context: ServerContext;
   readonly progress: ProgressReporter;
+  readonly signal: AbortSignal;
 }
 
 const LEVELS = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' } as const;
 
 /** The scope of a call: what the application says of its caller, and the client's ears. */
-export function openScope(own: CallScope, { caller, context, progress }: ScopeParts): CallScope {
+export function openScope(own: CallScope, parts: ScopeParts): CallScope {
+  const { caller, context, progress } = parts;
   const { mcpReq, sessionId } = context;
   const { signal, onUpdate, onLog } = own;
   return {
@@ -21,7 +23,7 @@ export function openScope(own: CallScope, { caller, context, progress }: ScopePa
     ...(sessionId === undefined ? {} : { conversationId: sessionId }),
     ...own,
     data: { ...own.data, mcp: caller },
-    signal: signal ? AbortSignal.any([signal, mcpReq.signal]) : mcpReq.signal,
+    signal: signal ? AbortSignal.any([signal, parts.signal]) : parts.signal,
     onUpdate(update, call) {
       progress.report(update);
       return onUpdate?.(update, call);

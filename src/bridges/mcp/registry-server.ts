@@ -1,3 +1,4 @@
+import { finished } from 'node:stream';
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -8,13 +9,19 @@ import {
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
-import { guardRequest } from './guard-request.js';
+import { inClosingTime } from './closing-time.js';
+import { createGuard, type RequestGuard } from './guard-request.js';
+import { holdInput } from './hold-input.js';
+import { isReturn } from './http-session.js';
 import { HttpSessions } from './http-sessions.js';
 import type { McpServerOptions } from './mcp-server-options.js';
 import type { McpConnection, McpRequestInfo, McpToolServer, StdioStreams } from './mcp-tool-server.js';
+import { OpenRequests } from './open-requests.js';
 import { refuseRequest } from './refuse-request.js';
-import { createSdkServer, type ServedTools } from './sdk-server.js';
+import { createSdkServer, type RegistryMcpServer, type ServedTools } from './sdk-server.js';
 import { SealedState } from './sealed-state.js';
+import { UnderWay } from './under-way.js';
+import { watchResponse } from './watch-response.js';
 
 /**
  * The HTTP entry of the SDK serves 2026-07-28, where no request knows of another; 2025-11-25 clients get a
@@ -23,6 +30,7 @@ import { SealedState } from './sealed-state.js';
 export class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
   readonly #onError: (error: unknown) => void;
+  readonly #guard: RequestGuard;
   readonly #bodyLimit: { readonly maxRequestBodySize?: number };
   readonly #served: ServedTools;
   readonly #modern: McpHttpHandler;
@@ -30,8 +38,14 @@ export class RegistryServer implements McpToolServer {
   readonly #connections = new Set<McpConnection>();
   /** Servers whose clients stay connected. */
   readonly #lasting = new Set<McpServer>();
+  /** What is not answered yet, of all connections. */
+  readonly #open = new Set<OpenRequests>();
+  /** HTTP requests that have no response yet, and responses that somebody reads. */
+  readonly #requests = new UnderWay();
+  readonly #deliveries = new UnderWay();
   readonly #unfollow: () => void;
-  #isClosed = false;
+  #closing: Promise<void> | undefined;
+  #isOver = false;
   #isTelling = false;
   #node: Promise<McpToolServer['node']> | undefined;
 
@@ -39,24 +53,31 @@ export class RegistryServer implements McpToolServer {
     this.#options = options;
     this.#served = { registry, options, state: new SealedState(options.stateKey) };
     this.#onError = (error) => options.onError?.(error);
+    this.#guard = createGuard(options, this.#onError);
     const { maxRequestBytes } = options;
     this.#bodyLimit = maxRequestBytes === undefined ? {} : { maxRequestBodySize: maxRequestBytes };
-    this.#modern = createMcpHandler(() => createSdkServer(this.#served), {
+    this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests()), {
       legacy: options.sessions === false ? 'stateless' : 'reject',
       onerror: this.#onError,
       ...this.#bodyLimit,
     });
-    this.#sessions = new HttpSessions(options, () => this.#lastingServer());
+    this.#sessions = new HttpSessions(options, {
+      connect: () => this.#lastingServer(this.#openRequests()),
+      deliveries: this.#deliveries,
+    });
     this.#unfollow = registry.onChange(() => this.#tellOfChange());
   }
 
   readonly fetch = async (request: Request, info: McpRequestInfo = {}): Promise<Response> => {
-    if (this.#isClosed) return refuseRequest(503, 'The server is closed');
+    if (this.#isOver || (this.#closing !== undefined && !isReturn(request))) return refuseClosed();
+    const answered = this.#requests.begin();
     try {
-      return guardRequest(request, this.#options) ?? (await this.#serve(request, info));
+      return this.#guard(request) ?? (await this.#serve(request, info));
     } catch (error) {
       this.#onError(error);
       return refuseRequest(500, 'Internal error');
+    } finally {
+      answered();
     }
   };
 
@@ -66,6 +87,9 @@ export class RegistryServer implements McpToolServer {
       return refuseAll;
     });
     const handle = await this.#node;
+    // What the adapter has written is not sent yet.
+    const delivered = this.#deliveries.begin();
+    finished(response, delivered);
     return handle(request, response, body);
   };
 
@@ -73,46 +97,94 @@ export class RegistryServer implements McpToolServer {
     return this.#sessions.size;
   }
 
-  stdio({ input, output }: StdioStreams = {}): McpConnection {
+  stdio({ input = process.stdin, output }: StdioStreams = {}): McpConnection {
     const { maxRequestBytes } = this.#options;
     const limit = maxRequestBytes === undefined ? {} : { maxBufferSize: maxRequestBytes };
-    return this.connect(new StdioServerTransport(input, output, limit));
+    const held = holdInput(input, (error) => {
+      if (error) this.#onError(error);
+      connection.close().catch(this.#onError);
+    });
+    const transport = new StdioServerTransport(held.input, output, limit);
+    const connection = this.#connect(transport, held.release);
+    return connection;
   }
 
   connect(transport: Transport): McpConnection {
-    let isOver = (): void => {};
-    const closed = new Promise<void>((resolve) => {
-      isOver = resolve;
-    });
-    const factory: McpServerFactory = () => this.#lastingServer();
+    return this.#connect(transport);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  #connect(transport: Transport, onClosing = (): void => {}): McpConnection {
+    const { promise: closed, resolve: isOver } = Promise.withResolvers<void>();
+    const open = this.#openRequests();
+    open.watch(transport, { dropsLate: true });
+    const factory: McpServerFactory = () => this.#lastingServer(open);
     const handle = serveStdio(factory, { transport, onerror: this.#onError });
     const ended = transport.onclose;
     transport.onclose = () => {
       this.#connections.delete(connection);
+      onClosing();
       ended?.();
       isOver();
     };
-    const connection: McpConnection = { closed, close: () => handle.close() };
+    let closing: Promise<void> | undefined;
+    const close = async (): Promise<void> => {
+      onClosing();
+      await inClosingTime(() => open.end());
+      await handle.close();
+    };
+    const connection: McpConnection = { closed, close: () => (closing ??= close()) };
     this.#connections.add(connection);
-    if (this.#isClosed) connection.close().catch(this.#onError);
+    if (this.#closing !== undefined) connection.close().catch(this.#onError);
     return connection;
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  async #close(): Promise<void> {
     this.#unfollow();
     const connections = Array.from(this.#connections, (connection) => connection.close());
-    await Promise.all([this.#modern.close(), this.#sessions.close(), ...connections]);
+    await inClosingTime(
+      () => this.#endRequests(),
+      () => this.#sessions.collected(),
+      async () => {
+        this.#isOver = true;
+        await Promise.all([this.#modern.close(), this.#sessions.close()]);
+      },
+      () => this.#deliveries.none(),
+    );
+    await Promise.all(connections);
+  }
+
+  /** Once more after the last request is read: what came with it is not answered yet, either. */
+  async #endRequests(): Promise<void> {
+    const end = () => Promise.all(Array.from(this.#open, (open) => open.end()));
+    await Promise.all([end(), this.#requests.none()]);
+    await end();
   }
 
   async #serve(request: Request, info: McpRequestInfo): Promise<Response> {
     const isSession =
       this.#options.sessions !== false && (await isLegacyRequest(request, info.parsedBody, this.#bodyLimit));
-    return isSession ? this.#sessions.fetch(request, info) : this.#modern.fetch(request, info);
+    if (this.#isOver) return refuseClosed();
+    if (isSession) return this.#sessions.fetch(request, info);
+    const response = await this.#modern.fetch(request, info);
+    const isStream = response.headers.get('content-type') === 'text/event-stream';
+    const { signal } = request;
+    return isStream ? watchResponse(response, { deliveries: this.#deliveries, signal }) : response;
   }
 
-  #lastingServer(): McpServer {
-    const mcp = createSdkServer(this.#served);
+  /** Of one connection, which may come while the server is being closed. */
+  #openRequests(): OpenRequests {
+    const open = new OpenRequests(this.#open);
+    if (this.#closing !== undefined) void open.end();
+    return open;
+  }
+
+  #lastingServer(open: OpenRequests): RegistryMcpServer {
+    const mcp = createSdkServer(this.#served, open);
     this.#lasting.add(mcp);
     mcp.server.onclose = () => this.#lasting.delete(mcp);
     return mcp;
@@ -124,7 +196,7 @@ export class RegistryServer implements McpToolServer {
     this.#isTelling = true;
     queueMicrotask(() => {
       this.#isTelling = false;
-      if (this.#isClosed) return;
+      if (this.#closing !== undefined) return;
       this.#modern.notify.toolsChanged();
       for (const { server } of this.#lasting) server.sendToolListChanged().catch(this.#onError);
     });
@@ -135,6 +207,10 @@ export class RegistryServer implements McpToolServer {
     const { toNodeHandler } = await import('@modelcontextprotocol/node');
     return toNodeHandler(this, { onerror: this.#onError, ...this.#bodyLimit }) as McpToolServer['node'];
   }
+}
+
+function refuseClosed(): Response {
+  return refuseRequest(503, 'The server is closed');
 }
 
 /** Nobody waits for what `http` calls: a rejection would end the process. */

@@ -3,11 +3,13 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   type ServerContext,
+  type Transport,
 } from '@modelcontextprotocol/server';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
 import { listTools } from './list-tools.js';
 import { callerOf, type McpCaller } from './mcp-caller.js';
 import type { McpServerOptions } from './mcp-server-options.js';
+import type { OpenRequests } from './open-requests.js';
 import { ANSWER_MS, type SealedState } from './sealed-state.js';
 import { serveCall } from './serve-call.js';
 
@@ -22,13 +24,23 @@ export interface ServedTools {
 const MOST_ROUNDS = 32;
 const PAGE_SIZE = 100;
 
-/** The SDK's server with the one thing that it looks up among its own tools: which parameters have headers. */
-class RegistryMcpServer extends McpServer {
+/**
+ * The SDK's server with the one thing that it looks up among its own tools, which parameters have headers; and
+ * with an eye on what is not answered yet.
+ */
+export class RegistryMcpServer extends McpServer {
+  readonly open: OpenRequests;
   readonly #registry: ToolRegistry;
 
-  constructor(registry: ToolRegistry, ...rest: ConstructorParameters<typeof McpServer>) {
-    super(...rest);
+  constructor(registry: ToolRegistry, open: OpenRequests, options: ConstructorParameters<typeof McpServer>) {
+    super(...options);
+    this.open = open;
     this.#registry = registry;
+  }
+
+  override connect(transport: Transport): Promise<void> {
+    this.open.watch(transport);
+    return super.connect(transport);
   }
 
   override toolInputSchemaJson(name: string): Record<string, unknown> | undefined {
@@ -40,11 +52,10 @@ class RegistryMcpServer extends McpServer {
  * A server of the SDK for one connection. Lists and calls are the registry's own: the SDK adds no check to
  * them.
  */
-export function createSdkServer(served: ServedTools): McpServer {
+export function createSdkServer(served: ServedTools, open: OpenRequests): RegistryMcpServer {
   const { registry, options } = served;
   const { name = 'toolwright', version = '0.0.0', title, instructions } = options;
-  const mcp = new RegistryMcpServer(
-    registry,
+  const mcp = new RegistryMcpServer(registry, open, [
     { name, version, ...(title === undefined ? {} : { title }) },
     {
       capabilities: { tools: { listChanged: true }, logging: {} },
@@ -52,7 +63,7 @@ export function createSdkServer(served: ServedTools): McpServer {
       inputRequired: { maxRounds: MOST_ROUNDS, roundTimeoutMs: ANSWER_MS },
       debouncedNotificationMethods: ['notifications/tools/list_changed'],
     },
-  );
+  ]);
   const { server } = mcp;
   server.onerror = (error) => options.onError?.(error);
   server.setRequestHandler('tools/list', async ({ params }, context) => {
@@ -68,7 +79,13 @@ export function createSdkServer(served: ServedTools): McpServer {
         principalOf(options, context),
       ]),
     );
-    return serveCall({ ...served, server, request, context, caller, tools, scope, principal });
+    const call = open.call(context.mcpReq.signal);
+    try {
+      const parts = { ...served, server, request, context, caller, tools, scope, principal };
+      return await serveCall({ ...parts, signal: call.signal });
+    } finally {
+      call.end();
+    }
   });
   options.configure?.(mcp);
   return mcp;

@@ -34,6 +34,8 @@ export interface ServedCall {
   readonly state: SealedState;
   /** Whose suspended calls this caller may go on with. */
   readonly principal: string;
+  /** Aborted when nobody wants the call any more, or the server is closed. */
+  readonly signal: AbortSignal;
 }
 
 /** Takes a call up the staircase and says how it ended. What is wrong with the call itself is its result. */
@@ -51,7 +53,7 @@ export async function serveCall(served: ServedCall): Promise<CallToolResult | In
 }
 
 async function invoke(served: ServedCall, journal: Suspension['journal'] | undefined): Promise<Invocation> {
-  const { tools, request, context, caller, options } = served;
+  const { tools, request, context, caller, options, signal } = served;
   const { name, arguments: args = {} } = request.params;
   const { policy, toolTimeoutMs, onAsyncResult } = options;
   const progress = reportProgress(context);
@@ -66,7 +68,7 @@ async function invoke(served: ServedCall, journal: Suspension['journal'] | undef
         arguments: JSON.stringify(args),
         ...(journal ? { journal } : {}),
       },
-      openScope(served.scope, { caller, context, progress }),
+      openScope(served.scope, { caller, context, progress, signal }),
       {
         ...(policy ? { policy } : {}),
         ...(toolTimeoutMs === undefined ? {} : { toolTimeoutMs }),
@@ -91,7 +93,7 @@ function ask(
   served: ServedCall,
   tool: ToolDefinition | undefined,
   asked: Asked,
-): InputRequiredResult | undefined {
+): InputRequiredResult | CallToolResult | undefined {
   if (tool === undefined) return undefined;
   const { waits, journal } = asked;
   const requestState = () => served.state.seal({ waits, journal }, ownerOf(served));

@@ -157,10 +157,61 @@ test('after the end, nothing is followed', async () => {
   expect(own.list()).toEqual(['a']);
 });
 
+test('the end closes a client that was made for it, and none that was given', async () => {
+  const listening = await listen(new ToolRegistry().register(plain('a')), { name: 'shop' });
+  closing.push(listening);
+  const [made, given] = [await connectClient(listening.url), await connectClient(listening.url)];
+  closing.push(made, given);
+  const [own, other] = [new ToolRegistry(), new ToolRegistry()];
+  const ends = [await followMcpTools(own, () => made), await followMcpTools(other, given)];
+  for (const following of ends) await following.close();
+  expect([made.transport, given.transport]).toEqual([undefined, expect.anything()]);
+  expect(await other.execute('a')).toMatchObject({ isError: false, forLLM: 'a done' });
+  expect(await own.execute('a')).toMatchObject({
+    isError: true,
+    forLLM: expect.stringContaining("'shop' cannot be reached: following it was ended"),
+  });
+});
+
+test('a client that was still being made when the following ended is closed, too', async () => {
+  const listening = await listen(new ToolRegistry().register(plain('a')));
+  closing.push(listening);
+  const clients: Client[] = [];
+  const isAwaited = Promise.withResolvers<void>();
+  const own = new ToolRegistry();
+  const following = await followMcpTools(own, async () => {
+    if (clients.length > 0) await isAwaited.promise;
+    const client = await connectClient(listening.url);
+    clients.push(client);
+    closing.push(client);
+    return client;
+  });
+  await clients[0]?.close();
+  const call = own.execute('a');
+  const end = following.close();
+  isAwaited.resolve();
+  await end;
+  expect(await call).toMatchObject({ isError: true });
+  expect(clients.map(({ transport }) => transport)).toEqual([undefined, undefined]);
+});
+
+test('a client that was made is closed where its list could not be read', async () => {
+  const listening = await listen(new ToolRegistry(), {
+    visible: () => {
+      throw new Error('not today');
+    },
+  });
+  closing.push(listening);
+  const client = await connectClient(listening.url);
+  closing.push(client);
+  await expect(followMcpTools(new ToolRegistry(), () => client)).rejects.toThrow('could not be prepared');
+  expect(client.transport).toBeUndefined();
+});
+
 describe('a connection that is lost', () => {
   /** A server that can be replaced by another one at the same address; the client does not know. */
   async function replaceable(first: ToolRegistry) {
-    let current: Listening = await listen(first);
+    let current: Listening = await listen(first, { name: 'shop' });
     closing.push({ close: () => current.close() });
     const clients: Client[] = [];
     return {
@@ -208,7 +259,49 @@ describe('a connection that is lost', () => {
     const server = await replaceable(new ToolRegistry().register(plain('a')));
     const own = new ToolRegistry().register(...(await mcpTools(await server.connect())));
     await server.clients[0]?.close();
-    expect(await own.execute('a')).toMatchObject({ isError: true, error: { code: 501 } });
+    expect(await own.execute('a')).toMatchObject({
+      ...{ isError: true, error: { code: 501 } },
+      forLLM: "The MCP server 'shop' cannot be reached (NOT_CONNECTED).",
+    });
+  });
+
+  test.each(Object.entries(ERAS))(
+    'to a server of %s that is down: the model is told which one cannot be reached',
+    async (_era, options) => {
+      const remote = new ToolRegistry().register(plain('a'), plain('look', 'Looks', true));
+      const listening = await listen(remote, { name: 'shop' });
+      const connect = async () => {
+        const client = await connectClient(listening.url, { options });
+        closing.push(client);
+        return client;
+      };
+      const [own, given] = [new ToolRegistry(), new ToolRegistry()];
+      closing.push(await followMcpTools(own, connect));
+      given.register(...(await mcpTools(await connect())));
+      await listening.close();
+      // The first of them may find that the connection was lost while it was under way.
+      await own.execute('a');
+      const results = [await own.execute('a'), await own.execute('look'), await given.execute('look')];
+      for (const { isError, forLLM } of results) {
+        expect(isError).toBe(true);
+        expect(forLLM).toMatch(/^The MCP server 'shop' cannot be reached/);
+        expect(forLLM).not.toContain('fetch failed');
+      }
+    },
+  );
+
+  test('that could never be made names the prefix, and why', async () => {
+    const refuse = async () => connectClient(new URL('http://127.0.0.1:9/mcp'));
+    const attempts = [
+      followMcpTools(new ToolRegistry(), refuse, { prefix: 'shop' }),
+      mcpTools(refuse, { prefix: 'shop' }),
+    ];
+    for (const attempt of attempts)
+      await expect(attempt).rejects.toThrow(
+        /^The MCP server 'shop' cannot be reached( \(ECONNREFUSED\))?\.$/,
+      );
+    const fail = () => Promise.reject(new Error('no token'));
+    await expect(mcpTools(fail)).rejects.toThrow('The MCP server cannot be reached: no token');
   });
 
   test('in the middle of a call, only what may be done twice is done again', async () => {

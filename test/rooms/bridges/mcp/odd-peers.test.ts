@@ -99,7 +99,7 @@ describe('over stdio', () => {
     expect(answers.get(3)).toMatchObject({ result: { content: [{ text: 'nothing' }] } });
   });
 
-  test('the end of the input aborts the calls that run', async () => {
+  test('the end of the input aborts the calls that run, and they are answered', async () => {
     [isRunning, isAborted] = [Promise.withResolvers(), Promise.withResolvers()];
     const { write, end } = connect();
     write(INITIALIZE);
@@ -107,7 +107,7 @@ describe('over stdio', () => {
     await isRunning.promise;
     const answers = await end();
     await isAborted.promise;
-    expect([...answers.keys()]).toEqual([1]);
+    expect(answers.get(2)).toMatchObject({ result: { isError: true } });
   });
 
   test('a server that was closed serves nobody any more', async () => {

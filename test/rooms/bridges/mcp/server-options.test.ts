@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/client';
-import { defineTool, ToolRegistry } from 'toolwright';
+import { defineTool, ToolDeclarationError, ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
 
@@ -129,4 +129,118 @@ test('whose a session is, the application may say', async () => {
   const sameApp = await post(list, { ...session, authorization: 'Bearer bob' });
   expect(await sameApp.text()).toContain('look');
   expect((await post(list, session)).status).toBe(404);
+});
+
+describe('names that a server lets through', () => {
+  const statusFor = async (options: McpServerOptions, host: string, origin?: string) => {
+    const mcp = createMcpServer(registry, options);
+    const response = await mcp.fetch(
+      new Request('http://localhost/mcp', {
+        method: 'POST',
+        headers: {
+          ...{ host, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+          ...(origin === undefined ? {} : { origin }),
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+      }),
+    );
+    await mcp.close();
+    // What passes has no session yet, which is another matter.
+    return response.status;
+  };
+
+  test.each([
+    ['mcp.example.org', 'mcp.example.org:8080', 400],
+    ['MCP.example.org', 'mcp.EXAMPLE.org', 400],
+    ['mcp.example.org:8080', 'mcp.example.org:8080', 400],
+    ['mcp.example.org:8080', 'mcp.example.org', 403],
+    ['mcp.example.org:8080', 'mcp.example.org:8081', 403],
+    ['mcp.example.org:443', 'mcp.example.org', 400],
+    ['mcp.example.org:80', 'mcp.example.org', 400],
+    ['[::1]:3000', '[::1]:3000', 400],
+    ['example.org', 'mcp.example.org', 403],
+    ['localhost', 'not a host', 403],
+  ])('with the host %s, requests for %s get %d', async (allowed, host, status) => {
+    expect(await statusFor({ allowedHosts: [allowed] }, host)).toBe(status);
+  });
+
+  test.each([
+    ['https://app.example.org', 'https://app.example.org', 400],
+    ['https://app.example.org', 'http://app.example.org', 403],
+    ['https://app.example.org', 'https://app.example.org:8443', 403],
+    ['https://app.example.org:443', 'https://app.example.org', 400],
+    ['http://localhost:5173', 'http://localhost:5173', 400],
+    ['http://localhost:5173', 'http://localhost:5174', 403],
+    ['app.example.org', 'http://app.example.org:8080', 400],
+    ['app.example.org:8080', 'https://app.example.org:8080', 400],
+    ['app.example.org:8080', 'https://app.example.org', 403],
+    ['vscode-webview://*', 'vscode-webview://1a2b3c', 400],
+    ['vscode-webview://*', 'https://1a2b3c', 403],
+    ['app.example.org', 'null', 403],
+  ])('with the origin %s, scripts of %s get %d', async (allowed, origin, status) => {
+    expect(await statusFor({ allowedOrigins: [allowed] }, 'localhost', origin)).toBe(status);
+  });
+
+  test('pages of a host whose port counts may send requests from that port alone', async () => {
+    const options = { allowedHosts: ['mcp.example.org:8080'] };
+    const host = 'mcp.example.org:8080';
+    expect(await statusFor(options, host, 'https://mcp.example.org:8080')).toBe(400);
+    expect(await statusFor(options, host, 'https://mcp.example.org')).toBe(403);
+  });
+
+  test('who is refused is told of once, with what to do about it', async () => {
+    const errors: unknown[] = [];
+    const mcp = createMcpServer(registry, { onError: (error) => errors.push(String(error)) });
+    for (const host of ['shop.example.org', 'shop.example.org', 'localhost'])
+      await mcp.fetch(
+        new Request('http://localhost/mcp', { headers: { host, origin: 'https://a.example' } }),
+      );
+    await mcp.close();
+    expect(errors).toEqual([
+      expect.stringMatching(/Host: shop\.example\.org.*allowedHosts/),
+      expect.stringMatching(/Origin: https:\/\/a\.example.*allowedOrigins/),
+    ]);
+  });
+});
+
+describe('options that cannot be meant', () => {
+  test.each([
+    [{ allowedHosts: 'mcp.example.org' }, /allowedHosts is no list.*allowedHosts: \['mcp\.example\.org'\]/s],
+    [{ allowedHosts: ['https://mcp.example.org:8080/mcp'] }, /is an address.*'mcp\.example\.org:8080'/s],
+    [{ allowedHosts: ['mcp.example.org/mcp'] }, /is an address.*'mcp\.example\.org'/s],
+    [{ allowedHosts: ['*.example.org'] }, /wildcard.*allowedHosts: 'any'/s],
+    [{ allowedHosts: ['::1'] }, /'::1' is no host.*'\[::1\]'/s],
+    [{ allowedHosts: ['two words'] }, /'two words' is no host/],
+    [{ allowedHosts: [''] }, /'' is no host/],
+    [{ allowedHosts: [7] }, /7 is no text/],
+    [{ allowedOrigins: 'https://app.example.org' }, /no list.*\['https:\/\/app\.example\.org'\]/s],
+    [{ allowedOrigins: ['https://*.example.org'] }, /wildcard.*allowedOrigins: 'any'/s],
+    [{ allowedOrigins: ['*'] }, /wildcard/],
+    [{ allowedOrigins: ['https://app.example.org/'] }, /more than an origin.*'https:\/\/app\.example\.org'/s],
+    [{ scope: { data: {} } }, /scope is no function/],
+    [{ visible: { allow: ['plain'] } }, /visible is no function/],
+    [{ policy: 'no' }, /policy is no function/],
+    [{ principal: 'ada' }, /principal is no function/],
+    [{ onError: console }, /onError is no function/],
+    [{ configure: {} }, /configure is no function/],
+    [{ onAsyncResult: true }, /onAsyncResult is no function/],
+    [{ name: 7 }, /name is no string/],
+    [{ sessions: true }, /sessions is true/],
+  ])('%j is refused with what to write', (options, message) => {
+    const create = () => createMcpServer(registry, options as never);
+    expect(create).toThrow(ToolDeclarationError);
+    expect(create).toThrow(message);
+  });
+
+  test('are named all together, also with a registry that is none', () => {
+    const options = {
+      allowedHosts: ['*', 'https://a.example'],
+      scope: {},
+      pageSize: 0,
+      sessions: { max: 0 },
+    };
+    expect(() => createMcpServer({} as never, options as never)).toThrow(
+      /6 mistakes.*no ToolRegistry.*scope.*'\*'.*'https:\/\/a\.example'.*pageSize.*max/s,
+    );
+  });
 });

@@ -5,8 +5,14 @@ import { defineTool, ToolDeclarationError, ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
 
+const waiting: ((value: string) => void)[] = [];
 const registry = new ToolRegistry().register(
   defineTool({ name: 'ping_pong', description: 'Answers', execute: () => 'pong' }),
+  defineTool({
+    name: 'wait',
+    description: 'Takes its time',
+    execute: () => new Promise<string>((resolve) => waiting.push(resolve)),
+  }),
 );
 const JSON_HEADERS = {
   'content-type': 'application/json',
@@ -90,11 +96,38 @@ test('a session is of no use to another user', async () => {
   expect(await own.text()).toContain('ping_pong');
 });
 
-test('one session too many is told to come back later', async () => {
-  const at = await open({ sessions: { max: 1 } });
-  await begin(at);
+test('one session too many makes the one end that has been silent longest, and its client begins anew', async () => {
+  const at = await open({ sessions: { max: 2 } });
+  const [older, newer] = [await begin(at), await begin(at)];
+  await (await post(at, LIST, { 'mcp-session-id': older })).text();
+  const newest = await begin(at);
+  expect(at.mcp.sessionCount).toBe(2);
+  expect((await post(at, LIST, { 'mcp-session-id': newer })).status).toBe(404);
+  for (const id of [older, newest])
+    expect(await (await post(at, LIST, { 'mcp-session-id': id })).text()).toContain('ping_pong');
+});
+
+test('where no session is silent, one too many is told to come back later', async () => {
+  const at = await open({ sessions: { max: 3 } });
+  const [listener, caller, leaver] = [await begin(at), await begin(at), await begin(at)];
+  const stream = await fetch(at.url, {
+    headers: { accept: 'text/event-stream', 'mcp-session-id': listener },
+  });
+  const call = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'wait' } };
+  // With its revision, a client gets a stream before there is anything in it.
+  const revision = { 'mcp-protocol-version': '2025-11-25' };
+  const answer = await post(at, call, { 'mcp-session-id': caller, ...revision });
+  // Its call goes on without a stream.
+  await (await post(at, call, { 'mcp-session-id': leaver, ...revision })).body?.cancel();
+  await eventually(() => waiting.length === 2);
   const refused = await post(at, INITIALIZE);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '60']);
+  for (const end of waiting.splice(0)) end('done');
+  expect(await answer.text()).toContain('done');
+  await eventually(() => at.mcp.sessionCount === 3);
+  expect(await begin(at)).not.toBe('');
+  expect((await post(at, LIST, { 'mcp-session-id': listener })).status).toBe(200);
+  await stream.body?.cancel();
 });
 
 test('of many that begin at once, no more get a session than there is room for', async () => {

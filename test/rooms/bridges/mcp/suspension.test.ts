@@ -216,11 +216,26 @@ describe.each(Object.entries(ERAS))('what a client of %s gives itself', (era, op
     expect(written).toBe(1);
   });
 
-  test('is not asked for where it is not offered', async () => {
-    const call = callWith({ elicitation: {}, roots: {} });
-    if (era === '2026-07-28') await expect(call).rejects.toMatchObject({ code: -32021 });
-    else expect(await call).toMatchObject({ isError: true });
-  });
+  test.each([
+    ['sampling', { elicitation: {}, roots: {} }],
+    ['roots', { elicitation: {}, sampling: {} }],
+  ])(
+    'is not asked for where it is not offered, and the client learns what is missing: %s',
+    async (missing, offered) => {
+      const call = callWith(offered);
+      if (era === '2026-07-28')
+        await expect(call).rejects.toMatchObject({
+          code: -32021,
+          message: expect.stringContaining(missing),
+          data: { requiredCapabilities: { [missing]: {} } },
+        });
+      else
+        expect(await call).toMatchObject({
+          isError: true,
+          content: [{ text: expect.stringMatching(new RegExp(`'sum_up'.*not offered.*'${missing}'`)) }],
+        });
+    },
+  );
 });
 
 describe.each(Object.entries(ERAS))('a client of %s that has no forms', (_era, options) => {
@@ -231,7 +246,7 @@ describe.each(Object.entries(ERAS))('a client of %s that has no forms', (_era, o
       const result = await client.callTool({ name, arguments: { sku: 'a-1' } });
       expect(result).toMatchObject({
         isError: true,
-        content: [{ text: expect.stringContaining('waits for an answer') }],
+        content: [{ text: expect.stringMatching(/waits for an answer.*'elicitation'/) }],
       });
     }
     await client.close();

@@ -1,0 +1,316 @@
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Client, InMemoryTransport } from '@modelcontextprotocol/client';
+import { agentTool, defineTool, type ToolContext, ToolRegistry } from 'toolwright';
+import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
+import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
+
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+};
+const callOf = (id: number, name: string) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } });
+const LARGE = 1_000_000;
+
+let isRunning = Promise.withResolvers<void>();
+let isFinished = Promise.withResolvers<void>();
+beforeEach(() => {
+  [isRunning, isFinished] = [Promise.withResolvers(), Promise.withResolvers()];
+});
+
+const NOTHING = { type: 'object', properties: {} } as const;
+const say = (content: string) => ({ content: [{ type: 'text' as const, content }], details: undefined });
+
+/** Tools that take the signal may use a moment after an abort; others are answered for at once. */
+const registry = new ToolRegistry().register(
+  agentTool({
+    ...{ name: 'wind_up', label: 'Wind up', description: 'Needs a moment after it was told to stop' },
+    parameters: NOTHING,
+    execute: (_id, _args, signal, onUpdate) =>
+      new Promise((resolve) => {
+        onUpdate?.(say('begun'));
+        isRunning.resolve();
+        signal?.addEventListener('abort', () => void wait(50).then(() => resolve(say('half done'))));
+      }),
+  }),
+  agentTool({
+    ...{ name: 'leave_stream', label: 'Leave', description: 'Sends its client away' },
+    parameters: NOTHING,
+    execute: (_id, _args, signal, _onUpdate, context) =>
+      new Promise((resolve) => {
+        (context as ToolContext).data.mcp?.closeStream?.();
+        isRunning.resolve();
+        signal?.addEventListener('abort', () => resolve(say('half done')));
+      }),
+  }),
+  agentTool({
+    ...{ name: 'stubborn', label: 'Stubborn', description: 'Takes its signal and goes on' },
+    parameters: NOTHING,
+    execute: () => {
+      isRunning.resolve();
+      return new Promise<never>(() => {});
+    },
+  }),
+  defineTool({
+    name: 'deaf',
+    description: 'Takes no signal',
+    execute: () => {
+      isRunning.resolve();
+      return new Promise(() => {});
+    },
+  }),
+  defineTool({
+    name: 'large',
+    description: 'Says much',
+    execute: async () => {
+      await wait(20);
+      queueMicrotask(isFinished.resolve);
+      return 'x'.repeat(LARGE);
+    },
+  }),
+  defineTool({
+    name: 'approved',
+    description: 'Waits for its user',
+    approval: true,
+    execute: () => 'ran',
+  }),
+);
+
+let listening: Listening | undefined;
+const clients: Client[] = [];
+afterEach(async () => {
+  for (const client of clients.splice(0)) await client.close();
+  await listening?.close();
+  listening = undefined;
+});
+
+const MODES = [
+  ['2025-11-25', {}, ERAS['2025-11-25']],
+  ['2025-11-25 without sessions', { sessions: false }, ERAS['2025-11-25']],
+  ['2026-07-28', {}, ERAS['2026-07-28']],
+] as const;
+
+describe.each(MODES)('over HTTP, to a client of %s', (_mode, options, era) => {
+  async function open() {
+    listening = await listen(registry, options);
+    const client = await connectClient(listening.url, { options: era });
+    clients.push(client);
+    return { client, at: listening };
+  }
+
+  test.each([
+    ['as one message', {}],
+    ['after its progress', { onprogress: () => {} }],
+  ])('an aborted call is answered with what it says, %s', async (_how, how) => {
+    const { client, at } = await open();
+    const answer = client.callTool({ name: 'wind_up' }, how);
+    await isRunning.promise;
+    await at.close();
+    expect(await answer).toMatchObject({ content: [{ text: 'half done' }] });
+  });
+
+  test.each(['deaf', 'stubborn'])('a call that does not end by itself is answered: %s', async (name) => {
+    const { client, at } = await open();
+    const answer = client.callTool({ name });
+    await isRunning.promise;
+    await at.close();
+    expect(await answer).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('abort') }],
+    });
+  });
+
+  test('a call that has just finished is answered to its end', async () => {
+    const { client, at } = await open();
+    const answer = client.callTool({ name: 'large' });
+    await isFinished.promise;
+    await at.close();
+    const { content } = await answer;
+    expect(content[0]?.type === 'text' && content[0].text.length).toBe(LARGE);
+  });
+
+  test('whoever comes while answers are awaited is refused', async () => {
+    const { client, at } = await open();
+    const answer = client.callTool({ name: 'wind_up' });
+    await isRunning.promise;
+    const closing = at.mcp.close();
+    const late = await fetch(at.url, { method: 'POST', headers: HEADERS, body: JSON.stringify(INITIALIZE) });
+    expect(late.status).toBe(503);
+    await closing;
+    await answer;
+  });
+});
+
+test('a client that was sent away gets the answer when it comes back', async () => {
+  listening = await listen(registry);
+  const client = await connectClient(listening.url);
+  clients.push(client);
+  const answer = client.callTool({ name: 'leave_stream' });
+  await isRunning.promise;
+  await listening.close();
+  expect(await answer).toMatchObject({ content: [{ text: 'half done' }] });
+});
+
+test('a call that waits for its user is answered, too', async () => {
+  listening = await listen(registry);
+  const isAsked = Promise.withResolvers<void>();
+  const client = await connectClient(listening.url, {
+    options: { capabilities: { elicitation: {} } },
+    prepare: (one) =>
+      one.setRequestHandler('elicitation/create', () => {
+        isAsked.resolve();
+        return new Promise(() => {});
+      }),
+  });
+  clients.push(client);
+  const answer = client.callTool({ name: 'approved' });
+  await isAsked.promise;
+  await listening.close();
+  expect(await answer).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringContaining('the server is closing') }],
+  });
+});
+
+test('a response that was given to nobody’s socket can be read after the server was closed', async () => {
+  const mcp = createMcpServer(registry);
+  const post = (body: object, headers: Record<string, string> = {}) =>
+    mcp.fetch(
+      new Request('http://localhost/mcp', {
+        method: 'POST',
+        headers: { ...HEADERS, ...headers },
+        body: JSON.stringify(body),
+      }),
+    );
+  const begun = await post(INITIALIZE);
+  const session = { 'mcp-session-id': begun.headers.get('mcp-session-id') ?? '' };
+  const response = await post(callOf(2, 'wind_up'), session);
+  await isRunning.promise;
+  await mcp.close();
+  expect(await response.text()).toContain('half done');
+});
+
+test('close may be called at any time and again, and is done once', async () => {
+  const mcp = createMcpServer(registry);
+  const closing = mcp.close();
+  expect(mcp.close()).toBe(closing);
+  await closing;
+  await mcp.close();
+});
+
+test('closing waits for nobody longer than a second', async () => {
+  const isAsked = Promise.withResolvers<void>();
+  listening = await listen(registry, {
+    visible: () => {
+      isAsked.resolve();
+      return new Promise(() => {});
+    },
+  });
+  const client = await connectClient(listening.url);
+  clients.push(client);
+  const answer = client.callTool({ name: 'deaf' }, { timeout: 10_000 }).catch(() => 'lost');
+  await isAsked.promise;
+  const began = performance.now();
+  await listening.mcp.close();
+  expect(performance.now() - began).toBeLessThan(5_000);
+  await client.close();
+  await answer;
+});
+
+describe('over stdio', () => {
+  function connect(options: McpServerOptions = {}) {
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    const mcp = createMcpServer(registry, options);
+    const connection = mcp.stdio({ input, output });
+    const said = text(output);
+    const write = (...lines: readonly object[]) =>
+      input.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    return {
+      ...{ mcp, connection, input, write },
+      async answers() {
+        await connection.closed;
+        output.end();
+        const messages = (await said).split('\n').filter(Boolean);
+        return new Map(
+          messages.map((line) => JSON.parse(line)).map((message) => [message.id, message.result]),
+        );
+      },
+    };
+  }
+  const ENDS = {
+    'mcp.close()': ({ mcp }: ReturnType<typeof connect>) => mcp.close(),
+    'connection.close()': ({ connection }: ReturnType<typeof connect>) => connection.close(),
+    'the end of the input': ({ input }: ReturnType<typeof connect>) => void input.end(),
+    'the loss of the input': ({ input }: ReturnType<typeof connect>) => void input.destroy(),
+  };
+
+  test.each(Object.entries(ENDS))('%s loses no answer', async (_name, end) => {
+    const connected = connect();
+    connected.write(INITIALIZE, callOf(2, 'wind_up'), callOf(3, 'deaf'));
+    await isRunning.promise;
+    await end(connected);
+    const answers = await connected.answers();
+    expect(answers.get(2)).toMatchObject({ content: [{ text: 'half done' }] });
+    expect(answers.get(3)).toMatchObject({ isError: true });
+  });
+
+  test('requests that came with the end of the input are answered', async () => {
+    const connected = connect();
+    connected.input.end(`${JSON.stringify(INITIALIZE)}\n${JSON.stringify(callOf(2, 'approved'))}\n`);
+    const answers = await connected.answers();
+    expect(answers.get(2)).toMatchObject({ isError: true });
+  });
+
+  test('nothing more is read once the connection is being closed', async () => {
+    const connected = connect();
+    connected.write(INITIALIZE, callOf(2, 'wind_up'));
+    await isRunning.promise;
+    const closing = connected.connection.close();
+    expect(connected.connection.close()).toBe(closing);
+    connected.write(callOf(3, 'approved'));
+    await closing;
+    expect([...(await connected.answers()).keys()].sort()).toEqual([1, 2]);
+  });
+});
+
+test('a transport of the SDK that lasts loses no answer, and hears no new requests', async () => {
+  const mcp = createMcpServer(registry);
+  const [mine, theirs] = InMemoryTransport.createLinkedPair();
+  const heard = new Map<unknown, unknown>();
+  mine.onmessage = (message) => 'id' in message && heard.set(message.id, message);
+  await mine.start();
+  await mine.send(INITIALIZE as never);
+  await mine.send(callOf(2, 'wind_up') as never);
+  mcp.connect(theirs);
+  await isRunning.promise;
+  const closing = mcp.close();
+  await mine.send(callOf(3, 'wind_up') as never);
+  await closing;
+  expect([...heard.keys()]).toEqual([1, 2]);
+  expect(heard.get(2)).toMatchObject({ result: { content: [{ text: 'half done' }] } });
+});
+
+test('a 2026-07-28 client that listens for changes over stdio does not hold up the end', async () => {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const mcp = createMcpServer(registry);
+  const connection = mcp.stdio({ input, output });
+  const said = text(output);
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const params = { notifications: { toolsListChanged: true }, _meta };
+  input.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params })}\n`);
+  await new Promise((resolve) => output.once('data', resolve));
+  const began = performance.now();
+  await connection.close();
+  expect(performance.now() - began).toBeLessThan(500);
+  output.end();
+  expect(JSON.parse((await said).trim().split('\n').at(-1) ?? '')).toMatchObject({ id: 1, result: {} });
+});
