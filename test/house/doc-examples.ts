@@ -45,17 +45,35 @@ export function completeExample(example: DocExample, folder: string): string {
   return `${imports.join(' ')} ${code}\nexport {};\n`;
 }
 
+interface NameSource {
+  readonly from: string;
+  readonly names: readonly string[];
+}
+
 /** Where names come from, the nearest first: the example's own file, the package, the application around it. */
-function sourcesOfNames({ path }: DocExample, folder: string): { from: string; names: string[] }[] {
-  const local = (file: string) => {
-    const { exports } = readSource(file, readText(file));
-    return { from: specifier(folder, file), names: [...new Set(exports.names.map(({ name }) => name))] };
-  };
-  const entries = doors().map((door) => ({
+function sourcesOfNames({ path }: DocExample, folder: string): readonly NameSource[] {
+  const local = (file: string) => ({ from: specifier(folder, file), names: exportsOf(file) });
+  return [...(path.endsWith('.ts') ? [local(path)] : []), ...entries(), local(NAMES)];
+}
+
+let known: readonly NameSource[] | undefined;
+
+function entries(): readonly NameSource[] {
+  known ??= doors().map((door) => ({
     from: door.name,
     names: [...new Set(publicNames(door).map(({ name }) => name))],
   }));
-  return [...(path.endsWith('.ts') ? [local(path)] : []), ...entries, local(NAMES)];
+  return known;
+}
+
+const read = new Map<string, readonly string[]>();
+
+function exportsOf(file: string): readonly string[] {
+  const names = read.get(file) ?? [
+    ...new Set(readSource(file, readText(file)).exports.names.map(({ name }) => name)),
+  ];
+  read.set(file, names);
+  return names;
 }
 
 function specifier(folder: string, file: string): string {

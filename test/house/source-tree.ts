@@ -41,17 +41,34 @@ export function packageSources(): readonly SourceFile[] {
   return sourceTree().filter(({ path }) => !path.startsWith('examples/'));
 }
 
-/** A file as the rules see it. */
+/** A file as the rules see it. Each rule looks at one thing, and walking through a tree takes its time. */
 export function readSource(path: string, text: string): SourceFile {
   const syntax = parseTypeScript(text);
+  const imports = once(() => importsOf(syntax.body));
+  const exports = once(() => exportsOf(syntax.body));
+  const functions = once(() => functionsOf(syntax));
   return {
     path,
     text,
     lines: text.replace(/\n$/, '').split('\n'),
     syntax,
-    imports: importsOf(syntax.body),
-    exports: exportsOf(syntax.body),
-    functions: functionsOf(syntax),
+    get imports() {
+      return imports();
+    },
+    get exports() {
+      return exports();
+    },
+    get functions() {
+      return functions();
+    },
+  };
+}
+
+function once<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
   };
 }
 

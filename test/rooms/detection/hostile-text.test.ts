@@ -5,7 +5,7 @@ import { knownTools } from '../../../src/detection/known-tools.js';
 import { ToolCallParser } from '../../../src/detection/tool-call-parser.js';
 import { modelText, NAMES } from './model-texts.js';
 
-const MEGABYTE = 1_000_000;
+const LONG = 400_000;
 
 /** Calls as texts that can be counted; ids are left out, because they depend on what stands before. */
 function callTexts(text: string, tools: readonly string[] | undefined): readonly string[] {
@@ -67,8 +67,8 @@ describe('any text', () => {
   });
 });
 
-// There is no assertion on time: a quadratic pass over a megabyte takes minutes, which Jest ends.
-describe('a megabyte made to be slow', () => {
+// There is no assertion on time: a quadratic pass over so much takes a minute, which Jest ends.
+describe('a long text made to be slow', () => {
   const hostile = [
     '{',
     '[',
@@ -103,7 +103,7 @@ describe('a megabyte made to be slow', () => {
   ];
 
   test.each(hostile)('of %j is read in passing', (unit) => {
-    const text = unit.repeat(Math.ceil(MEGABYTE / unit.length));
+    const text = unit.repeat(Math.ceil(LONG / unit.length));
     const parser = new ToolCallParser({ tools: NAMES });
     for (const end of ['', '</arg_key></parameter>*/\'"}]!']) {
       expect(parser.parse(text + end).toolCalls).toEqual([]);
@@ -111,13 +111,13 @@ describe('a megabyte made to be slow', () => {
   });
 
   test.each(hostile)('of %j is read in passing in small chunks', (unit) => {
-    const text = unit.repeat(Math.ceil(MEGABYTE / 16 / unit.length));
+    const text = unit.repeat(Math.ceil(LONG / 16 / unit.length));
     const calls = outcome(text, 7).filter((piece) => typeof piece !== 'string');
     expect(calls).toEqual([]);
   });
 
   test('of a single call is a call', () => {
-    const text = JSON.stringify({ name: 'add', arguments: { text: '{"\\<'.repeat(MEGABYTE / 5) } });
+    const text = JSON.stringify({ name: 'add', arguments: { text: '{"\\<'.repeat(LONG / 5) } });
     expect(outcome(text, 7).filter((piece) => typeof piece !== 'string')).toHaveLength(1);
     const nested = `{"name":"add","arguments":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
     expect(new ToolCallParser().parse(nested).toolCalls).toHaveLength(1);
