@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { TEXT_FORMATS } from '../schema/text-formats.js';
+import { type Draft, schemaFault } from './schema-fault.js';
 
 /** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
 export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;
@@ -20,6 +21,8 @@ const COMMON: Options = {
   logger: false,
   // Two tools may bring schemas of the same `$id`.
   addUsedSchema: false,
+  // Done by `schemaFault`: compiling the meta-schema takes longer than all else.
+  validateSchema: false,
   code: { regExp: Object.assign(tolerantRegExp, { code: 'new RegExp' }) },
 };
 
@@ -29,7 +32,6 @@ const TELLING: Options = { ...COMMON, allErrors: true, verbose: true, ownPropert
 /** Says only whether. Looking at own keys alone would cost three times as much. */
 const TESTING: Options = COMMON;
 
-type Draft = '7' | '2020-12';
 const validators = new Map<string, Ajv>();
 
 /**
@@ -52,11 +54,13 @@ export function compileTest(schema: JsonSchema): SchemaTest {
 }
 
 function compile(schema: JsonSchema, purpose: 'telling' | 'testing'): ValidateFunction {
-  const validator = validatorFor(isDraft7(schema) ? '7' : '2020-12', purpose);
-  const known = withKnownDraft(schema, validator);
-  const validate = validator.compile(known);
+  const draft = isDraft7(schema) ? '7' : '2020-12';
+  const fault = schemaFault(schema, draft);
+  if (fault !== undefined) throw new TypeError(`schema is invalid: ${fault}`);
+  const validator = validatorFor(draft, purpose);
+  const validate = validator.compile(schema);
   // The validator would keep every schema for ever, also those that are made anew for each call.
-  validator.removeSchema(known);
+  validator.removeSchema(schema);
   return validate;
 }
 
@@ -83,13 +87,6 @@ function withFormats(validator: Ajv): Ajv {
   addFormats(validator);
   for (const [name, pattern] of Object.entries(TEXT_FORMATS)) validator.addFormat(name, pattern);
   return validator;
-}
-
-/** Without a `$schema` that the validator does not know: it would refuse to compile 2019-09, draft 6, … */
-function withKnownDraft(schema: JsonSchema, validator: Ajv): JsonSchema {
-  const { $schema } = schema;
-  if (typeof $schema !== 'string' || validator.getSchema($schema) !== undefined) return schema;
-  return { ...schema, $schema: undefined };
 }
 
 /** Draft 7 says so, or writes tuples as `items: [...]`, which 2020-12 no longer knows. */

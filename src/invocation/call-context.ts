@@ -55,6 +55,8 @@ export class CallContext extends ToolContext {
   #messages: readonly Message[] | undefined;
   #stopped: { readonly reason: unknown } | undefined;
   #stopListeners: Set<StopListener> | undefined;
+  #unfollow: (() => void) | undefined;
+  #isOver = false;
   #replay: Replay | undefined;
 
   constructor(parts: ContextParts) {
@@ -122,12 +124,19 @@ export class CallContext extends ToolContext {
     return this.#signal;
   }
 
-  /** Follows the run's signal for good: background work outlives the answer, and an abort concerns it too. */
+  // Not `AbortSignal.any`: Node keeps what that makes for ever, once a tool has left a listener on it.
   #openSignal(): AbortSignal {
-    this.#controller = new AbortController();
-    if (this.#stopped !== undefined) this.#controller.abort(this.#stopped.reason);
-    const outer = this.#scope.signal;
-    return outer ? AbortSignal.any([this.#controller.signal, outer]) : this.#controller.signal;
+    const controller = new AbortController();
+    this.#controller = controller;
+    const { signal: outer } = this.#scope;
+    const follow = (): void => controller.abort(outer?.reason);
+    if (this.#stopped !== undefined) controller.abort(this.#stopped.reason);
+    else if (outer?.aborted) follow();
+    else if (!this.#isOver) {
+      outer?.addEventListener('abort', follow);
+      this.#unfollow = () => outer?.removeEventListener('abort', follow);
+    }
+    return controller.signal;
   }
 
   /** Whether the call was answered before its tool had ended. For the framework. */
@@ -219,8 +228,15 @@ export class CallContext extends ToolContext {
     return this.#container !== undefined;
   }
 
+  /** Takes no more notice of the run, once the call has completed. For the framework. */
+  unfollow(): void {
+    this.#isOver = true;
+    this.#unfollow?.();
+  }
+
   /** Closes what the call opened, once it has completed; a failure concerns nobody else. For the framework. */
   async close(): Promise<void> {
+    this.unfollow();
     const container = this.#container;
     this.#container = undefined;
     try {

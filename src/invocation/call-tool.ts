@@ -180,6 +180,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
 
   #answer(performed: PerformedCall): Answer | Promise<Answer> {
     if (this.log.isRead) this.log.performed(performed, performance.now() - this.since);
+    this.context?.unfollow();
     return this.context?.isOpen ? this.#close(performed) : this.#end(performed);
   }
 

@@ -1,5 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import type { ToolContext } from '../../../src/contract/tool-context.js';
 import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
@@ -17,6 +19,9 @@ function call(tool: ToolDefinition, more: Partial<CallEnvironment> = {}) {
 }
 
 const never = () => new Promise(() => {});
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
 
 describe('timeouts', () => {
   test('a tool that takes too long is answered for, and its signal is aborted', async () => {
@@ -188,6 +193,32 @@ describe('aborts', () => {
         { scope: { signal } },
       );
     expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  test('a tool that leaves a listener on its signal leaves nothing on the run’s, however the call is made', async () => {
+    const { signal } = new AbortController();
+    const tool = plainTool((_args, context) => {
+      context.signal.addEventListener('abort', () => context.callId);
+      return Promise.resolve('x');
+    });
+    await call(tool, { scope: { signal } });
+    await call(tool, { scope: { signal }, onAsyncResult: () => {} });
+    await call(tool, { scope: { signal }, policies: [() => true] });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  test('calls are not kept by the listeners that tools leave on their signals', async () => {
+    const { signal } = new AbortController();
+    const contexts: WeakRef<object>[] = [];
+    const tool = plainTool((_args, context) => {
+      contexts.push(new WeakRef(context));
+      context.signal.addEventListener('abort', () => context.callId);
+      return Promise.resolve('x');
+    });
+    for (let index = 0; index < 20; index += 1) await call(tool, { scope: { signal } });
+    await turn();
+    collectGarbage();
+    expect(contexts.filter((context) => context.deref() !== undefined).length).toBeLessThan(5);
   });
 
   test('the context’s signal follows the run’s also for work that goes on after the answer', async () => {
