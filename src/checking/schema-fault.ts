@@ -1,3 +1,5 @@
+import { isRecord } from '../contract/is-record.js';
+
 /** The drafts that are told apart. */
 export type Draft = '7' | '2020-12';
 
@@ -144,8 +146,4 @@ function isPattern(value: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

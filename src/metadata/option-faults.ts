@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { isRecord } from '../contract/is-record.js';
 import type { OptionRule } from './option-rule.js';
 
 /** The options that something takes. */
@@ -55,10 +56,6 @@ function unknownNames(given: object, { of, options, meant = {} }: OptionRules): 
       { problem: `${name} is no option of ${of}`, fix: fix ?? `one of ${Object.keys(options).join(', ')}` },
     ];
   });
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function shown(value: unknown): string {

@@ -1,5 +1,5 @@
+import { isRecord } from '../contract/is-record.js';
 import {
-  isRecord,
   mistakenNames,
   type OptionFault,
   type OptionRules,

@@ -1,5 +1,6 @@
 import type { Client, Tool as McpTool, StandardSchemaV1 } from '@modelcontextprotocol/client';
 import { isSpecType } from '@modelcontextprotocol/server';
+import { isRecord } from '../../contract/is-record.js';
 import { passOverMalformed } from './pass-over-malformed.js';
 
 /** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */
@@ -48,8 +49,4 @@ function isTool(tool: unknown): tool is McpTool {
   if (!isRecord(tool) || !isRecord(tool.inputSchema) || tool.name === '') return false;
   // Not every server says that the root is an object.
   return isSpecType.Tool({ ...tool, inputSchema: { type: 'object', ...tool.inputSchema } });
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

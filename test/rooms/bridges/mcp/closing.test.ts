@@ -6,14 +6,8 @@ import { type Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { agentTool, defineTool, type ToolContext, ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
+import { HEADERS, INITIALIZE } from './raw-requests.js';
 
-const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-const INITIALIZE = {
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'initialize',
-  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
-};
 const callOf = (id: number, name: string) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } });
 const LARGE = 1_000_000;
 

@@ -4,14 +4,8 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
 import { type Listening, listen } from './mcp-connections.js';
+import { HEADERS, INITIALIZE } from './raw-requests.js';
 
-const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-const INITIALIZE = {
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'initialize',
-  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
-};
 const LARGE = 2_000_000;
 const callOf = (id: unknown, name: string, others: object = {}) => ({
   jsonrpc: '2.0',
