@@ -5,7 +5,8 @@ export interface Room {
 }
 
 const RANKS: Readonly<Record<string, number>> = {
-  contract: 0,
+  kernel: 0,
+  contract: 0.5,
   errors: 1,
   metadata: 2,
   validators: 3,

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { readSource, sourceTree } from './source-tree.js';
 
-const MOST_LINES_OF_A_FILE = 250;
+const MOST_LINES_OF_A_FILE = 400;
 const MOST_LINES_OF_A_FUNCTION = 60;
 const MOST_PARAMETERS = 3;
 const MEDIAN_LINES = 90;
@@ -16,7 +16,7 @@ const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
   'src/discovery/agent-tool.ts execute': 'seed 3.1: toolCallId, params, signal, onUpdate, context',
 };
 
-test('a file has at most 250 lines', () => {
+test('a file has at most 400 lines', () => {
   const long = sourceTree().filter(({ lines }) => lines.length > MOST_LINES_OF_A_FILE);
   expect(long.map(({ path, lines }) => `${path}: ${lines.length}`)).toEqual([]);
 });
