@@ -25,5 +25,5 @@ export const Tool =
     recordTool({ target, key }, said, descriptor?.value);
   };
 
-/** The hand-written contract; see its own documentation. One symbol with the decorator (design §2). */
+/** The hand-written contract; see its own documentation. The decorator has the same name. */
 export type Tool = ToolContract;

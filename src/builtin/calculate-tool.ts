@@ -5,8 +5,8 @@ import { evaluateExpression } from './evaluate-expression.js';
 import { formatNumber } from './format-number.js';
 
 /**
- * The tool `calculate`, argument `{ expression: string }`: evaluates arithmetic without running code
- * (seed 3.8). Its result is the number as text; what cannot be evaluated is an error result that says why.
+ * The tool `calculate`, argument `{ expression: string }`: evaluates arithmetic without running code. Its
+ * result is the number as text; what cannot be evaluated is an error result that says why.
  *
  * @example
  * ```ts

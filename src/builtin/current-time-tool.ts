@@ -33,7 +33,7 @@ export function createCurrentTimeTool({ now = () => new Date() }: CurrentTimeOpt
 
 /**
  * The tool `get_current_time`, argument `{ timezone?: string }` (an IANA name; default: the zone of the
- * machine): the time as `2024-01-15T10:30:00-05:00` (seed 3.9). An unknown zone is an error result.
+ * machine): the time as `2024-01-15T10:30:00-05:00`. An unknown zone is an error result.
  *
  * @example
  * ```ts

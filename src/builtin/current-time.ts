@@ -3,12 +3,12 @@ import { zonedTime } from './zoned-time.js';
 
 /**
  * What `get_current_time` answers: the local time in the zone for the model, and milliseconds since 1970 as
- * `details.utcTimestamp` for the application (seed 3.9).
+ * `details.utcTimestamp` for the application.
  *
  * @throws Error `Invalid timezone: X. Current UTC time: <ISO>` where the zone is unknown.
  */
 export function currentTime(instant: Date, timezone?: string): ToolResult {
-  // Models send '' for an argument that they mean to leave out (design §5).
+  // Models send '' for an argument that they mean to leave out.
   const zone = timezone?.trim() || undefined;
   return new ToolResult({ forLLM: timeIn(instant, zone), details: { utcTimestamp: instant.getTime() } });
 }

@@ -1,4 +1,4 @@
-/** Without a prototype, so that `constructor` and its like are just unknown (design §1, invariant 4). */
+/** Without a prototype, so that `constructor` and its like are just unknown. */
 function table<Value>(entries: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> {
   return Object.freeze(Object.assign(Object.create(null), entries));
 }

@@ -1,7 +1,7 @@
 import { isOfType } from './is-of-type.js';
 
 /**
- * The value in a type that is wanted, where that loses nothing; otherwise the value itself (design §4):
+ * The value in a type that is wanted, where that loses nothing; otherwise the value itself:
  * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
  * string, never `null` → `""` or `0`, never `true` → `1`.
  */

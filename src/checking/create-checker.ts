@@ -23,7 +23,7 @@ export type Checker = (args: JsonObject) => Checked;
 
 /** How strict a checker is. */
 export interface CheckerOptions {
-  /** Unknown keys are faults instead of being removed: for tools that destroy (design §4). */
+  /** Unknown keys are faults instead of being removed: for tools that destroy. */
   readonly refuseExtra?: boolean;
   /** What does not fit as it was sent is a fault: no types are mended and no `null` is dropped. */
   readonly asSent?: boolean;
@@ -94,7 +94,7 @@ function noNotes() {
 }
 
 /**
- * Faults describe what was sent (design §4): where one value was taken for a list and did not fit, there
+ * Faults describe what was sent: where one value was taken for a list and did not fit, there
  * was no list, and so no element 0.
  */
 function unwrapped(faults: readonly ArgumentFault[], wrapped: readonly string[]): readonly ArgumentFault[] {

@@ -8,7 +8,7 @@ import type { SchemaError } from './json-schema-compiler.js';
 import { schemaOrder } from './schema-order.js';
 import { schemasAt } from './schemas-at.js';
 
-/** The validator's errors as faults: one per place and cause, in the order of the schema (design §4). */
+/** The validator's errors as faults: one per place and cause, in the order of the schema. */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ArgumentFault[] {
   const faults = relevant(errors, schema).map(describe);
   const distinct = [...new Map(faults.map((fault) => [`${fault.path}\n${fault.message}`, fault])).values()];

@@ -5,7 +5,7 @@ const MAX_FAULTS = 50;
 const MAX_LINE = 400;
 
 /**
- * What the model is told about values that do not fit (design §4): a first line naming the tool, then
+ * What the model is told about values that do not fit: a first line naming the tool, then
  * one line for each fault, whatever keys the model made up.
  */
 export function describeFaults(tool: string, faults: readonly ArgumentFault[]): string {

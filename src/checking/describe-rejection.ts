@@ -20,7 +20,7 @@ const MAX_HINTS = 5;
 
 /**
  * What the model is told about refused arguments: every fault, then on lines of their own which known key
- * an unknown one may have meant, and what was sent (design §4). Models repeat what they do not see.
+ * an unknown one may have meant, and what was sent. Models repeat what they do not see.
  */
 export function describeRejection({ tool, faults, schema, removed, sent }: Rejection): string {
   const hints = removed.slice(0, MAX_HINTS).flatMap((path) => hint(path, schema));

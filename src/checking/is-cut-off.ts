@@ -1,6 +1,6 @@
 /**
  * Whether broken JSON text ends in the middle of a value: in a string that was never closed, or in a number
- * or word that may have gone on. Such a value is never completed (design §4, broken JSON): a path or an
+ * or word that may have gone on. Such a value is never completed: a path or an
  * amount that lost its end is a different path or amount. In doubt it is cut off.
  */
 export function isCutOff(text: string): boolean {

@@ -26,7 +26,7 @@ const COMMON: Options = {
   code: { regExp: Object.assign(tolerantRegExp, { code: 'new RegExp' }) },
 };
 
-/** Says everything that is wrong; a key such as `toString` counts only if it was sent (design, invariant 4). */
+/** Says everything that is wrong; a key such as `toString` counts only if it was sent. */
 const TELLING: Options = { ...COMMON, allErrors: true, verbose: true, ownProperties: true };
 
 /** Says only whether. Looking at own keys alone would cost three times as much. */

@@ -15,7 +15,7 @@ export type ReadArguments =
 
 /**
  * Reads the arguments of a call, which arrive as an object, as JSON text, or not at all: models send `""`
- * and `null` for "no arguments", and encode objects twice (design §5).
+ * and `null` for "no arguments", and encode objects twice.
  */
 export function readArguments(raw: unknown): ReadArguments {
   if (raw === undefined || raw === null) return none();

@@ -19,7 +19,7 @@ const require = createRequire(import.meta.url);
 
 /**
  * Repairs what models get wrong about JSON and what leaves no doubt: fences, text around the object,
- * comments, trailing commas, quotes, missing closing brackets (design §4, broken JSON). A value that was
+ * comments, trailing commas, quotes, missing closing brackets. A value that was
  * cut in its middle is never completed.
  */
 export function repairJson(text: string): RepairedJson {

@@ -17,7 +17,7 @@ export interface TidyNotes {
 
 /** How far tidying may go. */
 export interface TidyOptions {
-  /** Mend types and drop `null`; only after plain validation failed (design §4, coercion). */
+  /** Mend types and drop `null`; only after plain validation failed. */
   readonly mend: boolean;
 }
 
@@ -91,7 +91,7 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
   return copy ?? value;
 }
 
-/** `null` for an optional property means absent: strict-mode models send it (design §4). */
+/** `null` for an optional property means absent: strict-mode models send it. */
 function isAbsent(of: {
   readonly shape: Shape;
   readonly child: ShapeSource;

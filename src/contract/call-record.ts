@@ -17,7 +17,7 @@ export type CallStatus =
   | 'started'
   | 'suspended';
 
-/** The history of one call: what was asked, what was made of it, and what came of it (seed 4.8). */
+/** The history of one call: what was asked, what was made of it, and what came of it. */
 export interface CallRecord {
   readonly id: string;
   readonly name: string;

@@ -15,7 +15,7 @@ export type LogListener = (
   call: { readonly callId: string; readonly tool: string },
 ) => void;
 
-/** The surroundings of a call or a run: who asks, where, and with what (design §2, `scope`). */
+/** The surroundings of a call or a run: who asks, where, and with what. */
 export interface CallScope {
   readonly channel?: string;
   readonly chatId?: string;

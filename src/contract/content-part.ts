@@ -1,4 +1,4 @@
-/** Text for the model. The key is `content`, not `text` (seed 3.2). */
+/** Text for the model. The key is `content`, not `text`. */
 export interface TextPart {
   readonly type: 'text';
   readonly content: string;
@@ -22,5 +22,5 @@ export interface FilePart {
 /** One block of what a tool gives to the model. */
 export type ContentPart = TextPart | ImagePart | FilePart;
 
-/** What a tool gives to the model, in order (seed 3). */
+/** What a tool gives to the model, in order. */
 export type Content = readonly ContentPart[];

@@ -39,5 +39,5 @@ export interface ToolMessage {
   readonly parts?: Content;
 }
 
-/** One entry of the history, in the wire shape of Chat Completions (design §2, Shapes). */
+/** One entry of the history, in the wire shape of Chat Completions. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;

@@ -41,7 +41,7 @@ export interface QuestionAnswer {
   readonly value: unknown;
 }
 
-/** An answer to one {@link PendingCall} (design §2, Shapes). */
+/** An answer to one {@link PendingCall}. */
 export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer;
 
 /** One thing that a suspended call waits for, before a run gives it an id. */

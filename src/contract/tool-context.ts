@@ -17,7 +17,7 @@ export interface ToolContextData {
   readonly [key: string]: unknown;
 }
 
-/** News from inside a running call; either text, or what seed 3's `onUpdate` carries. */
+/** News from inside a running call; either text, or what the `onUpdate` of an agent tool carries. */
 export type ProgressUpdate = unknown;
 
 /** A question to the user (`context.ask`). */

@@ -2,7 +2,7 @@ import type { Content } from './content-part.js';
 
 const BRAND = Symbol.for('toolwright.ToolResult');
 
-/** The five fields of a result that survive serialisation (seed 1.6). */
+/** The five fields of a result that survive serialisation. */
 export interface SerializedToolResult {
   readonly for_llm: string;
   readonly for_user?: string;
@@ -24,7 +24,7 @@ export interface ToolResultFields {
 }
 
 /**
- * What came of a call: what the model sees, what the user sees, and how to treat it (seed 1.6–1.10).
+ * What came of a call: what the model sees, what the user sees, and how to treat it.
  *
  * `JSON.stringify` gives `for_llm`, `for_user` (omitted if empty), `silent`, `is_error`, `async` and
  * nothing else: `error` is for logs and `details` for the application.
@@ -59,7 +59,7 @@ export class ToolResult {
     if (fields.details !== undefined) this.details = fields.details;
   }
 
-  /** Attaches the underlying error and returns this same result; `isError` stays as it is (seed 1.8). */
+  /** Attaches the underlying error and returns this same result; `isError` stays as it is. */
   withError(error: unknown): this {
     this.error = error;
     return this;
@@ -75,7 +75,7 @@ export class ToolResult {
     };
   }
 
-  /** The result that `JSON.stringify` wrote (seed 1.10). */
+  /** The result that `JSON.stringify` wrote. */
   static fromJSON(json: SerializedToolResult): ToolResult {
     return new ToolResult({
       forLLM: json.for_llm,
@@ -114,27 +114,27 @@ export function isSerializedResult(value: unknown): value is SerializedToolResul
   );
 }
 
-/** A plain success: `forLLM` only (seed 1.7). */
+/** A plain success: `forLLM` only. */
 export function toolResult(forLLM: string): ToolResult {
   return new ToolResult({ forLLM });
 }
 
-/** A success that shows nothing to the user (seed 1.7). */
+/** A success that shows nothing to the user. */
 export function silentResult(forLLM: string): ToolResult {
   return new ToolResult({ forLLM, silent: true });
 }
 
-/** An acknowledgement: the work goes on and completes through the callback (seed 1.7). */
+/** An acknowledgement: the work goes on and completes through the callback. */
 export function asyncResult(forLLM: string): ToolResult {
   return new ToolResult({ forLLM, async: true });
 }
 
-/** A failure; the message goes to the model (seed 1.7). */
+/** A failure; the message goes to the model. */
 export function errorResult(message: string): ToolResult {
   return new ToolResult({ forLLM: message, isError: true });
 }
 
-/** The same text for the model and for the user (seed 1.7). */
+/** The same text for the model and for the user. */
 export function userResult(content: string): ToolResult {
   return new ToolResult({ forLLM: content, forUser: content });
 }

@@ -1,6 +1,6 @@
 import type { JsonSchema } from './json-schema.js';
 
-/** A tool as a model is offered it (seed 1.5): `toolToSchema(tool)`. */
+/** A tool as a model is offered it: `toolToSchema(tool)`. */
 export interface ToolSchema {
   readonly type: 'function';
   readonly function: {

@@ -3,7 +3,7 @@ import type { ToolContext } from './tool-context.js';
 import type { ToolResult } from './tool-result.js';
 
 /**
- * The hand-written contract (seed 1.1): an object with these four members is a tool and can be registered
+ * The hand-written contract: an object with these four members is a tool and can be registered
  * as it is. `execute` gets checked arguments and may return any value, or a promise of one.
  */
 export interface Tool {
@@ -17,7 +17,7 @@ export interface Tool {
 }
 
 /**
- * A tool that wants to know the conversation (seed 1.2). `setContext` is called before `execute` when
+ * A tool that wants to know the conversation. `setContext` is called before `execute` when
  * channel and chat id are both given. It stores on a shared object, so calls of such a tool run one at a
  * time; prefer the `context` argument of `execute`.
  */
@@ -29,8 +29,8 @@ export interface ContextualTool extends Tool {
 export type AsyncCallback = (context: ToolContext | undefined, result: ToolResult) => void;
 
 /**
- * A tool that may answer `asyncResult(...)` at once and complete later through the callback
- * (seeds 1.3 and 1.4). Calls of such an object run one at a time, like those of a {@link ContextualTool}.
+ * A tool that may answer `asyncResult(...)` at once and complete later through the callback. Calls
+ * of such an object run one at a time, like those of a {@link ContextualTool}.
  */
 export interface AsyncTool extends Tool {
   setCallback(callback: AsyncCallback): void;

@@ -14,8 +14,8 @@ import { TurnTaker } from './turn-taker.js';
 
 /**
  * A conversation with a model: it owns the history, the system prompt, the tools and an inbox. Prompts and
- * completions of work that tools have started are handled in order of arrival, one turn at a time (seeds 1 and
- * 3, design §4). While a run is suspended, they wait until it is answered or aborted.
+ * completions of work that tools have started are handled in order of arrival, one turn at a time. While a run is
+ * suspended, they wait until it is answered or aborted.
  *
  * `subscribe` tells everything that happens; where nobody is subscribed, the model's text is not streamed.
  *

@@ -17,7 +17,7 @@ export function callsInJson(json: ReadJson, { text, marked }: ShapeOptions): rea
   const calls = callsInValue(json.value, marked);
   if (json.members === undefined) return calls;
   // No strict JSON: the raw text goes on, so that the read step mends it, records that it did so, and
-  // tools that refuse repaired arguments can (design §4, broken JSON).
+  // tools that refuse repaired arguments can.
   const span = json.members.get('arguments') ?? json.members.get('parameters');
   const [call, ...others] = calls;
   if (call === undefined || others.length > 0 || Array.isArray(json.value)) return [];

@@ -2,8 +2,8 @@ import type { ToolCall } from '../contract/llm-provider.js';
 import type { DraftCall } from './draft-call.js';
 
 /**
- * Gives each call an id: the model's own if it is new, otherwise `call_1`, `call_2`, … (seed 4.6),
- * continuing after the highest number among the ids that are taken (design §4, call ids).
+ * Gives each call an id: the model's own if it is new, otherwise `call_1`, `call_2`, …,
+ * continuing after the highest number among the ids that are taken.
  */
 export function numberDrafts(
   drafts: readonly DraftCall[],

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../contract/json-schema.js';
 
-/** What a strict `tool_request` message asks for (seed 5.1). */
+/** What a strict `tool_request` message asks for. */
 export interface ToolRequest {
   readonly name: string;
   /** `{}` where the message gave none. */
@@ -8,7 +8,7 @@ export interface ToolRequest {
 }
 
 /**
- * Reads the strict protocol of seed 5: the whole message is one JSON object
+ * Reads the strict `tool_request` protocol: the whole message is one JSON object
  * `{"tool_request":{"name":"…","arguments":{…}}}`, white space around it allowed; without `arguments` there
  * are none. Anything else (embedded, fenced, cut off, further keys, arguments that are no object, no text at
  * all) is plain text and gives `undefined`; it never throws.

@@ -20,7 +20,7 @@ export interface ToolCallParserOptions {
 }
 
 /**
- * Finds tool calls in what a model without native calling wrote (seed 4.6): JSON objects with `name` and
+ * Finds tool calls in what a model without native calling wrote: JSON objects with `name` and
  * `arguments`, bare, fenced or between the marks of the common model families. It never throws, and a call
  * that is cut off is no call. Tools with `parameters` give untyped formats their types.
  *

@@ -9,7 +9,7 @@ import type { ToolOptions } from '../contract/tool-options.js';
 import { agentToolFaults } from '../metadata/tool-option-faults.js';
 import { type ArgumentsOf, toDefinition } from './define-tool.js';
 
-/** A tool in seed 3's form: `label` is its title, `details` go to the application only. */
+/** An agent tool: `label` is its title, `details` go to the application only. */
 export interface AgentTool<Source extends SchemaSource = SchemaSource, Details = unknown>
   extends Omit<ToolOptions, 'parameters' | 'name' | 'description'> {
   readonly name: string;
@@ -26,8 +26,8 @@ export interface AgentTool<Source extends SchemaSource = SchemaSource, Details =
 }
 
 /**
- * Makes a tool of seed 3's form (3.1): `execute` gets the call's id, the checked arguments, a signal, a
- * callback for partial results, and the call's context with the read-only history.
+ * Makes a tool from an agent tool, whose `execute` gets the call's id, the checked arguments, a signal,
+ * a callback for partial results, and the call's context with the read-only history.
  *
  * @throws ToolDeclarationError (502) when the name is illegal or the schema cannot be read.
  *

@@ -53,7 +53,7 @@ function readerOf(binding: ArgumentBinding): Reader {
       return (args) => args;
     default: {
       const { name } = binding;
-      // An absent argument called `toString` must not be read from the prototype (design, invariant 4).
+      // An absent argument called `toString` must not be read from the prototype.
       if (name in Object.prototype) return (args) => (Object.hasOwn(args, name) ? args[name] : undefined);
       return (args) => args[name];
     }

@@ -4,9 +4,8 @@ import type { DescribedMethod, ParameterFault } from './describe-method.js';
 import { isContextType, isInjectedType, type ParameterFacts } from './parameter-facts.js';
 
 /**
- * Binds a method's parameters to an explicit schema. Their types need not be known: the schema says all
- * (design §2, precedence). A parameter is the property of its name; a single one that is none of the
- * properties takes the whole arguments object.
+ * Binds a method's parameters to an explicit schema. Their types need not be known: the schema says all. A
+ * parameter is the property of its name; a single one that is none of the properties takes the whole arguments object.
  */
 export function bindExplicit(parameters: readonly ParameterFacts[], schema: JsonSchema): DescribedMethod {
   const known = new Set(Object.keys(schema.properties ?? {}));

@@ -22,7 +22,7 @@ export type DescribedSchemas =
   | ({ readonly ok: true } & ToolSchemas)
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-/** The schemas of a tool: an explicit one wins over the signature (design §2, precedence). */
+/** The schemas of a tool: an explicit one wins over the signature. */
 export function describeSchemas(
   options: Pick<ToolOptions, 'parameters' | 'output'>,
   signature: Omit<MethodSignature, 'bindings'>,

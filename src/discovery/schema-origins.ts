@@ -2,7 +2,7 @@ import type { ToolOptions } from '../contract/tool-options.js';
 import type { MethodFacts, ParameterFacts } from './parameter-facts.js';
 import { isInjectedType } from './parameter-facts.js';
 
-/** What told a tool's schema: the precedence of the design, the first that knows it. */
+/** What told a tool's schema: in order of precedence, the first that knows it. */
 export type SchemaOrigin = 'explicit' | '@Param' | 'generated' | 'metadata';
 
 const ORDER: readonly SchemaOrigin[] = ['explicit', '@Param', 'generated', 'metadata'];

@@ -1,4 +1,4 @@
-/** What every provider accepts as a tool's name (design §5). */
+/** What every provider accepts as a tool's name. */
 export const TOOL_NAME = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
 /** A method's name as a tool's name: `findOrders` → `find_orders`, `getHTTPStatus` → `get_http_status`. */

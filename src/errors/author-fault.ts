@@ -15,8 +15,7 @@ export interface AuthorFault {
 }
 
 /**
- * All mistakes of all declarations, thrown once at start-up, before any model is called (design §1,
- * invariant 3). `faults` has them as data.
+ * All mistakes of all declarations, thrown once at start-up, before any model is called. `faults` has them as data.
  */
 export class ToolDeclarationError extends ToolwrightError {
   readonly faults: readonly AuthorFault[];

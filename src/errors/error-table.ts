@@ -6,7 +6,7 @@ export interface ErrorEntry {
 }
 
 /**
- * Every error of the framework (500–504: seed 4.9; the rest continue it). `docs/errors.md` shows the same
+ * Every error of the framework. `docs/errors.md` shows the same
  * rows; a test compares the two.
  */
 export const ERROR_TABLE = {

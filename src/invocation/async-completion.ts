@@ -11,7 +11,7 @@ export interface CompletionParts {
 
 /**
  * Delivers the completion of a call exactly once, and never before the call itself was answered; every
- * further completion is only logged (seed 1.4).
+ * further completion is only logged.
  */
 export class AsyncCompletion {
   readonly #parts: CompletionParts;
@@ -45,7 +45,7 @@ export class AsyncCompletion {
   }
 
   /**
-   * The call was answered for good. A tool keeps its callback until it is given another (seed 1.3), and must
+   * The call was answered for good. A tool keeps its callback until it is given another, and must
    * not complete with it what was aborted long ago.
    */
   discard(): void {

@@ -5,7 +5,7 @@ import type { CallRequest } from './invocation.js';
 import type { PerformedCall } from './performed-call.js';
 import { redact } from './redact.js';
 
-/** Writes the life of one call to the log (seed 1.16). A logger that throws changes nothing. */
+/** Writes the life of one call to the log. A logger that throws changes nothing. */
 export class CallLog {
   /** Where nobody reads along, all calls share one that does nothing. */
   static readonly none = new CallLog(undefined, { id: '', name: '', arguments: undefined });

@@ -42,7 +42,7 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     parameters,
     check: sharedChecker(parameters, { refuseExtra: isDestructive, asSent: !coerce }),
     checkResult: output && createResultChecker(output),
-    // What destroys does not run on what somebody may have meant (design §2, `repair`).
+    // What destroys does not run on what somebody may have meant.
     takesRepaired: repair ?? !isDestructive,
     isShared: 'setContext' in tool || 'setCallback' in tool,
     isGuarded: execution === 'client' || (approval !== undefined && approval !== false),

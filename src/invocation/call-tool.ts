@@ -21,7 +21,7 @@ import { writeEnding } from './write-ending.js';
 export type AnswerOf<Answer> = (invocation: Invocation) => Answer;
 
 /**
- * The staircase every call takes, whoever makes it: find ▸ read ▸ check ▸ allow ▸ run ▸ write (design §1).
+ * The staircase every call takes, whoever makes it: find ▸ read ▸ check ▸ allow ▸ run ▸ write.
  * Each step can end the call with a result; nothing is thrown. Synchronous as long as the tool is, and one
  * promise where it is not: a promise for each step would cost more than the steps.
  */

@@ -7,7 +7,7 @@ const tails = new WeakMap<object, Promise<void>>();
 
 /**
  * Waits until all earlier turns on an object have ended, and begins the next. `setContext` and
- * `setCallback` store on a shared object, so calls of such an object must not overlap (design, invariant 2).
+ * `setCallback` store on a shared object, so calls of such an object must not overlap.
  * An abort ends the wait at once; the turn that was waited for is then given up by `EndTurn` as any other.
  */
 export async function beginTurn(shared: object, signal?: AbortSignal): Promise<EndTurn> {

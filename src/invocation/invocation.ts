@@ -69,5 +69,5 @@ export interface SuspendedInvocation {
   readonly record: CallRecord;
 }
 
-/** How a call left the staircase (design §1): there is no fourth way. */
+/** How a call left the staircase: there is no fourth way. */
 export type Invocation = AnsweredInvocation | SuspendedInvocation;

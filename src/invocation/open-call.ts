@@ -45,7 +45,7 @@ export class OpenCall {
   }
 
   /**
-   * Waits for the tool's turn if it is a shared object, and tells it of this call (seeds 1.2, 1.3, 1.13).
+   * Waits for the tool's turn if it is a shared object, and tells it of this call.
    * Returns whether the tool may run: an abort ends the wait, and then it may not.
    */
   async begin(): Promise<boolean> {
@@ -103,7 +103,7 @@ export class OpenCall {
     await this.context.close();
   }
 
-  /** A tool whose callback never comes must not block its other calls for ever (design §2, AsyncTool). */
+  /** A tool whose callback never comes must not block its other calls for ever. */
   #limitTurn(): void {
     if (this.#endTurn === undefined) return;
     const wait = this.#permitted.environment.toolTimeoutMs ?? DEFAULT_TURN_MS;

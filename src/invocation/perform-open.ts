@@ -43,7 +43,7 @@ async function perform(permitted: PermittedCall, open: OpenCall): Promise<Perfor
 
 const NO = 'it was not approved';
 
-/** The client may word its result as `JSON.stringify` writes a `ToolResult` (seed 1.6). */
+/** The client may word its result as `JSON.stringify` writes a `ToolResult`. */
 function clientResult(value: unknown): unknown {
   return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
 }

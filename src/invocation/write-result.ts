@@ -5,7 +5,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from './error-message.js';
 import type { DescribeError } from './invocation.js';
 
-/** What a method returned, as a result (design §4, what a method returns). Never throws. */
+/** What a method returned, as a result. Never throws. */
 export function writeResult(tool: string, value: unknown, describe?: DescribeError): ToolResult {
   try {
     return write(tool, value, describe);
@@ -55,7 +55,7 @@ function withText(result: ToolResult): ToolResult {
   return new ToolResult({ ...result, forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM) });
 }
 
-/** The text of parts, one line for each (design §4). */
+/** The text of parts, one line for each. */
 export function textOf(content: Content): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.content] : [])).join('\n');
 }

@@ -108,7 +108,7 @@ function suspended(
   outcomes: readonly CallOutcome[],
 ): LoopEnd | undefined {
   const { state } = run;
-  // The history of a suspended run ends before the message that is not answered yet (design §1, invariant 1).
+  // The history of a suspended run ends before the message that is not answered yet.
   const open = state.messages.splice(-1);
   const stored = outcomes.map((outcome, index) => storedCall(outcome, calls[index] as ReadCall));
   const runState = suspendRun(run, { content, calls: stored });

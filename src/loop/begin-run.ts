@@ -109,7 +109,7 @@ function resumedRun({ suspended, calls }: Extract<RunStart, { suspended: RunStat
   return { runId, revision, content: open.content, calls };
 }
 
-/** Models without native calls get fewer rounds (seed 4.7, design §4, limit). */
+/** Models without native calls get fewer rounds. */
 function defaultIterations({ provider }: ToolLoopConfig): number {
   return hasTextTools(provider) ? DEFAULTS.maxTextIterations : DEFAULTS.maxIterations;
 }

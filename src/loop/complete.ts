@@ -6,7 +6,7 @@ import { toolToSchema } from '../registry/tool-to-schema.js';
 import { createCallNumberer } from './number-calls.js';
 import { requestReply } from './request-reply.js';
 
-/** A tool as `complete` takes it: only what a model is offered (seed 3.10). */
+/** A tool as `complete` takes it: only what a model is offered. */
 export interface BareTool {
   readonly name: string;
   readonly description: string;
@@ -47,7 +47,7 @@ export interface CompletionModel {
 }
 
 /**
- * One request to a model; the calls it makes are returned, and nothing is executed (seed 3.10).
+ * One request to a model; the calls it makes are returned, and nothing is executed.
  *
  * @throws ToolwrightError `ProviderFailed` with the provider's error as `cause`; on abort, the signal's reason.
  *

@@ -16,7 +16,7 @@ import { restoredCall } from './stored-call.js';
 import { type OpenMessage, suspendRun } from './suspend-run.js';
 import { assistantMessage } from './write-messages.js';
 
-/** The one loop: ask, run the calls, answer them, ask again (design §1, invariants 1 and 6). */
+/** The one loop: ask, run the calls, answer them, ask again. */
 export async function driveLoop(
   config: ToolLoopConfig,
   start: RunStart,

@@ -10,7 +10,7 @@ import type { RegisteredTool } from '../registry/tool-table.js';
 import type { Detector } from './detect-calls.js';
 import type { LoopGuardOptions } from './loop-guard.js';
 
-/** What a run needs (design §2). */
+/** What a run needs. */
 export interface ToolLoopConfig {
   readonly provider: LLMProvider;
   readonly model: string;

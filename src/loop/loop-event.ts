@@ -4,7 +4,7 @@ import type { ProgressUpdate } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolLoopResult } from './loop-result.js';
 
-/** What happens in a run, in the order in which it happens (design §2). */
+/** What happens in a run, in the order in which it happens. */
 export type LoopEvent =
   | { readonly type: 'run-start' }
   | { readonly type: 'step-start'; readonly iteration: number }
@@ -21,7 +21,7 @@ export type LoopEvent =
       readonly callId: string;
       readonly tool: string;
       readonly arguments: unknown;
-      /** What the tool reported (seed 3.4). */
+      /** What the tool reported. */
       readonly update: ProgressUpdate;
     }
   | {

@@ -25,7 +25,7 @@ const NOTHING: GuardVerdict = { notes: new Map() };
 /**
  * Counts how often a call came back with the same result. A message with a call that was never seen is
  * progress and starts the count anew, so that A/B/A/B is found and a poll between other work is not. Rejected
- * calls count against retries only (design §4, loop guard).
+ * calls count against retries only.
  */
 export class LoopGuard {
   readonly #tellAt: number;

@@ -6,7 +6,7 @@ export type CallNumberer = (calls: readonly ToolCall[]) => readonly ToolCall[];
 
 /**
  * Keeps the provider's ids; a call without one, or with one that stands twice in the same reply, gets
- * `call_1`, `call_2`, …, continuing from the history (design §4, call ids).
+ * `call_1`, `call_2`, …, continuing from the history.
  */
 export function createCallNumberer(history: readonly Message[]): CallNumberer {
   let last: number | undefined;

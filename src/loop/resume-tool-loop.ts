@@ -9,7 +9,7 @@ import type { ToolLoopResult } from './loop-result.js';
 import { readState } from './read-state.js';
 
 /**
- * Goes on with a suspended run (design §1). Answers come in any order, by the ids of `pending`; as long as
+ * Goes on with a suspended run. Answers come in any order, by the ids of `pending`; as long as
  * some are missing, the run stays suspended and nothing runs. Then the calls that waited are made, those that
  * had run are not made again, and the loop goes on. Tools are looked up anew by name, and the scope is given
  * again, so that another process can do this.

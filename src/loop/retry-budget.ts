@@ -16,7 +16,7 @@ export interface RetryBudgetOptions {
 
 /**
  * How often the model may still correct itself. Counted per tool and run, once for each assistant message,
- * and never reset (design §4, retries).
+ * and never reset.
  */
 export class RetryBudget {
   readonly #maxRetries: number;

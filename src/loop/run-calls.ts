@@ -44,7 +44,7 @@ export function runCalls(batch: CallBatch): Promise<readonly CallOutcome[]> {
   });
 }
 
-/** Answers the calls of a reply that was cut off: none of them can be trusted (design §4, truncated replies). */
+/** Answers the calls of a reply that was cut off: none of them can be trusted. */
 export async function answerTruncated(
   { calls, sink }: Pick<CallBatch, 'calls' | 'sink'>,
   finishReason: string,

@@ -5,7 +5,7 @@ import type { ToolLoopConfig } from './loop-config.js';
 import type { ToolLoopResult } from './loop-result.js';
 
 /**
- * Runs the loop of model and tools until the model answers without calls (seed 1, design §2).
+ * Runs the loop of model and tools until the model answers without calls.
  *
  * It returns and does not reject: what the model, a tool or the provider did wrong is in `status`, `error`
  * and `toolCalls`, and `messages` is a valid history on every path. The input array is not changed.

@@ -4,7 +4,7 @@ import { TOOL_NAME } from '../discovery/tool-name.js';
 import { resultText } from '../registry/result-text.js';
 import type { ReadCall } from './read-call.js';
 
-/** A reply as the history keeps it (seed 1.20). */
+/** A reply as the history keeps it. */
 export function assistantMessage(content: string, calls: readonly ReadCall[]): AssistantMessage {
   if (calls.length === 0) return { role: 'assistant', content };
   const tool_calls = calls.map((call) => ({
@@ -17,7 +17,7 @@ export function assistantMessage(content: string, calls: readonly ReadCall[]): A
   return { role: 'assistant', content, tool_calls };
 }
 
-/** The answer to one call (seed 1.22), with what the loop has to say about it. */
+/** The answer to one call, with what the loop has to say about it. */
 export function toolMessage(toolCallId: string, result: ToolResult, note?: string): ToolMessage {
   const text = resultText(result) || attachmentsText(result);
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');

@@ -4,7 +4,7 @@ import { defineTool } from '../discovery/define-tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { ToolRegistry } from './tool-registry.js';
 
-/** The types a function's parameters may have (seed 4.1). */
+/** The types a function's parameters may have. */
 export type FunctionParameterType =
   | typeof Integer
   | NumberConstructor
@@ -22,11 +22,10 @@ const SCHEMAS: ReadonlyMap<unknown, JsonSchema> = new Map<unknown, JsonSchema>([
 ]);
 
 /**
- * Registers any function as a tool; its schema follows from the parameters, all required, in order
- * (seeds 4.1 and 4.2).
+ * Registers any function as a tool; its schema follows from the parameters, all required, in order.
  *
  * @throws ToolwrightError `InvalidToolSignature` (502) where the number of parameters is not the function's
- *   own, a type is none of the four, or a name stands twice; then nothing is registered (seed 4.3).
+ *   own, a type is none of the four, or a name stands twice; then nothing is registered.
  *
  * @example
  * ```ts

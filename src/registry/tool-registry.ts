@@ -35,7 +35,7 @@ export type Invoker = (
   attempt?: number,
 ) => Invocation | Promise<Invocation>;
 
-/** The answer to {@link ToolRegistry.call} (seed 2.4). */
+/** The answer to {@link ToolRegistry.call}. */
 export interface ToolCallResult {
   readonly toolCallId: string;
   readonly name: string;
@@ -44,7 +44,7 @@ export interface ToolCallResult {
 }
 
 /**
- * Tools by name: registers them, offers them to models and runs them (seeds 1.11–1.17, 2.2–2.4). No method
+ * Tools by name: registers them, offers them to models and runs them. No method
  * that runs a tool throws: what goes wrong is a result.
  *
  * @example
@@ -101,7 +101,7 @@ export class ToolRegistry {
     return this;
   }
 
-  /** Copies the other's tools in; the other's win, and the other stays as it is (seed 2.3). */
+  /** Copies the other's tools in; the other's win, and the other stays as it is. */
   merge(other: ToolRegistry): this {
     const table = this.#writable();
     for (const [name, entry] of [...other.#table.entries()]) table.set(name, entry);
@@ -145,7 +145,7 @@ export class ToolRegistry {
     return this.list().length;
   }
 
-  /** One line for people per tool (seed 1.17). */
+  /** One line for people per tool. */
   getSummaries(): string[] {
     return this.tools().map(({ name, description }) => `- \`${name}\` - ${description}`);
   }
@@ -186,13 +186,13 @@ export class ToolRegistry {
     return (call, scope, attempt) => callTool(call, { ...shared, scope, attempt }, itself);
   }
 
-  /** Runs a tool; `args` is an object or raw JSON text. Never throws (seed 1.12). */
+  /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
   execute(name: string, args?: unknown): Promise<ToolResult> {
     const result = callTool(this.#numbered(name, args), this.#environment, resultOf);
     return result instanceof Promise ? result : Promise.resolve(result);
   }
 
-  /** Runs a tool in a scope; with a listener, it may answer now and complete later (seed 1.13). */
+  /** Runs a tool in a scope; with a listener, it may answer now and complete later. */
   async executeWithContext(
     name: string,
     args: unknown,
@@ -205,7 +205,7 @@ export class ToolRegistry {
     return callTool(call, environment, resultOf);
   }
 
-  /** Runs a call and gives its answer as text (seed 2.4). Never throws. */
+  /** Runs a call and gives its answer as text. Never throws. */
   async call(
     call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
     scope: CallScope = {},

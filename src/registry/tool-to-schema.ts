@@ -2,7 +2,7 @@ import type { Tool } from '../contract/tool.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
 
 /**
- * A tool as a model is offered it (seed 1.5); `parameters` are passed through unchanged.
+ * A tool as a model is offered it; `parameters` are passed through unchanged.
  *
  * @example
  * ```ts

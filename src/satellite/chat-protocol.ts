@@ -1,8 +1,8 @@
 import type { ToolRequest } from '../detection/parse-tool-request.js';
 
 /**
- * What a satellite sends: words of the user, or what a tool gave (seed 5.3). A result goes to the model as it
- * is, and only while a request is pending (seed 5.4).
+ * What a satellite sends: words of the user, or what a tool gave. A result goes to the model as it
+ * is, and only while a request is pending.
  */
 export type ChatMessage =
   | { readonly role: 'user'; readonly content: string }

@@ -1,7 +1,7 @@
 import type { ToolSchema } from '../contract/tool-schema.js';
 
 /**
- * Tells a model, in English, of tools that it asks for in the protocol of seed 5: for the `systemPrompt` of
+ * Tells a model, in English, of tools that it asks for in the `tool_request` protocol: for the `systemPrompt` of
  * `createAssistantHandler`. The same definitions give the same text, so that prompt caches hold.
  *
  * @example

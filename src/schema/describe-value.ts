@@ -36,7 +36,7 @@ export type DescribedValue =
 
 /**
  * Describes one parameter from, in this order: an explicit schema, `@Param`'s options, the generated file,
- * decorator metadata, and the type of its literal default (design §2). Never guesses: what is not known is a fault.
+ * decorator metadata, and the type of its literal default. Never guesses: what is not known is a fault.
  *
  * @example
  * ```ts

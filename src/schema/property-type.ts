@@ -24,7 +24,7 @@ export interface PropertyFacts {
 
 /**
  * The type of a DTO's property from, in this order: `@Param`, the generated file, class-transformer's `@Type`,
- * class-validator's rules, and decorator metadata (design §2). Only a union of classes needs `@Type` before
+ * class-validator's rules, and decorator metadata. Only a union of classes needs `@Type` before
  * the generated file: it says by which tag instances are made.
  */
 export function propertyType(facts: PropertyFacts): TypeResult {

@@ -42,7 +42,7 @@ const UNKNOWN: ReadonlySet<unknown> = new Set<unknown>([
 
 /**
  * The type that a reference names: a token, a function that gives one, a name such as `'integer'`, an enum
- * object, or any of them in an array of one (design §2, `type: () => X`).
+ * object, or any of them in an array of one (`type: () => X`).
  */
 export function resolveTypeReference(reference: unknown, groups?: readonly string[]): TypeResult {
   const token = TOKENS.get(reference);

@@ -23,7 +23,7 @@ const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonl
   [Symbol, ['JSON has no symbols']],
 ]);
 
-/** The fault of a type that is not known: never a guess (design §2), always the causes and the fix. */
+/** The fault of a type that is not known: never a guess, always the causes and the fix. */
 export function unknownType(found: unknown): TypeFault {
   return {
     ok: false,

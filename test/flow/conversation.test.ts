@@ -265,7 +265,7 @@ describe('the events', () => {
 });
 
 describe('started work', () => {
-  test('seeds 1.4 and 1.9: shows its words for the user when it completes, and enters in a turn of its own', async () => {
+  test('shows its words for the user when it completes, and enters in a turn of its own', async () => {
     const mail = mailer();
     const { conversation, events, provider } = setup(
       [mail.tool],
@@ -317,7 +317,7 @@ describe('started work', () => {
     },
   );
 
-  test('seeds 1.3 and 1.4: of a hand-written tool with a callback enters the same way, and the config hears of it too', async () => {
+  test('of a hand-written tool with a callback enters the same way, and the config hears of it too', async () => {
     let complete = (_context: undefined, _result: ToolResult): void => {};
     const spawn = {
       name: 'spawn',

@@ -21,7 +21,7 @@ class ChatTools {
   }
 }
 
-/** Stores on itself, as seed 1.2 has it. */
+/** Stores on itself what `setContext` was given. */
 class StoringTool implements ToolContract {
   readonly name = 'storing';
   readonly description = 'Says where it is';
@@ -38,7 +38,7 @@ class StoringTool implements ToolContract {
   }
 }
 
-describe('invariant 2: nothing of one call is stored on a shared instance', () => {
+describe('nothing of one call is stored on a shared instance', () => {
   const defined = defineTool({
     name: 'defined',
     description: 'Says where it is',

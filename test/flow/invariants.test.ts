@@ -72,7 +72,7 @@ async function play(random: RandomRun): Promise<Played> {
   return { run, requests, given };
 }
 
-describe('invariant 1: every call is answered exactly once, in call order, before the next request', () => {
+describe('every call is answered exactly once, in call order, before the next request', () => {
   test(
     'the history stays valid on every path, the input stays as it was, and nothing is thrown',
     async () => {
@@ -141,7 +141,7 @@ describe('invariant 1: every call is answered exactly once, in call order, befor
   );
 });
 
-describe('invariant 3: what the model did wrong is a result, never an exception', () => {
+describe('what the model did wrong is a result, never an exception', () => {
   const tools = troublesomeTools(() => {});
 
   test(
@@ -170,7 +170,7 @@ describe('invariant 3: what the model did wrong is a result, never an exception'
   });
 });
 
-describe('invariant 4: names from a model are own names', () => {
+describe('names from a model are own names', () => {
   test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf'])(
     'a tool called %s is just not found',
     async (name) => {
@@ -204,7 +204,7 @@ describe('invariant 4: names from a model are own names', () => {
   });
 });
 
-describe('invariant 5: same tools in, same bytes out', () => {
+describe('same tools in, same bytes out', () => {
   const name = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,12}$/);
   const tool = fc
     .tuple(name, fc.string(), fc.dictionary(fc.string(), fc.constantFrom('string', 'integer', 'boolean')))

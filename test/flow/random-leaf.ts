@@ -80,7 +80,7 @@ const always = (...rules: readonly RandomRule[]) => fc.constant(rules);
 const text = { kind: 'text', designType: String, values: TEXTS } as const;
 const number = { kind: 'number', designType: Number, values: NUMBERS } as const;
 
-/** A list of values or an enum; the metadata of an enum depends on the compiler (design §5). */
+/** A list of values or an enum; the metadata of an enum depends on the compiler. */
 const choice: fc.Arbitrary<RandomLeaf> = fc.oneof(
   fc.constantFrom(LEVEL, MODE, MIXED).chain((entity) =>
     fc.constantFrom<unknown>(entity, Object).map((designType) => ({

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { readManifest } from './repository.js';
 import { packageImports, readSource, sourceTree } from './source-tree.js';
 
-/** The one place that knows a third-party package (design §3). */
+/** The one place that knows a third-party package. */
 const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'class-validator': /^src\/validators\//,
   'class-transformer': /^src\/validators\//,

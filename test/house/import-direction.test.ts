@@ -3,7 +3,7 @@ import { readManifest } from './repository.js';
 import { type Room, roomOf } from './rooms.js';
 import { localImports, readSource, type SourceFile, sourceTree } from './source-tree.js';
 
-test('every source file is in a room that the design names', () => {
+test('every source file is in a room that has a rank', () => {
   const homeless = sourceTree().filter(({ path }) => roomOf(path) === undefined);
   expect(homeless.map(({ path }) => path)).toEqual([]);
 });

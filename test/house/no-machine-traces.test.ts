@@ -6,7 +6,7 @@ const MACHINE_PATH = new RegExp(
   `(?<![\\w.:>~})-])/(?:${['home', 'root', 'work', 'tmp', 'Users'].join('|')})/`,
 );
 
-/** The path that seed 1's sample calls carry; nobody's machine is meant. */
+/** The path that sample calls carry; nobody's machine is meant. */
 const SAMPLE_PATH = new RegExp(`/${'tmp'}/foo\\b`, 'g');
 
 const FILES = listFiles('').filter((path) => !/\.(png|jpg|gif|ico|db|sqlite)$/.test(path));
@@ -19,6 +19,28 @@ test('no file names a folder of a machine', () => {
       .flatMap((line, index) => (MACHINE_PATH.test(line) ? [`${path}:${index + 1}`] : [])),
   );
   expect(traces).toEqual([]);
+});
+
+/** Numbers of documents that readers do not have; a random seed has no number after the word. */
+const CITATION = /\bseeds?[’'s]*\s+\d|\bdesign,?\s+(§|\d|invariant)/i;
+
+test('nothing cites a document that does not ship', () => {
+  const shown = FILES.filter((path) => !path.endsWith('package-lock.json'));
+  const citations = shown.flatMap((path) => (CITATION.test(unwrapped(readText(path))) ? [path] : []));
+  expect(citations).toEqual([]);
+});
+
+/** Without the line breaks and asterisks of comments, so that a wrapped citation is found too. */
+function unwrapped(text: string): string {
+  return text.replace(/\n\s*(?:\*|\/\/)?\s*/g, ' ');
+}
+
+test('a citation would be found, also across lines, and a random seed would not', () => {
+  const isCited = (text: string) => CITATION.test(unwrapped(text));
+  const [seed, design] = ['seed', 'design'];
+  const cited = [`(${seed} 1.6)`, `the ${seed}s\n * 3 and 4`, `(${design}\n// §4, limit)`];
+  expect(cited.map(isCited)).toEqual([true, true, true]);
+  expect(['{ seed: 1 }', 'design:paramtypes', 'seed ${SEED}'].map(isCited)).toEqual([false, false, false]);
 });
 
 test('package-lock.json names no registry, so that every machine uses its own', () => {

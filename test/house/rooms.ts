@@ -1,4 +1,4 @@
-/** A part of the house, and how high it stands (design §3). */
+/** A part of the house, and how high it stands. */
 export interface Room {
   readonly name: string;
   readonly rank: number;
@@ -38,7 +38,7 @@ const DOOR: Room = { name: 'src/index.ts', rank: 100 };
 /** Outside: sees the package by its public names only. */
 const EXAMPLES: Room = { name: 'examples', rank: 101 };
 
-/** The room that a file belongs to; `undefined` for a file in a folder that the design does not know. */
+/** The room that a file belongs to; `undefined` for a file in a folder that has no rank. */
 export function roomOf(path: string): Room | undefined {
   const [top, folder = '', leaf = ''] = path.split('/');
   if (top === 'decorators') return DECLARATION;

@@ -6,14 +6,14 @@ const MOST_LINES_OF_A_FUNCTION = 60;
 const MOST_PARAMETERS = 3;
 const MEDIAN_LINES = 90;
 
-/** Signatures that the seeds fix, or that another package's contract fixes. */
+/** Signatures that are public as they are, or that another package's contract fixes. */
 const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
-  'src/loop/resume-stored-run.ts resumeStoredRun': 'design §2: config, where it is, answers, scope',
-  'src/loop/resume-tool-loop.ts resumeToolLoop': 'design §2: config, state, answers, scope',
+  'src/loop/resume-stored-run.ts resumeStoredRun': 'config, where it is, answers, scope',
+  'src/loop/resume-tool-loop.ts resumeToolLoop': 'config, state, answers, scope',
   'src/loop/stream-resumed-tool-loop.ts streamResumedToolLoop': 'as resumeToolLoop',
-  'src/registry/register-function.ts registerFunction': 'seed 4.2: registry, name, description, params, fn',
-  'src/registry/tool-registry.ts executeWithContext': 'seed 1.13: name, args, scope, callback',
-  'src/discovery/agent-tool.ts execute': 'seed 3.1: toolCallId, params, signal, onUpdate, context',
+  'src/registry/register-function.ts registerFunction': 'registry, name, description, params, fn',
+  'src/registry/tool-registry.ts executeWithContext': 'name, args, scope, callback',
+  'src/discovery/agent-tool.ts execute': 'toolCallId, params, signal, onUpdate, context',
 };
 
 test('a file has at most 400 lines', () => {
@@ -37,7 +37,7 @@ test('a function has at most 60 lines', () => {
   expect(long).toEqual([]);
 });
 
-test('a function takes at most three positional parameters, the seeds’ signatures excepted', () => {
+test('a function takes at most three positional parameters, the public signatures below excepted', () => {
   const wide = sourceTree().flatMap(({ path, functions }) =>
     functions
       // A tool's arguments are not positional to the model, which names them.

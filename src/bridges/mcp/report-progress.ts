@@ -51,7 +51,7 @@ function readStep(update: ProgressUpdate): Step {
   };
 }
 
-/** Seed 3's updates carry content. */
+/** Updates of agent tools carry content. */
 function textOf(content: unknown): string | undefined {
   if (!Array.isArray(content)) return undefined;
   return content.flatMap((part) => (typeof part?.content === 'string' ? [part.content] : [])).join('\n');

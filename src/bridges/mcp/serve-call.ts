@@ -108,7 +108,7 @@ function invalidState(): never {
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState');
 }
 
-/** In MCP an unknown tool is no result (design §5). */
+/** In MCP an unknown tool is no result. */
 function isUnknown({ record, result }: Invocation): boolean {
   return (
     record.status === 'rejected' && ToolwrightError.is(result.error) && result.error.name === 'ToolNotFound'

@@ -21,7 +21,7 @@ interface Step {
   readonly key: string;
   /** Every object has a property of that name, so that only an own one counts. */
   readonly isInherited: boolean;
-  /** `null` means absent (design §4). */
+  /** `null` means absent. */
   readonly dropsNull: boolean;
   readonly transforms?: readonly PropertyTransform[];
   readonly revive?: Revive;

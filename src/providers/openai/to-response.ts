@@ -29,7 +29,7 @@ function toFinishReason({ reason, calls, whole }: WireReply): FinishReason {
   if (FILTERED.has(word)) return 'content_filter';
   if (calls.length === 0) return 'stop';
   // A stream that just ends may have ended inside a call's arguments, and a tool must not be run with the
-  // half of them that arrived (design §4, truncated replies).
+  // half of them that arrived.
   const cutOff = word === '' && !whole && calls.some(({ custom, input }) => custom || !isComplete(input));
   return cutOff ? 'length' : 'tool_calls';
 }

@@ -7,7 +7,7 @@ export type WireMessage = Readonly<Record<string, unknown>>;
 /**
  * Messages for Chat Completions. Tool messages may carry only text there, so images and files of tool
  * results follow their answers in a user message: after all answers, because the wire wants those straight
- * after the calls (design §5, order).
+ * after the calls.
  */
 export function toWireMessages(messages: readonly Message[]): readonly (Message | WireMessage)[] {
   if (!messages.some(hasParts)) return messages;

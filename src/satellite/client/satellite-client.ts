@@ -22,7 +22,7 @@ export interface SatelliteSendOptions extends SatelliteRunOptions {
 }
 
 /**
- * The satellite's side of the tool_request protocol (seed 5): asks an assistant, runs what it requests on a
+ * The satellite's side of the tool_request protocol: asks an assistant, runs what it requests on a
  * local registry, sends the results, and goes on until there is a plain answer. It keeps nothing: the
  * conversation is the server's, and its id is all that a program needs to go on after a restart.
  *

@@ -9,7 +9,7 @@ import { HttpFault } from './http-fault.js';
 export type AssistantHandler = (request: Request) => Promise<Response>;
 
 /**
- * The assistant's side of the tool_request protocol (seed 5) as a Web-standard handler, for Hono and every
+ * The assistant's side of the tool_request protocol as a Web-standard handler, for Hono and every
  * server that takes such handlers; `toNodeHandler` mounts it in Node's `http`, Express and NestJS.
  *
  * `POST /v1/chat` takes a `ChatRequest` and gives a `ChatResponse`, or with `Accept: text/event-stream` events:

@@ -38,7 +38,7 @@ export interface TurnServices {
 }
 
 /**
- * One turn: what was sent goes to the model, and its reply is exposed (seed 5.2). Nothing is executed, and the
+ * One turn: what was sent goes to the model, and its reply is exposed. Nothing is executed, and the
  * model is asked once at most. Everything is stored at the end and at once, so that a failure leaves the
  * conversation as it was, with its pending request.
  *
@@ -91,7 +91,7 @@ function nothingNew(request: TurnRequest, conversation: StoredConversation | und
   return { response: { conversation_id: request.conversationId, message, finish_reason: 'stop' } };
 }
 
-/** Without the results that nobody waits for (seed 5.4); the others are passed on as they are (seed 5.3). */
+/** Without the results that nobody waits for; the others are passed on as they are. */
 function honoured(
   messages: readonly ChatMessage[],
   conversation: StoredConversation | undefined,

@@ -1,6 +1,6 @@
 /**
  * Hands a reply's text on while it is written, unless it may still become a tool request: then `content` will
- * be `''`, and no piece of it must have been shown. What does not begin with `{` can be none (seed 5.1).
+ * be `''`, and no piece of it must have been shown. What does not begin with `{` can be none.
  */
 export class TextGate {
   readonly #show: (text: string) => void;

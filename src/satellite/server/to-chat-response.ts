@@ -3,7 +3,7 @@ import type { ChatResponse } from '../chat-protocol.js';
 import type { StoredConversation } from './conversation-store.js';
 
 /**
- * The request that a conversation waits for: what its last message asks for (seed 5.4). So each reply sets or
+ * The request that a conversation waits for: what its last message asks for. So each reply sets or
  * clears it, and a store cannot keep one that was never made. A reply that was cut off asks for nothing.
  */
 export function pendingRequest(conversation: StoredConversation | undefined): ToolRequest | undefined {

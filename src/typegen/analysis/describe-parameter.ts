@@ -71,7 +71,7 @@ function isOptional({ node, type }: TypedParameter, walk: TypeWalk): boolean {
   );
 }
 
-/** Injected parameters are no part of the schema (design, `@Context`). */
+/** Injected parameters are no part of the schema. */
 function injectionOf(
   type: TypeHandle,
   decorators: readonly KnownDecorator[],

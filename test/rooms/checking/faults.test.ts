@@ -26,7 +26,7 @@ const order: JsonSchema = {
 };
 
 describe('the text of faults', () => {
-  test('one fault is told in the form of the seed', () => {
+  test('one fault is told in one line below the name of the tool', () => {
     const schema = { type: 'object', properties: { query: { type: 'string' } } };
     expect(toldFaults(schema, { query: 7 })).toEqual([FIRST, '  - query: must be string']);
   });

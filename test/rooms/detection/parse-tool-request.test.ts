@@ -4,7 +4,7 @@ import { parseToolRequest } from '../../../src/detection/parse-tool-request.js';
 
 const REQUEST = '{"tool_request":{"name":"lookup_weather","arguments":{"city":"Lisbon"}}}';
 
-describe('seed 5.1: a tool request is a whole message', () => {
+describe('a tool request is a whole message', () => {
   test('the object of the protocol gives name and arguments (5.5)', () => {
     expect(parseToolRequest(REQUEST)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
   });

@@ -11,7 +11,7 @@ function calls(text: string, tools: readonly string[] | undefined = TOOLS) {
 const ADD = '{"name": "add", "arguments": {"a": 42, "b": 58}}';
 const ADDED = ['add', { a: 42, b: 58 }];
 
-describe('seed 4.6: JSON objects in text', () => {
+describe('JSON objects in text', () => {
   test('an object with name and arguments is a call, with the text before it untrimmed', () => {
     expect(new ToolCallParser({ tools: TOOLS }).parse(`Let me see.  ${ADD} There.`)).toEqual({
       toolCall: { id: 'call_1', name: 'add', arguments: { a: 42, b: 58 } },

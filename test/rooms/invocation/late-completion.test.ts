@@ -7,7 +7,7 @@ import { plainTool } from './plain-tool.js';
 
 const turn = () => new Promise(setImmediate);
 
-/** A tool that keeps the last callback it was given, as seed 1.3 has it, and completes when it is told to. */
+/** A tool that keeps the last callback it was given, and completes when it is told to. */
 function keeping(execute: () => unknown) {
   let callback: AsyncCallback | undefined;
   const tool: AsyncTool = {

@@ -15,7 +15,7 @@ async function ask(step: ScriptedStep, request: object = {}) {
 }
 
 describe('complete', () => {
-  test('seed 3.10: bare tools are offered, calls are blocks, and nothing is executed', async () => {
+  test('bare tools are offered, calls are blocks, and nothing is executed', async () => {
     const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
     const toolCalls = [{ id: 'c1', name: 'search', arguments: '{"query":"x"}' }];
     const { reply, provider } = await ask({ content: 'Let me look.', toolCalls, usage }, { tools: [search] });

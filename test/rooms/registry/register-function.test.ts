@@ -4,7 +4,7 @@ import { type FunctionParameter, registerFunction } from '../../../src/registry/
 import { ToolRegistry } from '../../../src/registry/tool-registry.js';
 
 describe('registerFunction', () => {
-  test('seed 4.1: types become their JSON types, all parameters are required, in order', () => {
+  test('types become their JSON types, all parameters are required, in order', () => {
     const tools = new ToolRegistry();
     const params: FunctionParameter[] = [
       ['count', Integer],
@@ -33,7 +33,7 @@ describe('registerFunction', () => {
     ]);
   });
 
-  test('seed 4.2: add has the schema of the seed, and a function without parameters an empty one', async () => {
+  test('add has two required integers, and a function without parameters an empty one', async () => {
     const tools = new ToolRegistry();
     const add = (a: number, b: number) => a + b;
     registerFunction(
@@ -76,7 +76,7 @@ describe('registerFunction', () => {
     expect((await tools.execute('get_time', {})).forLLM).toBe('noon');
   });
 
-  test('seed 4.3: another number of names than parameters throws 502 and registers nothing', () => {
+  test('another number of names than parameters throws 502 and registers nothing', () => {
     const tools = new ToolRegistry();
     const register = () =>
       registerFunction(tools, 'add', 'Add', [['a', Integer]], (a: number, b: number) => a + b);

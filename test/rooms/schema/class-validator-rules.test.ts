@@ -31,7 +31,7 @@ function dtoOf({ decorate, designType, schema }: DecoratorRow) {
     : dtoWith([decorate], designType ?? Object);
 }
 
-describe('one row per decorator (issue 2, seed 3.12)', () => {
+describe('one row per decorator', () => {
   test.each(DECORATOR_ROWS.map((row, index) => [`${row.name} (row ${index})`, row] as const))(
     '%s gives the schema that was worked out by hand',
     (_, row) => {

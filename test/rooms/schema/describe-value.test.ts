@@ -29,7 +29,7 @@ function schemaOf(facts: ValueFacts): unknown {
   return written.ok ? written.schema.properties?.it : written.faults;
 }
 
-describe('types from metadata (seed 4.1)', () => {
+describe('types from metadata', () => {
   test.each<[string, unknown, object]>([
     ['String', String, { type: 'string' }],
     ['Number', Number, { type: 'number' }],
@@ -89,7 +89,7 @@ describe('literal defaults', () => {
   });
 });
 
-describe('@Param options (seed 3.12)', () => {
+describe('@Param options', () => {
   test.each<[string, ParamOptions, unknown, object]>([
     ['type as a token', { type: Integer }, Object, { type: 'integer' }],
     ['type behind a function', { type: () => Integer }, Number, { type: 'integer' }],

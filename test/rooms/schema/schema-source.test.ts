@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { SchemaSource } from '../../../src/contract/standard-schema.js';
 import { readSchemaSource } from '../../../src/schema/schema-source.js';
 
-describe('readSchemaSource (issue 2, explicit schemas)', () => {
+describe('readSchemaSource', () => {
   test('JSON Schema passes with its bytes unchanged', () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',

@@ -65,7 +65,7 @@ const property = (name: string, type: ValueType, more: Partial<PropertyModel> = 
 
 const classType = (target: new () => object): ValueType => ({ kind: 'class', class: target });
 
-describe('parameters of a tool (seeds 4.1 and 4.2)', () => {
+describe('parameters of a tool', () => {
   test('no parameters: an object with empty properties and nothing required', () => {
     expect(parametersOf([])).toEqual({ ok: true, schema: { type: 'object', properties: {}, required: [] } });
   });
@@ -109,7 +109,7 @@ describe('DTO classes', () => {
     });
   });
 
-  test('the same class gives the same bytes every time (invariant 5)', () => {
+  test('the same class gives the same bytes every time', () => {
     expect(JSON.stringify(classParameters(Order))).toBe(JSON.stringify(classParameters(Order)));
   });
 

@@ -18,7 +18,7 @@ const registry = new ToolRegistry({ logger }).register(
       context.progress(5);
       context.progress(5);
       context.progress('a text');
-      context.progress({ content: [{ type: 'text', content: 'seed 3' }] });
+      context.progress({ content: [{ type: 'text', content: 'half way' }] });
       context.progress({ anything: 1 });
       return 'there';
     },
@@ -93,7 +93,7 @@ describe.each(Object.entries(ERAS))('while its call runs, a client of %s', (era,
       { progress: 0, total: 10, message: 'off' },
       { progress: 5 },
       { progress: 6, message: 'a text' },
-      { progress: 7, message: 'seed 3' },
+      { progress: 7, message: 'half way' },
       { progress: 8 },
     ]);
   });

@@ -223,7 +223,7 @@ describe('DTO classes', () => {
   });
 });
 
-describe('rules that JSON Schema cannot say run at call time (issue 2)', () => {
+describe('rules that JSON Schema cannot say run at call time', () => {
   @ValidatorConstraint({ name: 'isEven' })
   class IsEven implements ValidatorConstraintInterface {
     async validate(value: number) {
@@ -344,7 +344,7 @@ describe('Standard Schemas', () => {
   });
 });
 
-test('1,000 interleaved calls of one hydrator do not see each other (invariant 2)', async () => {
+test('1,000 interleaved calls of one hydrator do not see each other', async () => {
   const standard = z.string().transform(async (text) => text.length);
   const run = createHydrator({ properties: [property('it', { kind: 'schema', schema: {}, standard })] });
   const all = await Promise.all(Array.from({ length: 1000 }, (_, n) => run?.({ it: 'x'.repeat(n % 50), n })));

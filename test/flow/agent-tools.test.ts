@@ -13,7 +13,7 @@ import {
 } from 'toolwright';
 import { calculateTool, getCurrentTimeTool } from 'toolwright/builtin';
 import { ScriptedProvider } from 'toolwright/testing';
-import { countingTool, downloadTool, tenUpdates, weatherTool } from './seed-3-tools.js';
+import { countingTool, downloadTool, tenUpdates, weatherTool } from './agent-tool-examples.js';
 import { historyFaults } from './strict-history.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
@@ -29,7 +29,7 @@ function runOne(tools: Parameters<typeof runToolLoop>[0]['tools'], call: ReturnT
 }
 
 describe('agent tools', () => {
-  test('seed 3.1: execute gets the id of the call, typed parameters, a signal, a callback and a context', async () => {
+  test('execute gets the id of the call, typed parameters, a signal, a callback and a context', async () => {
     const got: unknown[] = [];
     const tool = agentTool({
       name: 'search',
@@ -50,7 +50,7 @@ describe('agent tools', () => {
     expect(tool.annotations).toEqual({ title: 'Search' });
   });
 
-  test('seed 3.2: content goes to the model, details never do', async () => {
+  test('content goes to the model, details never do', async () => {
     const tool = agentTool({
       name: 'look',
       label: 'Look',
@@ -76,7 +76,7 @@ describe('agent tools', () => {
     expect(JSON.stringify(run.toolCalls[0]?.result)).not.toContain('for the app only');
   });
 
-  test('seed 3.3: the history is read-only, includes the calls, and excludes all results of their message', async () => {
+  test('the history is read-only, includes the calls, and excludes all results of their message', async () => {
     const shown: (readonly Message[])[] = [];
     const count = countingTool((messages) => shown.push(messages));
     const provider = new ScriptedProvider([
@@ -98,7 +98,7 @@ describe('agent tools', () => {
     expect(run.messages).toHaveLength(5);
   });
 
-  test('seed 3.4: updates are told any number of times, with the call they are of, and never to the model', async () => {
+  test('updates are told any number of times, with the call they are of, and never to the model', async () => {
     const updates: unknown[] = [];
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' }), { content: 'done' }]);
     const tools = [downloadTool(turn)];
@@ -110,7 +110,7 @@ describe('agent tools', () => {
     expect(JSON.stringify(run.messages)).not.toContain('Downloading');
   });
 
-  test('seed 3.4: the same updates are events of the stream, with the arguments of the call', async () => {
+  test('the same updates are events of the stream, with the arguments of the call', async () => {
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' }), { content: 'done' }]);
     const run = streamToolLoop({ provider, model: 'm', tools: [downloadTool(turn)] }, hello);
     const events: LoopEvent[] = [];
@@ -127,7 +127,7 @@ describe('agent tools', () => {
     });
   });
 
-  test('seed 3.5: what is thrown is an error result with exactly its message, and the run goes on', async () => {
+  test('what is thrown is an error result with exactly its message, and the run goes on', async () => {
     const failing = (thrown: unknown) =>
       agentTool({
         name: 'risky',
@@ -145,7 +145,7 @@ describe('agent tools', () => {
     expect(text).toMatchObject({ forLLM: 'just text', isError: true });
   });
 
-  test('seeds 3.6 and 3.7: invalid arguments never reach execute; every fault is told, and the run goes on', async () => {
+  test('invalid arguments never reach execute; every fault is told, and the run goes on', async () => {
     let ran = 0;
     const search = agentTool({
       name: 'search',
@@ -175,12 +175,12 @@ describe('agent tools', () => {
     expect(ran).toBe(0);
   });
 
-  test('seed 3.8: calculate with 2 + 2 * 3 gives 8', async () => {
+  test('calculate with 2 + 2 * 3 gives 8', async () => {
     const { run } = await runOne([calculateTool], calling('calculate', { expression: '2 + 2 * 3' }));
     expect(run.messages[2]?.content).toBe('8');
   });
 
-  test('seed 3.9: the current time in a zone has the form of the seed, and a bad zone is told', async () => {
+  test('the current time in a zone is ISO 8601 with the offset, and a bad zone is told', async () => {
     const tools = new ToolRegistry().register(getCurrentTimeTool);
     const { forLLM } = await tools.execute('get_current_time', { timezone: 'America/New_York' });
     expect(forLLM).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d-0[45]:00$/);
@@ -189,7 +189,7 @@ describe('agent tools', () => {
     expect(wrong.forLLM).toMatch(/^Invalid timezone: Nowhere\/Else\. Current UTC time: \d{4}-.+Z$/);
   });
 
-  test('seed 3.10: complete takes bare tools, gives calls as content blocks, and executes nothing', async () => {
+  test('complete takes bare tools, gives calls as content blocks, and executes nothing', async () => {
     const provider = new ScriptedProvider([
       { content: 'Searching.', ...calling('search', { query: 'cats' }, 'call_1') },
     ]);
@@ -210,7 +210,7 @@ describe('agent tools', () => {
     provider.assertUsedUp();
   });
 
-  test('seed 3.11: prompt, calls, results, again, until there are no calls', async () => {
+  test('prompt, calls, results, again, until there are no calls', async () => {
     const provider = new ScriptedProvider([
       calling('get_weather', { city: 'Paris' }, 'a'),
       calling('calculate', { expression: '22 * 2' }, 'b'),
@@ -235,7 +235,7 @@ describe('agent tools', () => {
     expect(run.content).toBe('Twice 22 is 44.');
   });
 
-  test('seed 3.12: literal unions, arrays, defaults, nested objects and lengths are offered and checked', async () => {
+  test('literal unions, arrays, defaults, nested objects and lengths are offered and checked', async () => {
     const seen: unknown[] = [];
     const tool = agentTool({
       name: 'file_operation',
@@ -280,8 +280,8 @@ describe('agent tools', () => {
   });
 });
 
-describe('the examples of seed 3', () => {
-  test('seed 3.11b: the weather, in either unit, with its details', async () => {
+describe('agent tools in a conversation', () => {
+  test('the weather, in either unit, with its details', async () => {
     const tools = new ToolRegistry().register(weatherTool);
     const paris = await tools.execute('get_weather', { city: 'Paris' });
     expect(paris).toMatchObject({
@@ -293,14 +293,14 @@ describe('the examples of seed 3', () => {
     expect(warm.forLLM).toBe('Weather in Paris: 72°F, Sunny');
   });
 
-  test('seed 3.11b: with a signal that was aborted before, the weather is an error: Operation cancelled', async () => {
+  test('with a signal that was aborted before, the weather is an error: Operation cancelled', async () => {
     const tools = new ToolRegistry().register(weatherTool);
     const signal = AbortSignal.abort();
     const result = await tools.executeWithContext('get_weather', { city: 'Paris' }, { signal });
     expect(result).toMatchObject({ forLLM: 'Operation cancelled', isError: true });
   });
 
-  test('seed 3.11b: a download gives ten updates and its end', async () => {
+  test('a download gives ten updates and its end', async () => {
     const updates: unknown[] = [];
     const tools = new ToolRegistry().register(downloadTool(turn));
     const result = await tools.executeWithContext(
@@ -315,7 +315,7 @@ describe('the examples of seed 3', () => {
     });
   });
 
-  test('seed 3.11b: a download that is aborted says Download cancelled', async () => {
+  test('a download that is aborted says Download cancelled', async () => {
     const controller = new AbortController();
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' })]);
     const run = await runToolLoop({ provider, model: 'm', tools: [downloadTool(turn)] }, hello, {
@@ -330,14 +330,14 @@ describe('the examples of seed 3', () => {
     expect(historyFaults(run.messages)).toEqual([]);
   });
 
-  test('seed 3.11b: a download whose reader leaves says Download cancelled', async () => {
+  test('a download whose reader leaves says Download cancelled', async () => {
     const provider = new ScriptedProvider([calling('download_file', { url: 'u' })]);
     const run = streamToolLoop({ provider, model: 'm', tools: [downloadTool(turn)] }, hello);
     for await (const event of run) if (event.type === 'call-progress') break;
     expect((await run.result).messages.at(-1)?.content).toBe('Download cancelled');
   });
 
-  test('seed 3.11b: only the messages of the user are counted', async () => {
+  test('only the messages of the user are counted', async () => {
     const provider = new ScriptedProvider([calling('count_messages'), { content: 'done' }]);
     const run = await runToolLoop({ provider, model: 'm', tools: [countingTool()] }, [
       { role: 'system', content: 'Be brief.' },
@@ -352,7 +352,7 @@ describe('the examples of seed 3', () => {
 describe('a conversation with agent tools', () => {
   const systemPrompt = 'You have access to weather, calculator, and time tools.';
 
-  test('seed 3.11b: tools are offered in the order of the array, under the system prompt', async () => {
+  test('tools are offered in the order of the array, under the system prompt', async () => {
     const provider = new ScriptedProvider([{ content: 'Hello.' }]);
     const tools = [weatherTool, calculateTool, getCurrentTimeTool];
     const conversation = new Conversation({ provider, model: 'm', tools, systemPrompt });
@@ -366,7 +366,7 @@ describe('a conversation with agent tools', () => {
     ]);
   });
 
-  test('seed 3.11: prompt, model, calls, results, again, until there are no calls', async () => {
+  test('prompt, model, calls, results, again, until there are no calls', async () => {
     const provider = new ScriptedProvider([
       calling('get_weather', { city: 'Paris' }),
       { content: 'Sunny, 22°C.' },
@@ -378,7 +378,7 @@ describe('a conversation with agent tools', () => {
     expect(conversation.messages[2]?.content).toBe('Weather in Paris: 22°C, Sunny');
   });
 
-  test('seeds 3.3 and 3.4: tools see what was said in earlier turns, and subscribers what they report', async () => {
+  test('tools see what was said in earlier turns, and subscribers what they report', async () => {
     const provider = new ScriptedProvider([
       calling('download_file', { url: 'u' }),
       {},

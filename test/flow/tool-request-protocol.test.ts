@@ -24,7 +24,7 @@ function weatherTools(run: (city: string) => unknown = () => RESULT): ToolRegist
   );
 }
 
-describe('seed 5.1: a tool request is a whole assistant message that is one JSON object', () => {
+describe('a tool request is a whole assistant message that is one JSON object', () => {
   test('such a message is exposed as name and arguments, with empty content', async () => {
     await using server = await AssistantServer.start([{ content: ` ${REQUEST_TEXT}\n` }]);
     const { status, body } = await server.say('c1', QUESTION);
@@ -70,7 +70,7 @@ describe('seed 5.1: a tool request is a whole assistant message that is one JSON
   });
 });
 
-describe('seed 5.2: the server parses and exposes, and does nothing else', () => {
+describe('the server parses and exposes, and does nothing else', () => {
   test('it asks the model once a request, offers no tools, and does not go on by itself', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: ANSWER }]);
     await server.say('c1', QUESTION);
@@ -87,7 +87,7 @@ describe('seed 5.2: the server parses and exposes, and does nothing else', () =>
   });
 });
 
-describe('seed 5.3: the satellite executes and sends the result with the next request', () => {
+describe('the satellite executes and sends the result with the next request', () => {
   test('a result alone reaches the model as it is, after the request it answers', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: ANSWER }]);
     await server.say('c1', QUESTION);
@@ -125,7 +125,7 @@ describe('seed 5.3: the satellite executes and sends the result with the next re
   });
 });
 
-describe('seed 5.4: a result counts only while a request is pending', () => {
+describe('a result counts only while a request is pending', () => {
   test('an orphan is ignored without an error, and what stands beside it counts', async () => {
     await using server = await AssistantServer.start([{ content: 'Hello.' }]);
     const { status } = await server.say('c1', toolResult(RESULT), 'Hi', toolResult(RESULT));
@@ -171,7 +171,7 @@ describe('seed 5.4: a result counts only while a request is pending', () => {
   });
 });
 
-describe('seed 5.5: the example flow, between a server and a satellite', () => {
+describe('the example flow, between a server and a satellite', () => {
   test('the satellite looks the weather up, and the model answers with it', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: ANSWER }]);
     const look = jest.fn((_city: string) => RESULT);

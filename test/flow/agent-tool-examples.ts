@@ -8,7 +8,7 @@ const weatherSchema = Type.Object({
   ),
 });
 
-/** The seed's weather tool. */
+/** A weather tool, in either unit. */
 export const weatherTool = agentTool({
   name: 'get_weather',
   label: 'Weather',
@@ -25,10 +25,10 @@ export const weatherTool = agentTool({
   },
 });
 
-/** What the seed's download tool waits for between two chunks. */
+/** What the download tool waits for between two chunks. */
 export type ChunkClock = () => Promise<void>;
 
-/** The seed's download tool; its clock is given, so that a test need not wait for a second. */
+/** A download in ten steps; its clock is given, so that a test need not wait for a second. */
 export function downloadTool(nextChunk: ChunkClock) {
   return agentTool({
     name: 'download_file',
@@ -53,7 +53,7 @@ export function downloadTool(nextChunk: ChunkClock) {
   });
 }
 
-/** The seed's example of a tool that reads the conversation; keeps what it was shown. */
+/** Reads the conversation; keeps what it was shown. */
 export function countingTool(shown: (messages: readonly Message[]) => void = () => {}) {
   return agentTool({
     name: 'count_messages',

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { asyncResult, type LogFields, ToolRegistry, toolResult, toolToSchema } from 'toolwright';
-import { readFile, Sender, toolNamed } from './seed-1-tools.js';
+import { readFile, Sender, toolNamed } from './contract-tools.js';
 
 describe('registry', () => {
-  test('seed 1.11: a registry is empty on creation, and a later tool of the same name overwrites', () => {
+  test('a registry is empty on creation, and a later tool of the same name overwrites', () => {
     const registry = new ToolRegistry();
     expect([registry.count(), registry.list(), registry.get('a')]).toEqual([0, [], undefined]);
     const second = toolNamed('a');
@@ -12,7 +12,7 @@ describe('registry', () => {
     expect([registry.count(), registry.list(), registry.get('a')]).toEqual([1, ['a'], second]);
   });
 
-  test('seed 1.12: execute is executeWithContext without channel, chat id and listener', async () => {
+  test('execute is executeWithContext without channel, chat id and listener', async () => {
     const [one, other] = [new Sender(), new Sender()];
     const results = [
       await new ToolRegistry().register(one).execute('send', { a: 1 }),
@@ -22,7 +22,7 @@ describe('registry', () => {
     expect(one.told).toEqual(other.told);
   });
 
-  test('seed 1.13: the order is resolve, setContext, setCallback, execute, and the result is the tool’s', async () => {
+  test('the order is resolve, setContext, setCallback, execute, and the result is the tool’s', async () => {
     const sender = new Sender();
     const result = await new ToolRegistry()
       .register(sender)
@@ -31,13 +31,13 @@ describe('registry', () => {
     expect(result).toEqual(toolResult('sent'));
   });
 
-  test('seed 1.14, as the design words it: an unknown tool is an error result, never thrown', async () => {
+  test('an unknown tool is an error result, never thrown', async () => {
     const result = await new ToolRegistry().execute('missing', {});
     expect(result).toMatchObject({ forLLM: 'tool not found: missing', isError: true });
     expect(result.error).toMatchObject({ name: 'ToolNotFound', code: 500 });
   });
 
-  test('seed 1.15: registering, looking up and offering while calls run disturbs none of them', async () => {
+  test('registering, looking up and offering while calls run disturbs none of them', async () => {
     const registry = new ToolRegistry();
     registry.register(toolNamed('base', () => new Promise((resolve) => setImmediate(() => resolve('base')))));
     const calls = Array.from({ length: 100 }, (_, index) => {
@@ -50,7 +50,7 @@ describe('registry', () => {
     expect(registry.count()).toBe(101);
   });
 
-  test('seed 1.16: start, completion, async start, errors and unknown tools are logged, with timing', async () => {
+  test('start, completion, async start, errors and unknown tools are logged, with timing', async () => {
     const lines: [string, string, LogFields | undefined][] = [];
     const at = (level: string) => (message: string, fields?: LogFields) =>
       lines.push([level, message, fields]);
@@ -82,7 +82,7 @@ describe('registry', () => {
     ]);
   });
 
-  test('seed 1.17: getDefinitions, toProviderDefs, list, count and getSummaries', () => {
+  test('getDefinitions, toProviderDefs, list, count and getSummaries', () => {
     const registry = new ToolRegistry().register(
       { ...readFile(), description: 'Read file contents' },
       toolNamed('message'),

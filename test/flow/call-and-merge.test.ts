@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { type Tool, type ToolContext, ToolRegistry } from 'toolwright';
 
-/** The seed's example tool. */
+/** Greets by name, from raw JSON text. */
 const greet: Tool = {
   name: 'greet',
   description: 'Returns a greeting',
@@ -15,7 +15,7 @@ function tool(name: string, text = name): Tool {
 }
 
 describe('toolbox', () => {
-  test('seed 2.1: a handler takes a context and its input and gives text, or an error', async () => {
+  test('a handler takes a context and its input and gives text, or an error', async () => {
     const registry = new ToolRegistry().register(greet, {
       ...tool('fail'),
       execute: (_args: unknown, context: ToolContext) => new Error(`no such thing in ${context.toolName}`),
@@ -27,7 +27,7 @@ describe('toolbox', () => {
     });
   });
 
-  test('seed 2.2: register takes any number of tools, a same name replaces, get and tools give them back', () => {
+  test('register takes any number of tools, a same name replaces, get and tools give them back', () => {
     const registry = new ToolRegistry();
     expect(registry.tools()).toEqual([]);
     const [a, b, newA] = [tool('a'), tool('b'), tool('a', 'new')];
@@ -39,7 +39,7 @@ describe('toolbox', () => {
     expect(registry.get('c')).toBeUndefined();
   });
 
-  test('seed 2.3: merge copies the other’s tools in, the other’s win, and the other is unchanged', () => {
+  test('merge copies the other’s tools in, the other’s win, and the other is unchanged', () => {
     const [mine, theirs] = [tool('a', 'mine'), tool('a', 'theirs')];
     const registry = new ToolRegistry().register(mine, tool('b'));
     const other = new ToolRegistry().register(theirs, tool('c'));
@@ -51,7 +51,7 @@ describe('toolbox', () => {
     expect(other.count()).toBe(2);
   });
 
-  test('seed 2.4: call never throws, and its answer carries the id of the call', async () => {
+  test('call never throws, and its answer carries the id of the call', async () => {
     const registry = new ToolRegistry().register(greet, {
       ...tool('fail'),
       execute: () => {
@@ -78,14 +78,14 @@ describe('toolbox', () => {
     });
   });
 
-  test('seed 2.5: greet with raw JSON text answers as in the example', async () => {
+  test('greet with raw JSON text answers as in the example', async () => {
     const result = await new ToolRegistry()
       .register(greet)
       .call({ id: '1', name: 'greet', arguments: '{"name":"World"}' });
     expect(result).toMatchObject({ content: 'Hello, World!', isError: false });
   });
 
-  test('seed 2.6, overruled: the arguments are validated, and the raw text is in the context', async () => {
+  test('the arguments are validated, and the raw text is in the context', async () => {
     let raw: unknown;
     const registry = new ToolRegistry().register({
       ...greet,
@@ -103,14 +103,14 @@ describe('toolbox', () => {
     });
   });
 
-  test('seed 2.7: a registry is flat: a merge is a copy, and later tools of the other do not appear', () => {
+  test('a registry is flat: a merge is a copy, and later tools of the other do not appear', () => {
     const [registry, other] = [new ToolRegistry(), new ToolRegistry().register(tool('a'))];
     registry.merge(other);
     other.register(tool('b'));
     expect(registry.list()).toEqual(['a']);
   });
 
-  test('seed 2.7: the contract of a tool depends on nothing outside its own room', () => {
+  test('the contract of a tool depends on nothing outside its own room', () => {
     const room = new URL('../../src/contract/', import.meta.url);
     const imports = readdirSync(room).flatMap((file) =>
       [...readFileSync(new URL(file, room), 'utf8').matchAll(/ from '([^']+)'/g)].map(([, from]) => from),
@@ -118,7 +118,7 @@ describe('toolbox', () => {
     expect(imports.filter((from) => !from?.startsWith('./'))).toEqual([]);
   });
 
-  test('seed 2.8: merging {a, b} with {c} gives {a, b, c}', () => {
+  test('merging {a, b} with {c} gives {a, b, c}', () => {
     const registry = new ToolRegistry().register(tool('a'), tool('b'));
     registry.merge(new ToolRegistry().register(tool('c')));
     expect(registry.list()).toEqual(['a', 'b', 'c']);

@@ -7,14 +7,14 @@ import {
   toolResult,
 } from 'toolwright';
 
-/** The parameters of the seed's `read_file`. */
+/** The parameters of `read_file`. */
 export const readFileParameters = {
   type: 'object',
   properties: { path: { type: 'string', description: 'Path to the file to read' } },
   required: ['path'],
 };
 
-/** The seed's `read_file`, answering as in its examples. */
+/** A `read_file` that answers with the path it was given. */
 export function readFile(): Tool {
   return {
     name: 'read_file',

@@ -21,7 +21,7 @@ import {
   userResult,
 } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
-import { toolNamed } from './seed-1-tools.js';
+import { toolNamed } from './contract-tools.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
@@ -53,7 +53,7 @@ class MailTools {
   }
 }
 
-/** The seed's own form: acknowledges, and calls back from outside. */
+/** Acknowledges, and calls back from outside. */
 function buildTool(): AsyncTool {
   let callback: AsyncCallback = () => {};
   return {
@@ -83,7 +83,7 @@ const script = () =>
 const toolsOf = () => [buildTool(), ...discoverTools({ toolsets: [MailTools] })];
 
 describe('started', () => {
-  test('seed 1.4: the loop is not blocked, and each completion comes once, later, as its tool worded it', async () => {
+  test('the loop is not blocked, and each completion comes once, later, as its tool worded it', async () => {
     room = new Mailroom();
     const tasks = new TaskQueue();
     const { onAsyncResult } = room;
@@ -107,7 +107,7 @@ describe('started', () => {
     ]);
   });
 
-  test('seed 1.20: without a listener nothing is started, and the real results are the answers', async () => {
+  test('without a listener nothing is started, and the real results are the answers', async () => {
     room = new Mailroom();
     room.gate.resolve();
     const run = await runToolLoop({ provider: script(), model: 'm', tools: toolsOf() }, hello);

@@ -15,12 +15,12 @@ import {
   userResult,
 } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
-import { readFile, readFileParameters, Sender, toolNamed } from './seed-1-tools.js';
+import { readFile, readFileParameters, Sender, toolNamed } from './contract-tools.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
 describe('tool contract', () => {
-  test('seed 1.1: a tool is an object with name, description, parameters and execute', async () => {
+  test('a tool is an object with name, description, parameters and execute', async () => {
     const registry = new ToolRegistry();
     registry.register(readFile());
     const result = await registry.execute('read_file', { path: '/tmp/foo' });
@@ -35,13 +35,13 @@ describe('tool contract', () => {
     [{ chatId: '42' }, []],
     [{ channel: '', chatId: '42' }, []],
     [{}, []],
-  ])('seed 1.2: with the scope %j, setContext is called only when both are given', async (scope, told) => {
+  ])('with the scope %j, setContext is called only when both are given', async (scope, told) => {
     const sender = new Sender();
     await new ToolRegistry().register(sender).executeWithContext('send', {}, scope);
     expect(sender.told).toEqual([...told, ['execute', {}]]);
   });
 
-  test('seed 1.3: a callback is injected before execute, and only where a listener was given', async () => {
+  test('a callback is injected before execute, and only where a listener was given', async () => {
     const sender = new Sender();
     const registry = new ToolRegistry().register(sender);
     await registry.executeWithContext('send', {}, {}, () => {});
@@ -52,7 +52,7 @@ describe('tool contract', () => {
     expect(sender.callback).toBe(callback);
   });
 
-  test('seed 1.4: an async tool answers at once and completes later, with the context of the call', async () => {
+  test('an async tool answers at once and completes later, with the context of the call', async () => {
     let finish: (text: string) => void = () => {};
     let callback: AsyncCallback = () => {};
     const build: AsyncTool = {
@@ -78,7 +78,7 @@ describe('tool contract', () => {
     expect(context?.chatId).toBe('42');
   });
 
-  test('seed 1.5: toolToSchema gives the function object, with the parameters unchanged', () => {
+  test('toolToSchema gives the function object, with the parameters unchanged', () => {
     const schema = toolToSchema(readFile());
     expect(schema).toEqual({
       type: 'function',
@@ -93,7 +93,7 @@ describe('tool contract', () => {
 });
 
 describe('result model', () => {
-  test('seed 1.6: the JSON has for_llm and the three flags; for_user only if not empty; never the error', () => {
+  test('the JSON has for_llm and the three flags; for_user only if not empty; never the error', () => {
     expect(JSON.stringify(toolResult('x').withError(new Error('hidden')))).toBe(
       '{"for_llm":"x","silent":false,"is_error":false,"async":false}',
     );
@@ -105,7 +105,7 @@ describe('result model', () => {
     );
   });
 
-  test('seed 1.7: the helpers set what they are named after, and nothing else', () => {
+  test('the helpers set what they are named after, and nothing else', () => {
     const plain = { silent: false, isError: false, async: false };
     expect(toolResult('x')).toMatchObject({ forLLM: 'x', ...plain });
     expect(silentResult('x')).toMatchObject({ forLLM: 'x', ...plain, silent: true });
@@ -118,7 +118,7 @@ describe('result model', () => {
     }
   });
 
-  test('seed 1.8: withError attaches an error to any result, returns the same one and keeps isError', () => {
+  test('withError attaches an error to any result, returns the same one and keeps isError', () => {
     const cause = new Error('disk full');
     const result = toolResult('x');
     expect(result.withError(cause)).toBe(result);
@@ -127,7 +127,7 @@ describe('result model', () => {
     expect(errorResult('failed').withError(cause)).toMatchObject({ error: cause, isError: true });
   });
 
-  test('seed 1.9: forUser and silent travel with the result; the tool message falls back to the error', async () => {
+  test('forUser and silent travel with the result; the tool message falls back to the error', async () => {
     const tools = [
       toolNamed('quiet', () => new ToolResult({ forLLM: 'x', forUser: 'y', silent: true })),
       toolNamed('mute', () => errorResult('').withError(new Error('disk full'))),
@@ -141,7 +141,7 @@ describe('result model', () => {
     expect(run.messages.slice(2, 4).map(({ content }) => content)).toEqual(['x', 'disk full']);
   });
 
-  test('seed 1.10: a JSON round trip keeps the five fields and drops the error', () => {
+  test('a JSON round trip keeps the five fields and drops the error', () => {
     const result = new ToolResult({ forLLM: 'a', forUser: 'b', silent: true, isError: true, async: true });
     const back = ToolResult.fromJSON(JSON.parse(JSON.stringify(result.withError(new Error('x')))));
     expect(back).toMatchObject({ forLLM: 'a', forUser: 'b', silent: true, isError: true, async: true });

@@ -10,12 +10,12 @@ import {
   toolResult,
 } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
-import { readFile, Sender, toolNamed } from './seed-1-tools.js';
+import { readFile, Sender, toolNamed } from './contract-tools.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
 describe('loop', () => {
-  test('seed 1.18: a tool registered during the run is offered with the next request', async () => {
+  test('a tool registered during the run is offered with the next request', async () => {
     const tools = new ToolRegistry();
     tools.register(
       toolNamed('grow', () => {
@@ -34,14 +34,14 @@ describe('loop', () => {
     expect(run.toolCalls.map(({ status }) => status)).toEqual(['success', 'success']);
   });
 
-  test('seed 1.19: a reply without calls ends the run, and its content is the answer', async () => {
+  test('a reply without calls ends the run, and its content is the answer', async () => {
     const provider = new ScriptedProvider([{ content: 'Hi!' }]);
     const run = await runToolLoop({ provider, model: 'm', tools: [readFile()] }, hello);
     expect(run).toMatchObject({ content: 'Hi!', iterations: 1, status: 'completed', toolCalls: [] });
     expect(run.messages).toEqual([...hello, { role: 'assistant', content: 'Hi!' }]);
   });
 
-  test('seed 1.20: one assistant message holds all calls, and each is run with channel and chat id', async () => {
+  test('one assistant message holds all calls, and each is run with channel and chat id', async () => {
     const sender = new Sender();
     const provider = new ScriptedProvider([
       {
@@ -74,7 +74,7 @@ describe('loop', () => {
     ]);
   });
 
-  test('seed 1.20, as the design widens it: a listener may be given, and hears of the completion', async () => {
+  test('a listener may be given, and hears of the completion', async () => {
     const completion = Promise.withResolvers<string>();
     const build: AsyncTool = {
       ...toolNamed('build', () => asyncResult('started')),
@@ -95,7 +95,7 @@ describe('loop', () => {
     await expect(completion.promise).resolves.toBe('built');
   });
 
-  test('seed 1.21, overruled: dispatch is by name, and the arguments are validated', async () => {
+  test('dispatch is by name, and the arguments are validated', async () => {
     const raw: unknown[] = [];
     const tools = new ToolRegistry().register({
       ...readFile(),
@@ -113,7 +113,7 @@ describe('loop', () => {
     expect(raw).toEqual(['{"path": "/tmp/foo"}']);
   });
 
-  test('seed 1.22: a tool message has role, content and tool_call_id, and nothing else', async () => {
+  test('a tool message has role, content and tool_call_id, and nothing else', async () => {
     const provider = new ScriptedProvider([
       { toolCalls: [{ id: 'call_abc123', name: 'read_file', arguments: { path: '/tmp/foo' } }] },
       { content: 'done' },
@@ -124,7 +124,7 @@ describe('loop', () => {
     expect(provider.requests[1]?.messages.at(-1)).toEqual(expected);
   });
 
-  test('seed 1.23: answers come in call order, one for each, whichever tool ends first', async () => {
+  test('answers come in call order, one for each, whichever tool ends first', async () => {
     const gate = Promise.withResolvers<string>();
     const tools = [
       toolNamed('slow', () => gate.promise),
@@ -151,7 +151,7 @@ describe('loop', () => {
     ]);
   });
 
-  test('seed 1.24: at the limit the content is empty and nothing is thrown', async () => {
+  test('at the limit the content is empty and nothing is thrown', async () => {
     const again = { toolCalls: [{ name: 'read_file', arguments: { path: 'a' } }] };
     const provider = new ScriptedProvider([again, again, again]);
     const config = { provider, model: 'm', tools: [readFile()], maxIterations: 2 };
@@ -161,14 +161,14 @@ describe('loop', () => {
     expect(provider.requests).toHaveLength(2);
   });
 
-  test('seed 1.24: maxIterations 0 makes no request', async () => {
+  test('maxIterations 0 makes no request', async () => {
     const provider = new ScriptedProvider([]);
     const run = await runToolLoop({ provider, model: 'm', maxIterations: 0 }, hello);
     expect(run).toMatchObject({ content: '', iterations: 0, messages: hello });
     expect(provider.requests).toEqual([]);
   });
 
-  test('seed 1.25: without tools none are offered, and a call that comes all the same is answered', async () => {
+  test('without tools none are offered, and a call that comes all the same is answered', async () => {
     const provider = new ScriptedProvider([{ toolCalls: [{ id: '1', name: 'ghost' }] }, { content: 'done' }]);
     const run = await runToolLoop({ provider, model: 'm' }, hello);
     expect(provider.requests.every((request) => !('tools' in request))).toBe(true);
@@ -180,7 +180,7 @@ describe('loop', () => {
     expect(run.content).toBe('done');
   });
 
-  test('seed 1.26: a provider’s error ends the run as failed, with the error as its cause', async () => {
+  test('a provider’s error ends the run as failed, with the error as its cause', async () => {
     const down = new Error('503 overloaded');
     const provider = new ScriptedProvider([{ toolCalls: [{ id: '1', name: 'send' }] }, down]);
     const run = await runToolLoop({ provider, model: 'm', tools: [new Sender()] }, hello);
@@ -190,7 +190,7 @@ describe('loop', () => {
     expect(run.messages.at(-1)).toEqual({ role: 'tool', content: 'sent', tool_call_id: '1' });
   });
 
-  test('seed 1.27: llmOptions are passed on as they are, and are empty by default', async () => {
+  test('llmOptions are passed on as they are, and are empty by default', async () => {
     const llmOptions = { max_tokens: 4096, temperature: 0.7 };
     const options = async (given?: Record<string, unknown>) => {
       const provider = new ScriptedProvider([{ content: 'Hi!' }]);
@@ -204,7 +204,7 @@ describe('loop', () => {
   });
 
   test.each([{ path: '/tmp/foo' }, '{"path": "/tmp/foo"}'])(
-    'seed 1.28: arguments that arrive as %j reach the tool as an object and the wire as JSON text',
+    'arguments that arrive as %j reach the tool as an object and the wire as JSON text',
     async (args) => {
       const provider = new ScriptedProvider([
         { toolCalls: [{ id: '1', name: 'read_file', arguments: args }] },
