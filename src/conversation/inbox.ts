@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { CallScope } from '../contract/call-scope.js';
+import { onAbort } from '../kernel/on-abort.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
 import type { TurnOrigin } from './conversation-event.js';
 
@@ -46,9 +47,9 @@ export class Inbox {
       this.#entries.delete(entry);
       withdrawn();
     };
-    const entry = { waiting, forget: () => signal?.removeEventListener('abort', withdraw) };
+    const unfollow = signal === undefined || signal.aborted ? () => {} : onAbort(signal, withdraw);
+    const entry = { waiting, forget: unfollow };
     this.#entries.add(entry);
-    signal?.addEventListener('abort', withdraw, { once: true });
   }
 
   /** The next one, which waits no longer. */

@@ -1,4 +1,5 @@
 import type { CallScope } from '../contract/call-scope.js';
+import { onAbort } from '../kernel/on-abort.js';
 import type { LoopRun } from '../loop/begin-run.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
 import type { LoopEnd } from '../loop/loop-state.js';
@@ -38,10 +39,7 @@ export class OpenTurn {
     this.turn = turn;
     this.scope = scope;
     this.signal = this.#stop.signal;
-    const follow = (): void => this.abort(signal?.reason);
-    if (signal?.aborted) follow();
-    else signal?.addEventListener('abort', follow, { once: true });
-    this.#detach = () => signal?.removeEventListener('abort', follow);
+    this.#detach = signal ? onAbort(signal, () => this.abort(signal.reason)) : () => {};
     this.begin = standing;
     this.#standing = standing;
     this.#history = history;

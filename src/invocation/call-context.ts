@@ -12,6 +12,7 @@ import {
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { onAbort } from '../kernel/on-abort.js';
 import { callListener } from './call-listener.js';
 import type { CallLog } from './call-log.js';
 import { heardLogger } from './heard-logger.js';
@@ -132,10 +133,7 @@ export class CallContext extends ToolContext {
     const follow = (): void => controller.abort(outer?.reason);
     if (this.#stopped !== undefined) controller.abort(this.#stopped.reason);
     else if (outer?.aborted) follow();
-    else if (!this.#isOver) {
-      outer?.addEventListener('abort', follow);
-      this.#unfollow = () => outer?.removeEventListener('abort', follow);
-    }
+    else if (outer !== undefined && !this.#isOver) this.#unfollow = onAbort(outer, follow);
     return controller.signal;
   }
 

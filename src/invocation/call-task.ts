@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { AsyncCallback } from '../contract/tool.js';
 import { asyncResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { onAbort } from '../kernel/on-abort.js';
 import { AsyncCompletion } from './async-completion.js';
 import type { BackgroundWork, CallContext } from './call-context.js';
 import { callListener } from './call-listener.js';
@@ -40,6 +41,7 @@ export class CallTask implements BackgroundWork {
   #id: string | undefined;
   #isAnswered = false;
   #deadline: Deadline | undefined;
+  #unfollow: (() => void) | undefined;
   /** Whoever makes room in the queue, or cancels, must not lend its own async context to this call. */
   #inContextOfCall: <Value>(run: () => Value) => Value = (run) => run();
 
@@ -112,7 +114,7 @@ export class CallTask implements BackgroundWork {
     this.#id = id;
     const inContext = AsyncLocalStorage.snapshot();
     this.#inContextOfCall = inContext;
-    signal?.addEventListener('abort', this.#abort);
+    if (signal !== undefined && !signal.aborted) this.#unfollow = onAbort(signal, this.#abort);
     this.#queue.enter({
       id,
       callId: call.id,
@@ -204,7 +206,7 @@ export class CallTask implements BackgroundWork {
   /** Nothing is waited for any more: neither the limit, nor an abort, nor a slot in the queue. */
   #letGo(): void {
     this.#deadline?.meet();
-    this.#parts.permitted.environment.scope.signal?.removeEventListener('abort', this.#abort);
+    this.#unfollow?.();
     if (this.#id !== undefined) this.#queue.settle(this.#id);
   }
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import { onAbort } from '../kernel/on-abort.js';
 import { CallContext } from './call-context.js';
 import type { CallLog } from './call-log.js';
 import { Deadline } from './deadline.js';
@@ -87,11 +88,12 @@ function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutM
     let isAnswered = false;
     let deadline: Deadline | undefined;
     let grace: NodeJS.Timeout | undefined;
+    let unfollow: (() => void) | undefined;
     const answer = (ended: Ended): void => {
       isAnswered = true;
       deadline?.meet();
       if (grace !== undefined) clearTimeout(grace);
-      signal?.removeEventListener('abort', abort);
+      unfollow?.();
       resolve(ended);
     };
     const end = (ended: Ended): void => {
@@ -115,7 +117,6 @@ function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutM
       (value) => end({ how: 'returned', value }),
       (error) => end({ how: 'threw', error }),
     );
-    if (signal?.aborted) abort();
-    else signal?.addEventListener('abort', abort);
+    if (signal !== undefined) unfollow = onAbort(signal, abort);
   });
 }

@@ -7,6 +7,7 @@ import type {
   ToolCall,
   Usage,
 } from '../contract/llm-provider.js';
+import { unlessAborted } from '../invocation/unless-aborted.js';
 
 /** A call in a script; without `id` the framework numbers it, without `arguments` there are none. */
 export interface ScriptedCall {
@@ -68,7 +69,7 @@ export class ScriptedProvider implements LLMProvider {
       const { length } = this.#requests;
       throw new Error(`request ${length} is beyond the script, which has ${countOf(this.#steps.length)}`);
     }
-    const reply = typeof step === 'function' ? await untilAborted(() => step(request), request.signal) : step;
+    const reply = typeof step === 'function' ? await play(step, request) : step;
     if (reply instanceof Error) throw reply;
     return toResponse(reply);
   }
@@ -105,19 +106,11 @@ function toResponse({ content = '', toolCalls = [], finishReason, usage }: Scrip
 }
 
 /** A step that never ends must not outlive an abort: real clients drop their request then. */
-async function untilAborted<Value>(
-  work: () => Value,
-  signal: AbortSignal | undefined,
-): Promise<Awaited<Value>> {
-  if (signal === undefined) return await work();
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work(), aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
+async function play(
+  step: Exclude<ScriptedStep, ScriptedReply | Error>,
+  request: LLMRequest,
+): Promise<ScriptedReply | Error> {
+  return request.signal ? unlessAborted(step(request), request.signal) : step(request);
 }
 
 function countOf(replies: number): string {

@@ -2,6 +2,7 @@ import { isObservable, type Observable } from 'rxjs';
 import type { ToolContext } from '../../contract/tool-context.js';
 import { CallContext, type StopListener } from '../../invocation/call-context.js';
 import { drain } from '../../invocation/drain.js';
+import { onAbort } from '../../kernel/on-abort.js';
 
 /** What a method returned, once it is there. The values of an async iterable are progress; its return is the value. */
 export async function returnedValue(returned: unknown, context: ToolContext): Promise<unknown> {
@@ -48,8 +49,5 @@ function lastEmitted(values: Observable<unknown>, context: ToolContext | undefin
 function whenStopped(context: ToolContext, stop: StopListener): () => void {
   if (context instanceof CallContext) return context.onStop(stop);
   const { signal } = context;
-  const abort = (): void => stop(signal.reason);
-  if (signal.aborted) abort();
-  else signal.addEventListener('abort', abort);
-  return () => signal.removeEventListener('abort', abort);
+  return onAbort(signal, () => stop(signal.reason));
 }
