@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import type { Generated } from '../typegen/generate.js';
 import { GENERATED_MARK } from '../typegen/generated-mark.js';
@@ -14,13 +14,35 @@ export function writeGeneratedFile({ outFile, text }: Generated, folder: string)
   if (before?.trim() && !before.includes(GENERATED_MARK)) {
     throw new UserFault(`${path} was not generated, and is left alone: --out names another file`);
   }
+  if (before === undefined && isLink(outFile))
+    throw new UserFault(`${path} is a link that leads nowhere, and is left alone: remove it`);
   try {
     mkdirSync(dirname(outFile), { recursive: true });
-    writeFileSync(outFile, text);
+    replaceFile(before === undefined ? outFile : realpathSync(outFile), text);
   } catch (error) {
     throw new UserFault(`${path} cannot be written: ${error instanceof Error ? error.message : error}`, 1);
   }
   return true;
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}
+
+/** All or nothing: whoever reads the file at the same time must not find half of it. */
+function replaceFile(path: string, text: string): void {
+  const unfinished = `${path}.${process.pid}.tmp`;
+  try {
+    writeFileSync(unfinished, text);
+    renameSync(unfinished, path);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
 }
 
 /** For CI: 1 and the difference where the file is not what would be generated now. */

@@ -6,12 +6,13 @@ import { knownDecorators } from './decorator-roles.js';
 import { describeConstructor } from './describe-constructor.js';
 import { describeMethod } from './describe-method.js';
 import { classReference, classSymbol } from './exported-class.js';
-import { type FoundToolset, findToolsets, lineage } from './find-toolsets.js';
+import { type FoundToolset, findToolsets, genericToolsets, lineage } from './find-toolsets.js';
 import { lineOf, type ProjectScan } from './project-scan.js';
 import { openWalk, reportWalk } from './walk-types.js';
 
 /** Everything that the generated file says: toolsets, then the DTO classes and the services they lead to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
+  reportGenericToolsets(scan);
   const toolsets = findToolsets(scan.view).flatMap((found) => describeToolset(found, scan) ?? []);
   const data = describeDataClasses(scan);
   const known = new Set([...toolsets, ...data].map(({ node }) => node));
@@ -21,6 +22,18 @@ export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
     scan,
   );
   return [...toolsets, ...data, ...services].map(({ draft }) => draft);
+}
+
+function reportGenericToolsets({ view, faults }: ProjectScan): void {
+  for (const node of genericToolsets(view)) {
+    const name = node.name?.text ?? 'default';
+    faults.push({
+      ...lineOf(node, view),
+      where: name,
+      problem: 'is a generic toolset, and nothing says what its type parameters are',
+      fix: `abstract class ${name}<…> without @Toolset, and @Toolset() class … extends ${name}<Order>`,
+    });
+  }
 }
 
 interface Described {

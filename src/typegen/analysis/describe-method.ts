@@ -2,9 +2,9 @@ import type { DocComment } from '../comments/doc-comment.js';
 import type { SignatureHandle, TypeHandle } from '../compiler/compiler-view.js';
 import type { SyntaxNode } from '../compiler/syntax-node.js';
 import { commentOf } from '../types/comment-of.js';
-import type { DescribedSchema } from '../types/described-schema.js';
-import type { MethodDraft } from './class-draft.js';
-import { knownDecorators, optionOf } from './decorator-roles.js';
+import { CodeReference, type DescribedSchema } from '../types/described-schema.js';
+import type { MethodDraft, ParameterDraft } from './class-draft.js';
+import { allDecorators, knownDecorators, optionOf } from './decorator-roles.js';
 import { describeParameter, type TypedParameter } from './describe-parameter.js';
 import { partComments } from './describe-parts.js';
 import { describeResult } from './describe-result.js';
@@ -44,6 +44,7 @@ export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDra
     reportWalk(walk, scan, { node: parameter.node, where: `${where}, parameter ${label}`, fix: FIX });
     return draft;
   });
+  reportNameless({ where, typed, parameters }, scan);
   reportUnknownParams({ node, where, comment, typed }, scan);
   const hasOutput = optionOf(decorator?.argument, 'output', view) !== undefined;
   return {
@@ -53,6 +54,42 @@ export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDra
     output: hasOutput ? undefined : outputOf(found, comment, scan),
     definitions: walk.definitions,
   };
+}
+
+/** A destructured parameter has no name that could be offered; one that takes all arguments needs none. */
+function reportNameless(
+  of: {
+    readonly where: string;
+    readonly typed: readonly Pick<TypedParameter, 'node' | 'isExplicit'>[];
+    readonly parameters: readonly ParameterDraft[];
+  },
+  { view, faults }: ProjectScan,
+): void {
+  const isOnly = of.parameters.filter(({ inject }) => inject === undefined).length === 1;
+  for (const [index, { node, isExplicit }] of of.typed.entries()) {
+    const draft = of.parameters[index];
+    if (draft?.name !== undefined || draft?.inject !== undefined || isExplicit) continue;
+    if ((isOnly && isProjectClass(draft?.schema)) || isNamedByDecorator(node, view)) continue;
+    faults.push({
+      ...lineOf(node, view),
+      where: `${of.where}, parameter #${index}`,
+      problem: 'is destructured, so that it has no name to offer',
+      fix: '@Args() before it where it takes all arguments; otherwise a name, or @Param({ name })',
+    });
+  }
+}
+
+function isProjectClass(schema: DescribedSchema | undefined): boolean {
+  return schema?.instanceOf instanceof CodeReference && Object.keys(schema.instanceOf.origin).length > 0;
+}
+
+/** Also where a decorator of another package fills the parameter in its own way. */
+function isNamedByDecorator(node: SyntaxNode, view: ProjectScan['view']): boolean {
+  const known = knownDecorators(node, view);
+  return (
+    allDecorators(node, view).length > known.length ||
+    known.some(({ role, argument }) => role === 'args' || optionOf(argument, 'name', view) !== undefined)
+  );
 }
 
 /** `@param` of a name that no parameter has: usually one that was renamed. */

@@ -20,6 +20,20 @@ export function findToolsets(view: CompilerView): readonly FoundToolset[] {
   );
 }
 
+/** Generic classes that say of themselves that they are toolsets: nothing says what their type parameters are. */
+export function genericToolsets(view: CompilerView): readonly SyntaxNode[] {
+  return view
+    .projectFiles()
+    .flatMap((file) =>
+      classesIn(file.node, view).filter(
+        (node) =>
+          (node.typeParameters ?? []).length > 0 &&
+          !isAbstract(node, view) &&
+          knownDecorators(node, view).some(({ role }) => role === 'toolset'),
+      ),
+    );
+}
+
 /** Every class declared at the top of a file or in a namespace; nobody expects those within functions. */
 function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   const found: SyntaxNode[] = [];
@@ -46,8 +60,11 @@ function isToolset(node: SyntaxNode, view: CompilerView): boolean {
 }
 
 function isOpen(node: SyntaxNode, view: CompilerView): boolean {
-  const isAbstract = (node.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
-  return isAbstract || (node.typeParameters ?? []).length > 0;
+  return isAbstract(node, view) || (node.typeParameters ?? []).length > 0;
+}
+
+function isAbstract(node: SyntaxNode, view: CompilerView): boolean {
+  return (node.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
 }
 
 /** A class declaration and those of its bases, the base-most first. */

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import type { CodeReference } from '../types/described-schema.js';
+import { isIdentifier, printText } from './print-value.js';
 
 /** How a project writes the ends of its relative imports. */
 export type ImportEnding = '.js' | '.ts' | '';
@@ -30,7 +31,8 @@ export class ImportList {
     const key = JSON.stringify([module, name]);
     const known = this.#names.get(key);
     if (known !== undefined) return known;
-    const local = this.#free(name === 'default' ? (origin.localName ?? defaultName(origin.file)) : name);
+    const isUsable = name !== 'default' && isIdentifier(name);
+    const local = this.#free(isUsable ? name : (origin.localName ?? defaultName(origin.file)));
     this.#names.set(key, local);
     const ofModule = this.#modules.get(module) ?? new Map<string, string>();
     this.#modules.set(module, ofModule.set(name, local));
@@ -42,7 +44,7 @@ export class ImportList {
     const modules = [...this.#modules].sort(([one], [other]) => order(one, other));
     return modules.map(([module, names]) => {
       const list = [...names].sort(([one], [other]) => (one < other ? -1 : 1));
-      return `import { ${list.map(printName).join(', ')} } from '${module}';`;
+      return `import { ${list.map(printName).join(', ')} } from ${printText(module)};`;
     });
   }
 
@@ -68,7 +70,8 @@ function defaultName(file = ''): string {
     .basename(file)
     .replace(/\.[cm]?tsx?$/, '')
     .split(/\W+/);
-  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('') || 'Default';
+  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return isIdentifier(name) ? name : `Default${name}`;
 }
 
 function order(one: string, other: string): number {
@@ -78,7 +81,8 @@ function order(one: string, other: string): number {
 }
 
 function printName([name, local]: readonly [string, string]): string {
-  return name === local ? name : `${name} as ${local}`;
+  if (name === local) return name;
+  return `${isIdentifier(name) ? name : printText(name)} as ${local}`;
 }
 
 /** How a project ends its relative imports: as most of those that it has do. */

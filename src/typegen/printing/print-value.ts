@@ -94,11 +94,16 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function printKey(key: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : printText(key);
+  return isIdentifier(key) ? key : printText(key);
 }
 
-/** In the quotes that need fewer escapes. */
-function printText(text: string): string {
+/** Whether a name can stand in the source without quotes. */
+export function isIdentifier(name: string): boolean {
+  return /^[A-Za-z_$][\w$]*$/.test(name);
+}
+
+/** Text as a literal, in the quotes that need fewer escapes. */
+export function printText(text: string): string {
   const json = JSON.stringify(text);
   if (text.includes("'") && !text.includes('"')) return json;
   return `'${json.slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;

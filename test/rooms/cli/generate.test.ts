@@ -1,7 +1,19 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
+import ts from 'typescript-5.9';
 import { runCommandLine } from '../../../src/cli/run-command-line.js';
 import { ROOT } from '../../house/repository.js';
 import { type SmallProject, smallProject } from '../typegen/small-project.js';
@@ -52,6 +64,49 @@ describe('toolwright generate', () => {
     );
     await runCommand(['generate'], project.folder);
     expect(read(project, 'src/toolwright.gen.ts')).toContain(line);
+  });
+
+  test('escapes what files, exports and properties are called', async () => {
+    const file = "src/x'; throw 1; import '.ts";
+    using project = smallProject(
+      {
+        [file]:
+          "import { Tool } from 'toolwright';\nclass Tools { @Tool('A') a(x: { 'it\\'s': string }) {} }\nexport { Tools as \"a'b\" };\n",
+      },
+      { module: 'ESNext', moduleResolution: 'Bundler', target: 'ES2022' },
+    );
+    const { code, error } = await runCommand(['generate', '-o', 'src/made.ts'], project.folder);
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    const text = read(project, 'src/made.ts');
+    expect(text).toContain(`import { "a'b" as Tools } from "./x'; throw 1; import '.js";`);
+    const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
+    expect(diagnostics).toEqual([]);
+    const imported = [...text.matchAll(/^import .*$/gm)];
+    expect(imported).toHaveLength(2);
+  });
+
+  test('replaces the file as a whole, and leaves nothing beside it', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    await runCommand(['generate'], project.folder);
+    const open = openSync(join(project.folder, 'src/toolwright.gen.ts'), 'r');
+    const before = read(project, 'src/toolwright.gen.ts');
+    project.write('src/tools.ts', TOOLS.replace("'A'", "'B'").replace('x: string', 'y: string'));
+    await runCommand(['generate'], project.folder);
+    // Whoever had the old file open still reads all of the old one.
+    expect(readFileSync(open, 'utf8')).toBe(before);
+    closeSync(open);
+    expect(read(project, 'src/toolwright.gen.ts')).toContain("name: 'y'");
+    expect(readdirSync(join(project.folder, 'src'))).toHaveLength(2);
+  });
+
+  test('writes through no link that leads nowhere', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    const outside = join(project.folder, '..', `outside-${process.pid}.ts`);
+    symlinkSync(outside, join(project.folder, 'src/toolwright.gen.ts'));
+    const { code, error } = await runCommand(['generate'], project.folder);
+    expect(code).not.toBe(0);
+    expect(error).toContain('src/toolwright.gen.ts is a link that leads nowhere, and is left alone');
+    expect(existsSync(outside)).toBe(false);
   });
 
   test('shows on a terminal that it is at work, and wipes it away', async () => {

@@ -119,6 +119,43 @@ describe('what cannot be a schema is a fault with its place', () => {
   });
 });
 
+describe('toolwright generate refuses what discovery could not use', () => {
+  test('a destructured parameter that does not take all arguments', async () => {
+    const { faults } = await generateTool(
+      '  @Tool() run({ a }: { a: string },\n  b: number) {}\n  @Tool() lone({ a }: { a: string }) {}',
+    );
+    expect(faults.map(({ where, problem, line }) => [where, problem, line])).toEqual([
+      ['Tools.run, parameter #0', 'is destructured, so that it has no name to offer', 4],
+      ['Tools.lone, parameter #0', 'is destructured, so that it has no name to offer', 6],
+    ]);
+  });
+
+  test('but not one that takes all of them, has a name elsewhere, or is filled', async () => {
+    const { faults } = await generateTool(
+      `  @Tool() dto({ a }: Dto, context: ToolContext) {}
+  @Tool() args(@Args() { a }: { a: string }) {}
+  @Tool() named(@Param({ name: 'at' }) { a }: { a: string }, b: number) {}
+  @Tool() filled(@Req() { a }: { a: string }) {}
+  @Tool({ parameters: { type: 'object' } }) explicit({ a }: { a: string }) {}`,
+      "import { Req } from '@nestjs/common'; export class Dto { a = ''; }",
+    );
+    expect(faults).toEqual([]);
+  });
+
+  test('a generic toolset, though not an abstract one or one that is extended', async () => {
+    const { faults } = await generateFrom({
+      'src/tools.ts': `import { Tool, Toolset } from 'toolwright';
+        @Toolset() export class Open<T> { @Tool('A') a(x: T) {} }
+        @Toolset() export abstract class Base<T> { @Tool('A') a(x: T) {} }
+        export class Bare<T> { @Tool('A') a(x: T) {} }
+        @Toolset() export class Closed extends Base<string> {}`,
+    });
+    expect(faults.map(({ where, problem, line }) => [where, problem, line])).toEqual([
+      ['Open', 'is a generic toolset, and nothing says what its type parameters are', 2],
+    ]);
+  });
+});
+
 describe('what is no fault', () => {
   test('whatever @Param({ schema }), @Tool({ parameters }) or @Context says', async () => {
     const { faults, text } = await generateTool(`
