@@ -102,6 +102,7 @@ export { type ArgumentsOf, type DefineToolOptions, defineTool } from './discover
 export { type DiscoverOptions, discoverTools } from './discovery/discover-tools.js';
 export { type AuthorFault, ToolDeclarationError } from './errors/author-fault.js';
 export { ERROR_TABLE, type ErrorEntry, type ErrorName } from './errors/error-table.js';
+export { type InvalidOption, InvalidOptionsError } from './errors/invalid-options.js';
 export { ToolwrightError } from './errors/toolwright-error.js';
 export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './invocation/answer-wait.js';
 export type {

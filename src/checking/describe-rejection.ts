@@ -1,7 +1,7 @@
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonSchema } from '../contract/json-schema.js';
+import { nearestName } from '../kernel/nearest-name.js';
 import { describeFaults } from './describe-faults.js';
-import { nearestName } from './nearest-name.js';
 import { resolveReference } from './resolve-reference.js';
 
 /** Arguments that were refused, and what is known about it. */

@@ -1,4 +1,4 @@
-import { isRecord } from '../contract/is-record.js';
+import { isRecord } from '../kernel/is-record.js';
 
 /** The drafts that are told apart. */
 export type Draft = '7' | '2020-12';

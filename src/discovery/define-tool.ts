@@ -5,7 +5,7 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import { ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import type { OptionFault } from '../metadata/option-faults.js';
+import type { OptionFault } from '../kernel/option-rules.js';
 import { definedToolFaults } from '../metadata/tool-option-faults.js';
 import { describeSchemas } from './describe-schemas.js';
 import { freezeTool } from './freeze-tool.js';
@@ -52,7 +52,7 @@ export function defineTool<Source extends SchemaSource = JsonSchema>(
 /** Who makes the tool, and what it has found wrong with the options. */
 interface Maker {
   readonly by: string;
-  readonly wrong: readonly OptionFault[];
+  readonly wrong: readonly Pick<OptionFault, 'problem' | 'fix'>[];
 }
 
 /** Makes the tool, or throws all that is wrong with it. */

@@ -2,9 +2,10 @@ import type { ClassType } from '../contract/class-type.js';
 import type { Logger } from '../contract/logger.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { InvalidOptionsError } from '../errors/invalid-options.js';
+import { ANYTHING, BOOLEAN, LOGGER, type OptionFault } from '../kernel/option-rules.js';
+import { optionFaults, optionTable } from '../kernel/options.js';
 import { readRecord } from '../metadata/class-record.js';
-import { type OptionRules, optionFaults } from '../metadata/option-faults.js';
-import { ANYTHING, BOOLEAN, LOGGER } from '../metadata/option-rule.js';
 import { loadedToolsets } from '../metadata/record-toolset.js';
 import { keepBoundMethod } from './bound-method.js';
 import {
@@ -34,7 +35,8 @@ export interface DiscoverOptions {
  * is checked, and only then is anything created. Singletons are created now; scoped and transient
  * toolsets at each call.
  *
- * @throws ToolDeclarationError (502) with every mistake of every class at once: types that cannot be known,
+ * @throws InvalidOptionsError (521) for options that it does not have, and
+ *   ToolDeclarationError (502) with every mistake of every class at once: types that cannot be known,
  *   illegal and duplicate names, missing providers, singletons that would keep scoped dependencies.
  *
  * @example
@@ -44,7 +46,8 @@ export interface DiscoverOptions {
  * ```
  */
 export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
-  refuse(misuses(options));
+  const misused = misuses(options);
+  if (misused.length > 0) throw new InvalidOptionsError('discoverTools', misused);
   const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
   const host = toolsetHost(container);
   const classes = [...new Set(toolsets)];
@@ -63,36 +66,31 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
 }
 
-/** What is often given instead of options or of classes. */
-function misuses(options: DiscoverOptions): readonly AuthorFault[] {
-  const fix = 'discoverTools({ toolsets: [ShopTools, …] })';
-  if (Array.isArray(options))
-    return [{ where: 'discoverTools([…])', problem: 'it takes options, not a list', fix }];
-  const faults = optionFaults(options, OPTIONS).map((fault) => ({ where: 'discoverTools', ...fault }));
-  const toolsets: unknown = options?.toolsets;
-  if (faults.length > 0 || !Array.isArray(toolsets)) return faults;
-  return toolsets.flatMap((toolset: unknown, index) =>
-    typeof toolset === 'function'
-      ? []
-      : [
-          {
-            where: `discoverTools, toolset #${index}`,
-            problem: `${describeThing(toolset)} is no class`,
-            fix,
-          },
-        ],
-  );
-}
-
-const OPTIONS: OptionRules = {
-  of: 'discoverTools',
-  options: {
+const OPTIONS = optionTable<DiscoverOptions>(
+  'discoverTools',
+  {
     toolsets: { accepts: Array.isArray, fix: '[ShopTools, …]' },
     container: ANYTHING,
     strict: BOOLEAN,
     logger: LOGGER,
   },
-};
+  { classes: 'toolsets: [ShopTools, …]' },
+);
+
+/** What is often given instead of options or of classes. */
+function misuses(options: DiscoverOptions): readonly OptionFault[] {
+  const fix = 'discoverTools({ toolsets: [ShopTools, …] })';
+  if (Array.isArray(options)) return [{ option: '', problem: 'it takes options, not a list', fix }];
+  const faults = optionFaults(options, OPTIONS);
+  const toolsets: unknown = options?.toolsets;
+  if (!Array.isArray(toolsets)) return faults;
+  const others = toolsets.flatMap((toolset: unknown, index): readonly OptionFault[] => {
+    if (typeof toolset === 'function') return [];
+    const option = `toolsets[${index}]`;
+    return [{ option, problem: `${describeThing(toolset)} is no class`, fix }];
+  });
+  return [...faults, ...others];
+}
 
 function describeThing(thing: unknown): string {
   return typeof thing === 'object' && thing !== null

@@ -1,9 +1,9 @@
 import type { ClassType } from '../contract/class-type.js';
-import { isRecord } from '../contract/is-record.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Hydrate } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/is-record.js';
 import { readRecord } from '../metadata/class-record.js';
 import { describedTool, readDescription } from '../metadata/record-description.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';

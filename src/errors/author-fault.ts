@@ -21,15 +21,16 @@ export class ToolDeclarationError extends ToolwrightError {
   readonly faults: readonly AuthorFault[];
 
   constructor(faults: readonly AuthorFault[]) {
-    super('InvalidToolSignature', describe(faults));
+    super('InvalidToolSignature', describeAuthorFaults(faults, 'what was declared'));
     this.faults = faults;
   }
 }
 
-function describe(faults: readonly AuthorFault[]): string {
+/** Mistakes as people read them, numbered. */
+export function describeAuthorFaults(faults: readonly AuthorFault[], place: string): string {
   const count = faults.length === 1 ? '1 mistake' : `${faults.length} mistakes`;
   return [
-    `${count} in what was declared:`,
+    `${count} in ${place}:`,
     ...faults.map((fault, index) => `\n${index + 1}. ${describeOne(fault)}`),
   ].join('\n');
 }

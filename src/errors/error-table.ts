@@ -115,6 +115,11 @@ export const ERROR_TABLE = {
     happened: 'The process ended before the work that a call had started was done.',
     remedy: 'Look in the tool’s own system for what came of it, or let the model start it again.',
   },
+  InvalidOptions: {
+    code: 521,
+    happened: 'Options are misspelt, have values that they cannot have, or are missing.',
+    remedy: 'Mend them; `faults` names every one of them and what to write. Nothing has run.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

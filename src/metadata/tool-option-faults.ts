@@ -1,26 +1,40 @@
-import { isRecord } from '../contract/is-record.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolAnnotations, ToolBehaviour, ToolOptions } from '../contract/tool-options.js';
+import type { ToolsetOptions } from '../contract/toolset-options.js';
+import {
+  ANYTHING,
+  BOOLEAN,
+  FUNCTION,
+  LIMIT,
+  MILLISECONDS,
+  type OptionFault,
+  oneOf,
+  protecting,
+  TEXT,
+} from '../kernel/option-rules.js';
 import {
   mistakenNames,
-  type OptionFault,
-  type OptionRules,
+  objectOf,
   optionFaults,
+  optionTable,
+  type RulesOf,
   wrongValues,
-} from './option-faults.js';
-import { ANYTHING, BOOLEAN, FUNCTION, LIMIT, MILLISECONDS, oneOf, TEXT } from './option-rule.js';
+} from '../kernel/options.js';
 
-const ANNOTATIONS: OptionRules = {
-  of: 'annotations',
-  options: { title: TEXT, readOnly: BOOLEAN, destructive: BOOLEAN, idempotent: BOOLEAN, openWorld: BOOLEAN },
-  meant: {
-    readOnlyHint: 'annotations: { readOnly: … }',
-    destructiveHint: 'annotations: { destructive: … }',
-    idempotentHint: 'annotations: { idempotent: … }',
-    openWorldHint: 'annotations: { openWorld: … }',
-  },
+const ANNOTATION_NAMES = {
+  readOnlyHint: 'annotations: { readOnly: … }',
+  destructiveHint: 'annotations: { destructive: … }',
+  idempotentHint: 'annotations: { idempotent: … }',
+  openWorldHint: 'annotations: { openWorld: … }',
 };
 
+const ANNOTATIONS = objectOf<ToolAnnotations>(
+  { title: TEXT, readOnly: BOOLEAN, destructive: BOOLEAN, idempotent: BOOLEAN, openWorld: BOOLEAN },
+  { fix: '{ readOnly: true, … }', meant: ANNOTATION_NAMES },
+);
+
 const MEANT = {
-  ...ANNOTATIONS.meant,
+  ...ANNOTATION_NAMES,
   title: "annotations: { title: '…' }",
   readOnly: 'annotations: { readOnly: … }',
   destructive: 'annotations: { destructive: … }',
@@ -35,100 +49,83 @@ const MEANT = {
   outputSchema: 'output: …',
 };
 
-const BEHAVIOUR = {
+const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   timeoutMs: MILLISECONDS,
   sequential: BOOLEAN,
-  approval: {
-    accepts: (value: unknown) => typeof value === 'boolean' || typeof value === 'function',
+  approval: protecting({
+    accepts: (value) => typeof value === 'boolean' || typeof value === 'function',
     fix: 'true, false, or a function that says which',
-  },
+  }),
   background: BOOLEAN,
   execution: oneOf('server', 'client'),
   repair: BOOLEAN,
   coerce: BOOLEAN,
   maxResultChars: LIMIT,
   retries: LIMIT,
-  annotations: { accepts: isRecord, fix: '{ readOnly: true, … }' },
+  annotations: ANNOTATIONS,
   strict: BOOLEAN,
   returnDirect: BOOLEAN,
 };
 
-const SCHEMAS = { parameters: ANYTHING, output: ANYTHING };
-
-const TOOL: OptionRules = {
-  of: '@Tool',
-  options: { name: TEXT, description: TEXT, ...SCHEMAS, ...BEHAVIOUR },
-  meant: MEANT,
-};
+const TOOL = optionTable<ToolOptions>(
+  '@Tool',
+  { name: TEXT, description: TEXT, parameters: ANYTHING, output: ANYTHING, ...BEHAVIOUR },
+  MEANT,
+);
 
 /** A definition may be given again, changed: `defineTool({ ...tool, name })`. */
-const DEFINED: OptionRules = {
-  of: 'defineTool',
-  options: {
+const DEFINED = optionTable<ToolDefinition>(
+  'defineTool',
+  {
     name: ANYTHING,
     description: TEXT,
     execute: FUNCTION,
-    ...SCHEMAS,
+    parameters: ANYTHING,
+    output: ANYTHING,
     ...BEHAVIOUR,
     hydrate: FUNCTION,
     observesSignal: BOOLEAN,
     ignoresContext: BOOLEAN,
     container: ANYTHING,
   },
-  meant: MEANT,
-};
+  MEANT,
+);
 
-const AGENT_TOOL: OptionRules = {
-  of: 'agentTool',
-  options: { label: TEXT, description: TEXT, ...BEHAVIOUR },
-  meant: MEANT,
-};
+const AGENT_TOOL = optionTable<ToolBehaviour & { readonly label: string; readonly description: string }>(
+  'agentTool',
+  { label: TEXT, description: TEXT, ...BEHAVIOUR },
+  MEANT,
+);
+
+const HAND_WRITTEN = optionTable<ToolBehaviour>('a tool', BEHAVIOUR);
+
+const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
+  name: TEXT,
+  prefix: TEXT,
+  description: TEXT,
+  scope: oneOf('singleton', 'transient', 'scoped'),
+});
 
 /** What is wrong with the options of `@Tool`. */
 export function toolOptionFaults(options: unknown): readonly OptionFault[] {
-  return [...optionFaults(options, TOOL), ...annotationFaults(options)];
+  return optionFaults(options, TOOL);
 }
 
 /** What is wrong with the options of `defineTool`, its name and its schemas apart. */
 export function definedToolFaults(options: unknown): readonly OptionFault[] {
-  return [...optionFaults(options, DEFINED), ...annotationFaults(options)];
+  return optionFaults(options, DEFINED);
 }
 
 /** What is wrong with the options of `agentTool`; an instance of a class has members of its own beside them. */
 export function agentToolFaults(tool: object): readonly OptionFault[] {
   const isPlain = Object.getPrototypeOf(tool) === Object.prototype;
-  return [
-    ...wrongValues(tool, AGENT_TOOL),
-    ...(isPlain ? mistakenNames(tool, AGENT_TOOL) : []),
-    ...annotationFaults(tool),
-  ];
+  return [...wrongValues(tool, AGENT_TOOL), ...(isPlain ? mistakenNames(tool, AGENT_TOOL) : [])];
 }
-
-const HAND_WRITTEN: OptionRules = { of: 'a tool', options: BEHAVIOUR };
 
 /** What is wrong with the options that a hand-written tool carries. */
 export function behaviourFaults(tool: object): readonly OptionFault[] {
-  const { annotations } = tool as { readonly annotations?: unknown };
-  return [
-    ...wrongValues(tool, HAND_WRITTEN),
-    ...(isRecord(annotations) ? wrongValues(annotations, ANNOTATIONS) : []),
-  ];
+  return wrongValues(tool, HAND_WRITTEN);
 }
-
-function annotationFaults(options: unknown): readonly OptionFault[] {
-  const annotations = isRecord(options) ? options.annotations : undefined;
-  return isRecord(annotations) ? optionFaults(annotations, ANNOTATIONS) : [];
-}
-
-const TOOLSET: OptionRules = {
-  of: '@Toolset',
-  options: {
-    name: TEXT,
-    prefix: TEXT,
-    description: TEXT,
-    scope: oneOf('singleton', 'transient', 'scoped'),
-  },
-};
 
 /** What is wrong with the options of `@Toolset`. */
 export function toolsetOptionFaults(options: unknown): readonly OptionFault[] {

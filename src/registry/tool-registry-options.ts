@@ -1,10 +1,17 @@
 import type { Logger } from '../contract/logger.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
-import { ToolDeclarationError } from '../errors/author-fault.js';
 import type { DescribeError } from '../invocation/invocation.js';
 import { TaskQueue } from '../invocation/task-queue.js';
-import { type OptionRules, optionFaults } from '../metadata/option-faults.js';
-import { BOOLEAN, FUNCTION, LIMIT, LOGGER, MILLISECONDS } from '../metadata/option-rule.js';
+import {
+  BOOLEAN,
+  FUNCTION,
+  instanceOf,
+  LIMIT,
+  LOGGER,
+  MILLISECONDS,
+  protecting,
+} from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 
 /** Options of a `ToolRegistry`. */
 export interface ToolRegistryOptions {
@@ -23,26 +30,17 @@ export interface ToolRegistryOptions {
   readonly tasks?: TaskQueue;
 }
 
-const OPTIONS: OptionRules = {
-  of: 'ToolRegistry',
-  options: {
+/** What each of them may be. */
+export const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>(
+  'ToolRegistry',
+  {
     logger: LOGGER,
     toolTimeoutMs: MILLISECONDS,
-    describeError: FUNCTION,
-    policy: FUNCTION,
+    describeError: protecting(FUNCTION),
+    policy: protecting(FUNCTION),
     coerce: BOOLEAN,
     maxResultChars: LIMIT,
-    tasks: { accepts: (value) => value instanceof TaskQueue, fix: 'new TaskQueue({ maxRunning: 4 })' },
+    tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
   },
-  meant: { timeoutMs: 'toolTimeoutMs: …', tools: 'new ToolRegistry().register(...tools)' },
-};
-
-/**
- * Checks what a registry is given.
- *
- * @throws ToolDeclarationError (502) naming everything that is wrong.
- */
-export function checkOptions(options: ToolRegistryOptions): void {
-  const faults = optionFaults(options, OPTIONS).map((fault) => ({ where: 'new ToolRegistry', ...fault }));
-  if (faults.length > 0) throw new ToolDeclarationError(faults);
-}
+  { timeoutMs: 'toolTimeoutMs: …', tools: 'new ToolRegistry().register(...tools)' },
+);

@@ -6,6 +6,7 @@ import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { checkOptions } from '../errors/invalid-options.js';
 import { callTool } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
@@ -13,7 +14,7 @@ import { TaskQueue } from '../invocation/task-queue.js';
 import { createNameFilter, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
 import { resultText } from './result-text.js';
-import { checkOptions, type ToolRegistryOptions } from './tool-registry-options.js';
+import { REGISTRY_OPTIONS, type ToolRegistryOptions } from './tool-registry-options.js';
 import { type RegisteredTool, type ToolTable, ToolTableView, WritableToolTable } from './tool-table.js';
 import { toolToSchema } from './tool-to-schema.js';
 
@@ -69,7 +70,7 @@ export class ToolRegistry {
   constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
     this.#options = options;
     this.#table = table;
-    checkOptions(options);
+    checkOptions(options, REGISTRY_OPTIONS);
     this.toolTimeoutMs = options.toolTimeoutMs;
     const { policy, tasks, ...others } = options;
     this.tasks = tasks ?? new TaskQueue();

@@ -1,18 +1,22 @@
 import type { ParamOptions } from '../contract/param-options.js';
-import { mistakenNames, type OptionRules, wrongValues } from '../metadata/option-faults.js';
-import { BOOLEAN, type OptionRule, TEXT, WHOLE } from '../metadata/option-rule.js';
+import { ANYTHING, BOOLEAN, LIST, NUMBER, TEXT, WHOLE } from '../kernel/option-rules.js';
+import { mistakenNames, optionTable, wrongValues } from '../kernel/options.js';
 import type { TypeFault } from './type-result.js';
 
-const NUMBER: OptionRule = { accepts: (value) => Number.isFinite(value), fix: 'a number' };
-
 /** Other keywords of JSON Schema may stand beside these. */
-const PARAM: OptionRules = {
-  of: '@Param',
-  options: {
+const PARAM = optionTable<ParamOptions>(
+  '@Param',
+  {
     name: TEXT,
     description: TEXT,
+    type: ANYTHING,
+    items: ANYTHING,
+    enum: ANYTHING,
     required: BOOLEAN,
     nullable: BOOLEAN,
+    default: ANYTHING,
+    additionalProperties: ANYTHING,
+    schema: ANYTHING,
     title: TEXT,
     format: TEXT,
     pattern: { accepts: TEXT.accepts, fix: 'the expression’s source, a string' },
@@ -28,16 +32,17 @@ const PARAM: OptionRules = {
     uniqueItems: BOOLEAN,
     minProperties: WHOLE,
     maxProperties: WHOLE,
-    examples: { accepts: Array.isArray, fix: 'a list' },
+    const: ANYTHING,
+    examples: LIST,
     deprecated: BOOLEAN,
   },
-  meant: {
+  {
     optional: 'required: false',
     min: 'minimum, minLength or minItems',
     max: 'maximum, maxLength or maxItems',
     isArray: 'items: () => X',
   },
-};
+);
 
 /** What is wrong with `@Param`'s options, as one fault of their parameter or property. */
 export function paramOptionFault(options: ParamOptions): TypeFault | undefined {

@@ -62,14 +62,14 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
   [
     'annotations as a list',
     { annotations: ['readOnly'] },
-    "annotations is [ 'readOnly' ]",
+    "annotations is ['readOnly']",
     'annotations: { readOnly: true, … }',
   ],
   [
     'an annotation as text',
     { annotations: { readOnly: 'yes' } },
-    "readOnly is 'yes'",
-    'readOnly: true or false',
+    "annotations.readOnly is 'yes'",
+    'annotations.readOnly: true or false',
   ],
 ];
 
@@ -78,7 +78,7 @@ const MISNAMED: readonly (readonly [what: string, wrong: object, problem: string
   [
     'an annotation by MCP’s name',
     { annotations: { destructiveHint: true } },
-    'destructiveHint',
+    'annotations.destructiveHint',
     'annotations: { destructive: … }',
   ],
   ['a limit by another name', { timeout: 5 }, 'timeout', 'timeoutMs: …'],
@@ -95,7 +95,7 @@ describe.each<[string, (wrong: object) => unknown]>([
   });
 
   test.each(MISNAMED)('%s', (_what, wrong, name, fix) => {
-    expect(told(() => declare(wrong))).toEqual([[expect.stringMatching(`^${name} is no option of `), fix]]);
+    expect(told(() => declare(wrong))).toEqual([[expect.stringMatching(`^${name} is no option`), fix]]);
   });
 
   test('several mistakes, all at once', () => {
@@ -176,7 +176,7 @@ test.each<[unknown, string]>([
 test('discoverTools tells of an option that it does not have', () => {
   expect(told(() => discoverTools({ classes: [toolsetOf({})], strict: 'yes' } as never))).toEqual([
     ["strict is 'yes'", 'strict: true or false'],
-    ['classes is no option of discoverTools', 'one of toolsets, container, strict, logger'],
+    ['classes is no option of discoverTools', 'toolsets: [ShopTools, …]'],
   ]);
 });
 

@@ -1,6 +1,6 @@
 import type { Client, Tool as McpTool, StandardSchemaV1 } from '@modelcontextprotocol/client';
 import { isSpecType } from '@modelcontextprotocol/server';
-import { isRecord } from '../../contract/is-record.js';
+import { isRecord } from '../../kernel/is-record.js';
 import { passOverMalformed } from './pass-over-malformed.js';
 
 /** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */

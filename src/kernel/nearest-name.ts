@@ -1,0 +1,71 @@
+/** The known name that was most likely meant by another one; `undefined` where none is near. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  return nearestNames(name, known)[0];
+}
+
+/**
+ * The known names that were most likely meant by another one, as near as each other: a slip of one letter comes
+ * first, then a name that holds the other (`path` for `file_path`), then other slips. None where none is near.
+ */
+export function nearestNames(name: string, known: readonly string[]): readonly string[] {
+  const wanted = plain(name);
+  let nearest: string[] = [];
+  let best = Number.POSITIVE_INFINITY;
+  for (const candidate of known) {
+    const rating = rate(wanted, plain(candidate));
+    if (rating > best || rating === Number.POSITIVE_INFINITY) continue;
+    nearest = rating === best ? [...nearest, candidate] : [candidate];
+    best = rating;
+  }
+  return nearest;
+}
+
+const LONGEST = 64;
+/** Shorter names are held by others by chance. */
+const SHORTEST_HELD = 3;
+
+/** Callers mix up cases and separators more than letters. */
+function plain(name: string): string {
+  return name
+    .slice(0, LONGEST)
+    .toLowerCase()
+    .replace(/[_\s-]/g, '');
+}
+
+/** The lower, the nearer; `Infinity` for what is not near. */
+function rate(wanted: string, candidate: string): number {
+  const slips = distance(wanted, candidate);
+  if (slips <= 1) return slips;
+  if (holds(wanted, candidate) || holds(candidate, wanted)) return 1 + slips / (2 * LONGEST);
+  return slips <= wanted.length / 3 ? slips : Number.POSITIVE_INFINITY;
+}
+
+function holds(longer: string, shorter: string): boolean {
+  return shorter.length >= SHORTEST_HELD && longer.includes(shorter);
+}
+
+/** How many letters have to be added, taken away, replaced, or swapped with their neighbours. */
+function distance(wanted: string, candidate: string): number {
+  let twoBefore: number[] = [];
+  let before = Array.from({ length: candidate.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= wanted.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= candidate.length; j += 1) {
+      const isSame = wanted[i - 1] === candidate[j - 1];
+      const isSwapped = wanted[i - 1] === candidate[j - 2] && wanted[i - 2] === candidate[j - 1];
+      row[j] = Math.min(
+        at(before, j - 1) + (isSame ? 0 : 1),
+        at(before, j) + 1,
+        at(row, j - 1) + 1,
+        i > 1 && j > 1 && isSwapped ? at(twoBefore, j - 2) + 1 : Number.POSITIVE_INFINITY,
+      );
+    }
+    twoBefore = before;
+    before = row;
+  }
+  return at(before, candidate.length);
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? 0;
+}

@@ -1,0 +1,188 @@
+import { isRecord } from './is-record.js';
+import { nearestNames } from './nearest-name.js';
+import type { OptionFault, OptionRule } from './option-rules.js';
+
+/** The options that something takes. */
+export interface OptionTable {
+  /** What takes them: `runToolLoop`. */
+  readonly of: string;
+  readonly rules: ReadonlyMap<string, OptionRule>;
+  readonly required: readonly string[];
+  /** Names that are often given instead, and what to write. */
+  readonly meant: Readonly<Record<string, string>>;
+}
+
+/** A rule for each option of a type: one that is added to the type has to be added here. */
+export type RulesOf<Options> = { readonly [Name in keyof Required<Options>]: OptionRule };
+
+const NO_FAULTS: readonly OptionFault[] = [];
+
+/** Makes the table of what something takes. */
+export function optionTable<Options>(
+  of: string,
+  rules: RulesOf<Options>,
+  meant: Readonly<Record<string, string>> = {},
+): OptionTable {
+  const entries = Object.entries<OptionRule>(rules);
+  const required = entries.filter(([, rule]) => rule.isRequired).map(([name]) => name);
+  return { of, rules: new Map(entries), required, meant };
+}
+
+/**
+ * Everything that is wrong with options. What is no option is wrong too: a limit or a policy that its author
+ * believes in must not be missing in silence.
+ */
+export function optionFaults(given: unknown, table: OptionTable): readonly OptionFault[] {
+  return areRight(given, table) ? NO_FAULTS : faultsIn(given, table, '');
+}
+
+/** The same where anything else may stand beside the options. */
+export function wrongValues(given: object, table: OptionTable, path = ''): readonly OptionFault[] {
+  let faults: OptionFault[] | undefined;
+  for (const name of table.rules.keys()) {
+    const value = (given as Readonly<Record<string, unknown>>)[name];
+    const rule = table.rules.get(name);
+    if (rule === undefined || isFine(rule, { value, isGiven: value !== undefined || name in given }))
+      continue;
+    faults ??= [];
+    faults.push(...describeWrong(path + name, value, rule));
+  }
+  return faults ?? NO_FAULTS;
+}
+
+/** Of names that are no options only those that are often given instead. */
+export function mistakenNames(given: object, table: OptionTable): readonly OptionFault[] {
+  const mistaken = Object.keys(table.meant).filter((name) => Object.hasOwn(given, name));
+  return mistaken.map((name) => describeUnknown(name, table, ''));
+}
+
+/** Options within options. */
+export function objectOf<Options>(
+  rules: RulesOf<Options>,
+  { fix, meant }: { readonly fix: string; readonly meant?: Readonly<Record<string, string>> },
+): OptionRule {
+  const table = optionTable<Options>('', rules, meant);
+  return {
+    accepts: (value) => areRight(value, table),
+    fix,
+    explain: (value, option) => (isRecord(value) ? faultsIn(value, table, `${option}.`) : NO_FAULTS),
+  };
+}
+
+/** A list whose entries follow a rule. */
+export function listOf(rule: OptionRule, fix: string): OptionRule {
+  return {
+    accepts: (value) => Array.isArray(value) && value.every((entry) => rule.accepts(entry)),
+    fix,
+    explain: (value, option) => {
+      if (!Array.isArray(value)) return NO_FAULTS;
+      return value.flatMap((entry, index) =>
+        rule.accepts(entry) ? [] : describeWrong(`${option}[${index}]`, entry, rule),
+      );
+    },
+  };
+}
+
+/** Whether nothing is wrong, told without making anything: a run's config is checked each time. */
+function areRight(given: unknown, { rules, required }: OptionTable): boolean {
+  if (!isRecord(given)) return false;
+  for (const name in given) {
+    const rule = rules.get(name);
+    if (rule === undefined) {
+      if (Object.hasOwn(given, name)) return false;
+      continue;
+    }
+    const value = given[name];
+    if (value === undefined ? rule.isProtecting : !rule.accepts(value)) return false;
+  }
+  for (const name of required) if (given[name] === undefined) return false;
+  return isPlain(given) || wrongGetters(given, rules).length === 0;
+}
+
+/** A class may give its options by getters, which do not count as keys. */
+function wrongGetters(given: object, rules: OptionTable['rules']): readonly string[] {
+  const options = given as Readonly<Record<string, unknown>>;
+  return Array.from(rules.keys()).filter((name) => {
+    const rule = rules.get(name);
+    return rule !== undefined && name in given && !isFine(rule, { value: options[name], isGiven: true });
+  });
+}
+
+function isPlain(given: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(given);
+  return prototype === Object.prototype || prototype === null;
+}
+
+interface Given {
+  readonly value: unknown;
+  readonly isGiven: boolean;
+}
+
+function isFine(rule: OptionRule, { value, isGiven }: Given): boolean {
+  if (value !== undefined) return rule.accepts(value);
+  return !rule.isRequired && !(isGiven && rule.isProtecting);
+}
+
+function faultsIn(given: unknown, table: OptionTable, path: string): readonly OptionFault[] {
+  if (!isRecord(given)) {
+    const fix = `an object of options: ${Array.from(table.rules.keys()).slice(0, 3).join(', ')}, …`;
+    return [{ option: '', problem: `what ${table.of} takes is ${shown(given)}`, fix }];
+  }
+  const unknown = Object.keys(given).filter((name) => !table.rules.has(name));
+  return [...wrongValues(given, table, path), ...unknown.map((name) => describeUnknown(name, table, path))];
+}
+
+function describeWrong(option: string, value: unknown, rule: OptionRule): readonly OptionFault[] {
+  const within = value === undefined ? NO_FAULTS : (rule.explain?.(value, option) ?? NO_FAULTS);
+  if (within.length > 0) return within;
+  const fix = `${option}: ${rule.fix}`;
+  if (value !== undefined)
+    return [{ option, problem: `${option} is ${rule.isSecret ? hidden(value) : shown(value)}`, fix }];
+  if (rule.isRequired) return [{ option, problem: `${option} is missing`, fix }];
+  return [{ option, problem: `${option} is there, but undefined`, fix: `${fix}; or no ${option} at all` }];
+}
+
+function describeUnknown(name: string, { of, rules, meant }: OptionTable, path: string): OptionFault {
+  const option = path + name;
+  const problem = `${option} is no option${of === '' ? '' : ` of ${of}`}`;
+  const alias = Object.hasOwn(meant, name) ? meant[name] : undefined;
+  if (alias !== undefined) return { option, problem, fix: alias };
+  const known = Array.from(rules.keys());
+  const near = nearestNames(name, known);
+  if (near.length === 0) return { option, problem, fix: `one of ${known.join(', ')}` };
+  const meantNames = near.map((other) => `\`${path}${other}\``).join(' or ');
+  const fix = near.map((other) => `${path}${other}: ${rules.get(other)?.fix ?? '…'}`).join('; or ');
+  return { option, problem: `${problem} (did you mean ${meantNames}?)`, fix };
+}
+
+const LONGEST_TEXT = 60;
+const MOST_ENTRIES = 3;
+
+/** A value in a few words. Texts within objects stay there: they may be keys or passwords. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') {
+    const text = value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}…` : value;
+    return `'${text.replaceAll("'", "\\'")}'`;
+  }
+  if (typeof value === 'function') return value.name === '' ? 'a function' : `the function ${value.name}`;
+  if (typeof value !== 'object' || value === null) return String(value);
+  if (Array.isArray(value)) {
+    const entries = value.slice(0, MOST_ENTRIES).map(shown);
+    return `[${[...entries, ...(value.length > MOST_ENTRIES ? ['…'] : [])].join(', ')}]`;
+  }
+  if (value instanceof RegExp || value instanceof Date) return String(value);
+  if (!isPlain(value)) return `an instance of ${value.constructor?.name || 'a class'}`;
+  const entries = Object.entries(value);
+  if (entries.length === 0) return '{}';
+  const parts = entries.slice(0, MOST_ENTRIES).map(([key, inner]) => key + told(inner));
+  return `{ ${parts.join(', ')}${entries.length > MOST_ENTRIES ? ', …' : ''} }`;
+}
+
+function told(inner: unknown): string {
+  return typeof inner === 'boolean' || typeof inner === 'number' ? `: ${inner}` : '';
+}
+
+function hidden(value: unknown): string {
+  if (typeof value !== 'string') return `a ${typeof value}`;
+  return value.trim() === '' ? 'empty' : `a text of ${value.length} characters`;
+}
