@@ -43,6 +43,23 @@ test('every npm script that the manual names exists', () => {
   expect(wrong).toEqual([]);
 });
 
+test('every test that the manual names exists', () => {
+  const missing = MANUAL.flatMap((path) =>
+    [...readText(path).matchAll(/`(test\/[\w/.-]+\.ts)`/g)]
+      .filter(([, test]) => !isThere(test!))
+      .map(([, test]) => `${path}: ${test}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test('each promise in docs/requirements.md has a number of its own and a test', () => {
+  const rows = readText('docs/requirements.md').match(/^\| [A-Z]\d.*$/gm) ?? [];
+  const numbers = rows.map((row) => row.split('|')[1]!.trim());
+  expect(numbers.length).toBeGreaterThan(30);
+  expect(new Set(numbers).size).toBe(numbers.length);
+  expect(rows.filter((row) => !/`test\/[^`]+` \|$/.test(row))).toEqual([]);
+});
+
 test('every relative link leads to something that is there', () => {
   const broken = PAGES.flatMap((path) =>
     relativeLinks(readText(path))

@@ -11,7 +11,7 @@ async function calculate(expression: string): Promise<string> {
 }
 
 describe('calculateTool', () => {
-  test('3.8: 2 + 2 * 3 is 8, as plain text and without details', async () => {
+  test('2 + 2 * 3 is 8, as plain text and without details', async () => {
     const result = await tools.execute('calculate', { expression: '2 + 2 * 3' });
     expect(result).toMatchObject({ forLLM: '8', isError: false, details: undefined });
   });
@@ -141,7 +141,7 @@ describe('BuiltinTools', () => {
     expect(timeMethod).toMatchObject({ name: 'get_current_time', annotations: { readOnly: true } });
   });
 
-  test('3.8: calculate of the toolset answers the same', async () => {
+  test('calculate of the toolset answers the same', async () => {
     const registry = new ToolRegistry().register(...discoverTools({ toolsets: [BuiltinTools] }));
     const { forLLM } = await registry.execute('calculate', { expression: '2 + 2 * 3' });
     expect(forLLM).toBe('8');

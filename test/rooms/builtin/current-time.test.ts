@@ -7,7 +7,7 @@ const INSTANT = new Date('2024-01-15T15:30:00.987Z');
 const tools = new ToolRegistry().register(createCurrentTimeTool({ now: () => INSTANT }));
 
 describe('getCurrentTimeTool', () => {
-  test('3.9: in America/New_York it answers 2024-01-15T10:30:00-05:00', async () => {
+  test('in America/New_York it answers 2024-01-15T10:30:00-05:00', async () => {
     const result = await tools.execute('get_current_time', { timezone: 'America/New_York' });
     expect(result).toMatchObject({
       forLLM: '2024-01-15T10:30:00-05:00',
@@ -28,7 +28,7 @@ describe('getCurrentTimeTool', () => {
   });
 
   test.each(['Mars/Base', 'America', '\u0000', '__proto__'])(
-    '3.9: the unknown zone %j is an error result with the time in UTC',
+    'the unknown zone %j is an error result with the time in UTC',
     async (timezone) => {
       const { forLLM, isError } = await tools.execute('get_current_time', { timezone });
       expect({ forLLM, isError }).toEqual({
@@ -82,7 +82,7 @@ describe('getCurrentTimeTool', () => {
 });
 
 describe('BuiltinTools', () => {
-  test('3.9: a subclass of the toolset may bring a clock of its own', async () => {
+  test('a subclass of the toolset may bring a clock of its own', async () => {
     @Toolset()
     class FrozenTools extends BuiltinTools {
       protected override now(): Date {

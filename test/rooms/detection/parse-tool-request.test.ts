@@ -5,7 +5,7 @@ import { parseToolRequest } from '../../../src/detection/parse-tool-request.js';
 const REQUEST = '{"tool_request":{"name":"lookup_weather","arguments":{"city":"Lisbon"}}}';
 
 describe('a tool request is a whole message', () => {
-  test('the object of the protocol gives name and arguments (5.5)', () => {
+  test('the object of the protocol gives name and arguments', () => {
     expect(parseToolRequest(REQUEST)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
   });
 
