@@ -61,8 +61,7 @@ export class CallLog {
   }
 
   ended(result: ToolResult, durationMs: number): void {
-    if (result.isError)
-      this.#write('error', 'Tool failed', { durationMs, error: result.error ?? result.forLLM });
+    if (result.isError) this.#write('error', 'Tool failed', { durationMs, ...failureOf(result) });
     else this.#write('info', 'Tool completed', { durationMs, resultLength: result.forLLM.length });
   }
 
@@ -71,8 +70,7 @@ export class CallLog {
   }
 
   completedAsync(result: ToolResult, durationMs: number): void {
-    if (result.isError)
-      this.#write('error', 'Async tool failed', { durationMs, error: result.error ?? result.forLLM });
+    if (result.isError) this.#write('error', 'Async tool failed', { durationMs, ...failureOf(result) });
     else this.#write('info', 'Async tool completed', { durationMs, resultLength: result.forLLM.length });
   }
 
@@ -104,4 +102,10 @@ export class CallLog {
       // There is nowhere left to report a logger that throws.
     }
   }
+}
+
+/** The error, and what the model was told instead where it was told something else. */
+function failureOf({ error, forLLM }: ToolResult): LogFields {
+  if (!(error instanceof Error)) return { error: error ?? forLLM };
+  return error.message.endsWith(forLLM) ? { error } : { told: forLLM, error };
 }

@@ -25,7 +25,7 @@ const PASSING = [
 
 async function bootNest(providers: readonly object[]) {
   const module = await Test.createTestingModule({
-    imports: [ToolwrightModule.forRoot({ policy: conformancePolicy, model: 'scripted' })],
+    imports: [ToolwrightModule.forRoot({ policy: conformancePolicy, exposeErrors: true, model: 'scripted' })],
     providers: [ConformanceTools, ...providers] as never,
   }).compile();
   module.useLogger(false);

@@ -1,19 +1,21 @@
-import { type CanActivate, ForbiddenException, HttpException, Logger, type Type } from '@nestjs/common';
+import { type CanActivate, ForbiddenException, Logger, type Type } from '@nestjs/common';
 import { GuardsConsumer } from '@nestjs/core/guards/index.js';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { InterceptorsConsumer } from '@nestjs/core/interceptors/index.js';
 import { PipesConsumer } from '@nestjs/core/pipes/index.js';
+import type { DescribeError } from '../../invocation/invocation.js';
 import type { HandlerValue, TargetInContext } from './call-target.js';
 import { enhancerName } from './enhancer-name.js';
 import type { Enhancers, SurroundingEnhancers } from './enhancers.js';
-import { exceptionText, withMessages } from './exception-text.js';
-import { filteredResult, filteredText } from './filtered-result.js';
+import { failedAround, filteredResult, filteredText } from './filtered-result.js';
 import { LogEntry } from './log-entry.js';
 import { mappedValue, ReturnedValue } from './mapped-value.js';
 import { passesFilters } from './passes-filters.js';
+import { publicText } from './public-text.js';
 import { lastValue, returnedValue } from './returned-value.js';
 import type { ToolCallInfo } from './tool-call.js';
 import { FilterFailure } from './watched-filters.js';
+import { interceptorOf } from './watched-interceptors.js';
 
 /** A call whose injection context and instance are there. */
 export interface OpenedCall {
@@ -35,11 +37,13 @@ export class CallPipeline {
   readonly #interceptors = new InterceptorsConsumer();
   readonly #pipes = new PipesConsumer();
   readonly #logger = new Logger('Toolwright');
-  /** Filters that were warned of. */
+  /** Filters and interceptors that were warned of. */
   readonly #unfit = new WeakSet<object>();
+  readonly #describeError: DescribeError;
 
-  constructor(enhancers: Enhancers) {
+  constructor(enhancers: Enhancers, describeError: DescribeError) {
     this.#enhancers = enhancers;
+    this.#describeError = describeError;
   }
 
   /** Asks the guards. Why the call is refused; `undefined` where they let it pass. */
@@ -56,11 +60,13 @@ export class CallPipeline {
     return this.reasonOf(exception, { tool: opened.call.tool.name, why });
   }
 
-  /** An `HttpException` is meant to be told; anything else is something that broke, and no business of the model. */
+  /** Some exceptions are meant to be told; anything else is something that broke, and goes to the log. */
   reasonOf(exception: unknown, { tool, why }: { readonly tool: string; readonly why: string }): string {
-    if (exception instanceof HttpException) return exceptionText(exception);
-    this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, { error: exception }));
-    return 'the guards could not decide';
+    const meant = publicText(exception);
+    if (meant !== undefined) return meant;
+    const told = this.#describeError(exception, tool);
+    this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, { told, error: exception }));
+    return told;
   }
 
   /** The method with everything around it: what it returns, or what filters made of what was thrown. */
@@ -72,29 +78,48 @@ export class CallPipeline {
     const handle = async (): Promise<unknown> => {
       const values = target.layOut(checked, call.context, executionContext(opened));
       const piped = await this.#pipe(opened, values);
-      const value = await returnedValue(target.invoke(instance, piped), call.context);
-      return interceptors.length === 0 ? value : returned.pass(value);
+      returned.begin();
+      return returnedValue(target.invoke(instance, piped), call.context);
     };
     try {
+      if (interceptors.length === 0) return await lastOf(await handle(), call);
       const intercepted = await this.#interceptors.intercept(
         interceptors,
         args,
         target.declared,
         target.handler,
-        handle,
+        () => returned.follow(handle),
         'tool',
       );
-      // A method that takes the signal ends by itself, and may have something to say about it.
-      const value = await lastValue(intercepted, call.tool.observesSignal ? undefined : call.context);
-      return interceptors.length === 0
-        ? value
-        : mappedValue(value, { returned, tool: call.tool, interceptors });
+      return mappedValue(await lastOf(intercepted, call), { returned, tool: call.tool, interceptors });
     } catch (exception) {
       if (passesFilters(exception, call.context)) throw exception;
-      const filtered = await this.#filter(opened, exception);
-      if (!filtered.isHandled) throw withMessages(filtered.exception);
-      return filteredResult(filtered.value, exception);
+      return this.#failure(opened, { exception, returned });
     }
+  }
+
+  /** What is told of an exception that is neither a question nor the end of the call; throws what nobody worded. */
+  async #failure(opened: OpenedCall, { exception, returned }: Failure): Promise<unknown> {
+    const { call, around } = opened;
+    const { name } = call.tool;
+    const isAround = around.interceptors.length > 0 && !returned.hasThrown(exception);
+    if (isAround && exception instanceof TypeError) {
+      const interceptor = interceptorOf(exception);
+      if (interceptor !== undefined)
+        this.#warnOnce(interceptor, { ...UNFIT_INTERCEPTOR, tool: name, exception });
+      // That an interceptor finds no response must not hide why the method failed.
+      if (returned.progress === 'threw')
+        return this.#failure(opened, { exception: returned.thrown, returned });
+    }
+    const filtered = await this.#filter(opened, exception);
+    const worded = filtered.isHandled ? filteredResult(filtered.value, exception) : undefined;
+    const { progress } = returned;
+    const isLost = isAround && (progress === 'returned' || progress === 'begun');
+    if (worded !== undefined && !(isLost && worded.isError)) return worded;
+    const thrown = filtered.isHandled ? exception : filtered.exception;
+    if (!isLost) throw thrown;
+    const text = worded?.forLLM ?? this.#describeError(thrown, name);
+    return failedAround({ tool: name, progress, text, exception });
   }
 
   /** One by one, as Nest's own consumer asks them, but so that the one which objects is known. */
@@ -138,19 +163,29 @@ export class CallPipeline {
       const { filter, thrown } = failure;
       // A filter written for HTTP finds no response to write to; that must not hide what happened.
       if (!(thrown instanceof TypeError)) return { isHandled: false, exception: thrown };
-      this.#warnOnce(filter, `${thrown.message} (at the tool '${opened.call.tool.name}')`);
+      this.#warnOnce(filter, { ...UNFIT_FILTER, tool: opened.call.tool.name, exception: thrown });
       return { isHandled: false, exception };
     }
   }
 
-  #warnOnce(filter: object, why: string): void {
-    const key = filter.constructor === Object ? filter : filter.constructor;
+  #warnOnce(enhancer: object, { kind, cure, tool, exception }: Unfit): void {
+    const key = enhancer.constructor === Object ? enhancer : enhancer.constructor;
     if (this.#unfit.has(key)) return;
     this.#unfit.add(key);
-    this.#logger.warn(
-      `The exception filter ${enhancerName(filter)} cannot deal with tool calls: ${why}. ${FILTER_CURE}`,
-    );
+    const why = `${exception.message} (at the tool '${tool}')`;
+    this.#logger.warn(`The ${kind} ${enhancerName(enhancer)} cannot deal with tool calls: ${why}. ${cure}`);
   }
+}
+
+/** The last value of what a call returned. A method that takes the signal ends by itself, and may have something to say about it. */
+function lastOf(value: unknown, { tool, context }: ToolCallInfo): Promise<unknown> {
+  return lastValue(value, tool.observesSignal ? undefined : context);
+}
+
+/** Something that was thrown, and how far the method had come. */
+interface Failure {
+  readonly exception: unknown;
+  readonly returned: ReturnedValue;
 }
 
 /** A guard that did not let a call pass, and why. */
@@ -163,8 +198,23 @@ interface Objection {
 const GUARD_CURE =
   " (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)";
 
-const FILTER_CURE =
-  "A tool call has no response; a filter that needs one begins with: if (host.getType<string>() === 'tool') throw exception;";
+/** An enhancer that was written for HTTP and finds no response to write to. */
+interface Unfit {
+  readonly kind: string;
+  readonly cure: string;
+  readonly tool: string;
+  readonly exception: Error;
+}
+
+const UNFIT_FILTER = {
+  kind: 'exception filter',
+  cure: "A tool call has no response; a filter that needs one begins with: if (host.getType<string>() === 'tool') throw exception;",
+};
+
+const UNFIT_INTERCEPTOR = {
+  kind: 'interceptor',
+  cure: "A tool call has no response, and no request where the run was given none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
+};
 
 type Filtered =
   | { readonly isHandled: true; readonly value: unknown }

@@ -15,6 +15,7 @@ import { checkOptions } from './check-options.js';
 import { createApplicationTools } from './create-application-tools.js';
 import { Enhancers } from './enhancers.js';
 import { GIVEN_OPTIONS, MODULE_OPTIONS, type ToolwrightModuleOptions } from './module-options.js';
+import { createErrorDescriber } from './public-text.js';
 import { RegisteredTools } from './registered-tools.js';
 import { RequestContexts } from './request-contexts.js';
 import { RequestInterceptor } from './request-interceptor.js';
@@ -54,9 +55,15 @@ const PROVIDERS: Provider[] = [
   },
   {
     provide: ToolCaller,
-    useFactory: (enhancers: Enhancers, requests: RequestContexts, running: RunningCalls) =>
-      new ToolCaller({ enhancers, requests, running, pipeline: new CallPipeline(enhancers) }),
-    inject: [Enhancers, RequestContexts, RunningCalls],
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      enhancers: Enhancers,
+      ...[requests, running]: [RequestContexts, RunningCalls]
+    ) => {
+      const pipeline = new CallPipeline(enhancers, createErrorDescriber(options));
+      return new ToolCaller({ enhancers, requests, running, pipeline });
+    },
+    inject: [MODULE_OPTIONS, Enhancers, RequestContexts, RunningCalls],
   },
   {
     provide: ApplicationTools,

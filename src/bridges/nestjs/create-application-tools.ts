@@ -5,6 +5,7 @@ import { ApplicationTools } from './application-tools.js';
 import type { ToolwrightModuleOptions } from './module-options.js';
 import { nestLogger } from './nest-logger.js';
 import type { ToolHost } from './provider-target.js';
+import { createErrorDescriber } from './public-text.js';
 import { RegisteredTools } from './registered-tools.js';
 import type { ToolCaller } from './tool-caller.js';
 import { ToolContainer } from './tool-container.js';
@@ -31,7 +32,12 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
     finder: new ToolFinder(discovery),
     host: () => hostOf(modules),
     container: new ToolContainer(moduleRef),
-    options: { logger: nestLogger(), ...registryOptions(options), tasks },
+    options: {
+      logger: nestLogger(),
+      ...registryOptions(options),
+      describeError: createErrorDescriber(options),
+      tasks,
+    },
     isStrict: options.strict ?? false,
   });
   tools.discover(false, options.tools);

@@ -11,6 +11,7 @@ import type { CallTarget, TargetInContext } from './call-target.js';
 import { enhancerClasses } from './enhancer-classes.js';
 import { RequestInterceptor } from './request-interceptor.js';
 import { WatchedFilters } from './watched-filters.js';
+import { watchedInterceptor } from './watched-interceptors.js';
 
 /** Where enhancers come from: Nest's own tables. */
 export interface EnhancerSources {
@@ -103,7 +104,10 @@ export class Enhancers {
     );
     const enhancers: SurroundingEnhancers = {
       guards: this.#guards.create(...lookUp(at)),
-      interceptors: this.#interceptors.create(...lookUp(at)).filter((one) => !isOurs(one)),
+      interceptors: this.#interceptors
+        .create(...lookUp(at))
+        .filter((interceptor) => !isOurs(interceptor))
+        .map(watchedInterceptor),
       pipes: this.#pipes.create(...lookUp(at)),
     };
     if (wrappers.every((wrapper) => wrapper.isDependencyTreeStatic() && !wrapper.isTransient))

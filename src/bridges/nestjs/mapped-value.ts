@@ -7,16 +7,47 @@ import { failedResult } from '../../invocation/failed-result.js';
 import { isWorded } from '../../invocation/write-result.js';
 import { enhancerName } from './enhancer-name.js';
 
-/** What the method of a call returned, as its interceptors got it. */
+/** How far the method of a call has come, while its interceptors stand around it. */
+export type MethodProgress = 'waiting' | 'begun' | 'returned' | 'threw';
+
+/** What the method of a call returned or threw, as its interceptors got it. */
 export class ReturnedValue {
   #last: unknown;
   #isThere = false;
+  #thrown: unknown;
+  #progress: MethodProgress = 'waiting';
 
-  /** Keeps the value on its way to the interceptors; of an observable, each as it comes. */
-  pass(value: unknown): unknown {
-    if (isObservable(value)) return (value as Observable<unknown>).pipe(tap((one) => this.#keep(one)));
-    this.#keep(value);
-    return value;
+  get progress(): MethodProgress {
+    return this.#progress;
+  }
+
+  /** What the method threw, or what was in its way. */
+  get thrown(): unknown {
+    return this.#thrown;
+  }
+
+  /** Whether something was thrown within, and not by what stands around. */
+  hasThrown(exception: unknown): boolean {
+    return this.#progress === 'threw' && this.#thrown === exception;
+  }
+
+  /** The method is called from here on: what is in its way has been passed. */
+  begin(): void {
+    this.#progress = 'begun';
+  }
+
+  /** Keeps what the work gives on its way to the interceptors; of an observable, each value as it comes. */
+  async follow(work: () => Promise<unknown>): Promise<unknown> {
+    try {
+      const value = await work();
+      this.#progress = 'returned';
+      if (!isObservable(value)) return this.#keep(value);
+      const fail = (thrown: unknown): void => this.#fail(thrown);
+      return (value as Observable<unknown>).pipe(tap({ next: (one) => this.#keep(one), error: fail }));
+    } catch (thrown) {
+      this.#fail(thrown);
+      throw thrown;
+    }
   }
 
   /** Whether a value is another than the method's. */
@@ -40,9 +71,15 @@ export class ReturnedValue {
     return this.#last;
   }
 
-  #keep(value: unknown): void {
+  #keep(value: unknown): unknown {
     this.#last = value;
     this.#isThere = true;
+    return value;
+  }
+
+  #fail(thrown: unknown): void {
+    this.#progress = 'threw';
+    this.#thrown = thrown;
   }
 }
 
@@ -74,4 +111,4 @@ export interface MappedParts {
 }
 
 const CHANGED =
-  "What the method returned fits; one of its interceptors (…) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();";
+  "The method has run, and what it returned fits; one of its interceptors (…) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();";

@@ -17,6 +17,11 @@ export interface ToolwrightModuleOptions
   readonly tools?: readonly RegisteredTool[];
   /** What the tools of a run find in `context.data`, from the request that started it. */
   readonly data?: (request: never) => ToolContextData;
+  /**
+   * `true`: the model is told the message of every error. Default: of an `HttpException` below 500, of
+   * `RetryToolCall` and of the framework's own errors; of any other only a reference that stands in the log beside it.
+   */
+  readonly exposeErrors?: boolean;
   /** Milliseconds that a shutdown waits for running calls before it aborts them; default 10,000. */
   readonly shutdownTimeoutMs?: number;
 }

@@ -127,7 +127,15 @@ export class RunSurroundings {
 
 function loopOptions(options: ToolwrightModuleOptions): Partial<ToolLoopConfig> {
   // The registry asks its policy itself; a run that brought it again would ask twice.
-  const { tools: _1, data: _2, strict: _3, shutdownTimeoutMs: _4, policy: _5, ...loop } = options;
+  const {
+    tools: _1,
+    data: _2,
+    strict: _3,
+    shutdownTimeoutMs: _4,
+    policy: _5,
+    exposeErrors: _6,
+    ...loop
+  } = options;
   return loop;
 }
 

@@ -5,7 +5,7 @@ import type { TaskQueue } from '../../invocation/task-queue.js';
 import type { ToolCallInfo } from './tool-call.js';
 
 /** Why what still ran at the end of a shutdown was ended. */
-const SHUTDOWN = 'The application is shutting down.';
+export const SHUTDOWN = new DOMException('The application is shutting down.', 'AbortError');
 
 /** How long aborted runs may take to end: a reader that has left may keep one for ever. */
 const ABORT_GRACE_MS = 1_000;
@@ -67,9 +67,9 @@ export class RunningCalls {
   /** Waits until nothing runs any more; after `limitMs` what still runs is aborted. */
   async end(limitMs: number): Promise<void> {
     await this.#settled(limitMs);
-    this.#ending.abort(new DOMException(SHUTDOWN, 'AbortError'));
+    this.#ending.abort(SHUTDOWN);
     for (const end of this.#ends) end();
-    for (const { id } of this.#tasks.tasks) this.#tasks.cancel(id, SHUTDOWN);
+    for (const { id } of this.#tasks.tasks) this.#tasks.cancel(id, SHUTDOWN.message);
     await this.#settled(ABORT_GRACE_MS);
   }
 

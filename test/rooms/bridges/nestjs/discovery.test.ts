@@ -370,6 +370,7 @@ test('stand-ins of a test are called in place of what they stand for', async () 
   });
   expect((await guarded.tools.execute('count')).isError).toBe(true);
   const empty = await boot({
+    options: { exposeErrors: true },
     providers,
     override: (builder) =>
       builder

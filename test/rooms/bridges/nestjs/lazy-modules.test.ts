@@ -97,7 +97,7 @@ test('a lazily loaded toolset may be made per request; what it needs is injected
       return context.resolve(Early) === this;
     }
   }
-  const { module, tools, toolwright } = await boot({ providers: [Early] });
+  const { module, tools, toolwright } = await boot({ options: { exposeErrors: true }, providers: [Early] });
   expect((await tools.execute('early')).forLLM).toBe('true');
   await module.get(LazyModuleLoader).load(() => MineModule);
   await toolwright.discover();

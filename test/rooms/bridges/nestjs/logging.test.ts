@@ -16,7 +16,7 @@ import {
 } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Tool, ToolRegistry } from 'toolwright';
-import { ToolwrightModule } from 'toolwright/nestjs';
+import { ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
 
 @Injectable()
 class HeaderGuard implements CanActivate {
@@ -122,7 +122,7 @@ afterEach(() => {
 
 async function logOf(call: (tools: ToolRegistry) => Promise<unknown>, levels: ('verbose' | 'warn')[]) {
   const logger = new KeepingLogger();
-  const module = await create(logger);
+  const module = await create(logger, { exposeErrors: true });
   logger.setLogLevels(levels.includes('verbose') ? ['verbose', 'debug', 'warn', 'error'] : ['warn', 'error']);
   await call(module.get(ToolRegistry));
   return logger.kept;
@@ -138,7 +138,7 @@ test('what happens to calls is logged by Nest’s logger, at levels that can be 
 test('a guard that breaks is logged by its name, with the tool, what it threw and what it lacks', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('refuse'));
   expect(lines[0]).toMatch(
-    /ERROR \[Toolwright\] The tool 'refuse' was refused: the guard without a name threw error="the guard broke"$/,
+    /ERROR \[Toolwright\] The tool 'refuse' was refused: the guard without a name threw told="Internal error \(ref \w+\)" error="the guard broke"$/,
   );
   expect(lines[1]).toBe('Error: the guard broke');
   const lacking = await logOf((tools) => tools.execute('throttle'), ['warn']);
@@ -155,7 +155,7 @@ test('a guard that says no as it should is no error', async () => {
 test('what a call needs and cannot be made is told as that', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('needy'));
   expect(lines[0]).toMatch(
-    /The tool 'needy' was refused: what its call needs could not be made error="the pool is empty"$/,
+    /The tool 'needy' was refused: what its call needs could not be made told="Internal error \(ref \w+\)" error="the pool is empty"$/,
   );
 });
 
@@ -190,7 +190,7 @@ test('in Nest’s console an entry is one line, and an unexpected error has its 
   const failed = await linesOf({ colors: false }, (tools) => tools.execute('fail'));
   const at = failed.lines.findIndex((line) => line.includes('Tool failed'));
   expect(failed.lines[at]).toMatch(
-    /ERROR \[Toolwright\] Tool failed tool=fail callId=\S+ durationMs=[\d.]+ error=".*broken"$/,
+    /ERROR \[Toolwright\] Tool failed tool=fail callId=\S+ durationMs=[\d.]+ told="Internal error \(ref \w+\)" error=".*broken"$/,
   );
   expect(failed.lines[at + 1]).toBe('Error: broken');
   expect(failed.lines[at + 2]).toContain('logging.test');
@@ -249,9 +249,9 @@ async function linesOf(options: ConsoleLoggerOptions, call: (tools: ToolRegistry
   return { lines: text.join('').trimEnd().split('\n') };
 }
 
-function create(logger: LoggerService) {
+function create(logger: LoggerService, options?: ToolwrightModuleOptions) {
   return Test.createTestingModule({
-    imports: [ToolwrightModule.forRoot()],
+    imports: [ToolwrightModule.forRoot(options)],
     providers: [Tools, Needy, NeedyTools],
   })
     .setLogger(logger)

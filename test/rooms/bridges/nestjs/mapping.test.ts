@@ -139,7 +139,7 @@ test('a result that no longer fits its output names the interceptor that changed
     [
       "A broken result came from tool 'plain':",
       '  - n: is required',
-      "What the method returned fits; one of its interceptors (TransformInterceptor) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();",
+      "The method has run, and what it returned fits; one of its interceptors (TransformInterceptor) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();",
     ].join('\n'),
   );
   const broken = await tools.execute('broken', {});

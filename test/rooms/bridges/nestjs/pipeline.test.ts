@@ -194,7 +194,7 @@ test('an HTTP exception tells the model why, and a guard that breaks does not', 
   expect(invoked.record.status).toBe('refused');
   expect(invoked.result.forLLM).toBe("The tool 'a' was refused: log in first");
   expect(invoked.result.error).toMatchObject({ code: 512 });
-  expect((await tools.execute('b')).forLLM).toBe("The tool 'b' was refused: the guards could not decide");
+  expect((await tools.execute('b')).forLLM).toMatch(/^The tool 'b' was refused: Internal error \(ref \w+\)$/);
   expect((await tools.execute('c')).error).toMatchObject({ name: 'ToolRefused' });
   expect((await tools.execute('d')).error).toMatchObject({ name: 'ToolRefused' });
   expect((await tools.execute('e')).forLLM).toBe(`The tool 'e' was refused: {"code":"LOGIN"}`);
@@ -281,7 +281,7 @@ test('exception filters word what was thrown; what none catches is told as ever'
       throw new RetryToolCall('say which');
     }
   }
-  const { tools } = await boot({ providers: [Tools] });
+  const { tools } = await boot({ options: { exposeErrors: true }, providers: [Tools] });
   const caught = await tools.execute('caught');
   expect(caught).toMatchObject({ isError: true, forLLM: 'filtered in tool: no shoes (caught)' });
   expect(caught.error).toMatchObject({ code: 501, cause: { message: 'no shoes' } });
@@ -359,7 +359,7 @@ test('a filter’s answer to a guard is the reason; one that answers nothing cha
       throw new Error('the disk is full');
     }
   }
-  const { tools } = await boot({ providers: [Tools] });
+  const { tools } = await boot({ options: { exposeErrors: true }, providers: [Tools] });
   expect((await tools.execute('guarded')).forLLM).toBe("The tool 'guarded' was refused: ask the manager");
   expect((await tools.execute('silently_guarded')).forLLM).toBe(
     "The tool 'silently_guarded' was refused: Forbidden resource",
@@ -395,7 +395,10 @@ test('a global filter written for HTTP does not hide what happened', async () =>
       throw new Error('the disk is full');
     }
   }
-  const { tools } = await boot({ providers: [Tools, { provide: APP_FILTER, useClass: HttpFilter }] });
+  const { tools } = await boot({
+    options: { exposeErrors: true },
+    providers: [Tools, { provide: APP_FILTER, useClass: HttpFilter }],
+  });
   expect((await tools.execute('fail')).forLLM).toBe('the disk is full');
 });
 
