@@ -1,84 +1,80 @@
-import { createRequire } from 'node:module';
-import { isCutOff } from './is-cut-off.js';
+import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
 /** What broken JSON text was taken to mean, or why it is not taken to mean anything. */
 export type RepairedJson =
   | { readonly ok: true; readonly value: unknown; readonly repair: string }
   | { readonly ok: false; readonly problem: string };
 
-/** Longer texts and deeper nesting are not repaired: repair is for slips, not for hostile input. */
+/** Longer texts are not repaired: repair is for slips, not for hostile input. */
 const MAX_LENGTH = 200_000;
-const MAX_DEPTH = 100;
 
-const CUT_OFF: RepairedJson = {
-  ok: false,
-  problem: 'the arguments are cut off in the middle of a value; send them again, complete',
-};
-
-const require = createRequire(import.meta.url);
+const CUT_OFF = 'the arguments are cut off in the middle of a value; send them again, complete';
+const SEVERAL = 'the arguments must be one JSON object, and the text holds more than one';
+const BROKEN = 'the arguments are no valid JSON';
 
 /**
  * Repairs what models get wrong about JSON and what leaves no doubt: fences, text around the object,
- * comments, trailing commas, quotes, missing closing brackets. A value that was
- * cut in its middle is never completed.
+ * comments, trailing commas, quotes, missing closing brackets. A text that ends inside a value, or where one
+ * is still to come, is never completed: a path or an amount that lost its end is a different one.
  */
 export function repairJson(text: string): RepairedJson {
-  if (text.length > MAX_LENGTH)
-    return { ok: false, problem: 'the arguments are no valid JSON, and too long to repair' };
-  if (!/[{[]/.test(text))
-    return { ok: false, problem: 'the arguments must be a JSON object, not plain text' };
-  const span = objectSpan(text);
-  if (span.depth > MAX_DEPTH)
-    return { ok: false, problem: 'the arguments are no valid JSON, and nested too deeply to repair' };
-  const inner = span.end === undefined ? undefined : parse(text.slice(span.start, span.end));
-  if (inner !== undefined)
-    return { ok: true, value: inner.value, repair: 'took the JSON object out of the text around it' };
-  if (span.end === undefined && isCutOff(text)) {
-    return CUT_OFF;
-  }
-  return repairByLibrary(text);
+  if (text.length > MAX_LENGTH) return refused(`${BROKEN}, and too long to repair`);
+  const body = withoutLastFence(text);
+  const start = startOfJson(body);
+  if (start < 0) return refused('the arguments must be a JSON object, not plain text');
+  const plain = readRelaxedJson(body, start, { isWhole: true });
+  if (plain.kind === 'open') return refused(CUT_OFF);
+  if (plain.kind === 'read' && holdsObject(body, plain.end)) return refused(SEVERAL);
+  if (plain.kind === 'read' && !hidesQuotes(body, plain.end)) return accepted(body, start, plain);
+  const mended = readRelaxedJson(body, start, { mends: true });
+  if (mended.kind === 'open') return refused(CUT_OFF);
+  if (mended.kind === 'read' && !/["'“”‘’:]/.test(body.slice(mended.end)))
+    return accepted(body, start, mended);
+  return unescaped(body) ?? refused(BROKEN);
 }
 
-function repairByLibrary(text: string): RepairedJson {
-  const { jsonrepair } = require('jsonrepair') as typeof import('jsonrepair');
-  try {
-    const repaired = jsonrepair(text);
-    // A key whose value is missing is given `null`, which nobody sent.
-    if (nulls(repaired) > nulls(text)) return CUT_OFF;
-    return { ok: true, value: JSON.parse(repaired), repair: 'repaired the JSON' };
-  } catch {
-    return { ok: false, problem: 'the arguments are no valid JSON' };
-  }
+function refused(problem: string): RepairedJson {
+  return { ok: false, problem };
 }
 
-/** Words that mean `null` in JSON, JavaScript and Python. */
-function nulls(text: string): number {
-  return text.match(/\b(?:null|undefined|None)\b/g)?.length ?? 0;
+function accepted(
+  body: string,
+  start: number,
+  { value, end }: Extract<RelaxedReading, { kind: 'read' }>,
+): RepairedJson {
+  const isStrict = parse(body.slice(start, end)) !== undefined;
+  const repair = isStrict ? 'took the JSON object out of the text around it' : 'repaired the JSON';
+  return { ok: true, value, repair };
 }
 
-interface ObjectSpan {
-  readonly start: number;
-  /** Behind the bracket that closes the first object; absent where none does. */
-  readonly end?: number;
-  readonly depth: number;
+function withoutLastFence(text: string): string {
+  const body = text.trimEnd();
+  return body.endsWith('```') ? body.slice(0, -3).trimEnd() : body;
 }
 
-/** The first object in a text, by its brackets outside of strings. */
-function objectSpan(text: string): ObjectSpan {
-  const start = text.indexOf('{');
-  let open = 0;
-  let deepest = 0;
-  let isInString = false;
-  for (let at = Math.max(start, 0); at < text.length; at += 1) {
-    const character = text[at];
-    if (isInString && character === '\\') at += 1;
-    else if (character === '"') isInString = !isInString;
-    else if (isInString) continue;
-    else if (character === '{' || character === '[') deepest = Math.max(deepest, ++open);
-    else if (character === '}' || character === ']') open -= 1;
-    if (open === 0 && character === '}' && !isInString) return { start, end: at + 1, depth: deepest };
-  }
-  return { start, depth: deepest };
+/** Where the value begins: in a code fence that comes before any quote, or at the first brace. */
+function startOfJson(text: string): number {
+  const fenced = /^[^"'“”‘’`]*```[\w-]*\s*(?=\{)/.exec(text)?.[0].length;
+  if (fenced !== undefined) return fenced;
+  return /^\s*\[/.test(text) ? text.indexOf('[') : text.indexOf('{');
+}
+
+/** Another object, one that says something. */
+function holdsObject(text: string, from: number): boolean {
+  return /\{\s*[^\s}]/.test(text.slice(from));
+}
+
+/** A quote and a brace behind the object: perhaps it ended inside a text whose quotes are not escaped. */
+function hidesQuotes(text: string, end: number): boolean {
+  const quote = text.slice(end).search(/["'“”‘’]/);
+  return quote >= 0 && text.lastIndexOf('}') > end + quote;
+}
+
+/** `{\"a\": 1}`: JSON that was encoded twice, and lost its outer quotes. */
+function unescaped(text: string): RepairedJson | undefined {
+  const inner = parse(`"${text}"`)?.value;
+  const parsed = typeof inner === 'string' ? parse(inner) : undefined;
+  return parsed && { ok: true, value: parsed.value, repair: 'decoded JSON that was encoded twice' };
 }
 
 function parse(text: string): { readonly value: unknown } | undefined {

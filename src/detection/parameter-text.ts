@@ -1,5 +1,5 @@
+import { readRelaxedJson } from '../checking/relaxed-json.js';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { readRelaxed } from './relaxed-value.js';
 
 /**
  * The value that the text between two tags stands for. The formats with one tag per parameter write text
@@ -18,7 +18,7 @@ function readLiteral(text: string): unknown {
   const trimmed = text.trim();
   if (!/^[-\d[{(tTfFnN]/.test(trimmed)) return undefined;
   // The line break ends a number or word, which at the very end of a text could go on.
-  const reading = readRelaxed(`${trimmed}\n`, 0);
+  const reading = readRelaxedJson(`${trimmed}\n`, 0);
   return reading.kind === 'read' && reading.end === trimmed.length ? reading.value : undefined;
 }
 

@@ -1,5 +1,5 @@
+import { readRelaxedJson, type Span } from '../checking/relaxed-json.js';
 import { jsonSpan } from './json-span.js';
-import { readRelaxed, type Span } from './relaxed-value.js';
 
 /** A JSON value that was read; `members` only where it was no strict JSON. */
 export interface ReadJson {
@@ -84,7 +84,7 @@ export class TextCursor {
 
   /** A value in one of the dialects of JSON, or a Python literal. */
   relaxed(): Required<ReadJson> | undefined {
-    const reading = readRelaxed(this.text, this.at);
+    const reading = readRelaxedJson(this.text, this.at);
     if (reading.kind === 'open') this.ranOut = true;
     if (reading.kind !== 'read') return undefined;
     this.at = reading.end;

@@ -10,7 +10,6 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   acorn: /^src\/discovery\//,
   ajv: /^src\/checking\//,
   'ajv-formats': /^src\/checking\//,
-  jsonrepair: /^src\/checking\//,
   'expr-eval-fork': /^src\/builtin\//,
   openai: /^src\/providers\/openai\//,
   '@modelcontextprotocol/server': /^src\/bridges\/mcp\//,
