@@ -1,20 +1,26 @@
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { LogFields, Logger } from '../contract/logger.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import type { CallRequest } from './invocation.js';
+import type { CallEnvironment, CallRequest } from './invocation.js';
+import { boundField } from './log-field.js';
 import type { PerformedCall } from './performed-call.js';
 import { redact } from './redact.js';
+
+/** Where a call is logged, and what of it. */
+export type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
 
 /** Writes the life of one call to the log. A logger that throws changes nothing. */
 export class CallLog {
   /** Where nobody reads along, all calls share one that does nothing. */
-  static readonly none = new CallLog(undefined, { id: '', name: '', arguments: undefined });
+  static readonly none = new CallLog({}, { id: '', name: '', arguments: undefined });
 
   readonly #logger: Logger | undefined;
+  readonly #options: LogOptions;
   readonly #call: CallRequest;
 
-  constructor(logger: Logger | undefined, call: CallRequest) {
-    this.#logger = logger;
+  constructor(options: LogOptions, call: CallRequest) {
+    this.#logger = options.logger;
+    this.#options = options;
     this.#call = call;
   }
 
@@ -36,7 +42,9 @@ export class CallLog {
 
   started(args: unknown): void {
     this.#write('info', 'Tool started');
-    if (this.#enabled('debug')) this.#write('debug', 'Tool arguments', { arguments: redact(args) });
+    const { logArguments = true, redact: copy = redact } = this.#options;
+    if (logArguments && this.#enabled('debug'))
+      this.#write('debug', 'Tool arguments', { arguments: copy(args) });
   }
 
   repaired(repairs: readonly string[] | undefined): void {
@@ -97,7 +105,14 @@ export class CallLog {
     try {
       const { durationMs, ...others } = fields ?? {};
       const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};
-      this.#logger[level](message, { tool: this.#call.name, callId: this.#call.id, ...timing, ...others });
+      const told = Object.entries(others).map(([name, value]) => [name, boundField(value)]);
+      const { name: tool, id: callId } = this.#call;
+      this.#logger[level](message, {
+        tool: boundField(tool),
+        callId: boundField(callId),
+        ...timing,
+        ...Object.fromEntries(told),
+      });
     } catch {
       // There is nowhere left to report a logger that throws.
     }

@@ -59,7 +59,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
     const { logger, isTimed } = environment;
     this.call = call;
     this.environment = environment;
-    this.log = logger === undefined ? CallLog.none : new CallLog(logger, call);
+    this.log = logger === undefined ? CallLog.none : new CallLog(environment, call);
     this.since = logger !== undefined || isTimed ? performance.now() : 0;
     this.#answerOf = answerOf;
   }

@@ -7,6 +7,7 @@ import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import type { Redaction } from './redact.js';
 import type { TaskQueue } from './task-queue.js';
 
 /** A call to be made; `arguments` is an object or raw JSON text. */
@@ -30,6 +31,10 @@ export interface CallEnvironment {
   readonly find: (name: string) => ToolDefinition | undefined;
   readonly scope: CallScope;
   readonly logger?: Logger;
+  /** `false`: arguments are not logged. */
+  readonly logArguments?: boolean;
+  /** Copies arguments for the log. */
+  readonly redact?: Redaction;
   /** Milliseconds for tools that set no `timeoutMs` of their own; none: no limit. */
   readonly toolTimeoutMs?: number;
   /** Somebody wants to know how long the call took, or its record. */

@@ -1,30 +1,129 @@
-const SECRET =
-  /pass(?:word|phrase|wd)?$|secret|token|api[-_]?key|authorization|cookie|credential|private[-_]?key/i;
+import { visibleText } from '../kernel/visible-text.js';
+
+/** A copy of arguments for the log. */
+export type Redaction = (value: unknown) => unknown;
+
+/** Hidden wherever they stand in a key, whatever is written around them. */
+const SECRET_PARTS = [
+  'password',
+  'passphrase',
+  'passwd',
+  'secret',
+  'token',
+  'apikey',
+  'accesskey',
+  'privatekey',
+  'authorization',
+  'cookie',
+  'credential',
+  'cardnumber',
+  'creditcard',
+  'sessionid',
+];
+/** Too short for that: hidden where they are a word of a key (`pin_code`, and not `shipping`). */
+const SECRET_WORDS = [
+  ...['auth', 'bearer', 'jwt', 'otp', 'pin', 'pwd', 'passcode'],
+  ...['card', 'cvv', 'cvc', 'iban', 'ssn'],
+];
+/** From this length on, a name that is to be hidden counts as a part. */
+const MIN_PART = 6;
+const HIDDEN = '[redacted]';
+
 const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
 const MAX_DEPTH = 5;
+/** Characters and values of one entry. */
+const MAX_SIZE = 4000;
 
-/** A copy for the log: obvious secrets hidden, long values cut, deep ones flattened. */
-export function redact(value: unknown, depth = 0): unknown {
-  if (typeof value === 'string') return cut(value);
-  if (typeof value === 'bigint') return value.toString();
-  if (typeof value !== 'object' || value === null || value instanceof Date) return value;
-  if (depth >= MAX_DEPTH) return '…';
-  if (Array.isArray(value)) return redactArray(value, depth);
-  const entries = Object.entries(value).map(([key, field]) => [
-    key,
-    SECRET.test(key) ? '[redacted]' : redact(field, depth + 1),
-  ]);
-  return Object.fromEntries(entries);
+/**
+ * Makes what copies arguments for the log: secrets hidden, long values cut, deep ones flattened. `names` are
+ * hidden as well as what is known to be secret; `customerNo` stands for `customer_no` and `oldCustomerNo` too.
+ */
+export function createRedaction(names: readonly string[] = []): Redaction {
+  const own = names.map(joined).filter((name) => name !== '');
+  const parts = [...SECRET_PARTS, ...own.filter((name) => name.length >= MIN_PART)];
+  const words = new Set([...SECRET_WORDS, ...own]);
+  const isSecret = (key: string): boolean => {
+    const spelt = wordsOf(key);
+    const whole = spelt.join('');
+    return (
+      words.has(whole) ||
+      spelt.some((word) => hasWord(words, word)) ||
+      parts.some((part) => whole.includes(part))
+    );
+  };
+  return (value) => new RedactedCopy(isSecret).of(value, 0);
 }
 
-function redactArray(values: readonly unknown[], depth: number): readonly unknown[] {
-  const shown = values.slice(0, MAX_ITEMS).map((value) => redact(value, depth + 1));
-  return values.length > MAX_ITEMS ? [...shown, `… ${values.length - MAX_ITEMS} more`] : shown;
+/** What is known to be secret is hidden. */
+export const redact: Redaction = createRedaction();
+
+class RedactedCopy {
+  readonly #isSecret: (key: string) => boolean;
+  #left = MAX_SIZE;
+
+  constructor(isSecret: (key: string) => boolean) {
+    this.#isSecret = isSecret;
+  }
+
+  of(value: unknown, depth: number): unknown {
+    this.#left -= 1;
+    if (typeof value === 'string') return this.#text(value);
+    if (typeof value === 'bigint') return this.#text(value.toString());
+    if (typeof value !== 'object' || value === null || value instanceof Date) return value;
+    if (depth >= MAX_DEPTH || this.#left <= 0) return '…';
+    if (Array.isArray(value)) return this.#some(value, (item) => this.of(item, depth + 1));
+    return this.#object(value, depth);
+  }
+
+  #text(text: string): string {
+    const shown = text.slice(0, Math.max(0, Math.min(MAX_TEXT, this.#left)));
+    this.#left -= shown.length;
+    // Looked for in somewhat more than is shown, so that no half of a secret stays.
+    const masked = maskText(text.slice(0, 2 * MAX_TEXT));
+    const missing = text.length - shown.length;
+    if (missing === 0) return visibleText(masked);
+    return `${visibleText(masked.slice(0, shown.length))}… (${missing} more characters)`;
+  }
+
+  #object(value: object, depth: number): unknown {
+    const keys = Object.keys(value);
+    const entries = keys.slice(0, MAX_ITEMS).map((key) => {
+      const shown = this.#text(key);
+      const field: unknown = (value as Readonly<Record<string, unknown>>)[key];
+      return [shown, this.#isSecret(key) ? HIDDEN : this.of(field, depth + 1)] as const;
+    });
+    const missing = keys.length - entries.length;
+    return Object.fromEntries(missing === 0 ? entries : [...entries, ['…', `${missing} more`]]);
+  }
+
+  #some(values: readonly unknown[], show: (value: unknown) => unknown): readonly unknown[] {
+    const shown = values.slice(0, MAX_ITEMS).map(show);
+    const missing = values.length - shown.length;
+    return missing === 0 ? shown : [...shown, `… ${missing} more`];
+  }
 }
 
-function cut(text: string): string {
-  return text.length > MAX_TEXT
-    ? `${text.slice(0, MAX_TEXT)}… (${text.length - MAX_TEXT} more characters)`
-    : text;
+/** Secrets that a text itself shows: what `Authorization` carries, signed tokens, passwords in addresses. */
+const IN_TEXT =
+  /\b(Bearer|Basic)[ \t]+[\w.~+/=-]{4,}|\beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?|(:\/\/[^\s/:@]{0,64}:)[^\s/@]+(?=@)/gi;
+
+function maskText(text: string): string {
+  return text.replace(IN_TEXT, (_secret, scheme?: string, address?: string) =>
+    scheme === undefined ? `${address ?? ''}${HIDDEN}` : `${scheme} ${HIDDEN}`,
+  );
+}
+
+function hasWord(words: ReadonlySet<string>, word: string): boolean {
+  return words.has(word) || (word.endsWith('s') && words.has(word.slice(0, -1)));
+}
+
+function joined(key: string): string {
+  return wordsOf(key).join('');
+}
+
+/** `customerNo`, `customer_no` and `CUSTOMER-NO` have the same words. */
+function wordsOf(key: string): readonly string[] {
+  const words = key.slice(0, MAX_TEXT).match(/\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}]+|\p{N}+/gu) ?? [];
+  return words.map((word) => word.toLowerCase());
 }

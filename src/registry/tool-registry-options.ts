@@ -10,12 +10,17 @@ import {
   LOGGER,
   MILLISECONDS,
   protecting,
+  TEXT,
 } from '../kernel/option-rules.js';
-import { optionTable } from '../kernel/options.js';
+import { listOf, optionTable } from '../kernel/options.js';
 
 /** Options of a `ToolRegistry`. */
 export interface ToolRegistryOptions {
   readonly logger?: Logger;
+  /** Whether arguments are logged, at level `debug`, with their secrets hidden; default: `true`. */
+  readonly logArguments?: boolean;
+  /** Keys of arguments that are hidden in the log as `password` and the like are: `['customerNo']`. */
+  readonly redact?: readonly string[];
   /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
   readonly toolTimeoutMs?: number;
   /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
@@ -35,6 +40,8 @@ export const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>(
   'ToolRegistry',
   {
     logger: LOGGER,
+    logArguments: BOOLEAN,
+    redact: protecting(listOf(TEXT, "an array of names: ['customerNo']")),
     toolTimeoutMs: MILLISECONDS,
     describeError: protecting(FUNCTION),
     policy: protecting(FUNCTION),

@@ -10,6 +10,7 @@ import { checkOptions } from '../errors/invalid-options.js';
 import { callTool } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
+import { createRedaction } from '../invocation/redact.js';
 import { TaskQueue } from '../invocation/task-queue.js';
 import { createNameFilter, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
@@ -72,11 +73,12 @@ export class ToolRegistry {
     this.#table = table;
     checkOptions(options, REGISTRY_OPTIONS);
     this.toolTimeoutMs = options.toolTimeoutMs;
-    const { policy, tasks, ...others } = options;
+    const { policy, tasks, redact, ...others } = options;
     this.tasks = tasks ?? new TaskQueue();
     this.#environment = {
       ...others,
       ...(policy ? { policies: [policy] } : {}),
+      ...(redact ? { redact: createRedaction(redact) } : {}),
       scope: {},
       find: (name) => this.get(name),
     };

@@ -47,6 +47,8 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
 /** Every option of a registry, so that none is forgotten here. */
 const REGISTRY_OPTIONS: Readonly<Record<keyof ToolRegistryOptions, true>> = {
   logger: true,
+  logArguments: true,
+  redact: true,
   toolTimeoutMs: true,
   describeError: true,
   policy: true,

@@ -1,6 +1,7 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { LogFields } from '../../contract/logger.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
+import { visibleText } from '../../kernel/visible-text.js';
 
 /**
  * A log message with its fields, in the two forms that loggers want. One that collects data (`json: true`, pino,
@@ -25,7 +26,7 @@ export class LogEntry {
     const texts = Object.entries(fields).map(([name, value]) => `${name}=${textOf(value)}`);
     const line = [message, ...texts].join(' ');
     const origin = originOf(err);
-    return origin === undefined ? line : `${line}\n${inspect(origin, options)}`;
+    return visibleText(origin === undefined ? line : `${line}\n${inspect(origin, options)}`);
   }
 }
 

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { visibleLine, visibleText } from '../../kernel/visible-text.js';
 import type { LogEntry } from './log-entry.js';
 import { jsonOf, textOfValue, type ValueStyle } from './value-text.js';
 
@@ -27,21 +28,16 @@ function jsonLine({ level, message, fields }: LogEntry, style: LineStyle): strin
 
 function textLine({ level, message, fields }: LogEntry, style: LineStyle): string {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  const pairs = given.map(([key, value]) => `${key}=${textOfValue(value, style)}`);
-  const line = [style.time, level.padEnd(5), onOneLine(message), ...pairs].join(' ');
+  const pairs = given.map(([key, value]) => `${visibleLine(key)}=${textOfValue(value, style)}`);
+  const line = [style.time, level.padEnd(5), visibleLine(message), ...pairs].join(' ');
   if (!style.stacks) return line;
   const errors = given.map(([, value]) => value).filter((value) => value instanceof Error);
   return [line, ...errors.flatMap((error) => indentedStack(error))].join('\n');
 }
 
-/** A message may quote a model: line breaks and escape sequences in it must not pass for further entries. */
-function onOneLine(message: string): string {
-  return message.replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1));
-}
-
 /** The stack and those of the causes, as Node shows them. */
 function indentedStack(error: Error): readonly string[] {
-  return inspect(error, { depth: 3 })
+  return visibleText(inspect(error, { depth: 3 }))
     .split('\n')
     .map((line) => `  ${line}`);
 }
