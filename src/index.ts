@@ -88,7 +88,7 @@ export {
   userResult,
 } from './contract/tool-result.js';
 export type { ToolSchema } from './contract/tool-schema.js';
-export type { ToolsetOptions, ToolsetScope } from './contract/toolset-options.js';
+export type { ToolsetOptions, ToolsetScope, ToolsetTitle } from './contract/toolset-options.js';
 export { Conversation } from './conversation/conversation.js';
 export type { ConversationConfig, IdleOptions, TurnOptions } from './conversation/conversation-config.js';
 export type { ConversationEvent, Turn, TurnOrigin } from './conversation/conversation-event.js';

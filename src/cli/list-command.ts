@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ToolDeclarationError } from '../errors/author-fault.js';
+import { titleText, toolsetsOf } from '../registry/toolsets-of.js';
 import type { Command, CommandSurroundings } from './command.js';
 import { type ListedTool, listTools } from './listed-tools.js';
 import { loadModule } from './load-module.js';
@@ -18,6 +19,7 @@ export const listCommand: Command = {
     if (found === undefined)
       throw new UserFault(`${name} exports no ToolRegistry, no toolset class and no tool`, 1);
     const { tools, faults, warnings } = listTools(found);
+    printToolsets(tools, surroundings);
     for (const { where, problem, fix } of warnings)
       surroundings.error(`warning: ${where}: ${problem} (${fix})\n`);
     printTools(tools, surroundings);
@@ -26,6 +28,14 @@ export const listCommand: Command = {
     return 1;
   },
 };
+
+/** The toolsets that say what they are about. */
+function printToolsets(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+  const toolsets = toolsetsOf(tools);
+  for (const { title, tools } of toolsets)
+    out(`${titleText(title)} (${tools.map(({ name }) => name).join(', ')})\n`);
+  if (toolsets.length > 0) out('\n');
+}
 
 /** A token of English and JSON is about four characters for all models of today. */
 const CHARACTERS_PER_TOKEN = 4;

@@ -1,5 +1,6 @@
 import type { ClassType } from '../contract/class-type.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import type { ToolsetTitle } from '../contract/toolset-options.js';
 import { boundMethodOf } from '../discovery/bound-method.js';
 import { type PlannedTool, planToolset, type ToolsetPlan } from '../discovery/plan-toolset.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
@@ -12,6 +13,7 @@ export interface ListedTool {
   readonly name: string;
   /** `ShopTools.findOrders`, or `-` for a tool without a class. */
   readonly method: string;
+  readonly toolset?: ToolsetTitle;
   /** What told its schema. */
   readonly origins: string;
   /** Of its definition for a provider. */
@@ -52,13 +54,17 @@ function plannedFor(
 }
 
 function ofClass(planned: PlannedTool): ListedTool {
-  const { name, options, parameters } = planned;
-  return listed({ name, description: options.description ?? '', parameters }, planned);
+  const { name, toolset, options, parameters } = planned;
+  return listed({ name, toolset, description: options.description ?? '', parameters }, planned);
 }
 
-function listed(tool: Parameters<typeof toolToSchema>[0], planned?: PlannedTool): ListedTool {
+function listed(
+  tool: Pick<ToolDefinition, 'name' | 'toolset' | 'description' | 'parameters'>,
+  planned?: PlannedTool,
+): ListedTool {
   return {
     name: tool.name,
+    toolset: tool.toolset,
     method: planned ? `${planned.class.name}.${String(planned.key)}` : '-',
     origins: planned ? planned.origins.join(', ') || 'no parameters' : 'explicit',
     characters: JSON.stringify(toolToSchema(tool)).length,

@@ -3,6 +3,7 @@ import type { InstanceResolver } from './instance-resolver.js';
 import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Tool } from './tool.js';
 import type { ToolBehaviour } from './tool-options.js';
+import type { ToolsetTitle } from './toolset-options.js';
 
 /** Arguments in the form the tool takes, or what is wrong with them. */
 export type Hydrated =
@@ -17,6 +18,8 @@ export type Hydrate = (args: JsonObject) => Hydrated | Promise<Hydrated>;
  * what a hand-written {@link Tool} may carry of it.
  */
 export interface ToolDefinition extends Tool, ToolBehaviour {
+  /** The toolset that it belongs to, where that has a name or a description of its own. */
+  readonly toolset?: ToolsetTitle;
   /** JSON Schema of the result, where one was declared. */
   readonly output?: JsonSchema;
   /** Runs after the check against `parameters` and before `execute`. */

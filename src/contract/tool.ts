@@ -9,6 +9,7 @@ import type { ToolResult } from './tool-result.js';
 export interface Tool {
   /** Unique key in the registry and for the model; `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`. */
   readonly name: string;
+  /** What it does, and when to use it. */
   readonly description: string;
   /** JSON Schema of the arguments; offered to the model unchanged. */
   readonly parameters: JsonSchema;

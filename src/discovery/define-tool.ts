@@ -3,7 +3,7 @@ import type { SchemaSource, ValueOf } from '../contract/standard-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
-import { ToolDeclarationError } from '../errors/author-fault.js';
+import { ToolDeclarationError, undescribed, warnAuthor } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { OptionFault } from '../kernel/option-rules.js';
 import { definedToolFaults } from '../metadata/tool-option-faults.js';
@@ -72,6 +72,10 @@ export function toDefinition<Source extends SchemaSource>(
       faults.map((fault) => ({ where: `${by}(${JSON.stringify(name)})`, ...fault })),
     );
   }
+  if (!options.description?.trim())
+    warnAuthor(
+      undescribed(`${by}(${JSON.stringify(name)})`, 'a `description` that says what it does, and when'),
+    );
   const { parameters, output, hydrate } = schemas;
   const behaviour = execute ? others : { ...others, execution: 'client' as const };
   return freezeTool(behaviour, {

@@ -1,11 +1,12 @@
 import type { ClassType } from '../contract/class-type.js';
 import type { Logger } from '../contract/logger.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
-import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { InvalidOptionsError } from '../errors/invalid-options.js';
 import { ANYTHING, BOOLEAN, LOGGER, type OptionFault } from '../kernel/option-rules.js';
 import { optionFaults, optionTable } from '../kernel/options.js';
-import { readRecord } from '../metadata/class-record.js';
+import { lineage, readRecord } from '../metadata/class-record.js';
+import { loadedToolClasses } from '../metadata/record-tool.js';
 import { loadedToolsets } from '../metadata/record-toolset.js';
 import { keepBoundMethod } from './bound-method.js';
 import {
@@ -16,7 +17,7 @@ import {
   toolsetHost,
 } from './containers/toolset-host.js';
 import { freezeTool } from './freeze-tool.js';
-import { type PlannedTool, planToolset } from './plan-toolset.js';
+import { type PlannedTool, planToolset, type ToolsetPlan } from './plan-toolset.js';
 
 /** Options of {@link discoverTools}. */
 export interface DiscoverOptions {
@@ -55,7 +56,9 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   const tools = plans.flatMap((plan) => plan.tools);
   const misfits = plans.flatMap((plan) => plan.misfits);
   const warnings = plans.flatMap((plan) => plan.warnings);
-  for (const warning of strict ? warnings : [...misfits, ...warnings]) warn(warning, logger);
+  const forgotten = options.toolsets === undefined ? forgottenToolsets(classes, host) : [];
+  for (const warning of [...(strict ? [] : misfits), ...warnings, ...forgotten]) warnAuthor(warning, logger);
+  tellUnknownOptionality(plans, logger);
   refuse([
     ...(strict ? misfits : []),
     ...plans.flatMap((plan) => plan.faults),
@@ -102,10 +105,33 @@ function refuse(faults: readonly AuthorFault[]): void {
   if (faults.length > 0) throw new ToolDeclarationError(faults);
 }
 
-function warn({ where, problem, fix }: AuthorFault, logger: Logger | undefined): void {
-  const message = `${where}: ${problem} (${fix})`;
+/** Classes with tools that the container knows, that nobody extends, and that no `@Toolset` offers. */
+function forgottenToolsets(toolsets: readonly ClassType[], host: ToolsetHost): readonly AuthorFault[] {
+  const bases = new Set(toolsets.flatMap(lineage));
+  return loadedToolClasses()
+    .filter((declaring) => !bases.has(declaring) && host.knows(declaring))
+    .map((declaring) => ({
+      where: declaring.name,
+      problem: 'it has @Tool methods and is in the container, but none of them is offered',
+      fix: '@Toolset() before the class, or discoverTools({ toolsets: [TheClass, …] })',
+    }));
+}
+
+/** Who has heard of it: it is the same for every class that was built in the same way. */
+const toldOptionality = new WeakSet<object>();
+
+function tellUnknownOptionality(plans: readonly ToolsetPlan[], logger: Logger | undefined): void {
+  const parameters = plans.flatMap(({ required }) => required);
+  const [first] = parameters;
+  const hearer = logger ?? process;
+  if (first === undefined || toldOptionality.has(hearer)) return;
+  toldOptionality.add(hearer);
+  const others = parameters.length === 1 ? '' : ` and ${parameters.length - 1} more`;
+  const message =
+    `${first}${others}: required, as decorator metadata does not tell whether a parameter has a \`?\` ` +
+    '(npx toolwright generate, which reads the types; or @Param({ required }))';
   if (logger === undefined) process.emitWarning(message, { type: 'ToolwrightWarning' });
-  else logger.warn(message);
+  else logger.info(message);
 }
 
 function hosted(toolset: ClassType): HostedToolset {
@@ -155,9 +181,10 @@ function bindTool(
   { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
-  const { call, options, name, parameters, output, hydrate, injected } = planned;
+  const { call, options, name, toolset, parameters, output, hydrate, injected } = planned;
   const tool = freezeTool(options, {
     name,
+    toolset,
     parameters,
     output,
     hydrate,

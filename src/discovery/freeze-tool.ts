@@ -4,7 +4,15 @@ import type { ToolOptions } from '../contract/tool-options.js';
 /** What was derived for a tool; wins over the author's options of the same name, which it was derived from. */
 export type ToolParts = Pick<
   ToolDefinition,
-  'name' | 'parameters' | 'output' | 'hydrate' | 'observesSignal' | 'ignoresContext' | 'container' | 'execute'
+  | 'name'
+  | 'toolset'
+  | 'parameters'
+  | 'output'
+  | 'hydrate'
+  | 'observesSignal'
+  | 'ignoresContext'
+  | 'container'
+  | 'execute'
 >;
 
 /** A finished definition: the author's options and what was derived, frozen, without empty fields. */

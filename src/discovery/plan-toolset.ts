@@ -2,6 +2,7 @@ import type { ClassType } from '../contract/class-type.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Hydrate } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
+import type { ToolsetTitle } from '../contract/toolset-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/is-record.js';
 import { readRecord } from '../metadata/class-record.js';
@@ -17,6 +18,7 @@ import {
   type ParameterFault,
 } from './describe-method.js';
 import { describeSchemas, type ToolSchemas } from './describe-schemas.js';
+import { doubtsAbout, requiredByDefault } from './doubtful-method.js';
 import {
   gatherParameters,
   type MethodFacts,
@@ -31,6 +33,7 @@ export interface PlannedTool {
   readonly class: ClassType;
   readonly key: string | symbol;
   readonly name: string;
+  readonly toolset?: ToolsetTitle;
   readonly options: ToolOptions;
   readonly parameters: JsonSchema;
   readonly output?: JsonSchema;
@@ -52,6 +55,8 @@ export interface ToolsetPlan {
   readonly misfits: readonly AuthorFault[];
   /** What works and is probably not meant: types and class-validator's rules that say different things. */
   readonly warnings: readonly AuthorFault[];
+  /** Parameters that are required because nothing says whether they are: `ShopTools.find(customerId)`. */
+  readonly required: readonly string[];
 }
 
 /**
@@ -65,6 +70,7 @@ export function planToolset(
   const tools: PlannedTool[] = [];
   const misfits = goneTools(toolset, methods);
   const warnings: AuthorFault[] = [];
+  const required: string[] = [];
   const faults: AuthorFault[] = (readRecord(toolset)?.misplaced ?? []).map((place) => ({
     where: toolset.name,
     problem: `a parameter decorator stands at ${place}`,
@@ -84,10 +90,12 @@ export function planToolset(
     const where = `${toolset.name}.${String(method.record.key)}`;
     if (planned.misfit !== undefined) misfits.push(misfitFault(where, `it ${planned.misfit}`));
     warnings.push(...(planned.disagreements ?? []).map((problem) => ({ where, problem, fix: ONE_TYPE })));
+    warnings.push(...(planned.doubts ?? []));
+    required.push(...(planned.required ?? []));
     if ('tool' in planned) tools.push(planned.tool);
     else faults.push(...planned.faults.map((fault) => ({ where, ...fault })));
   }
-  return { tools, faults, misfits, warnings };
+  return { tools, faults, misfits, warnings, required };
 }
 
 /** Tools that were described and are no more. */
@@ -113,6 +121,8 @@ type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readon
   /** Why the generated description of the method was left aside, continuing "it …". */
   readonly misfit?: string;
   readonly disagreements?: readonly string[];
+  readonly doubts?: readonly AuthorFault[];
+  readonly required?: readonly string[];
 };
 
 const ONE_TYPE = 'the same type for TypeScript and for class-validator';
@@ -143,20 +153,26 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   if (ownFaults.length > 0) return { faults: ownFaults, misfit };
   const { schemas, signature } = understood;
   const { parameters, output, hydrate } = schemas;
+  const { bindings } = signature;
+  const where = `${toolset.name}.${String(record.key)}`;
+  const planned = { where, options, method: written as MethodFunction, facts, bindings };
   return {
     misfit,
     disagreements: schemas.disagreements,
+    doubts: doubtsAbout(planned),
+    required: requiredByDefault(planned),
     tool: {
       class: toolset,
       key: record.key,
       name,
+      toolset: titleOf(toolset),
       options,
       parameters,
       output,
       hydrate,
-      call: createCaller(record.key, signature.bindings),
-      bindings: signature.bindings,
-      injected: injectedBy(signature.bindings),
+      call: createCaller(record.key, bindings),
+      bindings,
+      injected: injectedBy(bindings),
       origins: schemaOrigins(facts, options),
     },
   };
@@ -216,6 +232,11 @@ function nameOf(toolset: ClassType, key: string | symbol, options: ToolOptions):
   const derived = toSnakeCase(typeof key === 'symbol' ? (key.description ?? '') : key);
   const prefix = readRecord(toolset)?.toolset?.prefix;
   return prefix ? `${prefix}_${derived}` : derived;
+}
+
+function titleOf(toolset: ClassType): ToolsetTitle | undefined {
+  const { name, description } = readRecord(toolset)?.toolset ?? {};
+  return name || description ? { name: name || toolset.name, description } : undefined;
 }
 
 function only(problem: string, fix: string): PlannedMethod {

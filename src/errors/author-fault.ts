@@ -1,3 +1,4 @@
+import type { Logger } from '../contract/logger.js';
 import { ToolwrightError } from './toolwright-error.js';
 
 /** One mistake in a declaration: where it is, what it is, and what to write instead. */
@@ -24,6 +25,25 @@ export class ToolDeclarationError extends ToolwrightError {
     super('InvalidToolSignature', describeAuthorFaults(faults, 'what was declared'));
     this.faults = faults;
   }
+}
+
+/** What was said without a logger: a class that is discovered for every request is not warned of each time. */
+const said = new Set<string>();
+const MOST_SAID = 1_000;
+
+/** Tells of what works and is probably not meant; without a logger as a warning of the process, once each. */
+export function warnAuthor({ where, problem, fix }: AuthorFault, logger?: Logger): void {
+  const message = `${where}: ${problem} (${fix})`;
+  if (logger !== undefined) logger.warn(message);
+  else if (!said.has(message) && said.size < MOST_SAID) {
+    said.add(message);
+    process.emitWarning(message, { type: 'ToolwrightWarning' });
+  }
+}
+
+/** The warning of a tool that the model knows by its name alone. */
+export function undescribed(where: string, fix: string): AuthorFault {
+  return { where, problem: 'it has no description: the model knows it by its name alone', fix };
 }
 
 /** Mistakes as people read them, numbered. */

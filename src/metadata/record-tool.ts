@@ -1,3 +1,4 @@
+import type { ClassType } from '../contract/class-type.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import { type ClassRecord, ownRecord } from './class-record.js';
 import type { ParameterRecord, ToolMethodRecord } from './tool-method-record.js';
@@ -15,8 +16,16 @@ export interface ParameterPlace {
   readonly index: number;
 }
 
+const declaring = new Set<ClassType>();
+
+/** Every class whose own methods are tools that has been loaded so far. */
+export function loadedToolClasses(): readonly ClassType[] {
+  return [...declaring];
+}
+
 /** Records what `@Tool` said, and the method on which it stands. */
 export function recordTool(place: MethodPlace, options: ToolOptions, method?: unknown): void {
+  if (typeof place.target === 'object') declaring.add(place.target.constructor as ClassType);
   update(place, (record) => ({ ...record, tool: options, method }));
 }
 

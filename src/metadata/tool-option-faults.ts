@@ -80,6 +80,7 @@ const DEFINED = optionTable<ToolDefinition>(
     name: ANYTHING,
     description: TEXT,
     execute: FUNCTION,
+    toolset: ANYTHING,
     parameters: ANYTHING,
     output: ANYTHING,
     ...BEHAVIOUR,

@@ -1,7 +1,7 @@
 import type { ClassType } from '../contract/class-type.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
-import type { AuthorFault } from '../errors/author-fault.js';
+import { type AuthorFault, undescribed } from '../errors/author-fault.js';
 import { errorMessage } from '../invocation/error-message.js';
 import { toolMethods } from '../metadata/tool-methods.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
@@ -9,7 +9,7 @@ import type { RegisteredTool, ToolEntry } from './tool-table.js';
 
 /** A registrable thing understood, or why it is none. */
 export type ReadTool =
-  | { readonly name: string; readonly entry: ToolEntry }
+  | { readonly name: string; readonly entry: ToolEntry; readonly doubt?: AuthorFault }
   | { readonly faults: readonly AuthorFault[] };
 
 /** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
@@ -26,8 +26,13 @@ export function readTool(registered: RegisteredTool): ReadTool {
   if (faults.length > 0) return { faults };
   const tool = offered as ToolDefinition;
   const open = typeof registered === 'function' ? () => registered() as ToolDefinition : () => tool;
-  return { name: tool.name, entry: { open, offered: tool } };
+  // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
+  const isBare = !Object.isFrozen(tool) && !tool.description?.trim();
+  const doubt = isBare ? undescribed(`register(${JSON.stringify(tool.name)})`, DESCRIBE) : undefined;
+  return { name: tool.name, entry: { open, offered: tool }, doubt };
 }
+
+const DESCRIBE = 'a `description` that says what it does, and when';
 
 function factoryFault(name: string, error: unknown): AuthorFault {
   return {
@@ -57,7 +62,11 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
     holds || faults.push({ where, problem, fix });
   if (typeof name === 'string' && !TOOL_NAME.test(name)) faults.push({ where, ...illegalName(name) });
   must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
-  must(typeof description === 'string', 'it has no description', 'a `description` that is a string');
+  must(
+    description === undefined || typeof description === 'string',
+    'its description is no text',
+    'a `description` that is a string',
+  );
   must(
     typeof parameters === 'object' && parameters !== null,
     'it has no parameters',

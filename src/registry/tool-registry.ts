@@ -5,7 +5,7 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
-import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { checkOptions } from '../errors/invalid-options.js';
 import { callTool } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
@@ -94,7 +94,11 @@ export class ToolRegistry {
     const read = tools.map(readTool);
     const faults = read.flatMap((one) => ('faults' in one ? one.faults : []));
     if (faults.length > 0) throw new ToolDeclarationError(faults);
-    for (const one of read) if ('entry' in one) table.set(one.name, one.entry);
+    for (const one of read) {
+      if ('faults' in one) continue;
+      if (one.doubt) warnAuthor(one.doubt, this.#options.logger);
+      table.set(one.name, one.entry);
+    }
     return this;
   }
 
@@ -150,7 +154,7 @@ export class ToolRegistry {
 
   /** One line for people per tool. */
   getSummaries(): string[] {
-    return this.tools().map(({ name, description }) => `- \`${name}\` - ${description}`);
+    return this.tools().map(({ name, description }) => `- \`${name}\` - ${description ?? ''}`);
   }
 
   /** The definitions for a provider; the same array until something is registered. */

@@ -12,7 +12,7 @@ import type { ToolSchema } from '../contract/tool-schema.js';
  */
 export function toolToSchema({
   name,
-  description,
+  description = '',
   parameters,
 }: Pick<Tool, 'name' | 'description' | 'parameters'>): ToolSchema {
   return { type: 'function', function: { name, description, parameters } };

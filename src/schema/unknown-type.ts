@@ -4,7 +4,9 @@ const FIX =
   '@Param({ type: () => X }), items: () => X for an array, enum: [...] for a union of literals, ' +
   'or schema: {...}';
 
-const ERASED = 'the type is an interface, a union or `any`, which do not exist at run time';
+const GENERATE = '`npx toolwright generate` writes it from the types, and the application imports the file';
+const ERASED = `the type is an interface, a union or \`any\`, which do not exist at run time: ${GENERATE}`;
+const UNTYPED = 'it has no type annotation: write one';
 const TYPE_IMPORT = 'the class is imported with `import type`';
 const NO_METADATA =
   'the build tool emits no decorator metadata (esbuild, tsx, or `emitDecoratorMetadata` is off): run ' +
@@ -14,9 +16,10 @@ const CYCLE = 'the class was not loaded yet, because two files import each other
 /** What the metadata says instead of a type, and what that can mean, the likeliest first. */
 const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonly string[]>([
   [undefined, [NO_METADATA, CYCLE, 'a context is wanted: then @Context() says so']],
-  [Array, ['the metadata of an array does not say of what']],
-  [Set, ['the metadata of a Set does not say of what']],
-  [Map, ['the metadata of a Map does not say of what']],
+  [Array, [`the metadata of an array does not say of what: ${GENERATE}`]],
+  [Set, [`the metadata of a Set does not say of what: ${GENERATE}`]],
+  [Map, [`the metadata of a Map does not say of what: ${GENERATE}`]],
+  [Object, [ERASED, UNTYPED, TYPE_IMPORT]],
   [Function, [TYPE_IMPORT, 'the type is a function, which JSON cannot carry']],
   [Promise, ['the type is a promise, which JSON cannot carry']],
   [BigInt, ['JSON has no bigint']],

@@ -25,7 +25,7 @@ export interface McpServerOptions {
   readonly name?: string;
   readonly version?: string;
   readonly title?: string;
-  /** How to use the tools, for the client's model. */
+  /** How to use the tools, for the client's model; without `visible`, default: what the toolsets say of themselves. */
   readonly instructions?: string;
   /** Tools on one page of `tools/list` (100). */
   readonly pageSize?: number;

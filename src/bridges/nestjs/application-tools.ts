@@ -69,10 +69,11 @@ export class ApplicationTools {
   }
 
   #bind(found: FoundHandler): ToolDefinition {
-    const { options, name, parameters, output, hydrate, injected } = found.planned;
+    const { options, name, toolset, parameters, output, hydrate, injected } = found.planned;
     const target = providerTarget(found, found.host);
     const tool: ToolDefinition = freezeTool(options, {
       name,
+      toolset,
       parameters,
       output,
       hydrate,

@@ -28,6 +28,8 @@ export interface HostedToolset {
 /** What discovery needs of a container, whichever it is. */
 export interface ToolsetHost {
   readonly resolver: InstanceResolver;
+  /** Whether somebody registered the class, or marked it for injection. */
+  knows(target: ClassType): boolean;
   /** What would fail or go wrong when a toolset is injected; nothing is created yet. */
   inspect(toolset: HostedToolset): readonly AuthorFault[];
   /** Registers and creates what lives as long as the container. Throws what a constructor throws. */
@@ -46,6 +48,7 @@ function isTsyringe(container: ToolContainer): container is DependencyContainer 
 function portHost(resolver: InstanceResolver): ToolsetHost {
   return {
     resolver,
+    knows: () => false,
     inspect: () => [],
     open: ({ class: toolset, scope = 'singleton' }) =>
       scope === 'singleton' ? always(resolver.resolve(tokenOf(toolset))) : perCall(toolset),
@@ -55,6 +58,7 @@ function portHost(resolver: InstanceResolver): ToolsetHost {
 function tsyringeHost(container: DependencyContainer): ToolsetHost {
   return {
     resolver: tsyringeResolver(container),
+    knows: (target) => isRegistered(container, target),
     inspect(toolset) {
       const lifetime = lifetimeOf(container, toolset);
       if (lifetime === 'opaque') return [];

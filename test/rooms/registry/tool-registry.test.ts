@@ -31,10 +31,10 @@ describe('registering', () => {
     } catch (error) {
       ({ message } = error as Error);
       expect(error).toMatchObject({ name: 'InvalidToolSignature', code: 502 });
-      expect((error as { faults: unknown[] }).faults).toHaveLength(6);
+      expect((error as { faults: unknown[] }).faults).toHaveLength(5);
     }
     expect(message).toContain('the tool name "1st" is not accepted by every provider');
-    expect(message).toContain('it has no description');
+    expect(message).toContain('it has no parameters');
     expect(message).toContain('it cannot be executed');
     expect(message).toContain('it is no tool');
     expect(message).toContain('register(Shop): as a function it must return a tool');

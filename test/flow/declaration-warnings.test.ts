@@ -1,0 +1,176 @@
+import 'reflect-metadata';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  type ClassType,
+  defineTool,
+  discoverTools,
+  type Logger,
+  Param,
+  Tool,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { container, singleton } from 'tsyringe';
+
+afterEach(() => container.reset());
+
+class Told implements Logger {
+  readonly warnings: string[] = [];
+  readonly notes: string[] = [];
+  debug() {}
+  info(message: string) {
+    this.notes.push(message);
+  }
+  warn(message: string) {
+    this.warnings.push(message);
+  }
+  error() {}
+}
+
+function warningsOf(toolsets: readonly ClassType[] | undefined): readonly string[] {
+  const logger = new Told();
+  discoverTools({ ...(toolsets ? { toolsets } : {}), logger });
+  return logger.warnings;
+}
+
+describe('discoverTools warns', () => {
+  test('of a tool without a description, which stays a tool', () => {
+    @Toolset()
+    class Mute {
+      @Tool() say() {}
+      @Tool('Says it loudly') shout() {}
+      @Tool('  ') whisper() {}
+    }
+    const warnings = warningsOf([Mute]);
+    expect(warnings.map((warning) => warning.split(':')[0])).toEqual(['Mute.say', 'Mute.whisper']);
+    expect(warnings[0]).toContain('it has no description: the model knows it by its name alone');
+  });
+
+  test('of a class with tools that is in the container and that no @Toolset offers', () => {
+    @singleton()
+    class Forgotten {
+      @Tool('A tool') a() {}
+    }
+    class Base {
+      @Tool('A tool of a base class') b() {}
+    }
+    @Toolset()
+    class Known extends Base {}
+    container.registerSingleton(Base);
+    container.registerSingleton(Forgotten);
+    class Elsewhere {
+      @Tool('Not in the container') c() {}
+    }
+    expect([Known, Elsewhere].map(({ name }) => name)).toEqual(['Known', 'Elsewhere']);
+    const forgotten = warningsOf(undefined).filter((warning) => warning.includes('none of them is offered'));
+    expect(forgotten).toEqual([expect.stringMatching(/^Forgotten: .*@Toolset\(\) before the class/)]);
+  });
+
+  test('of parameter names that look like a minifier’s, unless they were given by hand', () => {
+    const declare = new Function('Tool', 'Param', 'Number', MINIFIED);
+    const minified = declare(Tool, Param, Number) as ClassType;
+    const warnings = warningsOf([minified]);
+    expect(warnings).toEqual([
+      expect.stringContaining('a minifier seems to have named its parameters (e, t)'),
+    ]);
+    expect(warnings[0]).toContain('Shop.add');
+  });
+
+  test('of short names that somebody wrote: no', () => {
+    @Toolset()
+    class Sums {
+      @Tool('Adds two numbers')
+      add(a: number, b: number) {
+        return a + b;
+      }
+    }
+    expect(warningsOf([Sums])).toEqual([]);
+  });
+});
+
+/** As a minifier leaves a class whose parameters have no names of their own in `add`, and have in `sum`. */
+const MINIFIED = `class Shop{add(e,t){return e+t}sum(e,t){return e+t}}
+const number = { type: () => Number };
+Tool('Adds')(Shop.prototype, 'add', Object.getOwnPropertyDescriptor(Shop.prototype, 'add'));
+Tool('Sums')(Shop.prototype, 'sum', Object.getOwnPropertyDescriptor(Shop.prototype, 'sum'));
+for (const key of ['add', 'sum'])
+  for (const index of [0, 1])
+    Param(key === 'add' ? number : { ...number, name: 'value' + index })(Shop.prototype, key, index);
+return Shop;`;
+
+test('discoverTools says once that it cannot know whether a parameter is optional, and names generate', () => {
+  @Toolset()
+  class Optional {
+    @Tool('Finds') find(id: string, limit?: number) {
+      return [id, limit];
+    }
+    @Tool('Counts') count(@Param({ required: false }) of?: string, most = 10) {
+      return [of, most];
+    }
+  }
+  const logger = new Told();
+  discoverTools({ toolsets: [Optional], logger });
+  discoverTools({ toolsets: [Optional], logger });
+  expect(logger.warnings).toEqual([]);
+  expect(logger.notes).toEqual([
+    'Optional.find(id) and 1 more: required, as decorator metadata does not tell whether a parameter has a `?` ' +
+      '(npx toolwright generate, which reads the types; or @Param({ required }))',
+  ]);
+});
+
+test('register and defineTool warn of tools without a description, and take them', () => {
+  const logger = new Told();
+  const tools = new ToolRegistry({ logger });
+  const bare = { name: 'bare', parameters: { type: 'object' as const }, execute: () => 1 };
+  tools.register(bare as never, { ...bare, name: 'described', description: 'Is described' });
+  expect(logger.warnings).toEqual([expect.stringMatching(/^register\("bare"\): it has no description/)]);
+  expect(tools.getDefinitions()[0]?.function.description).toBe('');
+  expect(tools.getSummaries()[0]).toBe('- `bare` - ');
+  const warned: string[] = [];
+  const { emitWarning } = process;
+  process.emitWarning = ((message: string) => warned.push(message)) as typeof emitWarning;
+  try {
+    for (const _ of [1, 2]) defineTool({ name: 'mute_for_this_test', execute: () => 1 });
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+  expect(warned).toEqual([
+    expect.stringMatching(/^defineTool\("mute_for_this_test"\): it has no description/),
+  ]);
+});
+
+test('a fault about a lost type names the missing annotation and generate', () => {
+  class Lost {
+    // biome-ignore lint/suspicious/noExplicitAny: the type is what is tested
+    @Tool('A') a(x: any, y: string[]) {
+      return [x, y];
+    }
+  }
+  let message = '';
+  try {
+    discoverTools({ toolsets: [Lost] });
+  } catch (error) {
+    ({ message } = error as Error);
+  }
+  expect(message).toContain('the metadata says Object');
+  expect(message).toContain('it has no type annotation');
+  expect(message.match(/npx toolwright generate/g)).toHaveLength(2);
+});
+
+test('@Toolset({ name, description }) is the title of the toolset’s tools', () => {
+  @Toolset({ name: 'Shop', description: 'Orders and invoices' })
+  class ShopTools {
+    @Tool('A') a() {}
+    @Tool('B') b() {}
+  }
+  @Toolset()
+  class Plain {
+    @Tool('C') c() {}
+  }
+  const titles = discoverTools({ toolsets: [ShopTools, Plain] }).map(({ toolset }) => toolset);
+  expect(titles).toEqual([
+    { name: 'Shop', description: 'Orders and invoices' },
+    { name: 'Shop', description: 'Orders and invoices' },
+    undefined,
+  ]);
+});
