@@ -61,6 +61,7 @@ export type {
   ApprovalAnswer,
   CallJournal,
   ClientAnswer,
+  GivenAnswer,
   PendingCall,
   PendingKind,
   QuestionAnswer,
@@ -90,7 +91,12 @@ export {
 export type { ToolSchema } from './contract/tool-schema.js';
 export type { ToolsetOptions, ToolsetScope, ToolsetTitle } from './contract/toolset-options.js';
 export { Conversation } from './conversation/conversation.js';
-export type { ConversationConfig, IdleOptions, TurnOptions } from './conversation/conversation-config.js';
+export type {
+  AnswerOptions,
+  ConversationConfig,
+  IdleOptions,
+  TurnOptions,
+} from './conversation/conversation-config.js';
 export type { ConversationEvent, Turn, TurnOrigin } from './conversation/conversation-event.js';
 export type { ConversationSnapshot } from './conversation/conversation-snapshot.js';
 export type { ConversationListener } from './conversation/event-hub.js';
@@ -126,6 +132,7 @@ export type { ToolLoopConfig } from './loop/loop-config.js';
 export type { LoopEvent } from './loop/loop-event.js';
 export type { LoopGuardOptions } from './loop/loop-guard.js';
 export type { LoopStatus, ToolLoopResult } from './loop/loop-result.js';
+export type { ResumeConfig, ResumeOptions } from './loop/resume-options.js';
 export { resumeStoredRun, type StoredRun } from './loop/resume-stored-run.js';
 export { resumeToolLoop } from './loop/resume-tool-loop.js';
 export { runToolLoop } from './loop/run-tool-loop.js';

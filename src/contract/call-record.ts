@@ -1,4 +1,5 @@
 import type { JsonObject } from './json-schema.js';
+import type { GivenAnswer } from './suspension.js';
 import type { ToolResult } from './tool-result.js';
 
 /**
@@ -35,5 +36,9 @@ export interface CallRecord {
   readonly status: CallStatus;
   /** Id of the work that the call started and that will complete (`TaskQueue`). */
   readonly taskId?: string;
+  /** Who gave the answer that the call waited for, where the resume said who (`answeredBy`); of several, the last. */
+  readonly answeredBy?: unknown;
+  /** Who gave each of the answers, in the order in which they came. */
+  readonly answers?: readonly GivenAnswer[];
   readonly result: ToolResult;
 }

@@ -22,6 +22,11 @@ export interface CallScope {
   readonly conversationId?: string;
   /** Id of the call; the framework numbers calls that come without one. */
   readonly callId?: string;
+  /**
+   * On whose behalf a run takes place: any JSON, such as `{ user: 'u1', tenant: 't1' }`. A suspended run keeps it,
+   * and goes on only where the scope names the same owner again. It is compared, never handed to tools.
+   */
+  readonly owner?: unknown;
   readonly messages?: readonly Message[];
   readonly signal?: AbortSignal;
   readonly onUpdate?: UpdateListener;

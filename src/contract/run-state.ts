@@ -55,11 +55,18 @@ export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall;
  * and give a `stateSecret` where it passes through hands that must not change it.
  */
 export interface RunState {
-  readonly version: 1;
+  /** States of version 1 know neither owner, tools nor model. */
+  readonly version: 1 | 2;
   /** Id of the run, the same through all its suspensions. */
   readonly runId: string;
   /** How often the run has been suspended, counting this. */
   readonly revision: number;
+  /** On whose behalf the run takes place: `scope.owner` of its beginning; absent where there was none. */
+  readonly owner?: unknown;
+  /** Names of the tools that the run was offered; no resume offers it more. */
+  readonly tools?: readonly string[];
+  /** The model that the run asks, also after a resume. */
+  readonly model?: string;
   /** The history before the open assistant message. */
   readonly messages: readonly Message[];
   /** The assistant message whose calls are not all answered. */
@@ -70,12 +77,20 @@ export interface RunState {
   readonly iterations: number;
   readonly usage: Usage;
   /** Rejections so far, by tool; under `unknown` those of names that no tool has. */
-  readonly retries: { readonly byTool: readonly (readonly [string, number])[]; readonly unknown: number };
+  readonly retries: {
+    readonly byTool: readonly (readonly [string, number])[];
+    readonly unknown: number;
+    /** All of them, also those that a success has made good; absent in states of version 1. */
+    readonly total?: number;
+  };
   /** What the loop guard has seen; absent where it is switched off. */
   readonly guard?: {
     readonly seen: readonly string[];
     readonly counts: readonly (readonly [string, number])[];
   };
-  /** HMAC-SHA256 of all the rest, with the config's `stateSecret`; base64url. */
+  /**
+   * HMAC-SHA256 of all the rest, with the config's `stateSecret`; base64url. Without a secret, the state of a run
+   * that has an owner is signed with a key that lives as long as the process.
+   */
   readonly signature?: string;
 }

@@ -60,6 +60,15 @@ export interface AnsweredQuestion {
   readonly value: unknown;
 }
 
+/** Who gave an answer; recorded apart from on whose behalf the run goes on. */
+export interface GivenAnswer {
+  readonly kind: PendingKind;
+  /** Of a question: the how-manieth of its call, from 0. Otherwise 0. */
+  readonly index: number;
+  /** Any JSON, as the resume gave it. */
+  readonly answeredBy: unknown;
+}
+
 /**
  * What is known of a call that was suspended; plain JSON. With it the call is made again: answered questions
  * and finished `context.once` work replay, everything else of the method repeats.
@@ -73,6 +82,8 @@ export interface CallJournal {
   /** What the client's side made of the call. */
   readonly result?: { readonly value: unknown };
   readonly answers: readonly AnsweredQuestion[];
+  /** Who gave the answers so far, where that was said. */
+  readonly given?: readonly GivenAnswer[];
   /** Values of finished `context.once` work, by key; without `value` where there was none. */
   readonly once: readonly { readonly key: string; readonly value?: unknown }[];
 }

@@ -22,6 +22,12 @@ export interface TurnOptions {
   readonly scope?: CallScope;
 }
 
+/** What answers bring along. */
+export interface AnswerOptions extends TurnOptions {
+  /** Who answered, where that is not the owner of the run: any JSON. It is recorded with the calls. */
+  readonly answeredBy?: unknown;
+}
+
 /** What `idle` waits for. */
 export interface IdleOptions {
   /** Also for the work that tools have started, and the turns that its completions lead to. */

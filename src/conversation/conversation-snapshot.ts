@@ -8,6 +8,7 @@ import type { TurnOrigin } from './conversation-event.js';
 /** After the last message that has all its answers; without `progress`, the model was not asked yet. */
 export interface RunningStanding {
   readonly status: 'running';
+  readonly owner?: unknown;
   readonly progress?: Omit<RunProgress, 'messages'>;
 }
 
@@ -16,6 +17,7 @@ export interface AnsweredStanding {
   readonly status: 'answered';
   readonly state: RunState;
   readonly answers: readonly Answer[];
+  readonly answeredBy?: unknown;
   readonly isKept: boolean;
 }
 
@@ -25,6 +27,9 @@ export interface SuspendedStanding {
   readonly state: RunState;
   readonly isKept: boolean;
 }
+
+/** What waits for a turn, and on whose behalf it will be taken. */
+export type StoredOrigin = TurnOrigin & { readonly owner?: unknown };
 
 /** What a turn goes on from. */
 export type StoredStanding = RunningStanding | AnsweredStanding | SuspendedStanding;
@@ -52,9 +57,9 @@ export interface ConversationSnapshot {
   readonly turns: number;
   readonly turn?: StoredTurn;
   /** What waits for a turn, in order of arrival. */
-  readonly inbox: readonly TurnOrigin[];
+  readonly inbox: readonly StoredOrigin[];
   /** Work that was started and has not completed. */
   readonly tasks: readonly BackgroundTask[];
-  /** HMAC-SHA256 of all the rest, with the config's `stateSecret`; base64url. */
+  /** As that of a {@link RunState}. */
   readonly signature?: string;
 }

@@ -5,8 +5,9 @@ import type { Answer, PendingCall } from '../contract/suspension.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { checkConfig } from '../loop/check-config.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
+import { ownerOf } from '../loop/run-owner.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
-import type { ConversationConfig, IdleOptions, TurnOptions } from './conversation-config.js';
+import type { AnswerOptions, ConversationConfig, IdleOptions, TurnOptions } from './conversation-config.js';
 import type { ConversationSnapshot } from './conversation-snapshot.js';
 import type { ConversationListener } from './event-hub.js';
 import { readSnapshot } from './read-snapshot.js';
@@ -44,6 +45,7 @@ export class Conversation {
 
   constructor(config: ConversationConfig) {
     checkConfig(config, config?.messages ?? []);
+    ownerOf(config.scope ?? {});
     const { id = randomUUID(), tools } = config;
     const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
     this.id = id;
@@ -59,7 +61,8 @@ export class Conversation {
    *   and it has a turn of its own.
    * - A turn that was in the middle goes on after the last message whose calls all had their answers: calls
    *   after that may be made a second time. Its promise was the old process's; `turn-end` tells what came of it.
-   * - What waited is handled in its order. All of it runs in the scope of `config`.
+   * - What waited is handled in its order. All of it runs in the scope of `config`: a turn of another owner ends
+   *   with the error `RunNotAllowed` (523) and leaves no trace, as `turn-end` tells.
    * - A suspended run can be answered by the ids that it had. Its prompt stays the one it was begun with.
    *
    * One snapshot is to be restored once. Whoever may restore it in two processes must guard that, for example
@@ -80,7 +83,7 @@ export class Conversation {
    */
   static restore(config: ConversationConfig, snapshot: ConversationSnapshot): Conversation {
     const read = readSnapshot(snapshot, config?.stateSecret);
-    const { id, messages } = read;
+    const { id, messages } = read.snapshot;
     const conversation = new Conversation({ ...config, id, messages });
     conversation.#turns.restore(read);
     return conversation;
@@ -120,12 +123,14 @@ export class Conversation {
 
   /**
    * Answers what is pending; the run goes on, or stays suspended as long as answers are missing. Gives the
-   * result of the resumed run. `options.scope` wins over that of the turn.
+   * result of the resumed run. `options.scope` wins over that of the turn, and is its owner's; whoever answers
+   * for the owner is named in `options.answeredBy`.
    *
-   * @throws ToolwrightError `InvalidAnswer` (514) where nothing is pending or an answer is wrong, and with a
-   *   `store` `RunClaimed` (517) and `RunNotFound` (516); the conversation is then as it was.
+   * @throws ToolwrightError `InvalidAnswer` (514) where nothing is pending or an answer is wrong, `RunNotAllowed`
+   *   (523) for the scope of another owner, and with a `store` `RunClaimed` (517) and `RunNotFound` (516); the
+   *   conversation is then as it was.
    */
-  async answer(answers: readonly Answer[], options: TurnOptions = {}): Promise<ToolLoopResult> {
+  async answer(answers: readonly Answer[], options: AnswerOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
     return this.#turns.answer(answers, options);
   }

@@ -3,6 +3,7 @@ import type { CallScope } from '../contract/call-scope.js';
 import { onAbort } from '../kernel/on-abort.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
 import type { TurnOrigin } from './conversation-event.js';
+import type { StoredOrigin } from './conversation-snapshot.js';
 
 /** What waits for a turn of its own. */
 export interface Waiting {
@@ -35,8 +36,10 @@ export class Inbox {
   }
 
   /** What waits, as a snapshot keeps it. */
-  get origins(): readonly TurnOrigin[] {
-    return Array.from(this.#entries, ({ waiting }) => waiting.origin);
+  get origins(): readonly StoredOrigin[] {
+    return Array.from(this.#entries, ({ waiting: { origin, scope } }) =>
+      scope.owner === undefined ? origin : { ...origin, owner: scope.owner },
+    );
   }
 
   /** `withdrawn` hears where the signal is aborted while this waits; then it waits no longer. */

@@ -19,6 +19,8 @@ export interface TurnParts {
   readonly history: HistoryView;
   /** The runs of the turn are kept in a store where they are suspended. */
   readonly hasStore: boolean;
+  /** Whose the turn is, is certain: it began in this process, or its snapshot is signed. Default: true. */
+  readonly isCertain?: boolean;
 }
 
 /** A turn that has begun, how far it has come, and what a snapshot has to know of it. */
@@ -29,18 +31,20 @@ export class OpenTurn {
   readonly signal: AbortSignal;
   /** What it goes on from, in this process. */
   readonly begin: StoredStanding;
+  readonly isCertain: boolean;
   readonly #stop = new AbortController();
   readonly #hasStore: boolean;
   readonly #detach: () => void;
   #history: HistoryView;
   #standing: StoredStanding | (() => StoredStanding) | undefined;
 
-  constructor({ turn, scope, signal, standing, history, hasStore }: TurnParts) {
+  constructor({ turn, scope, signal, standing, history, hasStore, isCertain = true }: TurnParts) {
     this.turn = turn;
     this.scope = scope;
     this.signal = this.#stop.signal;
     this.#detach = signal ? onAbort(signal, () => this.abort(signal.reason)) : () => {};
     this.begin = standing;
+    this.isCertain = isCertain;
     this.#standing = standing;
     this.#history = history;
     this.#hasStore = hasStore;

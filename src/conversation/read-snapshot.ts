@@ -7,13 +7,19 @@ import { SNAPSHOT_SCHEMA } from './snapshot-schema.js';
 
 let check: ResultChecker | undefined;
 
+/** A snapshot, and whether the owners in it are certain: nobody else could change it. */
+export interface ReadSnapshot {
+  readonly snapshot: ConversationSnapshot;
+  readonly isCertain: boolean;
+}
+
 /**
  * Takes the snapshot of a conversation from outside; the copy is the conversation's own.
  *
  * @throws ToolwrightError `InvalidState` (515) where it is none, or where it was changed: with a secret
  *   anywhere, without one as far as that shows.
  */
-export function readSnapshot(snapshot: unknown, secret: string | undefined): ConversationSnapshot {
+export function readSnapshot(snapshot: unknown, secret: string | undefined): ReadSnapshot {
   check ??= createResultChecker(SNAPSHOT_SCHEMA);
   const faults = check(snapshot);
   if (faults.length > 0) {
@@ -21,14 +27,15 @@ export function readSnapshot(snapshot: unknown, secret: string | undefined): Con
     throw invalid(`This is no snapshot of a conversation of this version: ${told.join('; ')}.`);
   }
   const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
-  if (secret !== undefined && !isSignedWith(read, secret))
+  const isCertain = isSignedWith(read, secret);
+  if (secret !== undefined && !isCertain)
     throw invalid('The snapshot of the conversation was changed, or signed with another secret.');
   const standing = read.turn?.standing;
-  if (standing === undefined || standing.status === 'running') return read;
+  if (standing === undefined || standing.status === 'running') return { snapshot: read, isCertain };
   const { messages } = readState(standing.state, secret);
   if (messages.length < read.messages.length)
     throw invalid('The snapshot of the conversation was changed: its suspended run has another history.');
-  return read;
+  return { snapshot: read, isCertain };
 }
 
 function invalid(message: string): ToolwrightError {

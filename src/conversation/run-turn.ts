@@ -5,6 +5,7 @@ import type { LoopEvent } from '../loop/loop-event.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
 import { driveStoredRun } from '../loop/resume-stored-run.js';
 import { resumeWith } from '../loop/resume-tool-loop.js';
+import { checkOwner } from '../loop/run-owner.js';
 import type { ConversationConfig } from './conversation-config.js';
 import type { EventHub } from './event-hub.js';
 import type { OpenTurn } from './open-turn.js';
@@ -66,9 +67,10 @@ async function drive(open: OpenTurn, { config, surroundings }: Drive): Promise<T
   const { begin, signal } = open;
   const { store } = config;
   if (begin.status === 'answered' && begin.isKept && store !== undefined) {
-    const { answers, state } = begin;
+    const { answers, answeredBy, state } = begin;
+    const resumption = { answers, answeredBy, scope: open.scope };
     try {
-      return await driveStoredRun(config, { store, runId: state.runId }, { answers, surroundings });
+      return await driveStoredRun(config, { store, runId: state.runId }, { resumption, surroundings });
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -76,9 +78,12 @@ async function drive(open: OpenTurn, { config, surroundings }: Drive): Promise<T
   return driveLoop(config, startOf(open, config), surroundings);
 }
 
-function startOf({ begin, history }: OpenTurn, config: ConversationConfig): RunStart {
-  if (begin.status !== 'running')
-    return resumeWith(config, begin.state, begin.status === 'answered' ? begin.answers : []);
+function startOf({ begin, history, scope, isCertain }: OpenTurn, config: ConversationConfig): RunStart {
+  if (begin.status !== 'running') {
+    const { answers, answeredBy } = begin.status === 'answered' ? begin : { answers: [] };
+    return resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain });
+  }
+  checkOwner({ owner: begin.progress?.owner ?? begin.owner, isCertain }, scope);
   const { systemPrompt: content } = config;
   const messages =
     content === undefined ? history.messages : [{ role: 'system' as const, content }, ...history.messages];

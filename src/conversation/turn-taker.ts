@@ -11,11 +11,14 @@ import { abortedRun } from '../loop/aborted-run.js';
 import { anySignal } from '../loop/any-signal.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
 import { beginState, endState } from '../loop/loop-state.js';
+import { readResumeOptions } from '../loop/resume-options.js';
 import { resumeWith } from '../loop/resume-tool-loop.js';
+import { checkOwner, type Ownership } from '../loop/run-owner.js';
 import { signState } from '../loop/sign-state.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
 import { callOfContext, callOfTask, completionOf } from './completion.js';
-import type { ConversationConfig, TurnOptions } from './conversation-config.js';
+import type { AnswerOptions, ConversationConfig, TurnOptions } from './conversation-config.js';
+import type { TurnOrigin } from './conversation-event.js';
 import type { ConversationSnapshot, StoredTurn } from './conversation-snapshot.js';
 import { ConversationTasks } from './conversation-tasks.js';
 import { EventHub } from './event-hub.js';
@@ -23,6 +26,7 @@ import { HistoryView } from './history-view.js';
 import { IdleWaiters } from './idle-waiters.js';
 import { Inbox, type Waiting } from './inbox.js';
 import type { OpenTurn } from './open-turn.js';
+import type { ReadSnapshot } from './read-snapshot.js';
 import { tellUser } from './tell-user.js';
 import { turnMessage } from './turn-message.js';
 import { TurnSlot } from './turn-slot.js';
@@ -32,6 +36,18 @@ import { withoutStore } from './without-store.js';
 export interface ReadyConfig extends ConversationConfig {
   readonly id: string;
   readonly tools: ToolRegistry;
+}
+
+/** What waited for a turn on behalf of another owner than it would be taken now. */
+interface Refused {
+  readonly origin: TurnOrigin;
+  readonly error: ToolwrightError;
+}
+
+/** Where a restored turn goes on. */
+interface RestoredPlace {
+  readonly scope: CallScope;
+  readonly isCertain: boolean;
 }
 
 /** Takes the turns of a conversation, one at a time and in order of arrival. */
@@ -81,17 +97,27 @@ export class TurnTaker {
     });
   }
 
-  answer(answers: readonly Answer[], { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
+  answer(answers: readonly Answer[], options: AnswerOptions): Promise<ToolLoopResult> {
+    const { signal, scope } = options;
     const { open, suspended } = this.slot;
     if (open === undefined || suspended === undefined)
       throw new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
-    resumeWith(this.#config, suspended.state, answers);
+    const { answeredBy } = readResumeOptions({ scope, answeredBy: options.answeredBy });
+    resumeWith(this.#config, suspended.state, {
+      answers,
+      answeredBy,
+      // A scope that is given must name the owner, too.
+      scope: scope ?? open.scope,
+      // Of a run that the store keeps, the store's state decides in the end.
+      isCertain: open.isCertain || suspended.isKept,
+    });
     const answered = this.slot.put({
       turn: { ...open.turn, resumedBy: 'answer' },
       scope: this.#within(open.scope, scope),
       signal: anySignal(signal, scope?.signal),
-      standing: { ...suspended, status: 'answered', answers },
+      standing: { ...suspended, status: 'answered', answers, answeredBy },
       history: open.history,
+      isCertain: open.isCertain,
     });
     return this.slot.run(answered);
   }
@@ -107,6 +133,7 @@ export class TurnTaker {
       scope: open.scope,
       standing: { ...suspended, status: 'answered', answers: [] },
       history: open.history,
+      isCertain: open.isCertain,
     });
     ending.abort(reason);
     this.#runAlone(ending);
@@ -119,33 +146,43 @@ export class TurnTaker {
   }
 
   snapshot(turn: StoredTurn | undefined = this.slot.open?.stored()): ConversationSnapshot {
-    const { id, stateSecret } = this.#config;
+    const { id, stateSecret: secret } = this.#config;
+    const { origins } = this.#inbox;
+    const isOwned = [this.#config.scope, this.slot.open?.scope, ...origins].some(
+      (named) => named?.owner !== undefined,
+    );
     const snapshot: ConversationSnapshot = {
       version: 1,
       id,
       messages: this.slot.messages,
       turns: this.#count,
       ...(turn === undefined ? {} : { turn }),
-      inbox: this.#inbox.origins,
+      inbox: origins,
       tasks: this.tasks.open,
     };
-    return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, stateSecret);
+    return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, { secret, isOwned });
   }
 
   /** Goes on from a snapshot, with the next turn of the event loop. */
-  restore({ turns, turn, inbox, tasks }: ConversationSnapshot): void {
+  restore({ snapshot: { turns, turn, inbox, tasks }, isCertain }: ReadSnapshot): void {
     this.#count = turns;
     const scope = this.#within(this.#config.scope);
     const lost = tasks.map((task) => ({ task, result: interruptedResult(task.tool) }));
-    for (const origin of inbox) this.#inbox.add({ origin, scope });
+    const refused: Refused[] = [];
+    for (const { owner, ...origin } of inbox) {
+      const error = ownerFault({ owner, isCertain }, scope);
+      if (error === undefined) this.#inbox.add({ origin, scope });
+      else refused.push({ origin, error });
+    }
     for (const { task, result } of lost)
       this.#inbox.add({ origin: completionOf(callOfTask(task), result), scope });
-    const open = turn && this.#restored(turn, scope);
+    const open = turn && this.#restored(turn, { scope, isCertain });
     this.#isHeld = true;
     setImmediate(() => {
       this.#isHeld = false;
       if (this.#isClosed) return this.#tellIdle();
       for (const ended of lost) this.events.tell({ type: 'task-end', ...ended });
+      for (const { origin, error } of refused) this.#refuse(origin, error);
       if (open !== undefined && open === this.slot.open && this.slot.isRunning) this.#runAlone(open);
       else this.#work();
     });
@@ -175,15 +212,23 @@ export class TurnTaker {
     this.#count += 1;
     const turn = { number: this.#count, origin };
     const history = new HistoryView([...this.slot.messages, turnMessage(origin)]);
-    const open = this.slot.put({ turn, scope, signal, standing: { status: 'running' }, history });
+    const { owner } = scope;
+    const standing = { status: 'running', ...(owner === undefined ? {} : { owner }) } as const;
+    const open = this.slot.put({ turn, scope, signal, standing, history });
     const running = within(() => this.slot.run(open));
     running.then(done?.resolve, done?.reject ?? (() => {}));
   }
 
-  #restored({ number, origin, isAborted, standing }: StoredTurn, scope: CallScope): OpenTurn {
+  /** A turn that never begins. */
+  #refuse(origin: TurnOrigin, error: ToolwrightError): void {
+    this.#count += 1;
+    this.events.tell({ type: 'turn-end', turn: { number: this.#count, origin }, error });
+  }
+
+  #restored({ number, origin, isAborted, standing }: StoredTurn, place: RestoredPlace): OpenTurn {
     const resumedBy = standing.status === 'suspended' ? {} : { resumedBy: 'restore' as const };
     const turn = { number, origin, ...resumedBy };
-    const open = this.slot.put({ turn, scope, standing, history: this.slot.history });
+    const open = this.slot.put({ turn, ...place, standing, history: this.slot.history });
     if (isAborted) open.abort(new DOMException('The turn was aborted.', 'AbortError'));
     return open;
   }
@@ -238,6 +283,15 @@ export class TurnTaker {
       () => this.#config.logger?.warn(message, { error }),
       () => {},
     );
+  }
+}
+
+function ownerFault(of: Ownership, scope: CallScope): ToolwrightError | undefined {
+  try {
+    checkOwner(of, scope);
+    return undefined;
+  } catch (error) {
+    return error as ToolwrightError;
   }
 }
 

@@ -120,6 +120,17 @@ export const ERROR_TABLE = {
     happened: 'Options are misspelt, have values that they cannot have, or are missing.',
     remedy: 'Mend them; `faults` names every one of them and what to write. Nothing has run.',
   },
+  EmptyReply: {
+    code: 522,
+    happened: 'The model replied twice in a row with neither text nor calls.',
+    remedy:
+      'Look at the token limit and the prompt. The history in `messages` is valid and can be continued.',
+  },
+  RunNotAllowed: {
+    code: 523,
+    happened: 'A run was to be resumed on behalf of another owner than it has, or its owner is not certain.',
+    remedy: 'Resume with the owner’s `scope`, and give `stateSecret` where states leave the process.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

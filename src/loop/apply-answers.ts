@@ -9,7 +9,11 @@ import { type OpenWait, openWaits } from './open-waits.js';
  *
  * @throws ToolwrightError `InvalidAnswer` (514) naming every answer that fits nothing.
  */
-export function applyAnswers(state: RunState, answers: readonly Answer[]): readonly StoredCall[] {
+export function applyAnswers(
+  state: RunState,
+  answers: readonly Answer[],
+  answeredBy?: unknown,
+): readonly StoredCall[] {
   if (!Array.isArray(answers)) throw invalid(['they are no array']);
   const waits = new Map(openWaits(state).map((open) => [open.pending.id, open]));
   const faults: string[] = [];
@@ -22,7 +26,7 @@ export function applyAnswers(state: RunState, answers: readonly Answer[]): reado
   const byCall = Map.groupBy(waits.values(), ({ call }): StoredCall => call);
   const calls = state.open.calls.map((call) => {
     const own = byCall.get(call) ?? [];
-    return own.reduce((current, open) => answerOne(current, open, { answered, faults }), call);
+    return own.reduce((current, open) => answerOne(current, open, { answered, faults, answeredBy }), call);
   });
   if (faults.length > 0) throw invalid(faults);
   return calls;
@@ -44,13 +48,14 @@ function faultOf(answer: unknown, { waits, answered }: Known): string | undefine
 interface Answering {
   readonly answered: ReadonlyMap<string, Answer>;
   readonly faults: string[];
+  readonly answeredBy: unknown;
 }
 
 /** A refusal answers all of its call. */
 function answerOne(
   call: StoredCall,
   { wait, pending }: OpenWait,
-  { answered, faults }: Answering,
+  { answered, faults, answeredBy }: Answering,
 ): StoredCall {
   const answer = answered.get(pending.id);
   if (answer === undefined || call.status !== 'waiting') return call;
@@ -59,7 +64,13 @@ function answerOne(
     faults.push(`'${pending.id}' (${pending.tool}): ${outcome.problem}`);
     return call;
   }
-  return { ...call, journal: outcome.journal, waits: remaining(call.waits, wait, outcome.journal) };
+  const journal = withGiven(outcome.journal, wait, answeredBy);
+  return { ...call, journal, waits: remaining(call.waits, wait, journal) };
+}
+
+function withGiven(journal: CallJournal, { kind, index }: Wait, answeredBy: unknown): CallJournal {
+  if (answeredBy === undefined) return journal;
+  return { ...journal, given: [...(journal.given ?? []), { kind, index, answeredBy }] };
 }
 
 function remaining(waits: readonly Wait[], done: Wait, journal: CallJournal): readonly Wait[] {

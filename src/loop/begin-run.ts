@@ -4,6 +4,7 @@ import type { RunState, StoredCall } from '../contract/run-state.js';
 import type { RunStore } from '../contract/run-store.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
+import { InvalidOptionsError } from '../errors/invalid-options.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { anySignal } from './any-signal.js';
 import { checkConfig } from './check-config.js';
@@ -13,7 +14,9 @@ import type { EventSink } from './loop-event.js';
 import { LoopGuard } from './loop-guard.js';
 import { beginState, type LoopEnd, type LoopState, type RunProgress, resumeState } from './loop-state.js';
 import { type CallNumberer, createCallNumberer } from './number-calls.js';
+import type { ResumeConfig } from './resume-options.js';
 import { RetryBudget } from './retry-budget.js';
+import { ownerOf } from './run-owner.js';
 
 /** Where a run takes place, and who watches it. */
 export interface RunSurroundings {
@@ -38,17 +41,27 @@ export interface ResumedRun {
   readonly calls: readonly StoredCall[];
 }
 
+/** A suspended run, and its calls with the answers that have come. */
+export interface SuspendedStart {
+  readonly suspended: RunState;
+  readonly calls: readonly StoredCall[];
+}
+
 /** What a run begins with. */
 export type RunStart =
   | { readonly messages: readonly Message[] }
   | { readonly progress: RunProgress }
-  | { readonly suspended: RunState; readonly calls: readonly StoredCall[] };
+  | SuspendedStart;
 
 /** A run with all that its steps need. */
 export interface LoopRun {
   readonly config: ToolLoopConfig;
+  /** On whose behalf it takes place. */
+  readonly owner: unknown;
   readonly state: LoopState;
   readonly tools: ToolRegistry;
+  /** Names of the tools that it was offered before it was suspended. */
+  readonly offered: readonly string[];
   readonly scope: CallScope;
   readonly signal: AbortSignal | undefined;
   readonly sink: EventSink | undefined;
@@ -70,25 +83,29 @@ const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolT
 
 /** Prepares a run; throws only what the author did wrong. */
 export function beginRun(
-  config: ToolLoopConfig,
+  given: ResumeConfig,
   start: RunStart,
   { scope, sink, hasReader, onStep }: RunSurroundings,
 ): LoopRun {
   const before = 'suspended' in start ? start.suspended : 'progress' in start ? start.progress : undefined;
   const messages = 'messages' in start ? start.messages : before?.messages;
+  const config = withModel(given, before?.model);
   checkConfig(config, messages);
   const state = before === undefined ? beginState(messages ?? []) : resumeState(before);
-  const tools =
+  const registry =
     config.tools instanceof ToolRegistry
       ? config.tools
       : new ToolRegistry().register(...(config.tools ?? []));
+  const tools = before?.tools === undefined ? registry : onlyKnown(registry, before.tools);
   const signal = anySignal(config.signal, scope.signal);
   const maxRetries = config.maxRetries ?? DEFAULTS.maxRetries;
   const find = (name: string): ToolDefinition | undefined => tools.offered(name);
   return {
     config,
+    owner: ownerOf(scope),
     state,
     tools,
+    offered: before?.tools ?? [],
     signal,
     sink,
     hasReader,
@@ -104,7 +121,24 @@ export function beginRun(
   };
 }
 
-function resumedRun({ suspended, calls }: Extract<RunStart, { suspended: RunState }>): ResumedRun {
+/** A run that goes on asks the model that it has asked so far. */
+function withModel(config: ResumeConfig, model: string | undefined): ToolLoopConfig {
+  const { model: given } = config ?? {};
+  if (model === undefined && given === undefined)
+    throw new InvalidOptionsError('runToolLoop', [
+      { option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
+    ]);
+  return (model === undefined || model === given ? config : { ...config, model }) as ToolLoopConfig;
+}
+
+/** What a run was offered before, as far as it is given now; and what is registered from now on. */
+function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
+  const known = new Set(names);
+  const others = given.list().filter((name) => !known.has(name));
+  return others.length === 0 ? given : given.view({ deny: others });
+}
+
+function resumedRun({ suspended, calls }: SuspendedStart): ResumedRun {
   const { runId, revision, open } = suspended;
   return { runId, revision, content: open.content, calls };
 }

@@ -6,19 +6,19 @@ import { beginRun, type LoopRun, type ResumedRun, type RunStart, type RunSurroun
 import { detectCalls } from './detect-calls.js';
 import { noteInnerRun } from './inner-runs.js';
 import { keepRun } from './keep-run.js';
-import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
 import type { ToolLoopResult } from './loop-result.js';
 import { addUsage, endState, type LoopEnd } from './loop-state.js';
 import { readCall } from './read-call.js';
 import { type Reply, requestReply } from './request-reply.js';
+import type { ResumeConfig } from './resume-options.js';
 import { restoredCall } from './stored-call.js';
 import { type OpenMessage, suspendRun } from './suspend-run.js';
 import { assistantMessage } from './write-messages.js';
 
 /** The one loop: ask, run the calls, answer them, ask again. */
 export async function driveLoop(
-  config: ToolLoopConfig,
+  config: ResumeConfig,
   start: RunStart,
   surroundings: RunSurroundings,
 ): Promise<ToolLoopResult> {

@@ -24,7 +24,7 @@ export function beginState(messages: readonly Message[]): LoopState {
 /** How far a run has come at a moment when every call of its history has its answer; plain JSON. */
 export type RunProgress = Pick<
   RunState,
-  'messages' | 'toolCalls' | 'iterations' | 'usage' | 'retries' | 'guard'
+  'owner' | 'tools' | 'model' | 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'retries' | 'guard'
 >;
 
 /** A run that had begun before. */

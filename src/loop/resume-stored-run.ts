@@ -7,9 +7,9 @@ import { errorMessage } from '../invocation/error-message.js';
 import type { RunSurroundings } from './begin-run.js';
 import { type ClaimedRun, claimRun } from './claimed-run.js';
 import { driveLoop } from './drive-loop.js';
-import type { ToolLoopConfig } from './loop-config.js';
 import type { ToolLoopResult } from './loop-result.js';
-import { resumeWith } from './resume-tool-loop.js';
+import { type ResumeConfig, type ResumeOptions, readResumeOptions } from './resume-options.js';
+import { type Resumption, resumeWith } from './resume-tool-loop.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 
@@ -39,36 +39,38 @@ export interface StoredRun {
  * the `state` for a run that is suspended again, otherwise with the status that the run ended with.
  *
  * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517); `InvalidAnswer` (514) and `InvalidState`
- *   (515), and the run is free again, as it was. What the store throws while it is claimed is thrown as it is.
+ *   (515), `RunNotAllowed` (523), and the run is free again, as it was. What the store throws while it is claimed is thrown as it is.
  *
  * @example
  * ```ts
  * const store = new SqliteRunStore({ path: 'runs.sqlite' });
  * const run = await runToolLoop({ provider, model, tools, store }, messages);
  * // Later, in any process; the answers name what `run.pending` lists:
- * const resumed = await resumeStoredRun({ provider, model, tools }, { store, runId }, answers, { data: { userId } });
+ * const resumed = await resumeStoredRun({ provider, tools }, { store, runId }, answers, { data: { userId } });
  * ```
  */
 export async function resumeStoredRun(
-  config: ToolLoopConfig,
+  config: ResumeConfig,
   run: StoredRun,
   answers: readonly Answer[],
-  scope: CallScope = {},
+  options: ResumeOptions | CallScope = {},
 ): Promise<ToolLoopResult> {
-  return driveStoredRun(config, run, { answers, surroundings: { scope } });
+  const read = readResumeOptions(options);
+  const { scope = {} } = read;
+  return driveStoredRun(config, run, { resumption: { ...read, answers }, surroundings: { scope } });
 }
 
 /** How a stored run goes on, and who watches it. */
-export interface Resumption {
-  readonly answers: readonly Answer[];
+export interface StoredResumption {
+  readonly resumption: Resumption;
   readonly surroundings: Omit<RunSurroundings, 'keep'>;
 }
 
 /** The same as {@link resumeStoredRun}, watched. */
 export async function driveStoredRun(
-  config: ToolLoopConfig,
+  config: ResumeConfig,
   { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
-  resumption: Resumption,
+  resumption: StoredResumption,
 ): Promise<ToolLoopResult> {
   checkNumbers('a stored run', { leaseMs }, { leaseMs: { min: 1 } });
   const claimed = await claimRun({ store, runId, leaseMs });
@@ -81,20 +83,21 @@ export async function driveStoredRun(
 }
 
 async function drive(
-  config: ToolLoopConfig,
+  config: ResumeConfig,
   claimed: ClaimedRun,
-  { answers, surroundings }: Resumption,
+  { resumption, surroundings }: StoredResumption,
 ): Promise<ToolLoopResult> {
   const signal = config?.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
   // A throw at the limit would come after the calls have run; then the run must be forgotten first.
   const onLimit = config?.onLimit === 'throw' ? 'return' : config?.onLimit;
   try {
-    return await driveLoop({ ...config, signal, onLimit }, resumeWith(config, claimed.state, answers), {
+    const start = resumeWith(config, claimed.state, { ...resumption, isCertain: true });
+    return await driveLoop({ ...config, signal, onLimit }, start, {
       ...surroundings,
       keep: { save: (state) => claimed.release(state) },
     });
   } catch (error) {
-    // The answers, the state or the config are wrong: nothing has run.
+    // The answers, the owner, the state or the config are wrong: nothing has run.
     await claimed.giveBack();
     throw error;
   }

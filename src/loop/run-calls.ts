@@ -1,6 +1,5 @@
 import type { CallRecord } from '../contract/call-record.js';
 import type { CallScope, UpdateListener } from '../contract/call-scope.js';
-import type { ToolCall } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
 import { errorResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -101,20 +100,28 @@ function invoke(batch: CallBatch, scope: CallScope, call: ReadCall): CallOutcome
 
 function outcomeOf(call: ReadCall, invocation: Invocation, inner: InnerRuns | undefined): CallOutcome {
   if (invocation.status === 'suspended') return { call, suspension: invocation.suspension };
-  return inner ? inner.judge(invocation.record) : invocation.record;
+  const record = inner ? inner.judge(invocation.record) : invocation.record;
+  return call.journal === undefined ? record : { ...record, ...givenAnswers(call) };
+}
+
+/** Who answered what the call waited for. */
+function givenAnswers({ journal }: ReadCall): Pick<CallRecord, 'answeredBy' | 'answers'> {
+  const { given = [] } = journal ?? {};
+  return given.length === 0 ? {} : { answeredBy: given.at(-1)?.answeredBy, answers: given };
 }
 
 /** The record of a call that an abort of the run left open. */
-export function abortedCall(call: ToolCall): CallRecord {
+export function abortedCall(call: ReadCall): CallRecord {
   return notRun(call, 'aborted', abortedResult(call.name));
 }
 
 /** The record of a call that was answered without being made. */
 export function notRun(
-  call: ToolCall,
+  call: ReadCall,
   status: CallRecord['status'],
   result: CallRecord['result'],
 ): CallRecord {
   const { id, name, arguments: rawArguments } = call;
-  return { id, name, rawArguments, repairs: [], removed: [], attempts: 0, durationMs: 0, status, result };
+  const made = { repairs: [], removed: [], attempts: 0, durationMs: 0 };
+  return { id, name, rawArguments, ...made, status, result, ...givenAnswers(call) };
 }

@@ -30,13 +30,18 @@ const RECORD = object({
 // Arguments are what the model sent, which may be anything.
 const CALL = { id: TEXT, name: TEXT, arguments: {} };
 
-const WAIT = object({ kind: { enum: ['client', 'approval', 'question'] }, index: COUNT });
+const KIND = { enum: ['client', 'approval', 'question'] };
 
-const JOURNAL = object({
-  arguments: { type: 'object' },
-  answers: list(object({ index: COUNT, message: TEXT })),
-  once: list(object({ key: TEXT })),
-});
+const WAIT = object({ kind: KIND, index: COUNT });
+
+const JOURNAL = object(
+  {
+    arguments: { type: 'object' },
+    answers: list(object({ index: COUNT, message: TEXT })),
+    once: list(object({ key: TEXT })),
+  },
+  { given: list(object({ kind: KIND, index: COUNT })) },
+);
 
 /** A history, as far as the loop relies on its form. */
 export const MESSAGES: JsonSchema = list(object({ role: TEXT }));
@@ -45,36 +50,56 @@ const PROGRESS_PARTS = {
   toolCalls: list(RECORD),
   iterations: COUNT,
   usage: object({ inputTokens: COUNT, outputTokens: COUNT, totalTokens: COUNT }),
-  retries: object({ byTool: COUNTS, unknown: COUNT }),
+  retries: object({ byTool: COUNTS, unknown: COUNT }, { total: COUNT }),
+};
+
+/** States of version 1 know nothing of what a run is allowed; without a loop guard there is none. */
+const OPTIONAL_PARTS = {
+  tools: list(TEXT),
+  model: TEXT,
+  guard: object({ seen: list(TEXT), counts: COUNTS }),
 };
 
 /** How far a run has come, without its messages. */
-export const PROGRESS: JsonSchema = object(PROGRESS_PARTS);
+export const PROGRESS: JsonSchema = object(PROGRESS_PARTS, OPTIONAL_PARTS);
 
-/** The form of a run's state, as far as the loop relies on it: states come from outside. */
-export const RUN_STATE_SCHEMA: JsonSchema = object({
-  version: { const: 1 },
-  runId: TEXT,
-  revision: COUNT,
-  messages: MESSAGES,
-  open: object({
-    content: TEXT,
-    calls: list({
-      type: 'object',
-      anyOf: [
-        object({ status: { const: 'settled' }, record: RECORD }),
-        object({ status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL }),
-        object({ status: { const: 'held' }, ...CALL }),
-      ],
-    }),
-  }),
-  pending: list(object({ id: TEXT })),
-  ...PROGRESS_PARTS,
+const CALLS = list({
+  type: 'object',
+  anyOf: [
+    object({ status: { const: 'settled' }, record: RECORD }),
+    object({ status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL }),
+    object({ status: { const: 'held' }, ...CALL }),
+  ],
 });
 
-/** An object that has all of these. */
-export function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
-  return { type: 'object', properties, required: Object.keys(properties) };
+/** The form of a run's state, as far as the loop relies on it: states come from outside. */
+export const RUN_STATE_SCHEMA: JsonSchema = {
+  ...object(
+    {
+      version: { enum: [1, 2] },
+      runId: TEXT,
+      revision: COUNT,
+      messages: MESSAGES,
+      open: object({ content: TEXT, calls: CALLS }),
+      pending: list(object({ id: TEXT })),
+      ...PROGRESS_PARTS,
+    },
+    OPTIONAL_PARTS,
+  ),
+  if: { properties: { version: { const: 2 } } },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: { required: ['tools', 'model'] },
+};
+
+type Properties = Readonly<Record<string, JsonSchema>>;
+
+/** An object that has all of the first, and may have the others. */
+export function object(properties: Properties, optional: Properties = {}): JsonSchema {
+  return {
+    type: 'object',
+    properties: { ...properties, ...optional },
+    required: Object.keys(properties),
+  };
 }
 
 /** An array of these. */

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../checking/canonical-json.js';
 
 /** Something that is kept outside and taken back. */
@@ -6,17 +6,32 @@ export interface Signable {
   readonly signature?: string;
 }
 
-/** The state with its signature; without one where there is no secret. */
-export function signState<State extends Signable>(state: State, secret: string | undefined): State {
+/**
+ * Signs what names owners where no secret is configured: what this process gave out is known here again, and
+ * what comes from elsewhere counts as unsigned.
+ */
+const PROCESS_SECRET = randomBytes(32).toString('base64url');
+
+/** With what something is signed. */
+export interface SigningKey {
+  readonly secret: string | undefined;
+  /** It names owners: it is signed without a secret, too. */
+  readonly isOwned: boolean;
+}
+
+/** The state with its signature; without one where it needs none and there is no secret. */
+export function signState<State extends Signable>(state: State, { secret, isOwned }: SigningKey): State {
   const { signature: _, ...unsigned } = state;
-  const signature = secret === undefined ? {} : { signature: signatureOf(unsigned, secret) };
+  const key = secret ?? (isOwned ? PROCESS_SECRET : undefined);
+  const signature = key === undefined ? {} : { signature: signatureOf(unsigned, key) };
   return { ...unsigned, ...signature } as State;
 }
 
-/** Whether nobody without the secret changed the state. */
-export function isSignedWith({ signature, ...unsigned }: Signable, secret: string): boolean {
+/** Whether nobody without the secret changed the state; without a secret, whether this process signed it. */
+export function isSignedWith({ signature, ...unsigned }: Signable, secret = PROCESS_SECRET): boolean {
+  if (typeof signature !== 'string') return false;
   const expected = Buffer.from(signatureOf(unsigned, secret));
-  const given = Buffer.from(typeof signature === 'string' ? signature : '');
+  const given = Buffer.from(signature);
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 

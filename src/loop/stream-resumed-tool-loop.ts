@@ -2,7 +2,7 @@ import type { CallScope } from '../contract/call-scope.js';
 import type { RunState } from '../contract/run-state.js';
 import type { Answer } from '../contract/suspension.js';
 import { driveLoop } from './drive-loop.js';
-import type { ToolLoopConfig } from './loop-config.js';
+import { type ResumeConfig, type ResumeOptions, readResumeOptions } from './resume-options.js';
 import { resumeWith } from './resume-tool-loop.js';
 import { streamRun, type ToolLoopStream } from './stream-run.js';
 
@@ -20,12 +20,14 @@ import { streamRun, type ToolLoopStream } from './stream-run.js';
  * ```
  */
 export function streamResumedToolLoop(
-  config: ToolLoopConfig,
+  config: ResumeConfig,
   state: RunState | undefined,
   answers: readonly Answer[],
-  scope: CallScope = {},
+  options: ResumeOptions | CallScope = {},
 ): ToolLoopStream {
-  return streamRun(config.signal, async (signal, sink) =>
-    driveLoop({ ...config, signal }, resumeWith(config, state, answers), { scope, sink }),
-  );
+  return streamRun(config.signal, async (signal, sink) => {
+    const read = readResumeOptions(options);
+    const start = resumeWith(config, state, { ...read, answers });
+    return driveLoop({ ...config, signal }, start, { scope: read.scope ?? {}, sink });
+  });
 }

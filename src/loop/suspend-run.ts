@@ -30,12 +30,13 @@ function writeState(run: LoopRun, open: OpenMessage): RunState {
   const progress = progressOf(run);
   const { iterations } = progress;
   const suspended: RunState = {
-    version: 1,
+    version: 2,
     runId,
     revision: (resumed?.revision ?? 0) + 1,
     ...progress,
     open,
     pending: openWaits({ runId, iterations, open }).map(({ pending }) => pending),
   };
-  return signState(plainJson(suspended) as RunState, config.stateSecret);
+  const isOwned = progress.owner !== undefined;
+  return signState(plainJson(suspended) as RunState, { secret: config.stateSecret, isOwned });
 }

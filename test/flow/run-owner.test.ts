@@ -1,0 +1,386 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type Answer,
+  type CallScope,
+  Conversation,
+  type ConversationEvent,
+  defineTool,
+  type Message,
+  type RunState,
+  resumeStoredRun,
+  resumeToolLoop,
+  runToolLoop,
+  streamResumedToolLoop,
+  type ToolLoopResult,
+  ToolRegistry,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+
+const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
+const alice = { owner: { user: 'alice', tenant: 't1' } };
+const bob = { owner: { user: 'bob', tenant: 't1' } };
+const notAllowed = { name: 'RunNotAllowed', code: 523 };
+
+/** What another process would get. */
+function wire<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value;
+}
+
+function setup(...replies: readonly ScriptedReply[]) {
+  const seen: unknown[] = [];
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pay',
+    approval: true,
+    execute: (_args, { data }) => {
+      seen.push(data.role ?? 'nobody');
+      return 'paid';
+    },
+  });
+  const whoami = defineTool({
+    name: 'whoami',
+    description: 'Who am I?',
+    execute: (_args, { data }) => {
+      seen.push(data.role ?? 'nobody');
+      return String(data.role);
+    },
+  });
+  const secret = defineTool({ name: 'billing_refund', description: 'Refund', execute: () => 'refunded' });
+  const registry = new ToolRegistry().register(pay, whoami, secret);
+  const provider = new ScriptedProvider([call('pay'), ...replies]);
+  return { seen, registry, provider, config: { provider, model: 'small', tools: registry } };
+}
+
+function call(name: string): ScriptedReply {
+  return { toolCalls: [{ name, arguments: {} }] };
+}
+
+function yes({ pending }: Pick<ToolLoopResult, 'pending'>): readonly Answer[] {
+  return (pending ?? []).map(({ id }) => ({ id, approved: true }));
+}
+
+function offered(provider: ScriptedProvider, index = -1): readonly string[] {
+  return (provider.requests.at(index)?.tools ?? []).map((tool) => tool.function.name);
+}
+
+/** A run of `scope` that waits for an approval, and the ways in which it can be resumed. */
+const doors: readonly [string, Resume][] = [
+  ['resumeToolLoop', ({ config, state, answers, scope }) => resumeToolLoop(config, state, answers, scope)],
+  [
+    'streamResumedToolLoop',
+    ({ config, state, answers, scope }) => streamResumedToolLoop(config, state, answers, scope).result,
+  ],
+  [
+    'resumeStoredRun',
+    async ({ config, state, answers, scope }) => {
+      const store = new MemoryRunStore();
+      store.save(state);
+      return resumeStoredRun(config, { store, runId: state.runId }, answers, scope);
+    },
+  ],
+];
+
+type Resume = (request: {
+  readonly config: ReturnType<typeof setup>['config'];
+  readonly state: RunState;
+  readonly answers: readonly Answer[];
+  readonly scope: CallScope;
+}) => Promise<ToolLoopResult>;
+
+describe.each(doors)('%s', (_door, resume) => {
+  test.each<[string, CallScope, CallScope]>([
+    ['another', alice, bob],
+    ['one where the run has none', {}, alice],
+    ['none where the run has one', alice, {}],
+    ['`null` where the run has none', {}, { owner: null }],
+    ['one that has one thing more', alice, { owner: { ...alice.owner, admin: true } }],
+    ['a text that looks like it', { owner: ['1'] }, { owner: '1' }],
+  ])(
+    'refuses %s as the owner; nothing has run, and the owner can still resume',
+    async (_what, first, second) => {
+      const { config, seen, provider } = setup({ content: 'Done.' });
+      const run = await runToolLoop(config, hello, first);
+      const request = { config, state: run.state!, answers: yes(run) };
+      await expect(resume({ ...request, scope: second })).rejects.toMatchObject(notAllowed);
+      expect(seen).toEqual([]);
+      expect(provider.requests).toHaveLength(1);
+      expect(await resume({ ...request, scope: first })).toMatchObject({ status: 'completed' });
+    },
+  );
+
+  test('compares owners as canonical JSON, whatever JSON they are', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (one, other) => {
+        const { config } = setup({ content: 'Done.' });
+        const run = await runToolLoop(config, hello, { owner: one });
+        const request = { config, state: wire(run.state!), answers: yes(run) };
+        const isSame = sorted(one) === sorted(other);
+        if (!isSame) {
+          await expect(resume({ ...request, scope: { owner: other } })).rejects.toMatchObject(notAllowed);
+        }
+        const again = JSON.parse(sorted(one)) as unknown;
+        expect(await resume({ ...request, scope: { owner: again } })).toMatchObject({ status: 'completed' });
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('goes on in the scope of the owner, and records apart who answered', async () => {
+    const { config, seen } = setup(call('whoami'), { content: 'Done.' });
+    const run = await runToolLoop(config, hello, { ...alice, data: { role: 'customer' } });
+    const done = await resume({
+      config,
+      state: wire(run.state!),
+      answers: yes(run),
+      scope: { scope: { ...alice, data: { role: 'customer' } }, answeredBy: { user: 'clerk' } } as CallScope,
+    });
+    expect(seen).toEqual(['customer', 'customer']);
+    expect(done.toolCalls).toMatchObject([
+      {
+        name: 'pay',
+        answeredBy: { user: 'clerk' },
+        answers: [{ kind: 'approval', answeredBy: { user: 'clerk' } }],
+      },
+      { name: 'whoami' },
+    ]);
+    expect(done.toolCalls[1]).not.toHaveProperty('answeredBy');
+  });
+
+  test('asks the model of the run, and another one only where the options of the resume say so', async () => {
+    const { config, provider } = setup({ content: 'One.' }, { content: 'Two.' });
+    const run = await runToolLoop(config, hello);
+    const request = { config: { ...config, model: 'big' }, state: run.state!, answers: yes(run) };
+    await resume({ ...request, scope: {} });
+    await resume({ ...request, scope: { scope: {}, model: 'huge' } as CallScope });
+    expect(provider.requests.map(({ model }) => model)).toEqual(['small', 'small', 'huge']);
+  });
+
+  test('offers what the run was offered, as far as it is given, and what is registered meanwhile', async () => {
+    const { config, provider, registry } = setup(call('learn'), call('billing_refund'), { content: 'Done.' });
+    const learn = defineTool({
+      name: 'learn',
+      description: 'Learn',
+      execute: () => {
+        registry.register(defineTool({ name: 'learned', description: 'Learned', execute: () => 'x' }));
+        return 'now you can';
+      },
+    });
+    registry.register(learn);
+    const tools = registry.view({ deny: ['billing_*'] });
+    const run = await runToolLoop({ ...config, tools }, hello);
+    expect(run.state?.tools).toEqual(['pay', 'whoami', 'learn']);
+    registry
+      .unregister('whoami')
+      .register(defineTool({ name: 'later', description: 'Later', execute: () => 'x' }));
+    const done = await resume({ config, state: wire(run.state!), answers: yes(run), scope: {} });
+    expect(provider.requests.map((_, index) => offered(provider, index))).toEqual([
+      ['pay', 'whoami', 'learn'],
+      ['pay', 'learn'],
+      ['pay', 'learn', 'learned'],
+      ['pay', 'learn', 'learned'],
+    ]);
+    expect(done.toolCalls.at(-1)).toMatchObject({ status: 'rejected', name: 'billing_refund' });
+  });
+});
+
+test('resumeToolLoop refuses an owned state that nobody has signed, and names `stateSecret`', async () => {
+  const { config, seen } = setup({ content: 'Done.' });
+  const run = await runToolLoop(config, hello, alice);
+  const { signature: _, ...unsigned } = run.state!;
+  const forged: readonly [RunState, CallScope][] = [
+    [{ ...run.state!, owner: bob.owner }, bob],
+    [unsigned, alice],
+    [{ ...unsigned, owner: bob.owner }, bob],
+    [{ ...unsigned, owner: undefined }, alice],
+    [unsigned, {}],
+  ];
+  for (const [state, scope] of forged) {
+    const resumed = resumeToolLoop(config, wire(state), yes(run), scope);
+    await expect(resumed).rejects.toMatchObject({
+      ...notAllowed,
+      message: expect.stringContaining('stateSecret'),
+    });
+  }
+  expect(seen).toEqual([]);
+});
+
+test('resumeToolLoop takes owner and tool names of a signed state only as they were signed', async () => {
+  const { config, registry } = setup({ content: 'Done.' });
+  const signing = { ...config, stateSecret: 'a long secret' };
+  const run = await runToolLoop({ ...signing, tools: registry.view({ deny: ['billing_*'] }) }, hello, alice);
+  for (const change of [{ owner: bob.owner }, { tools: registry.list() }, { model: 'big' }]) {
+    const state = wire({ ...run.state!, ...change });
+    await expect(resumeToolLoop(signing, state, yes(run), bob)).rejects.toMatchObject({
+      name: 'InvalidState',
+    });
+  }
+  expect(await resumeToolLoop(signing, wire(run.state), yes(run), alice)).toMatchObject({
+    status: 'completed',
+  });
+});
+
+test('resumeToolLoop reads states of version 1, which know neither owner, tools nor model', async () => {
+  const { config, provider } = setup({ content: 'Done.' });
+  const run = await runToolLoop(config, hello);
+  const { tools: _1, model: _2, ...rest } = run.state!;
+  const old = wire({ ...rest, version: 1 as const });
+  await expect(resumeToolLoop(config, old, yes(run), alice)).rejects.toMatchObject(notAllowed);
+  const { model: _3, ...without } = config;
+  await expect(resumeToolLoop(without, old, yes(run))).rejects.toThrow('model is missing');
+  await expect(resumeToolLoop(config, { ...old, version: 2 }, yes(run))).rejects.toMatchObject({
+    name: 'InvalidState',
+  });
+  expect(await resumeToolLoop(config, old, yes(run))).toMatchObject({ status: 'completed' });
+  expect(provider.requests.at(-1)?.model).toBe('small');
+});
+
+test('resumeToolLoop needs no model, because the run has one', async () => {
+  const { config, provider } = setup({ content: 'Done.' });
+  const run = await runToolLoop(config, hello);
+  await resumeToolLoop({ provider, tools: config.tools }, run.state, yes(run));
+  expect(provider.requests.at(-1)?.model).toBe('small');
+});
+
+test('resumeToolLoop refuses a scope and options in one', async () => {
+  const { config } = setup();
+  const run = await runToolLoop(config, hello);
+  const mixed = { ...alice, answeredBy: 'clerk' } as CallScope;
+  await expect(resumeToolLoop(config, run.state, yes(run), mixed)).rejects.toThrow('owner is no option');
+  const odd = { scope: {}, answeredBy: () => 'clerk' };
+  await expect(resumeToolLoop(config, run.state, yes(run), odd)).rejects.toThrow('answeredBy');
+});
+
+test('runToolLoop refuses an owner that JSON shows as something else', async () => {
+  const { config, provider } = setup();
+  for (const owner of [{ id: undefined }, Number.NaN, [Number.POSITIVE_INFINITY], () => 'u1', 5n])
+    await expect(runToolLoop(config, hello, { owner })).rejects.toMatchObject({
+      name: 'InvalidOptions',
+      message: expect.stringContaining('owner'),
+    });
+  expect(provider.requests).toHaveLength(0);
+});
+
+test('resumeToolLoop keeps in the state who gave which answer, until the call has run', async () => {
+  const ask = defineTool({
+    name: 'ask',
+    description: 'Ask',
+    approval: true,
+    execute: async (_args, context) => `to ${await context.ask({ message: 'Where to?' })}`,
+  });
+  const provider = new ScriptedProvider([call('ask'), { content: 'Done.' }]);
+  const config = { provider, model: 'small', tools: [ask] };
+  const run = await runToolLoop(config, hello, alice);
+  const asked = await resumeToolLoop(config, run.state, yes(run), { scope: alice, answeredBy: 'the chief' });
+  expect(JSON.stringify(asked.state)).toContain('the chief');
+  const answers = [{ id: asked.pending![0]!.id, value: 'Lisbon' }];
+  const done = await resumeToolLoop(config, wire(asked.state), answers, {
+    scope: alice,
+    answeredBy: 'Alice',
+  });
+  expect(done.toolCalls).toMatchObject([
+    {
+      answeredBy: 'Alice',
+      answers: [
+        { kind: 'approval', index: 0, answeredBy: 'the chief' },
+        { kind: 'question', index: 0, answeredBy: 'Alice' },
+      ],
+    },
+  ]);
+});
+
+describe('Conversation', () => {
+  test('refuses answers in the scope of another owner, and takes those given for the owner', async () => {
+    const { config, seen } = setup({ content: 'Done.' });
+    const scope = { ...alice, data: { role: 'customer' } };
+    const conversation = new Conversation({ ...config, scope });
+    await conversation.prompt('Pay');
+    const answers = yes(conversation);
+    for (const other of [bob, { data: { role: 'clerk' } }])
+      await expect(conversation.answer(answers, { scope: other })).rejects.toMatchObject(notAllowed);
+    expect(seen).toEqual([]);
+    const done = await conversation.answer(answers, { answeredBy: 'a clerk' });
+    expect(seen).toEqual(['customer']);
+    expect(done.toolCalls).toMatchObject([{ answeredBy: 'a clerk' }]);
+  });
+
+  test('refuses answers to a restored run in the scope of another owner', async () => {
+    const { config, seen } = setup({ content: 'Done.' });
+    const conversation = new Conversation({ ...config, scope: alice });
+    await conversation.prompt('Pay');
+    const snapshot = wire(conversation.toJSON());
+    const ofBob = Conversation.restore({ ...config, scope: bob }, snapshot);
+    await expect(ofBob.answer(yes(ofBob))).rejects.toMatchObject(notAllowed);
+    const { signature: _, ...unsigned } = snapshot;
+    const unsure = Conversation.restore({ ...config, scope: alice }, unsigned);
+    await expect(unsure.answer(yes(unsure))).resolves.toMatchObject({ status: 'completed' });
+    expect(seen).toEqual(['nobody']);
+    const state = { ...unsigned.turn!.standing, state: { ...stateOf(unsigned), owner: bob.owner } };
+    const forged = { ...unsigned, turn: { ...unsigned.turn!, standing: state as never } };
+    const ofForger = Conversation.restore({ ...config, scope: bob }, forged);
+    await expect(ofForger.answer(yes(ofForger))).rejects.toMatchObject(notAllowed);
+  });
+
+  test('takes no waiting prompt and no turn that was in the middle on behalf of another owner', async () => {
+    const { config, provider } = setup({ content: 'Done.' });
+    const conversation = new Conversation({ ...config, scope: alice });
+    await conversation.prompt('Pay');
+    void conversation.prompt('And mine', { scope: bob });
+    const before = provider.requests.length;
+    const restored = Conversation.restore({ ...config, scope: alice }, wire(conversation.toJSON()));
+    const events: ConversationEvent[] = [];
+    restored.subscribe((event) => events.push(event));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(events).toMatchObject([
+      { type: 'turn-end', turn: { origin: { content: 'And mine' } }, error: notAllowed },
+    ]);
+    expect(await restored.answer(yes(restored))).toMatchObject({ status: 'completed' });
+    await restored.idle();
+    expect(provider.requests).toHaveLength(before + 1);
+    expect(JSON.stringify(restored.messages)).not.toContain('And mine');
+  });
+
+  test('takes a turn that was in the middle only on behalf of its owner', async () => {
+    for (const scope of [bob, alice, {}]) {
+      const { config, provider } = setup({ content: 'Done.' });
+      const conversation = new Conversation({
+        ...config,
+        scope: alice,
+        tools: [defineTool({ name: 'pay', description: 'Pay', execute: () => 'paid' })],
+      });
+      let snapshot = conversation.toJSON();
+      conversation.subscribe(({ type }) => {
+        if (type === 'step-end' && provider.requests.length === 1) snapshot = wire(conversation.toJSON());
+      });
+      await conversation.prompt('Pay');
+      const again = new ScriptedProvider([{ content: 'Paid.' }]);
+      const restored = Conversation.restore({ ...config, provider: again, scope, model: 'big' }, snapshot);
+      const ends: ConversationEvent[] = [];
+      restored.subscribe((event) => event.type === 'turn-end' && ends.push(event));
+      await restored.idle();
+      if (scope === alice) {
+        expect(ends).toMatchObject([{ result: { status: 'completed' } }]);
+        expect(again.requests.map(({ model }) => model)).toEqual(['small']);
+        expect(offered(again)).toEqual(['pay']);
+      } else {
+        expect(ends).toMatchObject([{ error: notAllowed }]);
+        expect(again.requests).toEqual([]);
+      }
+    }
+  });
+});
+
+function stateOf({ turn }: ReturnType<Conversation['toJSON']>): RunState {
+  if (turn?.standing.status !== 'suspended') throw new Error('it is not suspended');
+  return turn.standing.state;
+}
+
+/** JSON with its keys in order. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_key, member: unknown) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : member,
+  );
+}
