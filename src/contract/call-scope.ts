@@ -1,3 +1,14 @@
+import {
+  ANYTHING,
+  FUNCTION,
+  LIST,
+  protecting,
+  RECORD,
+  SIGNAL,
+  TEXT,
+  withMethods,
+} from '../kernel/option-rules.js';
+import { objectOf, optionTable, type RulesOf } from '../kernel/options.js';
 import type { InstanceResolver } from './instance-resolver.js';
 import type { LogFields, LogLevel } from './logger.js';
 import type { Message } from './message.js';
@@ -36,3 +47,28 @@ export interface CallScope {
   /** Resolves what scoped tools and `context.resolve` ask for, e.g. the container of a request. */
   readonly container?: Pick<InstanceResolver, 'resolve'>;
 }
+
+/** What each part of a scope may be. */
+export const SCOPE_RULES: RulesOf<CallScope> = {
+  channel: TEXT,
+  chatId: TEXT,
+  conversationId: TEXT,
+  callId: TEXT,
+  owner: protecting({ ...ANYTHING, fix: "JSON that says who it is: { user: 'u1' }" }),
+  messages: LIST,
+  signal: SIGNAL,
+  onUpdate: FUNCTION,
+  onLog: FUNCTION,
+  data: { accepts: RECORD.accepts, fix: 'an object: { userId }' },
+  container: withMethods(['resolve'], 'an object with resolve(token)'),
+};
+
+export const SCOPE = optionTable<CallScope>('the scope', SCOPE_RULES, {
+  user: 'data: { user }',
+  userId: 'data: { userId }',
+  tenantId: 'data: { tenantId }',
+  context: 'data: { … }',
+});
+
+/** A scope among other options. */
+export const SCOPE_OPTION = objectOf<CallScope>(SCOPE_RULES, { fix: '{ data: { userId } }' });

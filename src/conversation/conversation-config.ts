@@ -1,6 +1,9 @@
-import type { CallScope } from '../contract/call-scope.js';
+import { type CallScope, SCOPE_OPTION } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
-import type { ToolLoopConfig } from '../loop/loop-config.js';
+import { BOOLEAN, FILLED_TEXT, LIST, SIGNAL, TEXT } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
+import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/loop-config.js';
+import { JSON_VALUE } from '../loop/resume-options.js';
 
 /** What a `Conversation` is made from: the config of its runs, and what stays the same from turn to turn. */
 export interface ConversationConfig extends ToolLoopConfig {
@@ -33,3 +36,23 @@ export interface IdleOptions {
   /** Also for the work that tools have started, and the turns that its completions lead to. */
   readonly tasks?: boolean;
 }
+
+export const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
+  'Conversation',
+  { ...LOOP_RULES, systemPrompt: TEXT, id: FILLED_TEXT, messages: LIST, scope: SCOPE_OPTION },
+  { ...LOOP_ALIASES, conversationId: 'id: …' },
+);
+
+export const TURN_OPTIONS = optionTable<TurnOptions>(
+  'the turn of a Conversation',
+  { signal: SIGNAL, scope: SCOPE_OPTION },
+  { data: 'scope: { data: … }' },
+);
+
+export const ANSWER_OPTIONS = optionTable<AnswerOptions>(
+  'the answer of a Conversation',
+  { signal: SIGNAL, scope: SCOPE_OPTION, answeredBy: JSON_VALUE },
+  { data: 'scope: { data: … }' },
+);
+
+export const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { tasks: BOOLEAN });

@@ -2,12 +2,21 @@ import { randomUUID } from 'node:crypto';
 import type { BackgroundTask } from '../contract/background-task.js';
 import type { Message, UserMessage } from '../contract/message.js';
 import type { Answer, PendingCall } from '../contract/suspension.js';
+import { checkOptions, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { checkConfig } from '../loop/check-config.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
-import { ownerOf } from '../loop/run-owner.js';
+import { ownerFaults } from '../loop/run-owner.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
-import type { AnswerOptions, ConversationConfig, IdleOptions, TurnOptions } from './conversation-config.js';
+import {
+  ANSWER_OPTIONS,
+  type AnswerOptions,
+  CONVERSATION_OPTIONS,
+  type ConversationConfig,
+  IDLE_OPTIONS,
+  type IdleOptions,
+  TURN_OPTIONS,
+  type TurnOptions,
+} from './conversation-config.js';
 import type { ConversationSnapshot } from './conversation-snapshot.js';
 import type { ConversationListener } from './event-hub.js';
 import { readSnapshot } from './read-snapshot.js';
@@ -20,7 +29,7 @@ import { TurnTaker } from './turn-taker.js';
  *
  * `subscribe` tells everything that happens; where nobody is subscribed, the model's text is not streamed.
  *
- * @throws ToolDeclarationError (502) for what its author got wrong, as `runToolLoop` does.
+ * @throws InvalidOptionsError (521) and ToolDeclarationError (502) for what its author got wrong, as `runToolLoop` does.
  *
  * @example
  * ```ts
@@ -44,8 +53,7 @@ export class Conversation {
   #closed: ConversationSnapshot | undefined;
 
   constructor(config: ConversationConfig) {
-    checkConfig(config, config?.messages ?? []);
-    ownerOf(config.scope ?? {});
+    refuseOptions([...invalidOptions(config, CONVERSATION_OPTIONS), ...ownerFaults(config?.scope)]);
     const { id = randomUUID(), tools } = config;
     const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
     this.id = id;
@@ -82,7 +90,8 @@ export class Conversation {
    * ```
    */
   static restore(config: ConversationConfig, snapshot: ConversationSnapshot): Conversation {
-    const read = readSnapshot(snapshot, config?.stateSecret);
+    checkOptions(config, CONVERSATION_OPTIONS);
+    const read = readSnapshot(snapshot, config.stateSecret);
     const { id, messages } = read.snapshot;
     const conversation = new Conversation({ ...config, id, messages });
     conversation.#turns.restore(read);
@@ -116,6 +125,7 @@ export class Conversation {
    */
   async prompt(content: UserMessage['content'], options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
+    refuseOptions([...invalidOptions(options, TURN_OPTIONS), ...ownerFaults(options?.scope)]);
     if (typeof content !== 'string' && !(Array.isArray(content) && content.length > 0))
       throw new TypeError('A prompt is a text, or a list of parts that is not empty.');
     return this.#turns.prompt(content, options);
@@ -132,6 +142,7 @@ export class Conversation {
    */
   async answer(answers: readonly Answer[], options: AnswerOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
+    refuseOptions([...invalidOptions(options, ANSWER_OPTIONS), ...ownerFaults(options?.scope)]);
     return this.#turns.answer(answers, options);
   }
 
@@ -161,8 +172,9 @@ export class Conversation {
    * Resolves when no turn runs and none could begin: while a run is suspended, what waits cannot. With
    * `{ tasks: true }` also when all started work has completed, and the turns that led to are over.
    */
-  idle({ tasks = false }: IdleOptions = {}): Promise<void> {
-    return this.#turns.idle(tasks);
+  async idle(options: IdleOptions = {}): Promise<void> {
+    checkOptions(options, IDLE_OPTIONS);
+    return this.#turns.idle(options.tasks ?? false);
   }
 
   /** What `restore` goes on from: plain JSON that shares nothing with the conversation, which does not notice. */

@@ -1,3 +1,4 @@
+import { plainJson } from '../checking/plain-json.js';
 import type { TaskEvent } from '../contract/background-task.js';
 import type { CallScope } from '../contract/call-scope.js';
 import type { UserMessage } from '../contract/message.js';
@@ -11,7 +12,6 @@ import { abortedRun } from '../loop/aborted-run.js';
 import { anySignal } from '../loop/any-signal.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
 import { beginState, endState } from '../loop/loop-state.js';
-import { readResumeOptions } from '../loop/resume-options.js';
 import { resumeWith } from '../loop/resume-tool-loop.js';
 import { checkOwner, type Ownership } from '../loop/run-owner.js';
 import { signState } from '../loop/sign-state.js';
@@ -102,7 +102,7 @@ export class TurnTaker {
     const { open, suspended } = this.slot;
     if (open === undefined || suspended === undefined)
       throw new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
-    const { answeredBy } = readResumeOptions({ scope, answeredBy: options.answeredBy });
+    const answeredBy = plainJson(options.answeredBy);
     resumeWith(this.#config, suspended.state, {
       answers,
       answeredBy,

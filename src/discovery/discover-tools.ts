@@ -2,7 +2,7 @@ import type { ClassType } from '../contract/class-type.js';
 import type { Logger } from '../contract/logger.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
-import { InvalidOptionsError } from '../errors/invalid-options.js';
+import { refuseOptions } from '../errors/invalid-options.js';
 import { ANYTHING, BOOLEAN, LOGGER, type OptionFault } from '../kernel/option-rules.js';
 import { optionFaults, optionTable } from '../kernel/options.js';
 import { lineage, readRecord } from '../metadata/class-record.js';
@@ -47,8 +47,7 @@ export interface DiscoverOptions {
  * ```
  */
 export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
-  const misused = misuses(options);
-  if (misused.length > 0) throw new InvalidOptionsError('discoverTools', misused);
+  refuseOptions(misuses(options).map((fault) => ({ where: OPTIONS.of, ...fault })));
   const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
   const host = toolsetHost(container);
   const classes = [...new Set(toolsets)];

@@ -25,19 +25,30 @@ export interface InvalidOption extends OptionFault {
 export class InvalidOptionsError extends ToolwrightError {
   readonly faults: readonly InvalidOption[];
 
-  constructor(where: string, faults: readonly OptionFault[]) {
-    const placed = faults.map((fault) => ({ where, ...fault }));
-    super('InvalidOptions', describeAuthorFaults(placed, 'options'));
-    this.faults = placed;
+  constructor(faults: readonly InvalidOption[]) {
+    super('InvalidOptions', describeAuthorFaults(faults, 'options'));
+    this.faults = faults;
   }
 }
 
+const NONE: readonly InvalidOption[] = [];
+
+/** What is wrong with options, and whose they are. */
+export function invalidOptions(given: unknown, table: OptionTable): readonly InvalidOption[] {
+  const faults = optionFaults(given, table);
+  return faults.length === 0 ? NONE : faults.map((fault) => ({ where: table.of, ...fault }));
+}
+
+/** Throws faults, if there are any. */
+export function refuseOptions(faults: readonly InvalidOption[]): void {
+  if (faults.length > 0) throw new InvalidOptionsError(faults);
+}
+
 /**
- * Checks options that a table describes, and what else has been found wrong with them.
+ * Checks the options of a door.
  *
  * @throws InvalidOptionsError (521) naming everything that is wrong.
  */
-export function checkOptions(given: unknown, table: OptionTable, others: readonly OptionFault[] = []): void {
-  const faults = optionFaults(given, table);
-  if (faults.length + others.length > 0) throw new InvalidOptionsError(table.of, [...faults, ...others]);
+export function checkOptions(given: unknown, table: OptionTable): void {
+  refuseOptions(invalidOptions(given, table));
 }

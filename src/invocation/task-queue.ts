@@ -1,6 +1,8 @@
 import type { BackgroundTask, TaskEvent, TaskListener } from '../contract/background-task.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { checkNumbers } from '../errors/check-numbers.js';
+import { checkOptions } from '../errors/invalid-options.js';
+import { COUNT_LIMIT } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 import { callListener } from './call-listener.js';
 
 /** Options of a {@link TaskQueue}. */
@@ -8,6 +10,8 @@ export interface TaskQueueOptions {
   /** Tasks that run at the same time at most; default: all. */
   readonly maxRunning?: number;
 }
+
+const OPTIONS = optionTable<TaskQueueOptions>('TaskQueue', { maxRunning: COUNT_LIMIT });
 
 /** What a queue knows of a task. For the framework. */
 export interface QueuedWork extends Omit<BackgroundTask, 'status'> {
@@ -50,7 +54,7 @@ interface Entry {
  * end();
  * ```
  *
- * @throws ToolDeclarationError (502) where `maxRunning` is no whole number of at least 1, or `Infinity`.
+ * @throws InvalidOptionsError (521) where `maxRunning` is no whole number of at least 1, or `Infinity`.
  */
 export class TaskQueue {
   readonly #maxRunning: number;
@@ -63,7 +67,7 @@ export class TaskQueue {
   #isServing = false;
 
   constructor(options: TaskQueueOptions = {}) {
-    checkNumbers('new TaskQueue', options, { maxRunning: { min: 1, isWhole: true, allowsInfinity: true } });
+    checkOptions(options, OPTIONS);
     this.#maxRunning = options.maxRunning ?? Number.POSITIVE_INFINITY;
   }
 

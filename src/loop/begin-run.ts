@@ -7,7 +7,6 @@ import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
 import { InvalidOptionsError } from '../errors/invalid-options.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { anySignal } from './any-signal.js';
-import { checkConfig } from './check-config.js';
 import { judgeCompletion } from './inner-runs.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { EventSink } from './loop-event.js';
@@ -90,7 +89,6 @@ export function beginRun(
   const before = 'suspended' in start ? start.suspended : 'progress' in start ? start.progress : undefined;
   const messages = 'messages' in start ? start.messages : before?.messages;
   const config = withModel(given, before?.model);
-  checkConfig(config, messages);
   const state = before === undefined ? beginState(messages ?? []) : resumeState(before);
   const registry =
     config.tools instanceof ToolRegistry
@@ -125,8 +123,8 @@ export function beginRun(
 function withModel(config: ResumeConfig, model: string | undefined): ToolLoopConfig {
   const { model: given } = config ?? {};
   if (model === undefined && given === undefined)
-    throw new InvalidOptionsError('runToolLoop', [
-      { option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
+    throw new InvalidOptionsError([
+      { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
     ]);
   return (model === undefined || model === given ? config : { ...config, model }) as ToolLoopConfig;
 }

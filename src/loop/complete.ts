@@ -2,7 +2,11 @@ import { readArguments } from '../checking/read-arguments.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import type { FinishReason, LLMProvider, Usage } from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
+import { invalidOptions, refuseOptions } from '../errors/invalid-options.js';
+import { LIST, RECORD, required, SIGNAL, TEXT } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 import { toolToSchema } from '../registry/tool-to-schema.js';
+import { MODEL, PROVIDER } from './loop-config.js';
 import { createCallNumberer } from './number-calls.js';
 import { requestReply } from './request-reply.js';
 
@@ -46,10 +50,23 @@ export interface CompletionModel {
   readonly signal?: AbortSignal;
 }
 
+const MODEL_OPTIONS = optionTable<CompletionModel>('complete', {
+  provider: required(PROVIDER),
+  model: required(MODEL),
+  llmOptions: RECORD,
+  signal: SIGNAL,
+});
+
+const REQUEST = optionTable<CompletionRequest>(
+  'the request of complete',
+  { messages: required(LIST), systemPrompt: TEXT, tools: LIST },
+  { system: 'systemPrompt: …' },
+);
+
 /**
  * One request to a model; the calls it makes are returned, and nothing is executed.
  *
- * @throws ToolwrightError `ProviderFailed` with the provider's error as `cause`; on abort, the signal's reason.
+ * @throws InvalidOptionsError for options that are none; ToolwrightError `ProviderFailed` with the provider's error as `cause`; on abort, the signal's reason.
  *
  * @example
  * ```ts
@@ -58,6 +75,7 @@ export interface CompletionModel {
  * ```
  */
 export async function complete(model: CompletionModel, request: CompletionRequest): Promise<Completion> {
+  refuseOptions([...invalidOptions(model, MODEL_OPTIONS), ...invalidOptions(request, REQUEST)]);
   const { messages, systemPrompt, tools = [] } = request;
   const reply = await requestReply(model.provider, {
     model: model.model,

@@ -3,10 +3,30 @@ import type { Logger } from '../contract/logger.js';
 import type { RunStore } from '../contract/run-store.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
-import type { TaskQueue } from '../invocation/task-queue.js';
-import type { ToolRegistry } from '../registry/tool-registry.js';
+import { TaskQueue } from '../invocation/task-queue.js';
+import {
+  COUNT_LIMIT,
+  either,
+  exactly,
+  FILLED_TEXT,
+  FUNCTION,
+  instanceOf,
+  LIMIT,
+  LIST,
+  LOGGER,
+  MILLISECONDS,
+  type OptionRule,
+  oneOf,
+  protecting,
+  RECORD,
+  required,
+  SIGNAL,
+  secret,
+  withMethods,
+} from '../kernel/option-rules.js';
+import { objectOf, type RulesOf } from '../kernel/options.js';
+import { ToolRegistry } from '../registry/tool-registry.js';
 import type { RegisteredTool } from '../registry/tool-table.js';
-
 import type { Detector } from './detect-calls.js';
 import type { LoopGuardOptions } from './loop-guard.js';
 
@@ -48,3 +68,50 @@ export interface ToolLoopConfig {
   /** What the work that tools start goes through; default: the registry's. */
   readonly tasks?: TaskQueue;
 }
+
+export const PROVIDER = withMethods(['chat'], 'new OpenAIProvider(), or another object with a chat method');
+export const MODEL: OptionRule = { ...FILLED_TEXT, fix: "'gpt-5', …" };
+export const RUN_STORE = withMethods(
+  ['save', 'load', 'claim', 'renew', 'release', 'remove'],
+  "new SqliteRunStore({ path: 'runs.sqlite' })",
+);
+
+const LOOP_GUARD = objectOf<LoopGuardOptions>(
+  { tellAt: COUNT_LIMIT, endAt: COUNT_LIMIT },
+  { fix: '{ tellAt: 3, endAt: 6 }' },
+);
+
+/** What each option of the loop may be. */
+export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
+  provider: required(PROVIDER),
+  model: required(MODEL),
+  tools: { ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST), fix: 'a ToolRegistry, or [tool, …]' },
+  detector: either(oneOf('native', 'tool_request', 'scan'), FUNCTION),
+  maxIterations: LIMIT,
+  llmOptions: { ...RECORD, fix: '{ temperature: 0, … }' },
+  maxRetries: LIMIT,
+  maxConcurrency: LIMIT,
+  toolTimeoutMs: MILLISECONDS,
+  onLimit: oneOf('return', 'throw', 'answer'),
+  loopGuard: either(LOOP_GUARD, exactly(false)),
+  policy: protecting(FUNCTION),
+  maxResultChars: LIMIT,
+  store: RUN_STORE,
+  stateSecret: protecting(secret(FILLED_TEXT)),
+  signal: SIGNAL,
+  logger: LOGGER,
+  onAsyncResult: FUNCTION,
+  tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
+};
+
+/** Names that other frameworks use, and what is meant here. */
+export const LOOP_ALIASES = {
+  messages: 'the second argument of the function',
+  systemPrompt: "a first message { role: 'system', content: '…' }",
+  maxSteps: 'maxIterations: …',
+  timeoutMs: 'toolTimeoutMs: …',
+  abortSignal: 'signal: …',
+  temperature: 'llmOptions: { temperature: … }',
+  maxTokens: 'llmOptions: { max_tokens: … }',
+  max_tokens: 'llmOptions: { max_tokens: … }',
+};

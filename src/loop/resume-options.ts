@@ -1,9 +1,11 @@
 import { plainJson } from '../checking/plain-json.js';
-import type { CallScope } from '../contract/call-scope.js';
-import { checkOptions } from '../errors/invalid-options.js';
-import { FILLED_TEXT, type OptionRule, RECORD } from '../kernel/option-rules.js';
+import { type CallScope, SCOPE, SCOPE_OPTION } from '../contract/call-scope.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
+import { isRecord } from '../kernel/is-record.js';
+import type { OptionRule } from '../kernel/option-rules.js';
 import { optionTable } from '../kernel/options.js';
-import type { ToolLoopConfig } from './loop-config.js';
+import { LOOP_ALIASES, LOOP_RULES, MODEL, type ToolLoopConfig } from './loop-config.js';
+import { ownerFaults } from './run-owner.js';
 
 /** The config of a resume: the run brings its model along. */
 export interface ResumeConfig extends Omit<ToolLoopConfig, 'model'> {
@@ -21,28 +23,43 @@ export interface ResumeOptions {
   readonly model?: string;
 }
 
-const JSON_VALUE: OptionRule = {
+export const JSON_VALUE: OptionRule = {
   accepts: (value) => plainJson(value) !== undefined,
   fix: "any JSON: { clerk: 7 }, 'clerk 7'",
 };
 
 const OWNERS = 'scope: { owner, data, … }, which is the scope of the run’s owner';
 
-const TABLE = optionTable<ResumeOptions>(
+const OPTIONS = optionTable<ResumeOptions>(
   'a resume',
-  { scope: RECORD, answeredBy: JSON_VALUE, model: FILLED_TEXT },
+  { scope: SCOPE_OPTION, answeredBy: JSON_VALUE, model: MODEL },
   { owner: OWNERS, data: OWNERS },
 );
+
+/** The run brings its model along. */
+const CONFIG = optionTable<ResumeConfig>('the loop’s config', { ...LOOP_RULES, model: MODEL }, LOOP_ALIASES);
+
+/** What a resume is given beside the run and its answers. */
+export interface GivenResume {
+  readonly config: ResumeConfig;
+  readonly options: ResumeOptions | CallScope;
+  /** What else has been found wrong. */
+  readonly others?: readonly InvalidOption[];
+}
 
 /**
  * What the fourth argument of a resume says; a plain scope is the owner's.
  *
- * @throws InvalidOptionsError (521) for options that are wrong, or that stand in a scope.
+ * @throws InvalidOptionsError (521) for options that are wrong, or that stand in a scope, and for a wrong config.
  */
-export function readResumeOptions(given: ResumeOptions | CallScope): ResumeOptions {
-  const isOptions = Array.from(TABLE.rules.keys()).some((name) => Object.hasOwn(given, name));
-  if (!isOptions) return { scope: given as CallScope };
-  checkOptions(given, TABLE);
-  const options = given as ResumeOptions;
-  return { ...options, answeredBy: plainJson(options.answeredBy) };
+export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
+  const isScope = !(isRecord(options) && Array.from(OPTIONS.rules.keys()).some((name) => name in options));
+  const read = (isScope ? { scope: options } : options) as ResumeOptions;
+  refuseOptions([
+    ...invalidOptions(config, CONFIG),
+    ...(isScope ? invalidOptions(options, SCOPE) : invalidOptions(options, OPTIONS)),
+    ...ownerFaults(read.scope),
+    ...others,
+  ]);
+  return { ...read, answeredBy: plainJson(read.answeredBy) };
 }

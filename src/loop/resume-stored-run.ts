@@ -1,14 +1,17 @@
 import type { CallScope } from '../contract/call-scope.js';
 import type { RunStore } from '../contract/run-store.js';
 import type { Answer } from '../contract/suspension.js';
-import { checkNumbers } from '../errors/check-numbers.js';
+import { invalidOptions } from '../errors/invalid-options.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../invocation/error-message.js';
+import { FILLED_TEXT, required } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 import type { RunSurroundings } from './begin-run.js';
 import { type ClaimedRun, claimRun } from './claimed-run.js';
 import { driveLoop } from './drive-loop.js';
+import { RUN_STORE } from './loop-config.js';
 import type { ToolLoopResult } from './loop-result.js';
-import { type ResumeConfig, type ResumeOptions, readResumeOptions } from './resume-options.js';
+import { type ResumeConfig, type ResumeOptions, readResume } from './resume-options.js';
 import { type Resumption, resumeWith } from './resume-tool-loop.js';
 
 const DEFAULT_LEASE_MS = 30_000;
@@ -24,6 +27,12 @@ export interface StoredRun {
    */
   readonly leaseMs?: number;
 }
+
+const STORED_RUN = optionTable<StoredRun>('the stored run', {
+  store: required(RUN_STORE),
+  runId: required(FILLED_TEXT),
+  leaseMs: { accepts: (value) => Number.isFinite(value) && Number(value) >= 1, fix: 'a number, 1 or more' },
+});
 
 /**
  * Goes on with a suspended run out of a store, as `resumeToolLoop` does. The run is claimed first: of
@@ -55,7 +64,7 @@ export async function resumeStoredRun(
   answers: readonly Answer[],
   options: ResumeOptions | CallScope = {},
 ): Promise<ToolLoopResult> {
-  const read = readResumeOptions(options);
+  const read = readResume({ config, options, others: invalidOptions(run, STORED_RUN) });
   const { scope = {} } = read;
   return driveStoredRun(config, run, { resumption: { ...read, answers }, surroundings: { scope } });
 }
@@ -72,7 +81,6 @@ export async function driveStoredRun(
   { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
   resumption: StoredResumption,
 ): Promise<ToolLoopResult> {
-  checkNumbers('a stored run', { leaseMs }, { leaseMs: { min: 1 } });
   const claimed = await claimRun({ store, runId, leaseMs });
   const result = await drive(config, claimed, resumption);
   claimed.lost.throwIfAborted();

@@ -6,7 +6,7 @@ import type { SuspendedStart } from './begin-run.js';
 import { driveLoop } from './drive-loop.js';
 import type { ToolLoopResult } from './loop-result.js';
 import { readState } from './read-state.js';
-import { type ResumeConfig, type ResumeOptions, readResumeOptions } from './resume-options.js';
+import { type ResumeConfig, type ResumeOptions, readResume } from './resume-options.js';
 import { checkOwner } from './run-owner.js';
 import { isSignedWith } from './sign-state.js';
 
@@ -41,7 +41,7 @@ export async function resumeToolLoop(
   answers: readonly Answer[],
   options: ResumeOptions | CallScope = {},
 ): Promise<ToolLoopResult> {
-  const read = readResumeOptions(options);
+  const read = readResume({ config, options });
   return driveLoop(config, resumeWith(config, state, { ...read, answers }), { scope: read.scope ?? {} });
 }
 

@@ -1,6 +1,6 @@
 import { canonicalJson } from '../checking/canonical-json.js';
 import type { CallScope } from '../contract/call-scope.js';
-import { InvalidOptionsError } from '../errors/invalid-options.js';
+import { type InvalidOption, refuseOptions } from '../errors/invalid-options.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 
 /** Whose a run is, as far as that is known. */
@@ -16,23 +16,26 @@ export interface Ownership {
  * @throws InvalidOptionsError (521) for what JSON would show as something else: an id that is `undefined` or
  *   `NaN` would make strangers the same owner.
  */
-export function ownerOf({ owner }: CallScope): unknown {
-  if (owner === undefined) return undefined;
+export function ownerOf(scope: CallScope): unknown {
+  refuseOptions(ownerFaults(scope));
+  return scope.owner === undefined ? undefined : JSON.parse(JSON.stringify(scope.owner));
+}
+
+/** What is wrong with the owner that a scope names. */
+export function ownerFaults(scope: CallScope | undefined): readonly InvalidOption[] {
+  const owner = scope?.owner;
+  if (owner === undefined) return [];
   const problems: string[] = [];
   try {
-    const text = JSON.stringify(owner, (key, member: unknown) => {
+    JSON.stringify(owner, (key, member: unknown) => {
       if (!isJson(member)) problems.push(`owner${key === '' ? '' : `.${key}`} is ${wordFor(member)}`);
       return member;
     });
-    if (problems.length === 0) return JSON.parse(text);
   } catch (cause) {
     problems.push((cause as Error).message);
   }
   const fix = "owner: JSON that says who it is: { user: 'u1' }";
-  throw new InvalidOptionsError(
-    'scope',
-    problems.map((problem) => ({ option: 'owner', problem, fix })),
-  );
+  return problems.map((problem) => ({ where: 'scope', option: 'owner', problem, fix }));
 }
 
 function isJson(member: unknown): boolean {

@@ -1,5 +1,6 @@
 import type { CallScope } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
+import { checkRun } from './check-config.js';
 import { driveLoop } from './drive-loop.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import type { ToolLoopResult } from './loop-result.js';
@@ -10,7 +11,7 @@ import type { ToolLoopResult } from './loop-result.js';
  * It returns and does not reject: what the model, a tool or the provider did wrong is in `status`, `error`
  * and `toolCalls`, and `messages` is a valid history on every path. The input array is not changed.
  *
- * @throws ToolDeclarationError for tools that are none, and `ToolLoopLimitReached` with `onLimit: 'throw'`.
+ * @throws InvalidOptionsError for options that are none, ToolDeclarationError for tools that are none, and `ToolLoopLimitReached` with `onLimit: 'throw'`.
  *
  * @example
  * ```ts
@@ -27,5 +28,6 @@ export async function runToolLoop(
   messages: readonly Message[],
   scope: CallScope = {},
 ): Promise<ToolLoopResult> {
+  checkRun({ config, scope, messages });
   return driveLoop(config, { messages }, { scope });
 }

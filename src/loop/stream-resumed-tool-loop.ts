@@ -2,7 +2,7 @@ import type { CallScope } from '../contract/call-scope.js';
 import type { RunState } from '../contract/run-state.js';
 import type { Answer } from '../contract/suspension.js';
 import { driveLoop } from './drive-loop.js';
-import { type ResumeConfig, type ResumeOptions, readResumeOptions } from './resume-options.js';
+import { type ResumeConfig, type ResumeOptions, readResume } from './resume-options.js';
 import { resumeWith } from './resume-tool-loop.js';
 import { streamRun, type ToolLoopStream } from './stream-run.js';
 
@@ -25,8 +25,8 @@ export function streamResumedToolLoop(
   answers: readonly Answer[],
   options: ResumeOptions | CallScope = {},
 ): ToolLoopStream {
-  return streamRun(config.signal, async (signal, sink) => {
-    const read = readResumeOptions(options);
+  return streamRun(config?.signal, async (signal, sink) => {
+    const read = readResume({ config, options });
     const start = resumeWith(config, state, { ...read, answers });
     return driveLoop({ ...config, signal }, start, { scope: read.scope ?? {}, sink });
   });

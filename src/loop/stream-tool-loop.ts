@@ -1,5 +1,6 @@
 import type { CallScope } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
+import { checkRun } from './check-config.js';
 import { driveLoop } from './drive-loop.js';
 import type { ToolLoopConfig } from './loop-config.js';
 import { streamRun, type ToolLoopStream } from './stream-run.js';
@@ -24,7 +25,8 @@ export function streamToolLoop(
   messages: readonly Message[],
   scope: CallScope = {},
 ): ToolLoopStream {
-  return streamRun(config.signal, (signal, sink) =>
-    driveLoop({ ...config, signal }, { messages }, { scope, sink }),
-  );
+  return streamRun(config?.signal, async (signal, sink) => {
+    checkRun({ config, scope, messages });
+    return driveLoop({ ...config, signal }, { messages }, { scope, sink });
+  });
 }

@@ -6,6 +6,7 @@ import {
   type ConversationConfig,
   type ConversationEvent,
   defineTool,
+  InvalidOptionsError,
   type LLMProvider,
   type Message,
   type RegisteredTool,
@@ -173,7 +174,7 @@ describe('a prompt', () => {
   });
 
   test('of an author who gave no provider or no tools is never asked', () => {
-    expect(() => new Conversation({ model: 'm' } as never)).toThrow(ToolDeclarationError);
+    expect(() => new Conversation({ model: 'm' } as never)).toThrow(InvalidOptionsError);
     const provider = new ScriptedProvider([]);
     expect(() => new Conversation({ provider, model: 'm', tools: [{}] as never })).toThrow(
       ToolDeclarationError,

@@ -95,9 +95,9 @@ describe('what is given instead of the right thing is told with the right thing'
   });
 
   test.each<[string, object, string]>([
-    ['no provider', { provider: undefined }, 'its provider has no chat method'],
-    ['options in place of a queue', { tasks: { maxRunning: 2 } }, 'its tasks are no TaskQueue'],
-    ['tools as an object', { tools: { ping } }, 'neither a ToolRegistry nor an array'],
+    ['no provider', { provider: undefined }, 'provider is missing'],
+    ['options in place of a queue', { tasks: { maxRunning: 2 } }, 'tasks is { maxRunning: 2 }'],
+    ['tools as an object', { tools: { ping } }, 'tools: a ToolRegistry, or [tool, …]'],
     ['an iteration limit that is no number', { maxIterations: Number.NaN }, 'maxIterations is NaN'],
     ['half a retry', { maxRetries: 0.5 }, 'maxRetries is 0.5'],
     ['a timeout of nothing', { toolTimeoutMs: 0 }, 'toolTimeoutMs is 0'],

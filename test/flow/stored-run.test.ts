@@ -179,7 +179,7 @@ test.each([[Number.NaN], [0], [-1], [Number.POSITIVE_INFINITY], ['10' as never]]
     const shop = openShop();
     const { runId, pending } = await suspendIn(store, shop);
     const run = resumeStoredRun(resuming(shop), { store, runId, leaseMs }, approveAll(pending));
-    await expect(run).rejects.toMatchObject({ name: 'InvalidToolSignature' });
+    await expect(run).rejects.toMatchObject({ name: 'InvalidOptions' });
     expect(await isFree(store, runId)).toBe(true);
   },
 );

@@ -204,9 +204,10 @@ describe('an answer', () => {
     const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { value }));
     expect(contents(resumed)).toEqual(['[{"__proto__":{"evil":1}},"worked",{"__proto__":{"evil":2}},true]']);
     const changed = JSON.parse(JSON.stringify(run.state).replaceAll('"evil":1', '"evil":3')) as RunState;
-    await expect(
-      resumeToolLoop({ ...config, stateSecret: undefined }, changed, answersTo(run, { value })),
-    ).rejects.toMatchObject({ name: 'InvalidState' });
+    const { stateSecret: _, ...unsigned } = config;
+    await expect(resumeToolLoop(unsigned, changed, answersTo(run, { value }))).rejects.toMatchObject({
+      name: 'InvalidState',
+    });
   });
 
   test('that another version of the method would not take is told to the model', async () => {

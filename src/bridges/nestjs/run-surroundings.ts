@@ -4,7 +4,7 @@ import type { CallScope } from '../../contract/call-scope.js';
 import type { RunStore } from '../../contract/run-store.js';
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
 import { anySignal } from '../../loop/any-signal.js';
-import type { ToolLoopConfig } from '../../loop/loop-config.js';
+import { LOOP_RULES, type ToolLoopConfig } from '../../loop/loop-config.js';
 import type { LoopEvent } from '../../loop/loop-event.js';
 import type { ToolLoopStream } from '../../loop/stream-run.js';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
@@ -125,18 +125,10 @@ export class RunSurroundings {
   }
 }
 
+/** What the loop takes of the module's options. The registry asks its policy itself; a run would ask it again. */
 function loopOptions(options: ToolwrightModuleOptions): Partial<ToolLoopConfig> {
-  // The registry asks its policy itself; a run that brought it again would ask twice.
-  const {
-    tools: _1,
-    data: _2,
-    strict: _3,
-    shutdownTimeoutMs: _4,
-    policy: _5,
-    exposeErrors: _6,
-    ...loop
-  } = options;
-  return loop;
+  const { tools: _1, policy: _2, ...others } = options;
+  return Object.fromEntries(Object.entries(others).filter(([name]) => Object.hasOwn(LOOP_RULES, name)));
 }
 
 const NO_MODEL: AuthorFault = {

@@ -76,7 +76,7 @@ describe('the detector of a run', () => {
   });
 
   test('a detector that is none is the author’s mistake', async () => {
-    await expect(runScript([], { detector: 'magic' as Detector })).rejects.toMatchObject({ code: 502 });
+    await expect(runScript([], { detector: 'magic' as Detector })).rejects.toMatchObject({ code: 521 });
   });
 
   test('a detector that throws fails the run, and the history stays valid', async () => {

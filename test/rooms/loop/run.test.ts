@@ -58,9 +58,7 @@ describe('a run', () => {
     await expect(runScript([done], { tools: [{ name: '1st' }] as never })).rejects.toMatchObject({
       code: 502,
     });
-    await expect(runToolLoop({ provider: {} as never, model: 'm' }, hello)).rejects.toThrow(
-      'its provider has no chat method',
-    );
+    await expect(runToolLoop({ provider: {} as never, model: 'm' }, hello)).rejects.toThrow('provider is {}');
   });
 
   test('the run’s logger is used for its calls', async () => {

@@ -257,11 +257,11 @@ describe('author faults', () => {
   const wrong = { provider: {} as LLMProvider, model: 'm' };
 
   test('reject the reading and the result alike, as runToolLoop rejects', async () => {
-    await expect(runToolLoop(wrong, hello)).rejects.toThrow('its provider has no chat method');
+    await expect(runToolLoop(wrong, hello)).rejects.toThrow('provider is {}');
     const run = streamToolLoop(wrong, hello);
-    await expect(eventsOf(run)).rejects.toThrow('its provider has no chat method');
-    await expect(run.result).rejects.toThrow('its provider has no chat method');
-    await expect(streamToolLoop(wrong, hello).result).rejects.toThrow('its provider has no chat method');
+    await expect(eventsOf(run)).rejects.toThrow('provider is {}');
+    await expect(run.result).rejects.toThrow('provider is {}');
+    await expect(streamToolLoop(wrong, hello).result).rejects.toThrow('provider is {}');
   });
 
   test("onLimit 'throw' rejects once all events were read", async () => {
