@@ -9,6 +9,7 @@ import { readRecord } from '../metadata/class-record.js';
 import { describedTool, readDescription } from '../metadata/record-description.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
 import { toolOptionFaults, toolsetOptionFaults } from '../metadata/tool-option-faults.js';
+import { apiDescription } from '../schema/api-property.js';
 import { type ArgumentBinding, createCaller, type MethodCaller } from './argument-binding.js';
 import { bindExplicit } from './bind-explicit.js';
 import {
@@ -146,7 +147,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const ownFaults = [...wrong, ...(TOOL_NAME.test(name) ? [] : [illegalName(name)])];
   const written = typeof record.method === 'function' ? record.method : fn;
   const facts = gatherParameters(method, written as MethodFunction, describedTool(toolset, record.key));
-  const options = withDescription(said, facts);
+  const options = withDescription(said, facts, apiDescription(written) ?? apiDescription(fn));
   const misfit = facts.ok ? facts.misfit : undefined;
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
@@ -182,14 +183,18 @@ type UnderstoodMethod =
   | { readonly ok: true; readonly schemas: ToolSchemas; readonly signature: MethodSignature }
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-/** What the author says in `@Tool` comes before what the generated file says. */
-function withDescription(options: ToolOptions, facts: MethodFacts): ToolOptions {
+/** What the author says in `@Tool` comes before `@ApiOperation`, and that before what the generated file says. */
+function withDescription(
+  options: ToolOptions,
+  facts: MethodFacts,
+  documented: string | undefined,
+): ToolOptions {
   const described = facts.ok ? facts.described : undefined;
-  if (described === undefined) return options;
+  if (described === undefined && documented === undefined) return options;
   return {
     ...options,
-    description: options.description ?? described.description,
-    output: options.output ?? described.output,
+    description: options.description ?? documented ?? described?.description,
+    output: options.output ?? described?.output,
   };
 }
 

@@ -1,5 +1,4 @@
 import type { ClassType } from '../contract/class-type.js';
-import type { ParamOptions } from '../contract/param-options.js';
 import { lineage } from '../metadata/class-record.js';
 import { propertyOptions } from '../metadata/property-options.js';
 import { readDescription } from '../metadata/record-description.js';
@@ -10,8 +9,10 @@ import {
   transformRule,
 } from '../validators/transform-rules.js';
 import { validatedProperties, validationRules } from '../validators/validation-rules.js';
+import { apiProperties, apiProperty } from './api-property.js';
 import { type DecoratedProperty, describeProperty } from './describe-property.js';
 import { describedValue } from './described-type.js';
+import { inheritedOptions, mappedProperties } from './mapped-properties.js';
 import { mergeOrders } from './merge-orders.js';
 import type { PropertyFault } from './type-result.js';
 import type { ClassModel, PropertyModel, RemainingRules } from './value-type.js';
@@ -50,6 +51,7 @@ export function classModel(target: ClassType, groups: readonly string[] = []): C
 }
 
 function describeClass(target: ClassType, groups: readonly string[]): ClassModelResult {
+  const sources = new Map(lineage(target).flatMap((one) => [...mappedProperties(one)]));
   const keys = propertyKeys(target);
   const rules = validationRules(target, groups);
   const rulesOfAnyGroup = groups.length > 0 ? validationRules(target) : rules;
@@ -62,9 +64,10 @@ function describeClass(target: ClassType, groups: readonly string[]): ClassModel
       rules: rules.get(key),
       rulesOfAnyGroup: rulesOfAnyGroup.get(key),
       transform: transformRule(target, key),
-      designType: designType(target, key),
+      designType: designType(target, key) ?? designType(sources.get(key) ?? target, key),
       groups: groups.length > 0 ? groups : undefined,
       described: describedProperty(target, key),
+      api: apiProperty(target, key) ?? apiProperty(sources.get(key) ?? target, key),
     }),
   }));
   const faults = described.flatMap(({ key, result }) => (result.ok ? [] : [faultOf(target, key, result)]));
@@ -90,9 +93,11 @@ function propertyKeys(target: ClassType): readonly string[] {
   const ofClasses = lineage(target).flatMap((one) =>
     mergeOrders([
       Object.keys(readDescription(one)?.properties ?? {}),
+      apiProperties(one),
       validatedProperties(one),
       transformedProperties(one),
       [...propertyOptions(one).keys()],
+      [...mappedProperties(one).keys()],
     ]),
   );
   const isOpen = !excludesAll(target);
@@ -103,15 +108,6 @@ function propertyKeys(target: ClassType): readonly string[] {
       !transformRule(target, key)?.withheld &&
       (isOpen || isExposed(target, key)),
   );
-}
-
-/** A subclass that decorates a property again says only what is different. */
-function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
-  const options = new Map<string, ParamOptions>();
-  for (const one of lineage(target)) {
-    for (const [key, own] of propertyOptions(one)) options.set(key, { ...options.get(key), ...own });
-  }
-  return options;
 }
 
 /** What the generated file says of a property, in the class or the nearest base that it describes. */
@@ -148,6 +144,7 @@ function emptyClass(target: ClassType): PropertyFault {
     causes: [
       'no property of the class has a decorator',
       'its decorators come from a second copy of class-validator or class-transformer',
+      'it is a mapped type (PartialType, PickType, …) of a class with nothing but @Param: mapped types keep only properties with a decorator of class-validator, of class-transformer or @ApiProperty',
     ],
     fix: '@Param, or a decorator of class-validator, on every property of the class',
   };

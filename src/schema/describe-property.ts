@@ -3,6 +3,7 @@ import type { ParamOptions } from '../contract/param-options.js';
 import type { TransformRule } from '../validators/transform-rules.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
 import { acceptsInitial } from './accepts-initial.js';
+import { type ApiProperty, withApiProperty } from './api-property.js';
 import { applicableKeywords } from './applicable-keywords.js';
 import type { DescribedValue } from './described-type.js';
 import { designToken } from './design-token.js';
@@ -27,6 +28,8 @@ export interface DecoratedProperty {
   readonly groups?: readonly string[];
   /** What the generated file says of it. */
   readonly described?: DescribedValue & { readonly optional: boolean };
+  /** What `@ApiProperty` says of it. */
+  readonly api?: ApiProperty;
 }
 
 /** A property, described; or why it cannot be. */
@@ -42,13 +45,14 @@ export type DescribedProperty =
 
 /** Describes one property of a DTO class. */
 export function describeProperty(decorated: DecoratedProperty): DescribedProperty {
-  const { key, options = {}, transform, groups, described } = decorated;
+  const { key, options = {}, transform, groups, described, api } = decorated;
   const wrong = paramOptionFault(options);
   if (wrong !== undefined) return wrong;
   const designType = (described && designToken(described.type)) ?? decorated.designType;
   const eachIsOwn = !isCollection(designType);
   const rules = propertyRules(decorated.rules ?? [], eachIsOwn);
-  const facts = { options, rules, transform, designType, groups, described };
+  const said = withApiProperty(rules, api, designType);
+  const facts = { options, rules: said, transform, designType, groups, described, apiType: api?.type };
   const applicable = propertyType(facts);
   const result = applicable.ok
     ? applicable
@@ -64,10 +68,10 @@ export function describeProperty(decorated: DecoratedProperty): DescribedPropert
     property: {
       name,
       ...(name === key ? {} : { key }),
-      type: withItemKeywords(result.type, rules),
+      type: withItemKeywords(result.type, said),
       required: isRequired(decorated, rules),
-      nullable: options.nullable ?? (rules.isConditional || described?.nullable === true),
-      keywords: keywordsOf(result.type, decorated, rules),
+      nullable: options.nullable ?? isNullable(decorated, rules),
+      keywords: keywordsOf(result.type, decorated, said),
       ...(transforms.length > 0 ? { transforms } : {}),
       ...(rules.isNested ? { cascades: true } : {}),
     },
@@ -115,29 +119,36 @@ function isTransformed({ transform }: DecoratedProperty): boolean {
   return (transform?.transforms ?? []).length > 0;
 }
 
+/** What only documents that `null` is a value does not say so to rules that refuse it. */
+function isNullable({ described, api, rules: all = [] }: DecoratedProperty, rules: PropertyRules): boolean {
+  if (rules.isConditional || described?.nullable === true) return true;
+  return api?.nullable === true && (rules.isOptional || all.length === 0);
+}
+
 /** Rules make a property required unless all of them accept its absence; so does having no rules at all. */
 function isRequired(decorated: DecoratedProperty, rules: PropertyRules): boolean {
-  const { options, rules: all, described } = decorated;
+  const { options, rules: all, described, api } = decorated;
   if (options?.required !== undefined) return options.required;
   if (options?.default !== undefined || rules.isOptional || rules.isConditional) return false;
   // Rules judge the instance, and that has its initialiser's value where nothing was sent.
   if (initialOf(decorated, rules) !== undefined) return false;
   if (all !== undefined && !rules.acceptsMissing) return true;
+  if (api?.required !== undefined) return api.required;
   return described === undefined ? all === undefined : !described.optional;
 }
 
-/** The value of its initialiser, where the generated file knows it and a missing property may have it. */
+/** The value of its initialiser, where something tells it and a missing property may have it. */
 function initialOf(
-  { options, described, rules: all = [] }: DecoratedProperty,
+  { options, described, api, rules: all = [] }: DecoratedProperty,
   rules: PropertyRules,
 ): unknown {
-  const initial = options?.schema === undefined ? described?.keywords.default : undefined;
+  const initial = options?.schema === undefined ? (api?.default ?? described?.keywords.default) : undefined;
   return initial !== undefined && acceptsInitial(initial, all, rules) ? initial : undefined;
 }
 
 /** An explicit schema is complete; otherwise what `@Param` says wins over the rules, keyword by keyword. */
 function keywordsOf(type: ValueType, decorated: DecoratedProperty, rules: PropertyRules): JsonSchema {
-  const { options = {}, described } = decorated;
+  const { options = {}, described, api } = decorated;
   const isExplicit = options.schema !== undefined;
   const fromRules = isExplicit ? {} : applicableKeywords(type, rules.own.keywords);
   const { description, default: _, ...generated } = (!isExplicit && described?.keywords) || {};
@@ -145,7 +156,7 @@ function keywordsOf(type: ValueType, decorated: DecoratedProperty, rules: Proper
   const fallback = isTransformed(decorated) ? undefined : initialOf(decorated, rules);
   const constraints = { ...mergeKeywords(generated, fromRules), ...constraintKeywords(options) };
   return orderedKeywords({
-    description: options.description ?? description,
+    description: options.description ?? api?.description ?? description,
     constraints,
     defaultValue: options.default ?? fallback,
   });

@@ -20,11 +20,13 @@ export interface PropertyFacts {
   readonly groups?: readonly string[];
   /** What the generated file says of it. */
   readonly described?: DescribedValue;
+  /** What `@ApiProperty` names beyond what can be said in rules: a class. */
+  readonly apiType?: ValueType;
 }
 
 /**
  * The type of a DTO's property from, in this order: `@Param`, the generated file, class-transformer's `@Type`,
- * class-validator's rules, and decorator metadata. Only a union of classes needs `@Type` before
+ * class-validator's rules, `@ApiProperty`, and decorator metadata. Only a union of classes needs `@Type` before
  * the generated file: it says by which tag instances are made.
  */
 export function propertyType(facts: PropertyFacts): TypeResult {
@@ -70,17 +72,17 @@ function collectionOf({ designType, transform, rules }: PropertyFacts): 'array' 
   return declared === Array || rules.hasItems || rules.own.hint === 'array' ? 'array' : undefined;
 }
 
-function itemType({ transform, rules, designType, groups }: PropertyFacts): TypeResult {
+function itemType({ transform, rules, designType, groups, apiType }: PropertyFacts): TypeResult {
   if (transform?.type) return fromTypeRule(transform.type, rules.items, groups);
-  return fromRules(rules.items) ?? unknownType(designType ?? Array);
+  return fromRules(rules.items) ?? (apiType ? known(apiType) : unknownType(designType ?? Array));
 }
 
-function singleType({ transform, rules, designType, groups }: PropertyFacts): TypeResult {
+function singleType({ transform, rules, designType, groups, apiType }: PropertyFacts): TypeResult {
   if (transform?.type) return fromTypeRule(transform.type, rules.own, groups);
   if (isEnumObject(designType) && rules.own.values === undefined) return resolveTypeReference(designType);
   const design = resolveDesignType(designType, groups);
   if (design.ok && rules.own.values === undefined) return known(refine(design.type, rules.own.hint));
-  return fromRules(rules.own) ?? design;
+  return fromRules(rules.own) ?? (apiType ? known(apiType) : design);
 }
 
 /** What rules alone tell: the values they allow, or the one kind of value that they accept. */

@@ -85,6 +85,44 @@ export function validatedProperties(target: ClassType): readonly string[] {
   return [...new Set(storedRules(target).map(({ propertyName }) => propertyName))];
 }
 
+/**
+ * The class whose rules on a property were copied to another one, as mapped types do it (`PartialType`,
+ * `PickType`, …), which extend nothing; `undefined` where the class's rules are its own.
+ */
+export function copiedFrom(target: ClassType, property: string): ClassType | undefined {
+  const store = validationStore()?.validationMetadatas;
+  if (store === undefined) return undefined;
+  for (const rule of storedRules(target)) {
+    if (rule.propertyName !== property) continue;
+    for (const mark of marksOf(rule)) {
+      const first = firstBearers(store).get(mark);
+      if (first !== undefined && first !== target) return first;
+    }
+  }
+  return undefined;
+}
+
+let known: { readonly classes: number; readonly bearers: ReadonlyMap<object, ClassType> } | undefined;
+
+/** By what marks a rule: the class that had it first. Made anew when rules of more classes are there. */
+function firstBearers(store: NonNullable<Store['validationMetadatas']>): ReadonlyMap<object, ClassType> {
+  if (known?.classes === store.size) return known.bearers;
+  const bearers = new Map<object, ClassType>();
+  for (const [target, rules] of store) {
+    for (const mark of rules.flatMap(marksOf)) {
+      if (!bearers.has(mark)) bearers.set(mark, target as ClassType);
+    }
+  }
+  known = { classes: store.size, bearers };
+  return bearers;
+}
+
+/** Objects that class-validator makes for one use of a decorator, and that copies of its record share. */
+function marksOf({ constraintCls, groups }: StoredRule): readonly object[] {
+  const isMade = typeof constraintCls === 'function' && constraintCls.name === 'CustomConstraint';
+  return [...(isMade ? [constraintCls] : []), ...(groups?.length === 0 ? [groups] : [])];
+}
+
 function storedRules(target: unknown): readonly StoredRule[] {
   return validationStore()?.validationMetadatas?.get(target) ?? [];
 }

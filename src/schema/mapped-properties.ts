@@ -1,0 +1,60 @@
+import type { ClassType } from '../contract/class-type.js';
+import type { ParamOptions } from '../contract/param-options.js';
+import { lineage } from '../metadata/class-record.js';
+import { propertyOptions } from '../metadata/property-options.js';
+import { copiedFrom, validatedProperties, validationRules } from '../validators/validation-rules.js';
+import { apiProperties } from './api-property.js';
+
+/**
+ * The properties of a class that a mapped type made (`PartialType`, `PickType`, …), with the class that each was
+ * taken from. Such a class extends nothing and knows nothing of `@Param`; but class-validator's rules are copied to
+ * it, and by them the class is found that they were written for.
+ */
+export function mappedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
+  const sources = new Map<string, ClassType>();
+  for (const key of validatedProperties(target)) {
+    const source = copiedFrom(target, key);
+    if (source !== undefined) sources.set(key, source);
+  }
+  for (const source of new Set(sources.values())) {
+    const kept = takesAll(target, source) ? undefined : validatedProperties(target);
+    for (const key of decoratedKeys(source))
+      if (!sources.has(key) && kept?.includes(key) !== false) sources.set(key, source);
+  }
+  return sources;
+}
+
+/** What `@Param` says of the properties of a class; a subclass that decorates one again says only what is different. */
+export function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
+  const options = new Map<string, ParamOptions>();
+  const add = (key: string, more: ParamOptions) => options.set(key, { ...options.get(key), ...more });
+  for (const one of lineage(target)) {
+    for (const [key, source] of mappedProperties(one)) {
+      const said = inheritedOptions(source).get(key);
+      if (said !== undefined)
+        add(key, isMadeOptional(one, { key, source }) ? { ...said, required: false } : said);
+    }
+    for (const [key, own] of propertyOptions(one)) add(key, own);
+  }
+  return options;
+}
+
+/** The properties of a class and its bases on which decorators stand that mapped types know nothing of. */
+function decoratedKeys(source: ClassType): readonly string[] {
+  return lineage(source).flatMap((one) => [...propertyOptions(one).keys(), ...apiProperties(one)]);
+}
+
+/** The name says whether a mapped type took every property, also those that no rule stands on. */
+function takesAll({ name }: ClassType, source: ClassType): boolean {
+  return name === `Partial${source.name}` || (name.startsWith('Intersection') && name.includes(source.name));
+}
+
+function isMadeOptional(
+  target: ClassType,
+  { key, source }: { readonly key: string; readonly source: ClassType },
+): boolean {
+  const isMarked = (one: ClassType): boolean =>
+    (validationRules(one).get(key) ?? []).some(({ role }) => role === 'conditional');
+  const isUnruled = !validatedProperties(target).includes(key) && target.name.startsWith('Partial');
+  return isUnruled || (isMarked(target) && !isMarked(source));
+}
