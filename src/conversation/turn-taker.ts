@@ -85,12 +85,12 @@ export class TurnTaker {
 
   prompt(content: UserMessage['content'], { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
     const stop = anySignal(signal, scope?.signal);
-    if (stop?.aborted) return Promise.resolve(this.#withdrawn());
+    if (stop?.aborted) return Promise.resolve(this.#withdrawn(stop));
     return new Promise((resolve, reject) => {
       const done = { resolve, reject };
       const origin = { kind: 'prompt', content: copyOf(content) } as const;
       this.#inbox.add({ origin, scope: this.#within(this.#config.scope, scope), signal: stop, done }, () => {
-        resolve(this.#withdrawn());
+        resolve(this.#withdrawn(stop));
         this.#tellIdle();
       });
       this.#work();
@@ -192,7 +192,8 @@ export class TurnTaker {
   close(): ConversationSnapshot {
     const snapshot = this.snapshot(withoutStore(this.slot.open?.stored()));
     this.#isClosed = true;
-    for (const { done } of this.#inbox.clear()) done?.resolve(this.#withdrawn());
+    for (const { done } of this.#inbox.clear())
+      done?.resolve(this.#withdrawn(AbortSignal.abort(closedError())));
     for (const { id } of this.tasks.open) this.tasks.cancel(id, 'the conversation was closed');
     if (this.slot.isRunning && !this.#isHeld) this.slot.open?.abort(closedError());
     else this.slot.clear();
@@ -266,8 +267,8 @@ export class TurnTaker {
     return { ...merged, conversationId: this.#config.id };
   }
 
-  #withdrawn(): ToolLoopResult {
-    return endState(beginState(this.slot.messages), abortedRun());
+  #withdrawn(signal: AbortSignal | undefined): ToolLoopResult {
+    return endState(beginState(this.slot.messages), abortedRun(signal));
   }
 
   #tellIdle(): void {

@@ -59,7 +59,7 @@ function answered(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undef
     state.messages.push(toolMessage(record.id, record.result, verdict?.notes.get(record.id)));
     state.toolCalls.push(record);
   }
-  if (signal?.aborted) return abortedRun();
+  if (signal?.aborted) return abortedRun(signal);
   const error = retries.spend(records) ?? verdict?.error;
   return error === undefined ? direct(run, records) : { status: 'failed', error };
 }

@@ -41,7 +41,7 @@ async function goRound(run: LoopRun): Promise<LoopEnd> {
     const end = await step(run);
     if (end !== undefined) return end;
   }
-  return run.signal?.aborted ? abortedRun() : atLimit(run);
+  return run.signal?.aborted ? abortedRun(run.signal) : atLimit(run);
 }
 
 /** The message at which the run was suspended: its calls, unless some are still to be answered. */
@@ -67,21 +67,42 @@ async function step(run: LoopRun): Promise<LoopEnd | undefined> {
     detector: run.config.detector,
     tools: run.tools,
   });
-  if (!reply.ok) return withoutReply(reply);
+  if (!reply.ok) return withoutReply(reply, run.signal);
   const { response } = reply;
   addUsage(state, response.usage);
   const calls = run.numberCalls(response.toolCalls).map(readCall);
   const { content, finishReason } = response;
   const end =
-    calls.length === 0 ? completed(run, content) : await answerCalls(run, { content, calls, finishReason });
+    calls.length === 0
+      ? answeredInText(run, response)
+      : await answerCalls(run, { content, calls, finishReason });
+  if (calls.length > 0) state.isAskedAgain = false;
   run.onStep?.(run, end);
   if (run.sink) await tellStepEnd(run, response);
   return end;
 }
 
-function completed({ state }: LoopRun, content: string): LoopEnd {
-  state.messages.push(assistantMessage(content, []));
-  return { status: 'completed', content };
+/** The model has said its last word, unless it has said nothing at all: then it is asked once more. */
+function answeredInText(run: LoopRun, { content, finishReason }: LLMResponse): LoopEnd | undefined {
+  const { state, maxIterations } = run;
+  if (content.trim() !== '' || hasSpoken(run)) {
+    state.messages.push(assistantMessage(content, []));
+    return { status: 'completed', content };
+  }
+  if (!state.isAskedAgain && state.iterations < maxIterations) {
+    state.isAskedAgain = true;
+    return undefined;
+  }
+  const message = `The model replied with neither text nor calls (finish reason: ${finishReason}).`;
+  return { status: 'failed', error: new ToolwrightError('EmptyReply', message) };
+}
+
+/** Whether a tool of the run has given the user an answer already. */
+function hasSpoken({ state, tools }: LoopRun): boolean {
+  return state.toolCalls.some(({ name, status, result }) => {
+    const isTold = Boolean(result.forUser) && !result.silent;
+    return isTold || (status === 'success' && tools.offered(name)?.returnDirect);
+  });
 }
 
 async function tellStepEnd({ sink, state }: LoopRun, { finishReason, usage }: LLMResponse): Promise<void> {
@@ -143,7 +164,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
   const reply = await request(run, { withTools: false });
-  if (!reply.ok) return withoutReply(reply);
+  if (!reply.ok) return withoutReply(reply, run.signal);
   const { content, usage } = reply.response;
   addUsage(state, usage);
   // Calls that come although none were offered are left out: nobody will answer them.

@@ -42,7 +42,7 @@ export interface ToolLoopConfig {
   readonly maxIterations?: number;
   /** Passed to the provider as they are: `max_tokens`, `temperature`, … */
   readonly llmOptions?: Readonly<Record<string, unknown>>;
-  /** How often the model may correct itself, per tool and run; default 2. */
+  /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
   readonly maxRetries?: number;
   /** Calls of one message that run at the same time; default: all. */
   readonly maxConcurrency?: number;

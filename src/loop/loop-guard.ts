@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { canonicalJson } from '../checking/canonical-json.js';
 import type { CallRecord } from '../contract/call-record.js';
 import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -22,6 +23,23 @@ export interface GuardVerdict {
 
 const NOTHING: GuardVerdict = { notes: new Map() };
 
+/** A call that was seen, and how often since the model last made progress. */
+interface SeenCall {
+  /** Its arguments are read where a second call has the same outcome, and not before. */
+  readonly record: CallRecord | undefined;
+  signature: string | undefined;
+  count: number;
+  /** Counts of an earlier stretch are over. */
+  stretch: number;
+}
+
+/** Calls of one tool with one result. */
+interface Outcome {
+  /** The only one so far: most results come once. */
+  lone: SeenCall | undefined;
+  readonly bySignature: Map<string, SeenCall>;
+}
+
 /**
  * Counts how often a call came back with the same result. A message with a call that was never seen is
  * progress and starts the count anew, so that A/B/A/B is found and a poll between other work is not. Rejected
@@ -30,44 +48,72 @@ const NOTHING: GuardVerdict = { notes: new Map() };
 export class LoopGuard {
   readonly #tellAt: number;
   readonly #endAt: number;
-  readonly #seen: Set<string>;
-  readonly #counts: Map<string, number>;
+  readonly #outcomes = new Map<string, Outcome>();
+  /** From before the run was suspended. */
+  readonly #remembered = new Map<string, SeenCall>();
+  #stretch = 0;
 
   constructor({ tellAt = 3, endAt = 6 }: LoopGuardOptions = {}, memory?: RunState['guard']) {
     this.#tellAt = tellAt;
     this.#endAt = endAt;
-    this.#seen = new Set(memory?.seen);
-    this.#counts = new Map(memory?.counts);
+    const counts = new Map(memory?.counts);
+    for (const signature of memory?.seen ?? []) {
+      const count = counts.get(signature) ?? 0;
+      this.#remembered.set(signature, { record: undefined, signature, count, stretch: 0 });
+    }
   }
 
   /** What the guard has seen so far, for the state of a suspended run. */
   get memory(): NonNullable<RunState['guard']> {
-    return { seen: [...this.#seen], counts: [...this.#counts] };
+    const outcomes = [...this.#outcomes.values()];
+    const calls = [
+      ...this.#remembered.values(),
+      ...outcomes.flatMap(({ lone, bySignature }) => (lone ? [lone] : [...bySignature.values()])),
+    ];
+    const told = calls.flatMap((call): readonly [string, number][] => {
+      const signature = signatureOf(call);
+      return signature === undefined ? [] : [[signature, this.#countOf(call)]];
+    });
+    return { seen: told.map(([signature]) => signature), counts: told.filter(([, count]) => count > 0) };
   }
 
   /** Looks at the calls of one assistant message. */
   watch(records: readonly CallRecord[]): GuardVerdict {
-    const signatures = records.map(signatureOf);
-    if (this.#isProgress(signatures)) this.#counts.clear();
+    const stretch = this.#stretch;
+    const calls = records.map((record) => this.#find(record, stretch + 1));
+    if (calls.some((call) => call?.stretch === stretch + 1)) this.#stretch = stretch + 1;
     let verdict = NOTHING;
-    const counted = new Set<string>();
-    signatures.forEach((signature, index) => {
+    const counted = new Set<SeenCall>();
+    for (const [index, call] of calls.entries()) {
       const record = records[index];
-      if (signature === undefined || record === undefined) return;
+      if (call === undefined || record === undefined) continue;
       // Of the same calls in one message, all are told and one is counted.
-      const count = (this.#counts.get(signature) ?? 0) + (counted.has(signature) ? 0 : 1);
-      counted.add(signature);
-      this.#counts.set(signature, count);
-      if (count >= this.#tellAt || count >= this.#endAt) verdict = this.#judge(verdict, record, count);
-    });
+      call.count = this.#countOf(call) + (counted.has(call) ? 0 : 1);
+      call.stretch = this.#stretch;
+      counted.add(call);
+      if (call.count >= this.#tellAt || call.count >= this.#endAt)
+        verdict = this.#judge(verdict, record, call.count);
+    }
     return verdict;
   }
 
-  /** Whether there was a call that was never seen; from now on it was. */
-  #isProgress(signatures: readonly (string | undefined)[]): boolean {
-    const before = this.#seen.size;
-    for (const signature of signatures) if (signature !== undefined) this.#seen.add(signature);
-    return this.#seen.size > before;
+  #countOf({ count, stretch }: SeenCall): number {
+    return stretch === this.#stretch ? count : 0;
+  }
+
+  /** The call as it was seen before; otherwise one of the next stretch. `undefined` where it does not count. */
+  #find(record: CallRecord, stretch: number): SeenCall | undefined {
+    const key = outcomeOf(record);
+    if (key === undefined) return undefined;
+    const call: SeenCall = { record, signature: undefined, count: 0, stretch };
+    const remembered = this.#remembered.size > 0 && this.#remembered.get(signatureOf(call) ?? '');
+    if (remembered) return remembered;
+    const outcome = this.#outcomes.get(key);
+    if (outcome === undefined) {
+      this.#outcomes.set(key, { lone: call, bySignature: new Map() });
+      return call;
+    }
+    return findAmong(outcome, call);
   }
 
   #judge({ notes, error }: GuardVerdict, { id, name }: CallRecord, count: number): GuardVerdict {
@@ -79,24 +125,42 @@ export class LoopGuard {
   }
 }
 
-/** A run keeps the signature of every call; of long ones only the digest. */
-const LONG_SIGNATURE = 500;
+function findAmong(outcome: Outcome, call: SeenCall): SeenCall | undefined {
+  const { lone, bySignature } = outcome;
+  outcome.lone = undefined;
+  const first = lone && signatureOf(lone);
+  if (lone !== undefined && first !== undefined) bySignature.set(first, lone);
+  const signature = signatureOf(call);
+  if (signature === undefined) return undefined;
+  const seen = bySignature.get(signature);
+  if (seen === undefined) bySignature.set(signature, call);
+  return seen ?? call;
+}
 
-/**
- * What makes two calls the same; `undefined` for calls that count against retries only, and where JSON
- * cannot say it, as of big integers and circles.
- */
-function signatureOf({ name, status, arguments: args, result }: CallRecord): string | undefined {
+/** A run keeps what every call gave; of long texts only the digest. */
+const LONG_TEXT = 500;
+
+/** The tool and what it gave; `undefined` for calls that count against retries only. */
+function outcomeOf({ name, status, result }: CallRecord): string | undefined {
   if (status === 'rejected' || status === 'not_run') return undefined;
+  // Two screenshots have the same text, and are not the same result.
+  const pictures = result.content?.filter(({ type }) => type !== 'text') ?? [];
+  const parts = pictures.length === 0 ? '' : JSON.stringify(pictures);
+  return shortened(`${name}\n${resultText(result)}\n${parts}`);
+}
+
+/** What makes two calls the same, whatever the order of their arguments; `undefined` where JSON cannot say it. */
+function signatureOf(call: SeenCall): string | undefined {
+  if (call.signature !== undefined || call.record === undefined) return call.signature;
   try {
-    // Two screenshots have the same text, and are not the same result.
-    const pictures = result.content?.filter(({ type }) => type !== 'text') ?? [];
-    const parts = pictures.length === 0 ? '' : JSON.stringify(pictures);
-    const signature = `${name}\n${JSON.stringify(args)}\n${resultText(result)}\n${parts}`;
-    return signature.length > LONG_SIGNATURE ? hash('sha256', signature) : signature;
-  } catch {
-    return undefined;
-  }
+    const args = canonicalJson(call.record.arguments);
+    call.signature = shortened(`${args}\n${outcomeOf(call.record)}`);
+  } catch {}
+  return call.signature;
+}
+
+function shortened(text: string): string {
+  return text.length > LONG_TEXT ? hash('sha256', text) : text;
 }
 
 function stuck(name: string, count: number): ToolwrightError {

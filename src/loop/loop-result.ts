@@ -9,7 +9,10 @@ export type LoopStatus = 'completed' | 'limit' | 'suspended' | 'aborted' | 'fail
 
 /** The outcome of a run. */
 export interface ToolLoopResult {
-  /** The model's final text; empty unless `completed` (or answered at the limit). */
+  /**
+   * The model's final text; of an `aborted` run, what was streamed of the reply that was cut off. Otherwise empty,
+   * unless answered at the limit.
+   */
   readonly content: string;
   /** Requests made to the model. */
   readonly iterations: number;

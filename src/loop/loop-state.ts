@@ -12,13 +12,15 @@ export interface LoopState {
   readonly toolCalls: CallRecord[];
   iterations: number;
   usage: Usage;
+  /** The last reply said nothing, and the model is asked once more. */
+  isAskedAgain: boolean;
 }
 
 const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
 
 /** A run that has not begun; the input array stays the caller's. */
 export function beginState(messages: readonly Message[]): LoopState {
-  return { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE };
+  return { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE, isAskedAgain: false };
 }
 
 /** How far a run has come at a moment when every call of its history has its answer; plain JSON. */
@@ -29,7 +31,8 @@ export type RunProgress = Pick<
 
 /** A run that had begun before. */
 export function resumeState({ messages, toolCalls, iterations, usage }: RunProgress): LoopState {
-  return { messages: [...messages], toolCalls: toolCalls.map(restoredRecord), iterations, usage };
+  const records = toolCalls.map(restoredRecord);
+  return { messages: [...messages], toolCalls: records, iterations, usage, isAskedAgain: false };
 }
 
 /** Adds the tokens of one reply, where it told them. */

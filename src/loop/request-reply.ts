@@ -12,7 +12,8 @@ import { unlessAborted } from '../invocation/unless-aborted.js';
 /** A reply, or why there is none. */
 export type Reply =
   | { readonly ok: true; readonly response: LLMResponse }
-  | { readonly ok: false; readonly reason: 'aborted' }
+  /** `streamed` is the text that was told by then. */
+  | { readonly ok: false; readonly reason: 'aborted'; readonly streamed?: string }
   | { readonly ok: false; readonly reason: 'failed'; readonly error: ToolwrightError };
 
 /** Hears of a reply's text while it is written; the provider waits for what it returns. */
@@ -29,12 +30,17 @@ export async function requestReply(
 ): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
+  let streamed = '';
+  const tell = (text: string): void | Promise<void> => {
+    streamed += text;
+    return onText?.(text);
+  };
   try {
-    const asked = onText ? streamReply(provider, request, onText) : provider.chat(request);
+    const asked = onText ? streamReply(provider, request, tell) : provider.chat(request);
     const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
     return { ok: true, response: tidyResponse(response) };
   } catch (cause) {
-    if (signal?.aborted) return { ok: false, reason: 'aborted' };
+    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     return { ok: false, reason: 'failed', error: new ToolwrightError('ProviderFailed', message, { cause }) };
   }

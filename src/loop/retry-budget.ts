@@ -14,20 +14,27 @@ export interface RetryBudgetOptions {
   readonly spent?: RunState['retries'];
 }
 
+/** All rejections of a run, in retries of a tool: a model that errs at every other call gets nowhere either. */
+const TOTAL_FACTOR = 10;
+
 /**
- * How often the model may still correct itself. Counted per tool and run, once for each assistant message,
- * and never reset.
+ * How often the model may still correct itself: so many rejections of a tool in a row, counted once for each
+ * assistant message, and ten times as many in the whole run. A success of the tool ends its row; unknown names,
+ * which have no successes, stand in one row for the whole run.
  */
 export class RetryBudget {
   readonly #maxRetries: number;
   readonly #find: (name: string) => ToolDefinition | undefined;
+  /** In a row. */
   readonly #rejections = new Map<string | typeof UNKNOWN, number>();
+  #total: number;
 
   constructor({ maxRetries, find, spent }: RetryBudgetOptions) {
     this.#maxRetries = maxRetries;
     this.#find = find;
     for (const [name, count] of spent?.byTool ?? []) this.#rejections.set(name, count);
     if (spent !== undefined && spent.unknown > 0) this.#rejections.set(UNKNOWN, spent.unknown);
+    this.#total = spent?.total ?? [...this.#rejections.values()].reduce((sum, count) => sum + count, 0);
   }
 
   /** What was spent so far, for the state of a suspended run. */
@@ -35,6 +42,7 @@ export class RetryBudget {
     return {
       byTool: [...this.#rejections].filter((entry): entry is [string, number] => entry[0] !== UNKNOWN),
       unknown: this.#rejections.get(UNKNOWN) ?? 0,
+      total: this.#total,
     };
   }
 
@@ -53,18 +61,35 @@ export class RetryBudget {
 
   /** Counts what one assistant message brought; the error, if a budget is used up. */
   spend(records: readonly CallRecord[]): ToolwrightError | undefined {
+    if (this.#rejections.size > 0) this.#endRows(records);
     if (!records.some(isRejected)) return undefined;
     const rejected = new Map<string | typeof UNKNOWN, CallRecord>(
       records.filter(isRejected).map((record) => [this.#keyOf(record.name), record] as const),
     );
     let exhausted: ToolwrightError | undefined;
     for (const [key, record] of rejected) {
-      const count = (this.#rejections.get(key) ?? 0) + 1;
-      this.#rejections.set(key, count);
-      const allowed = this.#find(record.name)?.retries ?? this.#maxRetries;
-      if (count > allowed) exhausted ??= exhaustedError(record, count, allowed);
+      const inRow = (this.#rejections.get(key) ?? 0) + 1;
+      this.#rejections.set(key, inRow);
+      this.#total += 1;
+      exhausted ??= this.#judge(record, inRow);
     }
     return exhausted;
+  }
+
+  #endRows(records: readonly CallRecord[]): void {
+    for (const { name, status } of records)
+      if (status === 'success' || status === 'started') this.#rejections.delete(name);
+  }
+
+  #judge(record: CallRecord, inRow: number): ToolwrightError | undefined {
+    const allowed = this.#find(record.name)?.retries ?? this.#maxRetries;
+    if (inRow > allowed) {
+      const row = `${inRow} unusable calls in a row`;
+      return exhaustedError(record, `${row}, and may correct itself ${allowed} times`);
+    }
+    const most = TOTAL_FACTOR * Math.max(allowed, this.#maxRetries);
+    if (this.#total <= most) return undefined;
+    return exhaustedError(record, `${this.#total} unusable calls in this run, and may send ${most}`);
   }
 
   #keyOf(name: string): string | typeof UNKNOWN {
@@ -76,7 +101,7 @@ function isRejected({ status }: CallRecord): boolean {
   return status === 'rejected';
 }
 
-function exhaustedError(record: CallRecord, count: number, allowed: number): ToolwrightError {
-  const message = `The model sent ${count} unusable calls (last: '${record.name}'), and may correct itself ${allowed} times.`;
+function exhaustedError(record: CallRecord, told: string): ToolwrightError {
+  const message = `The model sent ${told} (last: '${record.name}').`;
   return new ToolwrightError('ToolRetriesExhausted', message, { cause: record.result.error });
 }

@@ -181,7 +181,7 @@ describe('a restored conversation', () => {
   });
 
   test('completes work that was going on once, as interrupted', async () => {
-    const old = begin([endless], [calling('endless'), {}]);
+    const old = begin([endless], [calling('endless'), { content: 'Done.' }]);
     await old.prompt('a');
     const snapshot = old.close();
     const { conversation, events } = goOn(snapshot, [endless], [{ content: 'Pity.' }]);
@@ -285,7 +285,7 @@ describe('with a store', () => {
 
   test('a run that is suspended again is kept, and an aborted one is forgotten', async () => {
     const store = new MemoryRunStore();
-    const conversation = begin([pay], [calling('pay', 'pay'), {}], { store });
+    const conversation = begin([pay], [calling('pay', 'pay'), { content: 'Done.' }], { store });
     const { state } = await conversation.prompt('Pay');
     const [one] = approve(conversation);
     expect(await conversation.answer(one ? [one] : [])).toMatchObject({ status: 'suspended' });

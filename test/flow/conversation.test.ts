@@ -148,7 +148,10 @@ describe('a prompt', () => {
     const user = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     const who = defineTool({ name: 'who', description: 'Who', execute: () => seen.push(user.getStore()) });
-    const { conversation } = setup([who], [calling('who'), {}, calling('who'), {}]);
+    const { conversation } = setup(
+      [who],
+      [calling('who'), { content: 'Done.' }, calling('who'), { content: 'Done.' }],
+    );
     await Promise.all(['ada', 'bob'].map((name) => user.run(name, () => conversation.prompt(name))));
     expect(seen).toEqual(['ada', 'bob']);
   });
@@ -161,10 +164,14 @@ describe('a prompt', () => {
       execute: (_args, { channel, chatId, conversationId, data }) =>
         seen.push([channel, chatId, conversationId, data.user]),
     });
-    const { conversation } = setup([look], [calling('look'), {}, calling('look'), {}], {
-      id: 'conv_1',
-      scope: { channel: 'web', chatId: '7', data: { user: 'ada' }, conversationId: 'other' },
-    });
+    const { conversation } = setup(
+      [look],
+      [calling('look'), { content: 'Done.' }, calling('look'), { content: 'Done.' }],
+      {
+        id: 'conv_1',
+        scope: { channel: 'web', chatId: '7', data: { user: 'ada' }, conversationId: 'other' },
+      },
+    );
     await conversation.prompt('a');
     await conversation.prompt('b', { scope: { data: { user: 'bob' } } });
     expect(seen).toEqual([
@@ -205,7 +212,10 @@ describe('the events', () => {
   });
 
   test('find at each of them a history that a strict provider accepts', async () => {
-    const { conversation } = setup([greet, pay], [calling('greet', 'greet'), calling('greet', 'pay'), {}]);
+    const { conversation } = setup(
+      [greet, pay],
+      [calling('greet', 'greet'), calling('greet', 'pay'), { content: 'Done.' }],
+    );
     const faults: unknown[] = [];
     const lengths = new Set<number>();
     conversation.subscribe(() => {
@@ -309,7 +319,10 @@ describe('started work', () => {
     'that completes with %s enters for the model, and shows nothing to the user',
     async (_what, result, text) => {
       const mail = mailer();
-      const { conversation, events } = setup([mail.tool], [calling('mail'), {}, {}]);
+      const { conversation, events } = setup(
+        [mail.tool],
+        [calling('mail'), { content: 'Done.' }, { content: 'Done.' }],
+      );
       await conversation.prompt('Mail it');
       mail.resolve(result);
       await conversation.idle({ tasks: true });
@@ -330,7 +343,7 @@ describe('started work', () => {
       execute: () => asyncResult('Spawned.'),
     };
     const heard: unknown[] = [];
-    const { conversation } = setup([spawn], [calling('spawn'), {}, { content: 'Good.' }], {
+    const { conversation } = setup([spawn], [calling('spawn'), { content: 'Done.' }, { content: 'Good.' }], {
       onAsyncResult: (context, { forLLM }) => heard.push([context?.toolName, forLLM]),
     });
     await conversation.prompt('Go');
@@ -339,7 +352,7 @@ describe('started work', () => {
     await conversation.idle({ tasks: true });
     expect(contents(conversation.messages).slice(2)).toEqual([
       'Spawned.',
-      '',
+      'Done.',
       '[System: async:spawn] hatched',
       'Good.',
     ]);
@@ -357,14 +370,21 @@ describe('started work', () => {
     const hold = Promise.withResolvers<object>();
     const { conversation } = setup(
       [mail.tool, look],
-      [calling('mail'), {}, () => hold.promise as never, calling('look'), {}, {}],
+      [
+        calling('mail'),
+        { content: 'Done.' },
+        () => hold.promise as never,
+        calling('look'),
+        { content: 'Done.' },
+        { content: 'Done.' },
+      ],
     );
     await conversation.prompt('Mail it', { scope: { data: { user: 'ada' } } });
     const b = conversation.prompt('b', { scope: { data: { user: 'bob' } } });
     mail.resolve('sent');
     await new Promise(setImmediate);
     const c = conversation.prompt('c');
-    hold.resolve({});
+    hold.resolve({ content: 'Done.' });
     await Promise.all([b, c]);
     const said = conversation.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []));
     expect(said).toEqual(['Mail it', 'b', '[System: async:mail] sent', 'c']);
@@ -374,7 +394,10 @@ describe('started work', () => {
   test('outlives the abort of its turn once that is over, and can be cancelled', async () => {
     const mail = mailer();
     const stop = new AbortController();
-    const { conversation, events } = setup([mail.tool], [calling('mail'), {}, {}]);
+    const { conversation, events } = setup(
+      [mail.tool],
+      [calling('mail'), { content: 'Done.' }, { content: 'Done.' }],
+    );
     await conversation.prompt('Mail it', { signal: stop.signal });
     stop.abort();
     conversation.abort();
@@ -392,8 +415,10 @@ describe('started work', () => {
   test('of other conversations in the same queue is none of its business', async () => {
     const tasks = new TaskQueue();
     const [one, other] = [mailer(), mailer()];
-    const mine = setup([one.tool], [calling('mail'), {}, {}], { tasks });
-    const theirs = setup([other.tool], [calling('mail'), {}, {}], { tasks });
+    const mine = setup([one.tool], [calling('mail'), { content: 'Done.' }, { content: 'Done.' }], { tasks });
+    const theirs = setup([other.tool], [calling('mail'), { content: 'Done.' }, { content: 'Done.' }], {
+      tasks,
+    });
     await mine.conversation.prompt('a');
     await theirs.conversation.prompt('b');
     expect(tasks.tasks).toHaveLength(2);
@@ -421,9 +446,13 @@ describe('started work', () => {
         });
       },
     });
-    const { conversation, events } = setup([load], [calling('load'), {}, {}], {
-      scope: { onUpdate: (update) => updates.push(update) },
-    });
+    const { conversation, events } = setup(
+      [load],
+      [calling('load'), { content: 'Done.' }, { content: 'Done.' }],
+      {
+        scope: { onUpdate: (update) => updates.push(update) },
+      },
+    );
     await conversation.prompt('Load it');
     go.resolve();
     await conversation.idle({ tasks: true });
@@ -438,7 +467,7 @@ describe('started work', () => {
     const mail = mailer();
     const { conversation, events } = setup(
       [mail.tool, pay],
-      [calling('mail', 'pay'), { content: 'Paid.' }, {}],
+      [calling('mail', 'pay'), { content: 'Paid.' }, { content: 'Done.' }],
     );
     await conversation.prompt('Both');
     mail.resolve(userResult('Mailed.'));
@@ -453,7 +482,7 @@ describe('started work', () => {
       'paid',
       'Paid.',
       '[System: async:mail] Mailed.',
-      '',
+      'Done.',
     ]);
   });
 });
@@ -484,7 +513,7 @@ describe('a suspended run', () => {
   });
 
   test('is as it was where an answer is wrong or comes twice', async () => {
-    const { conversation } = setup([pay], [calling('pay'), {}]);
+    const { conversation } = setup([pay], [calling('pay'), { content: 'Done.' }]);
     await expect(conversation.answer([])).rejects.toMatchObject({ name: 'InvalidAnswer' });
     await conversation.prompt('Pay');
     const before = conversation.toJSON();
@@ -524,7 +553,7 @@ describe('a suspended run', () => {
       approval: true,
       execute: (_args, { channel, data }) => seen.push([channel, data.user]),
     });
-    const { conversation } = setup([order], [calling('order'), {}]);
+    const { conversation } = setup([order], [calling('order'), { content: 'Done.' }]);
     await conversation.prompt('a', { scope: { channel: 'web', data: { user: 'ada' } } });
     const [{ id } = { id: '' }] = conversation.pending;
     await conversation.answer([{ id, approved: true }], { scope: { data: { user: 'boss' } } });
@@ -544,7 +573,10 @@ describe('a turn that is aborted', () => {
         return new Promise(() => {});
       },
     });
-    const { conversation } = setup([mail.tool, hang], [calling('mail', 'hang'), { content: 'B' }, {}]);
+    const { conversation } = setup(
+      [mail.tool, hang],
+      [calling('mail', 'hang'), { content: 'B' }, { content: 'Done.' }],
+    );
     const a = conversation.prompt('a');
     const b = conversation.prompt('b');
     await begun.promise;

@@ -127,7 +127,8 @@ function modelOf(replies: Schedule['replies']): LLMProvider & { readonly request
         name,
         arguments: {},
       }));
-      return { content: '', toolCalls, finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop' };
+      const content = toolCalls.length > 0 ? '' : 'Done.';
+      return { content, toolCalls, finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop' };
     },
   };
 }

@@ -46,7 +46,10 @@ describe('calls of one message', () => {
 
   test('a maxConcurrency of 0 is taken for 1', async () => {
     const calls = { toolCalls: [1, 2].map((n) => ({ name: 'a', arguments: { n } })) };
-    const { run } = await runScript([calls, {}], { tools: [numberTool('a')], maxConcurrency: 0 });
+    const { run } = await runScript([calls, { content: 'Done.' }], {
+      tools: [numberTool('a')],
+      maxConcurrency: 0,
+    });
     expect(answers(run)).toEqual(['1', '2']);
   });
 
@@ -57,7 +60,7 @@ describe('calls of one message', () => {
       return numberTool('a', { sequential: true, retries: 0, returnDirect: false });
     });
     const calls = { toolCalls: [1, 2].map((n) => ({ name: 'a', arguments: { n } })) };
-    await runScript([calls, {}], { tools });
+    await runScript([calls, { content: 'Done.' }], { tools });
     expect(made).toBe(1 + 2);
   });
 
@@ -78,7 +81,10 @@ describe('calls of one message', () => {
     const seen: (readonly Message[])[] = [];
     const look = numberTool('look', { execute: (_args, { messages }) => void seen.push(messages) });
     const calls = { toolCalls: [1, 2].map((n) => ({ name: 'look', arguments: { n } })) };
-    const { run } = await runScript([calls, calls, {}], { tools: [look], maxConcurrency: 1 });
+    const { run } = await runScript([calls, calls, { content: 'Done.' }], {
+      tools: [look],
+      maxConcurrency: 1,
+    });
     expect(seen.map(({ length }) => length)).toEqual([2, 2, 5, 5]);
     expect(seen[2]).toEqual(run.messages.slice(0, 5));
     expect(Object.isFrozen(seen[0])).toBe(true);
@@ -141,7 +147,7 @@ describe('call ids', () => {
 
   test('numbering goes on over the messages of a run', async () => {
     const calls = { toolCalls: [{ name: 'a', arguments: { n: 1 } }] };
-    const { run } = await runScript([calls, calls, {}], { tools: [numberTool('a')] });
+    const { run } = await runScript([calls, calls, { content: 'Done.' }], { tools: [numberTool('a')] });
     expect(run.toolCalls.map(({ id }) => id)).toEqual(['call_1', 'call_2']);
   });
 });
@@ -156,9 +162,12 @@ describe('odd replies', () => {
     ['an object that JSON cannot write', { n: 1n }, '{}'],
     ['an object as text', '{"n": 1}', '{"n": 1}'],
   ])('arguments that are %s stand in the history as an object', async (_what, args, text) => {
-    const { run } = await runScript([reply([{ id: '1', name: 'a', arguments: args }]), {}], {
-      tools: [numberTool('a')],
-    });
+    const { run } = await runScript(
+      [reply([{ id: '1', name: 'a', arguments: args }]), { content: 'Done.' }],
+      {
+        tools: [numberTool('a')],
+      },
+    );
     const [, message] = run.messages as [Message, AssistantMessage];
     expect(message.tool_calls?.[0]?.function.arguments).toBe(text);
     expect(run.toolCalls[0]?.rawArguments).toEqual(args);
@@ -167,7 +176,9 @@ describe('odd replies', () => {
 
   test('a name that no server accepts is made harmless in the history and kept in the record', async () => {
     const calls = ['weather.get now', '', 'x'.repeat(80)].map((name) => ({ name, arguments: {} }));
-    const { run } = await runScript([{ toolCalls: calls }, {}], { tools: [numberTool('a')] });
+    const { run } = await runScript([{ toolCalls: calls }, { content: 'Done.' }], {
+      tools: [numberTool('a')],
+    });
     const [, message] = run.messages as [Message, AssistantMessage];
     expect(message.tool_calls?.map((each) => each.function.name)).toEqual([
       'weather_get_now',
@@ -181,7 +192,7 @@ describe('odd replies', () => {
   test('a provider that leaves things out is read with their plain meaning', async () => {
     const provider = { chat: async () => ({ content: null }) as never };
     const run = await runToolLoop({ provider, model: 'm' }, hello);
-    expect(run).toMatchObject({ status: 'completed', content: '', usage: { totalTokens: 0 } });
+    expect(run).toMatchObject({ status: 'failed', error: { code: 522 }, usage: { totalTokens: 0 } });
   });
 
   test.each([undefined, null, 'text'])('a provider that answers %p has failed', async (response) => {

@@ -24,10 +24,31 @@ describe('retries', () => {
     ]);
   });
 
-  test('the count is never reset by a good call', async () => {
-    const script = [bad('a'), good('a'), bad('a'), good('a'), bad('a'), done];
-    const { run } = await runScript(script, { tools: [numberTool('a')] });
+  test('a success of the tool ends the row of its rejections', async () => {
+    const errs = [bad('a'), good('a'), bad('a'), bad('a'), good('a'), bad('a'), bad('a')];
+    const { run } = await runScript([...errs, done], { tools: [numberTool('a')] });
+    expect(run).toMatchObject({ status: 'completed', iterations: 8 });
+    expect(run.toolCalls.map(({ attempts }) => attempts)).toEqual([1, 2, 1, 2, 3, 1, 2]);
+    const over = await runScript([...errs, bad('a'), done], { tools: [numberTool('a')] });
+    expect(over.run).toMatchObject({ status: 'failed', iterations: 8, error: { code: 503 } });
+  });
+
+  test('a success of another tool ends no row', async () => {
+    const script = [bad('a'), good('b'), bad('a'), good('b'), bad('a'), done];
+    const { run } = await runScript(script, { tools: [numberTool('a'), numberTool('b')] });
     expect(run).toMatchObject({ status: 'failed', iterations: 5 });
+  });
+
+  test('ten times as many rejections end the run, however many successes are between them', async () => {
+    const script = Array.from({ length: 11 }, () => [bad('a'), good('a')]).flat();
+    const { run } = await runScript([...script, done], {
+      tools: [numberTool('a')],
+      maxRetries: 1,
+      maxIterations: 30,
+      loopGuard: false,
+    });
+    expect(run).toMatchObject({ status: 'failed', iterations: 21, error: { code: 503 } });
+    expect(run.error?.message).toContain('11 unusable calls in this run');
   });
 
   test('several rejections in one message count once', async () => {

@@ -38,7 +38,7 @@ describe('the order of events', () => {
     const usage = { inputTokens: 3, outputTokens: 2, totalTokens: 5 };
     const sent = { id: 'c1', name: 'a', arguments: '{"n":"7"}' };
     const events = await eventsOf(
-      streamScript([{ toolCalls: [sent], usage }, {}], { tools: [numberTool('a')] }),
+      streamScript([{ toolCalls: [sent], usage }, { content: 'Done.' }], { tools: [numberTool('a')] }),
     );
     expect(events.find(({ type }) => type === 'call-start')).toEqual({
       type: 'call-start',
@@ -71,7 +71,8 @@ describe('the order of events', () => {
   test.each([null, 7, ['x'], ''])('a content that is %j is no text to show', async (content) => {
     const provider = { chat: async () => ({ content }) as never };
     const events = await eventsOf(streamToolLoop({ provider, model: 'm' }, hello));
-    expect(told(events)).toEqual(['run-start', 'step-start 1', 'step-end 1', 'run-end']);
+    const steps = ['step-start 1', 'step-end 1', 'step-start 2', 'step-end 2'];
+    expect(told(events)).toEqual(['run-start', ...steps, 'run-end']);
   });
 
   test('calls of one message are told as they happen, with their progress between', async () => {
@@ -84,14 +85,14 @@ describe('the order of events', () => {
         return n;
       },
     });
-    const run = streamScript([{ toolCalls: [call(1), call(2)] }, {}], { tools: [a] });
+    const run = streamScript([{ toolCalls: [call(1), call(2)] }, { content: 'Done.' }], { tools: [a] });
     const seen: string[] = [];
     for await (const event of run) {
       seen.push(...told([event]));
       if (seen.includes('progress c1 begun') && seen.includes('progress c2 begun')) gates.get(2)?.resolve();
       if (seen.includes('end c2 2')) gates.get(1)?.resolve();
     }
-    expect(seen.slice(2, -4)).toEqual([
+    expect(seen.slice(2, -5)).toEqual([
       'start c1',
       'start c2',
       'progress c1 begun',
@@ -134,7 +135,9 @@ describe('the order of events', () => {
       },
     });
     const onUpdate = (update: unknown, of: unknown) => void heard.push([update, of]);
-    const events = await eventsOf(streamScript([{ toolCalls: [call(1)] }, {}], { tools: [a] }, { onUpdate }));
+    const events = await eventsOf(
+      streamScript([{ toolCalls: [call(1)] }, { content: 'Done.' }], { tools: [a] }, { onUpdate }),
+    );
     expect(heard).toEqual([['half', { callId: 'c1', tool: 'a' }]]);
     expect(events.find(({ type }) => type === 'call-progress')).toEqual({
       type: 'call-progress',
@@ -184,7 +187,7 @@ describe('a slow reader', () => {
     const a = numberTool('a', { execute: () => ++begun, sequential: true });
     const calls = Array.from({ length: 20 }, (_, index) => call(index));
     let ended = 0;
-    for await (const event of streamScript([{ toolCalls: calls }, {}], { tools: [a] })) {
+    for await (const event of streamScript([{ toolCalls: calls }, { content: 'Done.' }], { tools: [a] })) {
       if (event.type !== 'call-end') continue;
       await turn();
       ended += 1;
@@ -200,7 +203,9 @@ describe('a slow reader', () => {
         return 'done';
       },
     });
-    const events = told(await eventsOf(streamScript([{ toolCalls: [call(1)] }, {}], { tools: [flood] })));
+    const events = told(
+      await eventsOf(streamScript([{ toolCalls: [call(1)] }, { content: 'Done.' }], { tools: [flood] })),
+    );
     const progress = events.filter((event) => event.startsWith('progress'));
     expect(progress.length).toBeLessThanOrEqual(257);
     expect(progress.at(-1)).toBe('progress c1 9999');
