@@ -1,30 +1,51 @@
 import type { DraftCall } from './draft-call.js';
 import { ALL_FORMATS } from './formats/all-formats.js';
 import type { KnownTools } from './known-tools.js';
-import { createOpenerIndex } from './opener-index.js';
-import { readCallAt } from './read-call-at.js';
-import { ThinkingGate } from './thinking-gate.js';
+import { createLiteralIndex } from './literal-index.js';
+import { formatsByOpener, readCallAt } from './read-call-at.js';
+import {
+  REASONING_CLOSERS,
+  REASONING_MARKS,
+  REASONING_OPENERS,
+  type ReasoningMark,
+} from './reasoning-marks.js';
 
 /** A stretch of the scanned text: plain text as it stood there, or the calls that stood there. */
 export type ScannedPiece =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
 
-const OPENERS = createOpenerIndex(ALL_FORMATS);
+/** A piece that is decided but for reasoning that may turn out to have come before; and how it was written. */
+interface KeptPiece {
+  readonly piece: ScannedPiece;
+  readonly written: string;
+  /** The calls are of tools that nobody knows. */
+  readonly isUnknown?: boolean;
+}
+
+const FORMATS = formatsByOpener(ALL_FORMATS);
+const LITERALS = createLiteralIndex([...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS]);
+const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
 const OFTEN_UP_TO = 4096;
 const GROWTH = 1.125;
 
 /**
  * Splits a text that comes in pieces of any size into plain text and calls. The outcome does not depend on
  * where the pieces were cut: what may still become (part of) a call is held back until that is decided.
+ *
+ * Nothing inside reasoning is a call. Where its opening mark stood in the prompt, only its closing mark tells
+ * that all before it was reasoning: from the first call on, nothing is handed on before the text ends.
  */
 export class CallScanner {
   readonly #tools: KnownTools;
-  readonly #thinking = new ThinkingGate();
   #held = '';
   #half = '';
   #scanFrom = 0;
+  /** Nothing but white space and reasoning came so far. */
   #isBlankSoFar = true;
+  #reasoning: ReasoningMark | undefined;
+  #kept: KeptPiece[] = [];
+  #pieces: ScannedPiece[] = [];
 
   constructor(tools: KnownTools) {
     this.#tools = tools;
@@ -37,66 +58,125 @@ export class CallScanner {
     this.#half = /[\ud800-\udbff]$/.test(come) ? come.slice(-1) : '';
     this.#held += come.slice(0, come.length - this.#half.length);
     // A long call is not read again for every piece that comes: that would be quadratic.
-    return this.#held.length < this.#scanFrom ? [] : this.#scan(false);
+    if (this.#held.length >= this.#scanFrom) this.#scan(false);
+    return this.#takePieces();
   }
 
   /** Ends the text; gives the rest. */
   end(): readonly ScannedPiece[] {
     this.#held += this.#half;
-    return this.#scan(true);
+    this.#scan(true);
+    this.#pieces.push(...withoutExamples(this.#kept));
+    return this.#takePieces();
   }
 
-  #scan(isFinal: boolean): readonly ScannedPiece[] {
-    const pieces = this.#takeThinking(isFinal);
-    if (!this.#thinking.passed) return pieces;
-    const text = this.#held;
-    const firstAt = this.#isBlankSoFar ? text.length - text.trimStart().length : -1;
-    let decided = 0;
-    let at = 0;
-    for (;;) {
-      const opener = OPENERS.next(text, at);
-      if (opener === undefined || (!isFinal && OPENERS.endsInside(text, opener.start))) break;
-      const context = { tools: this.#tools, isFirst: opener.start === firstAt, isFinal };
-      const reading = readCallAt(text, opener, context);
-      if (reading.kind === 'open') return this.#holdBack(pieces, { decided, from: opener.start, isFinal });
-      at = reading.end;
-      if (reading.kind === 'none') continue;
-      pieces.push(...this.#asText(text.slice(decided, opener.start)));
-      pieces.push({ kind: 'calls', calls: reading.calls });
-      this.#isBlankSoFar = false;
-      decided = at;
-    }
-    const from = isFinal ? text.length : OPENERS.tailStart(text, at);
-    return this.#holdBack(pieces, { decided, from, isFinal });
-  }
-
-  #takeThinking(isFinal: boolean): ScannedPiece[] {
-    const length = this.#thinking.measure(this.#held, isFinal);
-    if (length === 0) return [];
-    const text = this.#held.slice(0, length);
-    this.#held = this.#held.slice(length);
-    return [{ kind: 'text', text }];
-  }
-
-  /** Gives the text up to `from`; keeps the rest, which at the end is only text: no call comes from a part. */
-  #holdBack(
-    pieces: ScannedPiece[],
-    {
-      decided,
-      from,
-      isFinal,
-    }: { readonly decided: number; readonly from: number; readonly isFinal: boolean },
-  ): readonly ScannedPiece[] {
-    const end = isFinal ? this.#held.length : from;
-    pieces.push(...this.#asText(this.#held.slice(decided, end)));
-    this.#held = this.#held.slice(end);
-    this.#scanFrom = this.#held.length < OFTEN_UP_TO ? 0 : this.#held.length * GROWTH;
+  #takePieces(): readonly ScannedPiece[] {
+    const pieces = this.#pieces;
+    this.#pieces = [];
     return pieces;
   }
 
-  #asText(text: string): readonly ScannedPiece[] {
-    if (text === '') return [];
-    this.#isBlankSoFar &&= text.trim() === '';
-    return [{ kind: 'text', text }];
+  #scan(isFinal: boolean): void {
+    const text = this.#held;
+    let decided = 0;
+    let at = 0;
+    let firstAt = this.#firstAt(0);
+    // No call comes from a part of what the text ends in; but reasoning may still end there.
+    let isOver = false;
+    for (;;) {
+      const found = this.#nextLiteral(at);
+      if (found === undefined || (!isFinal && !this.#reasoning && LITERALS.endsInside(text, found.start)))
+        break;
+      const { literal, start } = found;
+      at = start + literal.length;
+      const mark = REASONING_OPENERS.get(literal);
+      if (this.#reasoning !== undefined || REASONING_CLOSERS.has(literal)) {
+        this.#endReasoning(text.slice(decided, at));
+        decided = at;
+        firstAt = this.#firstAt(at);
+      } else if (mark !== undefined) {
+        if (mark.isFirst && start !== firstAt) continue;
+        this.#addAnswer(text.slice(decided, start));
+        this.#reasoning = mark;
+        decided = start;
+      } else if (!isOver) {
+        const context = { tools: this.#tools, isFirst: start === firstAt, isFinal };
+        const reading = readCallAt(text, { literal, start, formats: FORMATS.get(literal) ?? [] }, context);
+        if (reading.kind === 'open' && !isFinal) {
+          this.#holdBack(decided, start);
+          return;
+        }
+        isOver = reading.kind === 'open';
+        if (reading.kind !== 'open') at = reading.end;
+        if (reading.kind !== 'calls') continue;
+        this.#addAnswer(text.slice(decided, start));
+        this.#addCalls(reading, text.slice(start, at));
+        decided = at;
+      }
+    }
+    this.#holdBack(decided, isFinal ? text.length : this.#tailStart(at));
   }
+
+  #nextLiteral(from: number): ReturnType<typeof LITERALS.next> {
+    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).next(this.#held, from);
+  }
+
+  #tailStart(from: number): number {
+    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).tailStart(this.#held, from);
+  }
+
+  /** Where the answer begins, if all before it is blank. */
+  #firstAt(from: number): number {
+    if (!this.#isBlankSoFar) return -1;
+    return this.#held.length - this.#held.slice(from).trimStart().length;
+  }
+
+  /** What comes up to a closing mark; without an opening one, all that came before was reasoning too. */
+  #endReasoning(text: string): void {
+    if (this.#reasoning === undefined) {
+      const written = this.#kept.map((kept) => kept.written).join('');
+      this.#kept = [];
+      this.#addText(written);
+      this.#isBlankSoFar = true;
+    }
+    this.#reasoning = undefined;
+    this.#addText(text);
+  }
+
+  /** Gives the text up to `from`; keeps the rest. */
+  #holdBack(decided: number, from: number): void {
+    const text = this.#held.slice(decided, from);
+    if (this.#reasoning === undefined) this.#addAnswer(text);
+    else this.#addText(text);
+    this.#held = this.#held.slice(from);
+    this.#scanFrom = this.#held.length < OFTEN_UP_TO ? 0 : this.#held.length * GROWTH;
+  }
+
+  #addCalls(
+    { calls, isUnknown }: { readonly calls: readonly DraftCall[]; readonly isUnknown: boolean },
+    written: string,
+  ) {
+    this.#isBlankSoFar = false;
+    this.#kept.push({ piece: { kind: 'calls', calls }, written, isUnknown });
+  }
+
+  #addAnswer(text: string): void {
+    this.#isBlankSoFar &&= text.trim() === '';
+    this.#addText(text);
+  }
+
+  #addText(text: string): void {
+    if (text === '') return;
+    const piece = { kind: 'text', text } as const;
+    if (this.#kept.length > 0) this.#kept.push({ piece, written: text });
+    else this.#pieces.push(piece);
+  }
+}
+
+/** Calls of unknown tools that text follows are examples; a model that calls a tool stops there. */
+function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
+  const last = kept.findLastIndex(({ piece }) => piece.kind === 'text' && piece.text.trim() !== '');
+  return kept.map(({ piece, written, isUnknown }, index) =>
+    isUnknown && index < last ? { kind: 'text', text: written } : piece,
+  );
 }

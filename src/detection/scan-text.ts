@@ -1,6 +1,6 @@
 import { CallScanner } from './call-scanner.js';
 import type { DraftCall } from './draft-call.js';
-import { type KnownToolSource, knownTools } from './known-tools.js';
+import { type KnownToolSource, knownTools, type UnknownTools } from './known-tools.js';
 
 /** What stands in a text. */
 export interface ScannedText {
@@ -10,8 +10,12 @@ export interface ScannedText {
 }
 
 /** Finds the calls of known tools in a text; without tools, of any name. */
-export function scanText(text: string, tools: KnownToolSource | undefined): ScannedText {
-  const scanner = new CallScanner(knownTools(tools));
+export function scanText(
+  text: string,
+  tools: KnownToolSource | undefined,
+  unknown: UnknownTools = {},
+): ScannedText {
+  const scanner = new CallScanner(knownTools(tools, unknown));
   const calls: DraftCall[] = [];
   let textBefore = '';
   for (const piece of [...scanner.push(text), ...scanner.end()]) {

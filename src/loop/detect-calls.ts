@@ -62,6 +62,6 @@ const findRequest: CallDetector = (content) => {
 const scan: CallDetector = (content, { tools }) => {
   const request = findRequest(content, { tools });
   if (request !== undefined) return request;
-  const { calls, textBefore } = scanText(content, tools);
+  const { calls, textBefore } = scanText(content, tools, { unknown: 'call' });
   return { toolCalls: calls, content: textBefore };
 };

@@ -1,9 +1,12 @@
+import { apertusTools } from './apertus-tools.js';
 import { argKeyTags } from './arg-key-tags.js';
 import { bareJson } from './bare-json.js';
 import { deepseekTokens } from './deepseek-tokens.js';
 import { fencedJson } from './fenced-json.js';
 import { functionTag } from './function-tag.js';
+import { gemmaCalls } from './gemma-calls.js';
 import { harmonyChannel } from './harmony-channel.js';
+import { invokeTags } from './invoke-tags.js';
 import { kimiTokens } from './kimi-tokens.js';
 import { mistralMarks } from './mistral-marks.js';
 import { pythonicCalls } from './pythonic-calls.js';
@@ -15,6 +18,9 @@ export const ALL_FORMATS: readonly TextCallFormat[] = [
   taggedJson,
   functionTag,
   argKeyTags,
+  invokeTags,
+  gemmaCalls,
+  apertusTools,
   mistralMarks,
   deepseekTokens,
   kimiTokens,

@@ -5,6 +5,7 @@ import type { TextCallFormat } from './text-call-format.js';
 
 const NAME = /[\p{L}_][\p{L}\p{N}_.-]{0,199}/uy;
 const KEYWORD = /[\p{L}_][\p{L}\p{N}_]{0,199}/uy;
+const LINE_BREAK = /[ \t\r]*\n\s*/y;
 const CLOSERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['[', []],
   // Llama 4.
@@ -13,8 +14,10 @@ const CLOSERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['<|tool_call_start|>', ['<|tool_call_end|>']],
   // Llama 3 built-in tools.
   ['<|python_tag|>', ['<|eom_id|>', '<|eot_id|>']],
-  // Gemma.
+  // Gemma 3.
   ['```tool_code', ['```']],
+  // OLMo 3, one call a line.
+  ['<function_calls>', ['</function_calls>']],
 ]);
 
 /** Calls in Python: `[f(a=1), g(b='x')]`, or a single `f(a=1)` between marks; keyword arguments only. */
@@ -25,8 +28,8 @@ export const pythonicCalls: TextCallFormat = {
     if (opener === '[' && tools.any && !isFirst) return undefined;
     cursor.space();
     const isList = opener === '[' || cursor.take('[');
-    const calls = isList ? readList(cursor, tools) : readSingle(cursor, tools);
-    if (calls !== undefined) cursor.closers(CLOSERS.get(opener) ?? []);
+    const calls = isList ? readList(cursor, tools) : readLines(cursor, tools);
+    if (calls !== undefined && !cursor.tailOpen) cursor.closers(CLOSERS.get(opener) ?? []);
     return calls;
   },
 };
@@ -40,6 +43,23 @@ function readList(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] |
     cursor.space();
   } while (cursor.take(','));
   return cursor.take(']') ? calls : undefined;
+}
+
+/** A call, and others on lines of their own. */
+function readLines(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] | undefined {
+  const calls = readSingle(cursor, tools)?.slice();
+  if (calls === undefined) return undefined;
+  for (;;) {
+    const before = cursor.at;
+    cursor.match(LINE_BREAK);
+    const more = cursor.at === before ? undefined : readSingle(cursor, tools);
+    if (more === undefined) {
+      cursor.at = before;
+      cursor.tailOpen = cursor.ranOut;
+      return calls;
+    }
+    calls.push(...more);
+  }
 }
 
 /** Gemma prints what it calls: `print(default_api.f(a=1))`. */
@@ -56,7 +76,7 @@ function readCall(cursor: TextCursor, tools: KnownTools): DraftCall | undefined 
   const written = cursor.match(NAME);
   if (written === undefined) return undefined;
   const name = tools.has(written) ? written : written.replace(/\.call$/, '');
-  if (!tools.has(name) || !cursor.take('(')) return undefined;
+  if (!tools.mayBe(name) || !cursor.take('(')) return undefined;
   const entries: [string, unknown][] = [];
   for (;;) {
     cursor.space();

@@ -88,9 +88,9 @@ function withoutToolOptions(options: LLMRequest['options']): LLMRequest['options
   return others;
 }
 
-/** Where nothing is offered, nothing is a call. */
+/** Where nothing is offered, nothing is a call; a call of another tool is answered, so that the model can mend it. */
 function toolsOf({ tools = [] }: LLMRequest) {
-  return knownTools(tools);
+  return knownTools(tools, { unknown: 'call' });
 }
 
 function callIds(messages: readonly Message[]): readonly string[] {

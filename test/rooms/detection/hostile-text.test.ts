@@ -28,11 +28,13 @@ function outcome(text: string, size: number): unknown[] {
 }
 
 describe('any text', () => {
-  test('no beginning of a text holds a call that the whole does not hold at the same place', () => {
+  test('no beginning of a text holds a call that the whole does not hold at the same place, unless reasoning ends later', () => {
     fc.assert(
       fc.property(modelText, fc.nat(), fc.boolean(), (text, length, isNamed) => {
         const tools = isNamed ? NAMES : undefined;
-        const part = callTexts(text.slice(0, length % (text.length + 1)), tools);
+        const end = length % (text.length + 1);
+        fc.pre(!/<\/think>|\[\/THINK\]/.test(text.slice(Math.max(0, end - '</think>'.length))));
+        const part = callTexts(text.slice(0, end), tools);
         expect(callTexts(text, tools).slice(0, part.length)).toEqual(part);
       }),
       { numRuns: 600 },
@@ -98,6 +100,20 @@ describe('a long text made to be slow', () => {
     '[add(a=1,',
     'to=functions.add<|channel|>',
     '<think>',
+    '</think>',
+    '<think></think>',
+    '<function=add><parameter=a></think><function=',
+    '<function=add><parameter=a></function>x',
+    '<invoke name="add"><parameter name="a">',
+    '<|DSML|tool_calls>',
+    '<｜tool_calls_begin｜>function',
+    '<|tool_call>call:add{a:<|"|>',
+    '<|tool_call>call:add{a:[',
+    '<|tools_prefix|>[{"add":{',
+    '<function_calls>add(a=1',
+    '<tool_call>add<tool_sep>',
+    'Here is my thought process:',
+    '<|channel|>analysis<|message|>',
     ' ',
     '<',
   ];

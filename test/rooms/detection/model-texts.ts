@@ -46,6 +46,21 @@ const call = fc.oneof(
   name.map(
     (called) => `<|channel|>commentary to=functions.${called} <|constrain|>json<|message|>{"a": 1}<|call|>`,
   ),
+  fc.tuple(name, args).map(([called, given]) => {
+    const parameters = Object.entries(given).map(([k, v]) => `<parameter name="${k}">${v}</parameter>`);
+    return `<minimax:tool_call>\n<invoke name="${called}">${parameters.join('\n')}</invoke>\n</minimax:tool_call>`;
+  }),
+  name.map(
+    (called) =>
+      `<｜DSML｜tool_calls>\n<｜DSML｜invoke name="${called}">\n<｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>`,
+  ),
+  name.map((called) => `<|tool_call>call:${called}{a:<|"|>x, y<|"|>,b:[1,{c:true}]}<tool_call|>`),
+  name.map((called) => `<|tools_prefix|>[{"${called}": {"a": 1}}]<|tools_suffix|>`),
+  name.map((called) => `<function_calls>${called}(a=1)\n${called}(b='x')</function_calls>`),
+  name.map(
+    (called) =>
+      `<tool_calls>\n<tool_call>${called}<tool_sep>\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>\n</tool_calls>`,
+  ),
   name.map((called) => `\`\`\`tool_code\nprint(${called}(a=1))\n\`\`\``),
 );
 
@@ -57,6 +72,15 @@ const scrap = fc.constantFrom(
     '</tool_call>',
     '<function=add>',
     '<parameter=a>',
+    '<invoke name="add">',
+    '</invoke>',
+    'call:add{',
+    '<|"|>',
+    '<|channel|>analysis<|message|>',
+    '<|end|>',
+    '[THINK]',
+    '[/THINK]',
+    '</tool_calls>',
     '</parameter>',
   ],
   ...[
