@@ -9,6 +9,8 @@ import {
 import type { CallJournal, Suspension, Wait } from '../../contract/suspension.js';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
 import { answerWait, type WaitAnswer } from '../../invocation/answer-wait.js';
+import { visibleText } from '../../kernel/visible-text.js';
+import { approvalText } from './approval-text.js';
 import { clientInputOf } from './client-input.js';
 import type { McpCaller } from './mcp-caller.js';
 import { questionForm } from './question-form.js';
@@ -43,19 +45,20 @@ const NEEDS = {
 
 type Capability = keyof typeof NEEDS;
 
-const MOST_CHARACTERS = 2_000;
 const STATELESS = '2026-07-28';
 
 /**
  * The request for input that a suspended call becomes: forms for the client's user, and what the client gives
  * itself. For a 2025-11-25 client the SDK makes a request of each. An error result where the client does not
- * offer what it was to give, and nothing where one of the waits fits no form.
+ * offer what it was to give or nobody could read what is to be approved, and nothing where one of the waits fits
+ * no form.
  *
  * @throws MissingRequiredClientCapabilityError where a 2026-07-28 client has no model or folders to give.
  */
 export function askClient(asked: Asked, asking: Asking): InputRequiredResult | CallToolResult | undefined {
   const missing = asked.waits.map((wait) => missingFor(wait, asking.caller)).find((one) => one !== undefined);
   if (missing !== undefined) return lacking(missing, asking);
+  if (isBeyondReading(asked, asking)) return beyondReading(asking);
   const requests = asked.waits.map((wait, position) => {
     const request = clientRequestOf(wait) ?? formRequestOf(wait, asked, asking);
     return request && ([keyOf(asked.waits, position), request] as const);
@@ -114,7 +117,8 @@ function clientRequestOf({ schema }: Wait): InputRequest | undefined {
 function formRequestOf(wait: Wait, { journal, problem }: Asked, { tool }: Asking): InputRequest | undefined {
   const form = questionForm(wait);
   if (form === undefined) return undefined;
-  const message = wait.kind === 'approval' ? approvalText(tool, journal) : (wait.message ?? '');
+  const question = wait.kind === 'approval' ? approvalText(tool, journal.arguments) : wait.message;
+  const message = visibleText(question ?? '');
   const told = problem === undefined ? message : `${message}\n(${problem})`;
   return inputRequired.elicit({ message: told, requestedSchema: form.requestedSchema });
 }
@@ -136,12 +140,13 @@ function answerOf(wait: Wait, key: string, responses?: Record<string, unknown>):
   }
 }
 
-function approvalText({ name, annotations }: ToolDefinition, { arguments: args }: CallJournal): string {
-  const title = annotations?.title;
-  const called = title === undefined ? `'${name}'` : `'${title}' (${name})`;
-  const text = JSON.stringify(args, undefined, 2);
-  const shown = text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`;
-  return `Run ${called} with these arguments?\n${shown}`;
+function isBeyondReading({ waits, journal }: Asked, { tool }: Asking): boolean {
+  return waits.some(({ kind }) => kind === 'approval') && approvalText(tool, journal.arguments) === undefined;
+}
+
+function beyondReading({ tool }: Asking): CallToolResult {
+  const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
+  return { content: [{ type: 'text', text }], isError: true };
 }
 
 /** A schema's title of one word names its input for those who watch; other inputs are numbered. */

@@ -22,7 +22,7 @@ export function describeTool({
   return {
     name,
     ...(title === undefined ? {} : { title }),
-    description,
+    ...(description ? { description } : {}),
     // One root that is not said to be an object would make clients refuse the whole list.
     inputSchema: (parameters.type === undefined
       ? { type: 'object', ...parameters }

@@ -5,17 +5,33 @@ import { textOf } from '../../invocation/write-result.js';
 
 /**
  * What a server answered, as the result of its tool. Text in resources is text for the model;
- * `structuredContent` is in `details`.
+ * `structuredContent` is in `details`. Blocks whose only audience is the user are `forUser`.
  */
 export function readMcpResult({ content, structuredContent, isError = false }: CallToolResult): ToolResult {
-  const parts = content.map(partOf);
+  const [shown, read] = [content.filter(isForUser), content.filter((block) => !isForUser(block))];
+  const parts = read.map(partOf);
   const isPlain = parts.every(({ type }) => type === 'text');
+  const words = wordsOf(parts, structuredContent);
   return new ToolResult({
-    forLLM: wordsOf(parts, structuredContent),
+    forLLM: words === '' && isPlain && shown.length > 0 ? ALL_FOR_USER : words,
     isError,
+    ...(shown.length > 0 ? { forUser: shown.map(partOf).map(userText).join('\n') } : {}),
     ...(isPlain ? {} : { content: parts }),
     ...(structuredContent === undefined ? {} : { details: structuredContent }),
   });
+}
+
+/** A model that reads nothing takes the call for one that failed. */
+const ALL_FOR_USER = 'Done. The result is for the user.';
+
+function isForUser({ annotations }: ContentBlock): boolean {
+  const { audience } = annotations ?? {};
+  return audience !== undefined && audience.length > 0 && audience.every((reader) => reader === 'user');
+}
+
+function userText(part: ContentPart): string {
+  if (part.type === 'text') return part.content;
+  return part.type === 'image' ? `[${part.mimeType}]` : `[${part.mimeType}: ${part.filename}]`;
 }
 
 function wordsOf(parts: readonly ContentPart[], structuredContent: unknown): string {

@@ -8,7 +8,7 @@ import { resultText } from '../../registry/result-text.js';
 
 /** What a client is told of a result. With a declared `output`, also as data. */
 export function writeCallResult(result: ToolResult, output: JsonSchema | undefined): CallToolResult {
-  const content = contentOf(result);
+  const content = [...contentOf(result), ...forUser(result)];
   if (result.isError) return { content, isError: true };
   if (output === undefined || result.async) return { content };
   return { content, structuredContent: structuredOf(result, output) };
@@ -21,6 +21,13 @@ function contentOf(result: ToolResult): ContentBlock[] {
   const blocks = content.map(blockOf);
   const isWorded = content.some(({ type }) => type === 'text');
   return isWorded || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+}
+
+/** What the user is to see and the model need not, in the protocol's words (MCP, annotations). */
+function forUser(result: ToolResult): ContentBlock[] {
+  const { silent, forUser: text } = result;
+  if (silent || !text || text === resultText(result)) return [];
+  return [{ type: 'text', text, annotations: { audience: ['user'] } }];
 }
 
 function blockOf(part: ContentPart): ContentBlock {

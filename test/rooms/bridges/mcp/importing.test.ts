@@ -3,7 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { type Client, InMemoryTransport, Client as SdkClient } from '@modelcontextprotocol/client';
 import { type CallToolResult, type Tool as McpTool, Server } from '@modelcontextprotocol/server';
-import { defineTool, ToolDeclarationError, ToolRegistry, toolToSchema } from 'toolwright';
+import {
+  defineTool,
+  ToolDeclarationError,
+  ToolRegistry,
+  ToolResult,
+  toolToSchema,
+  userResult,
+} from 'toolwright';
 import { mcpTools } from 'toolwright/mcp';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
 
@@ -73,6 +80,62 @@ test('only the tools that are wanted come, by their server’s names', async () 
   );
   const tools = await mcpTools(client, { allow: ['read_*'], deny: ['*_all'], prefix: 'fs' });
   expect(tools.map(({ name }) => name)).toEqual(['fs_read_file']);
+});
+
+test('mcpTools: what is for the user alone goes to the user, and not to the model', async () => {
+  const audience = ['user'] as const;
+  const answers: CallToolResult[] = [
+    {
+      content: [
+        { type: 'text', text: 'for both', annotations: { audience: ['user', 'assistant'] } },
+        { type: 'text', text: 'for you', annotations: { audience: [...audience] } },
+        { type: 'text', text: 'for all' },
+        { type: 'image', data: 'AA==', mimeType: 'image/png', annotations: { audience: [...audience] } },
+      ],
+    },
+    { content: [{ type: 'text', text: 'for you alone', annotations: { audience: [...audience] } }] },
+  ];
+  client = await connectTo([tool('show')], () => answers.shift() ?? text(''));
+  const registry = new ToolRegistry().register(...(await mcpTools(client)));
+  const both = await registry.execute('show', {});
+  expect([both.forLLM, both.forUser, both.content]).toEqual([
+    'for both\nfor all',
+    'for you\n[image/png]',
+    undefined,
+  ]);
+  const alone = await registry.execute('show', {});
+  expect([alone.forLLM, alone.forUser]).toEqual(['Done. The result is for the user.', 'for you alone']);
+});
+
+test('createMcpServer: an imported tool without a description is exported without one', async () => {
+  client = await connectTo([tool('mute')], () => text(''));
+  const registry = new ToolRegistry().register(...(await mcpTools(client)));
+  listening = await listen(registry);
+  const second = await connectClient(listening.url);
+  const { tools } = await second.listTools();
+  expect(tools.map((shown) => [shown.name, 'description' in shown])).toEqual([['mute', false]]);
+  await second.close();
+});
+
+test('createMcpServer: what a result has for the user leaves as a block for the user', async () => {
+  const results = [
+    new ToolResult({ forLLM: 'found 3', forUser: 'Three orders were found.' }),
+    userResult('The same for both'),
+    new ToolResult({ forLLM: 'found 3', forUser: 'Nobody hears of it', silent: true }),
+  ];
+  const find = defineTool({ name: 'find', description: 'Finds', execute: () => results.shift() });
+  listening = await listen(new ToolRegistry().register(find));
+  client = await connectClient(listening.url);
+  const said = [];
+  for (let count = 0; count < 3; count += 1) said.push((await client.callTool({ name: 'find' })).content);
+  expect(said).toEqual([
+    [
+      { type: 'text', text: 'found 3' },
+      { type: 'text', text: 'Three orders were found.', annotations: { audience: ['user'] } },
+    ],
+    [{ type: 'text', text: 'The same for both' }],
+    [{ type: 'text', text: 'found 3' }],
+  ]);
 });
 
 test('what a server does not say of a tool counts as the worse', async () => {

@@ -52,6 +52,19 @@ const registry = new ToolRegistry().register(
   defineTool({ name: 'elsewhere', description: 'Runs at the client', parameters: ORDER }),
 );
 
+registry.register(
+  defineTool({
+    name: 'pay',
+    description: 'Pays',
+    approval: true,
+    parameters: { type: 'object', additionalProperties: true },
+    execute: (args) => {
+      placed.push(args);
+      return 'paid';
+    },
+  }),
+);
+
 const accept = (content: ElicitResult['content'] = {}): ElicitResult => ({ action: 'accept', content });
 
 describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, options) => {
@@ -77,6 +90,33 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
   afterEach(async () => {
     await client.close();
     await listening.close();
+  });
+
+  test('is shown every argument of what it approves, whatever stands before it and however it is written', async () => {
+    answers = [accept()];
+    const args = {
+      note: 'n'.repeat(3_000),
+      nested: { deep: ['x'.repeat(500), 1] },
+      'to\u202e': 'EVIL\u001b[2K\u2066',
+      amount: 9_999,
+    };
+    const result = await client.callTool({ name: 'pay', arguments: args });
+    expect(result.content).toEqual([{ type: 'text', text: 'paid' }]);
+    expect(placed).toEqual([args]);
+    const { message = '' } = asked[0] ?? {};
+    expect(message).toContain('"amount": 9999');
+    expect(message).toContain('"to\\u202e": "EVIL\\u001b[2K\\u2066"');
+    expect(message).toContain('… (3,000 characters)');
+    expect(message).toContain('… (500 characters)');
+    for (const hidden of ['\u202e', '\u2066', '\u001b']) expect(message).not.toContain(hidden);
+  });
+
+  test('is asked nothing where its user could not read what it would approve', async () => {
+    const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`key${index}`, index]));
+    const result = await client.callTool({ name: 'pay', arguments: many });
+    expect(result).toMatchObject({ isError: true });
+    expect(JSON.stringify(result.content)).toContain('more than a user can be shown');
+    expect([asked, placed]).toEqual([[], []]);
   });
 
   test('is asked for its user’s approval, with the arguments, before anything runs', async () => {
