@@ -20,6 +20,7 @@ import { OpenRequests } from './open-requests.js';
 import { refuseRequest } from './refuse-request.js';
 import { createSdkServer, type RegistryMcpServer, type ServedTools } from './sdk-server.js';
 import { SealedState } from './sealed-state.js';
+import { ToolLists } from './tool-lists.js';
 import { UnderWay } from './under-way.js';
 import { watchResponse } from './watch-response.js';
 
@@ -51,7 +52,12 @@ export class RegistryServer implements McpToolServer {
 
   constructor(registry: ToolRegistry, options: McpServerOptions) {
     this.#options = options;
-    this.#served = { registry, options, state: new SealedState(options.stateKey) };
+    this.#served = {
+      registry,
+      options,
+      state: new SealedState(options.stateKey),
+      lists: new ToolLists(registry),
+    };
     this.#onError = (error) => options.onError?.(error);
     this.#guard = createGuard(options, this.#onError);
     const { maxRequestBytes } = options;

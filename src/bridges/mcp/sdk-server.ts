@@ -7,18 +7,19 @@ import {
 } from '@modelcontextprotocol/server';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
 import { titleText, toolsetsOf } from '../../registry/toolsets-of.js';
-import { listTools } from './list-tools.js';
 import { callerOf, type McpCaller } from './mcp-caller.js';
 import type { McpServerOptions } from './mcp-server-options.js';
 import type { OpenRequests } from './open-requests.js';
 import { ANSWER_MS, type SealedState } from './sealed-state.js';
 import { serveCall } from './serve-call.js';
+import type { ToolLists } from './tool-lists.js';
 
 /** What the servers of all connections share. */
 export interface ServedTools {
   readonly registry: ToolRegistry;
   readonly options: McpServerOptions;
   readonly state: SealedState;
+  readonly lists: ToolLists;
 }
 
 /** How often one call may come back with another question. */
@@ -76,7 +77,7 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   server.onerror = (error) => options.onError?.(error);
   server.setRequestHandler('tools/list', async ({ params }, context) => {
     const tools = await prepared(options, () => visibleTools(served, callerOf(server, context)));
-    return listTools(tools, options.pageSize ?? PAGE_SIZE, params?.cursor);
+    return served.lists.page(tools, options.pageSize ?? PAGE_SIZE, params?.cursor);
   });
   server.setRequestHandler('tools/call', async (request, context) => {
     const caller = callerOf(server, context);
@@ -99,9 +100,8 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   return mcp;
 }
 
-async function visibleTools({ registry, options }: ServedTools, caller: McpCaller): Promise<ToolRegistry> {
-  const filter = await options.visible?.(caller);
-  return filter === undefined ? registry : registry.view(filter);
+async function visibleTools({ lists, options }: ServedTools, caller: McpCaller): Promise<ToolRegistry> {
+  return lists.view(await options.visible?.(caller));
 }
 
 /** Whom sessions and suspended calls belong to. */
