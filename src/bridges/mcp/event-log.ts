@@ -4,13 +4,18 @@ interface LoggedEvent {
   readonly id: string;
   readonly stream: string;
   readonly message: JSONRPCMessage | undefined;
+  readonly size: number;
 }
+
+/** Characters of all messages that one session keeps. */
+const MOST_CHARACTERS = 4 * 1024 * 1024;
 
 /** The last messages of one session, for a client that comes back after its stream broke. */
 export class EventLog implements EventStore {
   readonly #size: number;
   readonly #events: LoggedEvent[] = [];
   #count = 0;
+  #characters = 0;
 
   constructor(size: number) {
     this.#size = size;
@@ -19,8 +24,11 @@ export class EventLog implements EventStore {
   async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
     this.#count += 1;
     const id = `${stream}_${this.#count}`;
-    this.#events.push({ id, stream, message });
-    if (this.#events.length > this.#size) this.#events.shift();
+    const size = charactersOf(message);
+    this.#events.push({ id, stream, message, size });
+    this.#characters += size;
+    while (this.#events.length > this.#size || this.#characters > MOST_CHARACTERS)
+      this.#characters -= this.#events.shift()?.size ?? 0;
     return id;
   }
 
@@ -44,6 +52,15 @@ export class EventLog implements EventStore {
     }
     return stream;
   }
+}
+
+/** Of its texts, which are what makes a message large. */
+function charactersOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  let sum = 1;
+  for (const part of Object.values(value)) sum += charactersOf(part);
+  return sum;
 }
 
 function numberOf({ id, stream }: LoggedEvent): number {

@@ -7,6 +7,7 @@ import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
 import { EventLog } from './event-log.js';
 import type { RegistryMcpServer } from './sdk-server.js';
 import { UnderWay } from './under-way.js';
+import type { UnreadBytes } from './unread-bytes.js';
 import { watchResponse } from './watch-response.js';
 
 /** What a session is made from. */
@@ -19,6 +20,8 @@ export interface HttpSessionParts {
   readonly maxRequestBytes: number | undefined;
   /** Responses that somebody reads. */
   readonly deliveries: UnderWay;
+  /** What of them nobody has read. */
+  readonly unread: UnreadBytes;
   readonly onOpen: (id: string, session: HttpSession) => void;
   readonly onEnd: (id: string | undefined) => void;
 }
@@ -106,6 +109,7 @@ export class HttpSession {
       const isStream = request.method === 'GET' && response.ok;
       return watchResponse(response, {
         deliveries: this.#parts.deliveries,
+        unread: this.#parts.unread,
         onEnd,
         signal: request.signal,
         ...(isStream ? { first: COMMENT } : {}),

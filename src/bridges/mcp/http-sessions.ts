@@ -4,8 +4,14 @@ import type { McpServerOptions, McpSessionOptions } from './mcp-server-options.j
 import { refuseRequest } from './refuse-request.js';
 import { principalOf, type RegistryMcpServer } from './sdk-server.js';
 import type { UnderWay } from './under-way.js';
+import type { UnreadBytes } from './unread-bytes.js';
 
-const DEFAULTS: Required<McpSessionOptions> = { idleMs: 30 * 60 * 1000, max: 1_000, replay: 64 };
+const DEFAULTS: Required<McpSessionOptions> = {
+  idleMs: 30 * 60 * 1000,
+  max: 1_000,
+  maxPerPrincipal: 100,
+  replay: 64,
+};
 const RETRY_AFTER_SECONDS = '60';
 const METHODS = ['GET', 'POST', 'DELETE'];
 
@@ -13,6 +19,7 @@ const METHODS = ['GET', 'POST', 'DELETE'];
 export interface HttpSessionsParts {
   readonly connect: () => RegistryMcpServer;
   readonly deliveries: UnderWay;
+  readonly unread: UnreadBytes;
 }
 
 /**
@@ -65,12 +72,13 @@ export class HttpSessions {
       return refuseRequest(405, 'Method not allowed', { Allow: METHODS.join(', ') });
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
     if (this.#isClosed) return refuseRequest(503, 'The server is closed');
-    if (!this.#makeRoom())
+    if (!this.#makeRoom(options.authInfo && principal))
       return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
     const { idleMs, replay } = this.#limits;
     const session = new HttpSession({
       server: this.#parts.connect(),
       deliveries: this.#parts.deliveries,
+      unread: this.#parts.unread,
       principal,
       idleMs,
       replay,
@@ -92,12 +100,25 @@ export class HttpSessions {
     }
   }
 
-  /** Many clients never say that they are gone: who has been silent longest makes room for who comes. */
-  #makeRoom(): boolean {
-    if (this.#sessions.size + this.#beginning.size < this.#limits.max) return true;
+  /**
+   * Many clients never say that they are gone: who has been silent longest makes room for who comes. A principal
+   * that is known has to make its own, so that none takes everybody's.
+   */
+  #makeRoom(known: string | undefined): boolean {
+    const sessions = [...this.#sessions.values(), ...this.#beginning];
+    const own = sessions.filter(({ principal }) => principal === known);
+    if (own.length >= this.#limits.maxPerPrincipal) return this.#closeSilent(own);
+    return sessions.length < this.#limits.max || this.#closeSilent(sessions);
+  }
+
+  #closeSilent(sessions: readonly HttpSession[]): boolean {
     let longest: HttpSession | undefined;
-    for (const session of this.#sessions.values())
-      if (session.silentSince < (longest?.silentSince ?? Number.POSITIVE_INFINITY)) longest = session;
+    for (const session of sessions)
+      if (
+        !this.#beginning.has(session) &&
+        session.silentSince < (longest?.silentSince ?? Number.POSITIVE_INFINITY)
+      )
+        longest = session;
     longest?.close().catch((error) => this.#options.onError?.(error));
     return longest !== undefined;
   }

@@ -15,7 +15,9 @@ export interface McpSessionOptions {
    * come back later (1,000).
    */
   readonly max?: number;
-  /** Messages that are kept for a client whose stream broke (64). */
+  /** Of one principal, where the request has a verified token (100): the longest silent one makes room. */
+  readonly maxPerPrincipal?: number;
+  /** Messages that are kept for a client whose stream broke (64); of large ones, what 4 MiB hold. */
   readonly replay?: number;
 }
 
@@ -61,6 +63,11 @@ export interface McpServerOptions {
   readonly sessions?: McpSessionOptions | false;
   /** Bytes of a request (4 MiB; over stdio, where a larger one ends the connection, 10 MiB). */
   readonly maxRequestBytes?: number;
+  /**
+   * Bytes of responses over HTTP that were written and that nobody reads (64 MiB): beyond it, those whose clients
+   * have stood still longest are ended.
+   */
+  readonly maxUnreadBytes?: number;
   /** Whom a session and a suspended call belong to; default: `clientId`, and `extra.sub` of the token. */
   principal?(authInfo: McpCaller['authInfo']): string;
   /**
@@ -79,11 +86,13 @@ export const MCP_SERVER_NUMBERS: Readonly<Record<string, NumberRule>> = {
   pageSize: { min: 1, isWhole: true, allowsInfinity: true },
   toolTimeoutMs: { min: 1, allowsInfinity: true },
   maxRequestBytes: { min: 1, isWhole: true },
+  maxUnreadBytes: { min: 1, isWhole: true, allowsInfinity: true },
 };
 
 /** The same of `sessions`. */
 export const MCP_SESSION_NUMBERS: Readonly<Record<string, NumberRule>> = {
   idleMs: { min: 1 },
   max: { min: 1, isWhole: true, allowsInfinity: true },
+  maxPerPrincipal: { min: 1, isWhole: true, allowsInfinity: true },
   replay: { min: 0, isWhole: true },
 };

@@ -22,7 +22,10 @@ import { createSdkServer, type RegistryMcpServer, type ServedTools } from './sdk
 import { SealedState } from './sealed-state.js';
 import { ToolLists } from './tool-lists.js';
 import { UnderWay } from './under-way.js';
+import { UnreadBytes } from './unread-bytes.js';
 import { watchResponse } from './watch-response.js';
+
+const UNREAD_BYTES = 64 * 1024 * 1024;
 
 /**
  * The HTTP entry of the SDK serves 2026-07-28, where no request knows of another; 2025-11-25 clients get a
@@ -44,6 +47,7 @@ export class RegistryServer implements McpToolServer {
   /** HTTP requests that have no response yet, and responses that somebody reads. */
   readonly #requests = new UnderWay();
   readonly #deliveries = new UnderWay();
+  readonly #unread: UnreadBytes;
   readonly #unfollow: () => void;
   #closing: Promise<void> | undefined;
   #isOver = false;
@@ -67,9 +71,11 @@ export class RegistryServer implements McpToolServer {
       onerror: this.#onError,
       ...this.#bodyLimit,
     });
+    this.#unread = new UnreadBytes(options.maxUnreadBytes ?? UNREAD_BYTES);
     this.#sessions = new HttpSessions(options, {
       connect: () => this.#lastingServer(this.#openRequests()),
       deliveries: this.#deliveries,
+      unread: this.#unread,
     });
     this.#unfollow = registry.onChange(() => this.#tellOfChange());
   }
@@ -177,9 +183,8 @@ export class RegistryServer implements McpToolServer {
     if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
     const response = await this.#modern.fetch(request, info);
-    const isStream = response.headers.get('content-type') === 'text/event-stream';
     const { signal } = request;
-    return isStream ? watchResponse(response, { deliveries: this.#deliveries, signal }) : response;
+    return watchResponse(response, { deliveries: this.#deliveries, unread: this.#unread, signal });
   }
 
   /** Of one connection, which may come while the server is being closed. */

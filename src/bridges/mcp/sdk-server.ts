@@ -6,7 +6,6 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
-import { titleText, toolsetsOf } from '../../registry/toolsets-of.js';
 import { callerOf, type McpCaller } from './mcp-caller.js';
 import type { McpServerOptions } from './mcp-server-options.js';
 import type { OpenRequests } from './open-requests.js';
@@ -50,20 +49,15 @@ export class RegistryMcpServer extends McpServer {
   }
 }
 
-/** What the toolsets say of themselves; nothing where some callers may not know of all of them. */
-function titlesOf({ registry, options }: ServedTools): string | undefined {
-  if (options.visible !== undefined) return undefined;
-  const described = toolsetsOf(registry.tools()).filter(({ title }) => title.description !== undefined);
-  return described.length === 0 ? undefined : described.map(({ title }) => titleText(title)).join('\n');
-}
-
 /**
  * A server of the SDK for one connection. Lists and calls are the registry's own: the SDK adds no check to
  * them.
  */
 export function createSdkServer(served: ServedTools, open: OpenRequests): RegistryMcpServer {
   const { registry, options } = served;
-  const { name = 'toolwright', version = '0.0.0', title, instructions = titlesOf(served) } = options;
+  const { name = 'toolwright', version = '0.0.0', title } = options;
+  // Where callers see different tools, some may not know of all toolsets.
+  const instructions = options.instructions ?? (options.visible ? undefined : served.lists.titles());
   const mcp = new RegistryMcpServer(registry, open, [
     { name, version, ...(title === undefined ? {} : { title }) },
     {

@@ -2,6 +2,7 @@ import { type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelco
 import type { ToolDefinition } from '../../contract/tool-definition.js';
 import type { NameFilter } from '../../registry/name-filter.js';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
+import { titleText, toolsetsOf } from '../../registry/toolsets-of.js';
 import { describeTool } from './describe-tool.js';
 
 const MARK = 'after:';
@@ -14,6 +15,8 @@ interface Listing {
   readonly definitions: readonly unknown[];
   readonly tools: readonly ToolDefinition[];
   readonly positions: ReadonlyMap<string, number>;
+  /** What its toolsets say of themselves. */
+  readonly titles: string | undefined;
 }
 
 /** The lists of the callers: what turning all pages costs grows with the tools, and not with their square. */
@@ -57,6 +60,11 @@ export class ToolLists {
     };
   }
 
+  /** What the toolsets of all tools say of themselves. */
+  titles(): string | undefined {
+    return this.#listingOf(this.#registry).titles;
+  }
+
   #listingOf(registry: ToolRegistry): Listing {
     const definitions = registry.toProviderDefs();
     const known = this.#listings.get(registry);
@@ -64,10 +72,15 @@ export class ToolLists {
     // A tool that the client's side executes has no body here, and MCP no way to hand its calls back.
     const tools = registry.tools().filter(({ execution }) => execution !== 'client');
     const positions = new Map(tools.map(({ name }, index) => [name, index]));
-    const listing = { definitions, tools, positions };
+    const listing = { definitions, tools, positions, titles: titlesOf(tools) };
     this.#listings.set(registry, listing);
     return listing;
   }
+}
+
+function titlesOf(tools: readonly ToolDefinition[]): string | undefined {
+  const described = toolsetsOf(tools).filter(({ title }) => title.description !== undefined);
+  return described.length === 0 ? undefined : described.map(({ title }) => titleText(title)).join('\n');
 }
 
 function positionAfter(cursor: string, positions: Listing['positions']): number {

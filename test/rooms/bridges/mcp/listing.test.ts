@@ -33,6 +33,47 @@ async function connect(registry: ToolRegistry, options?: McpServerOptions, era: 
   return client;
 }
 
+test('createMcpServer: turning all pages lists the tools once, also where callers see different ones', async () => {
+  const registry = new ToolRegistry().register(
+    ...Array.from({ length: 500 }, (_, index) => plain(`t${index}`)),
+  );
+  let lists = 0;
+  let views = 0;
+  const [tools, view] = [registry.tools.bind(registry), registry.view.bind(registry)];
+  registry.tools = () => {
+    lists += 1;
+    return tools();
+  };
+  registry.view = (filter) => {
+    views += 1;
+    return view(filter);
+  };
+  const everything = await connect(registry, { pageSize: 10 });
+  expect((await everything.listTools()).tools).toHaveLength(500);
+  // Once for the definitions, once for the pages.
+  expect(lists).toBe(2);
+  await everything.close();
+  await listening?.close();
+  const some = await connect(registry, { pageSize: 10, visible: () => ({ deny: ['*7'] }) });
+  expect((await some.listTools()).tools).toHaveLength(450);
+  expect(views).toBe(1);
+});
+
+test('createMcpServer: toolsets that say what they are about are the server’s instructions where it has none', async () => {
+  const ofShop = { ...plain('find'), toolset: { name: 'Shop', description: 'Orders and invoices' } };
+  const registry = new ToolRegistry().register(ofShop, plain('other'));
+  const [told, own, hidden] = [undefined, { instructions: 'Be brief' }, { visible: () => ({}) }];
+  expect((await connect(registry, told)).getInstructions()).toBe('Shop: Orders and invoices');
+  for (const [options, instructions] of [
+    [own, 'Be brief'],
+    [hidden, undefined],
+  ] as const) {
+    await client?.close();
+    await listening?.close();
+    expect((await connect(registry, options)).getInstructions()).toBe(instructions);
+  }
+});
+
 describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
   test('sees title, hints and schemas, byte for byte, and nothing that was not said', async () => {
     const output = { type: 'object', properties: { n: { type: 'number' } } } as const;

@@ -63,6 +63,29 @@ test('a 2025-11-25 client has a session of its own, which it can end', async () 
   await other.close();
 });
 
+test('a principal that has as many sessions as it may makes room of its own, and takes nobody else’s', async () => {
+  const at = await open({ sessions: { maxPerPrincipal: 2, max: 5 } });
+  const anna = await begin(at, { authorization: 'Bearer anna' });
+  const bert = [];
+  for (let count = 0; count < 4; count += 1) bert.push(await begin(at, { authorization: 'Bearer bert' }));
+  await eventually(() => at.mcp.sessionCount === 3);
+  const alive = async (id: string, user: string) => {
+    const headers = {
+      authorization: `Bearer ${user}`,
+      'mcp-session-id': id,
+      'mcp-protocol-version': '2025-11-25',
+    };
+    const response = await post(at, LIST, headers);
+    await response.text();
+    return response.status;
+  };
+  expect(await alive(anna, 'anna')).toBe(200);
+  expect(await Promise.all(bert.map((id) => alive(id, 'bert')))).toEqual([404, 404, 200, 200]);
+  // Without tokens nobody can be told apart, and only the whole is bounded.
+  for (let count = 0; count < 2; count += 1) await begin(at);
+  expect(at.mcp.sessionCount).toBe(5);
+});
+
 test('a 2026-07-28 client leaves nothing behind', async () => {
   const at = await open();
   const client = await connectClient(at.url, { options: ERAS['2026-07-28'] });
