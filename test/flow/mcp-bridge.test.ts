@@ -53,7 +53,10 @@ function overMcp(options: object): Bridge & { clientFor(userId?: string): Promis
     async call(tool, args, userId) {
       const client = await clientFor(userId);
       const { content, isError = false } = await client.callTool({ name: tool, arguments: args as never });
-      const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+      // Blocks for the user alone are none of the model's.
+      const texts = content.flatMap((block) =>
+        block.type === 'text' && block.annotations === undefined ? [block.text] : [],
+      );
       const media = content.flatMap((block) => {
         if (block.type === 'resource') return [block.resource.mimeType ?? ''];
         return 'mimeType' in block && block.type !== 'resource_link' ? [block.mimeType] : [];

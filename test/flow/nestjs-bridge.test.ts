@@ -81,7 +81,10 @@ describeBridge('MCP in NestJS', async (): Promise<Bridge> => {
       await client.connect(near);
       try {
         const { content, isError = false } = await client.callTool({ name: tool, arguments: args as never });
-        const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+        // Blocks for the user alone are none of the model's.
+        const texts = content.flatMap((block) =>
+          block.type === 'text' && block.annotations === undefined ? [block.text] : [],
+        );
         const media = content.flatMap((block) => {
           if (block.type === 'resource') return [block.resource.mimeType ?? ''];
           return block.type === 'image' ? [block.mimeType] : [];
