@@ -13,6 +13,8 @@ export default {
   // Many tests wait for processes and sockets, so that the last core is not idle either.
   maxWorkers: '100%',
   testEnvironment: 'node',
+  // A busy machine may be many times slower, and no test is about speed.
+  testTimeout: 30_000,
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
