@@ -22,6 +22,10 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly toolset?: ToolsetTitle;
   /** JSON Schema of the result, where one was declared. */
   readonly output?: JsonSchema;
+  /** `output` was read from types: a result that does not fit is only a warning. */
+  readonly isOutputInferred?: boolean;
+  /** Its results are content parts and details, whatever else stands beside them. */
+  readonly returnsContent?: boolean;
   /** Runs after the check against `parameters` and before `execute`. */
   readonly hydrate?: Hydrate;
   /** The tool takes the abort signal: after an abort it may wind up and answer for itself. */

@@ -63,7 +63,7 @@ export function agentTool<Source extends SchemaSource, Details = unknown>(
     },
     { by: 'agentTool', wrong },
   );
-  return Object.freeze({ ...definition, observesSignal: true });
+  return Object.freeze({ ...definition, observesSignal: true, returnsContent: true });
 }
 
 const NO_BODY = {

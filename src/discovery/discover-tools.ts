@@ -180,12 +180,13 @@ function bindTool(
   { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
-  const { call, options, name, toolset, parameters, output, hydrate, injected } = planned;
+  const { call, options, name, toolset, parameters, output, isOutputInferred, hydrate, injected } = planned;
   const tool = freezeTool(options, {
     name,
     toolset,
     parameters,
     output,
+    isOutputInferred,
     hydrate,
     observesSignal: injected.has('signal') || undefined,
     ignoresContext: (injected.size === 0 && source.kind === 'always') || undefined,

@@ -8,6 +8,7 @@ export type ToolParts = Pick<
   | 'toolset'
   | 'parameters'
   | 'output'
+  | 'isOutputInferred'
   | 'hydrate'
   | 'observesSignal'
   | 'ignoresContext'

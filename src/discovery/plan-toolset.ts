@@ -38,6 +38,7 @@ export interface PlannedTool {
   readonly options: ToolOptions;
   readonly parameters: JsonSchema;
   readonly output?: JsonSchema;
+  readonly isOutputInferred: true | undefined;
   readonly hydrate?: Hydrate;
   readonly call: MethodCaller;
   /** Where each parameter of the method gets its value from, in order. */
@@ -170,6 +171,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       options,
       parameters,
       output,
+      isOutputInferred: (said.output === undefined && output !== undefined) || undefined,
       hydrate,
       call: createCaller(record.key, bindings),
       bindings,

@@ -2,12 +2,15 @@ import type { Checker } from '../checking/create-checker.js';
 import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
 import { sharedChecker } from '../checking/shared-checker.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import { nullableOptionals } from '../schema/nullable-schema.js';
 
 /** What can be decided about a tool's calls once, instead of at each of them. */
 export interface CallPlan {
   readonly parameters: object;
   readonly check: Checker;
   readonly checkResult?: ResultChecker;
+  /** Where results were told not to fit, of an output that was only inferred. */
+  readonly toldMisfits: Set<string>;
   /** JSON that had to be repaired is good enough. */
   readonly takesRepaired: boolean;
   /** A hand-written tool that stores on itself, so that its calls must not overlap. */
@@ -36,12 +39,13 @@ export function planOf(tool: ToolDefinition, { coerce = true }: { readonly coerc
 }
 
 function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
-  const { parameters, annotations, repair, output, approval, execution } = tool;
+  const { parameters, annotations, repair, output, isOutputInferred, approval, execution } = tool;
   const isDestructive = annotations?.destructive ?? false;
   return {
     parameters,
     check: sharedChecker(parameters, { refuseExtra: isDestructive, asSent: !coerce }),
-    checkResult: output && createResultChecker(output),
+    checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
+    toldMisfits: new Set(),
     // What destroys does not run on what somebody may have meant.
     takesRepaired: repair ?? !isDestructive,
     isShared: 'setContext' in tool || 'setCallback' in tool,

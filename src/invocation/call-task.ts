@@ -12,7 +12,7 @@ import { failedResult } from './failed-result.js';
 import { lineOf } from './line-of.js';
 import type { PermittedCall } from './permitted-call.js';
 import type { Ended } from './run-tool.js';
-import { runWork, settleWork } from './settle-work.js';
+import { runWork, settled, settleWork, type WorkOf } from './settle-work.js';
 import { TaskQueue } from './task-queue.js';
 import { writeEnding } from './write-ending.js';
 import { writeFailure } from './write-result.js';
@@ -91,7 +91,13 @@ export class CallTask implements BackgroundWork {
 
   /** What a tool with `setCallback` gives its callback. */
   callBack(value: unknown): void {
-    this.#complete({ how: 'returned', value });
+    try {
+      const ready = settled(value, this.#workOf);
+      if (ready instanceof Promise) this.#completeWith(ready);
+      else this.#complete({ how: 'returned', value: ready });
+    } catch (error) {
+      this.#complete({ how: 'threw', error });
+    }
   }
 
   /** The call has been acknowledged: its completion may follow. */
@@ -138,12 +144,19 @@ export class CallTask implements BackgroundWork {
 
   #run(work: () => unknown): void {
     this.#setLimit();
-    current
-      .run(this, () => runWork(work, this.#parts.context()))
-      .then(
-        (value) => this.#complete({ how: 'returned', value }),
-        (error) => this.#complete({ how: 'threw', error }),
-      );
+    this.#completeWith(current.run(this, () => runWork(work, this.#workOf)));
+  }
+
+  #completeWith(value: Promise<unknown>): void {
+    value.then(
+      (settledValue) => this.#complete({ how: 'returned', value: settledValue }),
+      (error) => this.#complete({ how: 'threw', error }),
+    );
+  }
+
+  get #workOf(): WorkOf {
+    const { permitted, context } = this.#parts;
+    return { tool: permitted.tool, environment: permitted.environment, context: context() };
   }
 
   /** Counted from when the work begins; the run's own limit is for calls, and this outlives the run. */

@@ -14,7 +14,7 @@ import { failedResult } from './failed-result.js';
 import type { CallEnvironment, CallRequest, Invocation } from './invocation.js';
 import { performOpen } from './perform-open.js';
 import type { PerformedCall } from './performed-call.js';
-import { type Ended, runTool, type ToolRun } from './run-tool.js';
+import { awaitWork, type Ended, runTool, type ToolRun } from './run-tool.js';
 import { writeEnding } from './write-ending.js';
 
 /** Takes from an answered call what its caller wants of it. */
@@ -108,20 +108,13 @@ class Staircase<Answer> implements ToolRun<Answer> {
   }
 
   /** Rules of a class may be asynchronous, and then they may hang like any tool: the same limits hold. */
-  #checkLater(checking: Promise<ReadyArguments>): Answer | Promise<Answer> {
-    const { call, environment, log } = this;
-    return runTool<Answer>({
-      call,
-      environment,
-      log,
-      args: {},
-      context: undefined,
-      tool: { ...this.tool, execute: () => checking },
-      onEnd: (ended) => {
-        if (ended.how === 'threw') return this.#broken(ended.error);
-        return ended.how === 'returned' ? this.#proceed(ended.value as ReadyArguments) : this.onEnd(ended);
-      },
-    });
+  #checkLater(checking: Promise<ReadyArguments>): Promise<Answer> {
+    const onEnd = (ended: Ended): Answer | Promise<Answer> => {
+      if (ended.how === 'threw') return this.#broken(ended.error);
+      return ended.how === 'returned' ? this.#proceed(ended.value as ReadyArguments) : this.onEnd(ended);
+    };
+    const { call, environment, log, tool } = this;
+    return awaitWork<Answer>({ call, environment, log, tool, args: {}, context: undefined, onEnd }, checking);
   }
 
   /** allow ▸ run */

@@ -7,7 +7,7 @@ import { failedResult } from './failed-result.js';
 import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
 import type { Replay } from './replay.js';
-import { type Ended, runTool } from './run-tool.js';
+import { awaitWork, type Ended } from './run-tool.js';
 import { suspended } from './suspend-call.js';
 import { writeEnding } from './write-ending.js';
 
@@ -44,16 +44,11 @@ function refused(error: ToolwrightError): PerformedCall {
 function suspend(
   concluded: ConcludedCall,
   { checked, context, replay }: Omit<EndedRun, 'ended'> & { readonly replay: Replay },
-): PerformedCall | Promise<PerformedCall> {
-  const { tool } = concluded;
-  return runTool<PerformedCall>({
-    ...concluded,
-    args: {},
-    context,
-    tool: { ...tool, execute: () => replay.suspension(argumentsBefore(concluded, checked)) },
-    onEnd: (ended) =>
-      ended.how === 'returned'
-        ? suspended(tool.name, ended.value as Suspension)
-        : writeEnding(concluded, ended),
-  });
+): Promise<PerformedCall> {
+  const onEnd = (ended: Ended): PerformedCall =>
+    ended.how === 'returned'
+      ? suspended(concluded.tool.name, ended.value as Suspension)
+      : writeEnding(concluded, ended);
+  const suspension = replay.suspension(argumentsBefore(concluded, checked));
+  return awaitWork<PerformedCall>({ ...concluded, args: {}, context, onEnd }, suspension);
 }

@@ -1,12 +1,14 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import { ToolResult } from '../contract/tool-result.js';
 import { onAbort } from '../kernel/on-abort.js';
 import { CallContext } from './call-context.js';
 import type { CallLog } from './call-log.js';
 import { Deadline } from './deadline.js';
-import { drain } from './drain.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
+import { isPlainData } from './plain-data.js';
+import { settled, type WorkOf } from './settle-work.js';
 
 /** How the body of a tool ended. */
 export type Ended =
@@ -43,47 +45,110 @@ export function runTool<Outcome>(run: ToolRun<Outcome>): Outcome | Promise<Outco
   const { signal } = environment.scope;
   if (signal?.aborted && !tool.observesSignal) return run.onEnd({ how: 'aborted' });
   let value: unknown;
-  let pending: Pending | undefined;
+  let body: BodyOf | undefined;
   try {
     // A tool that ignores the context gets none.
     value = tool.execute(args, context as ToolContext);
-    // Looking at what was returned runs its author's code too: a getter, a proxy's traps.
-    if (typeof value === 'object' && value !== null) pending = pendingOf(value, run);
+    if (!isReady(value)) {
+      body = new BodyOf(run);
+      value = isThenable(value) ? Promise.resolve(value) : settled(value, body);
+    }
   } catch (error) {
     return run.onEnd({ how: 'threw', error });
   }
-  if (pending === undefined) return run.onEnd({ how: 'returned', value });
+  return body !== undefined && value instanceof Promise
+    ? awaitWork(run, value, body)
+    : run.onEnd({ how: 'returned', value });
+}
+
+/**
+ * Goes on with the end of work that is under way, raced by the limits of its call. With a body, what it gives is
+ * the result of the tool.
+ */
+export function awaitWork<Outcome>(
+  run: ToolRun<Outcome>,
+  work: Promise<unknown>,
+  body?: BodyOf,
+): Promise<Outcome> {
+  const { tool, environment } = run;
+  const { signal } = environment.scope;
   const timeoutMs = tool.timeoutMs ?? environment.toolTimeoutMs;
   if (signal !== undefined || timeoutMs !== undefined)
-    return race(run, { ...pending, signal, timeoutMs }).then((ended) => run.onEnd(ended));
-  return pending.work.then(
-    (settled) => run.onEnd({ how: 'returned', value: settled }),
+    return race(run, { work, body, signal, timeoutMs }).then((ended) => run.onEnd(ended));
+  return work.then(
+    (value) =>
+      body === undefined || isReady(value)
+        ? run.onEnd({ how: 'returned', value })
+        : settledEnd(value, body).then((ended) => run.onEnd(ended)),
     (error) => run.onEnd({ how: 'threw', error }),
   );
 }
 
-interface Pending {
+/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
+function isReady(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
+  try {
+    return isPlainData(value);
+  } catch {
+    return false;
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  if (value instanceof Promise) return true;
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+async function settledEnd(value: unknown, body: BodyOf): Promise<Ended> {
+  try {
+    return { how: 'returned', value: await settled(value, body) };
+  } catch (error) {
+    return { how: 'threw', error };
+  }
+}
+
+/** A body at work. A generator reports through a context and is stopped by it, also where the tool takes none. */
+class BodyOf implements WorkOf {
+  readonly #run: ToolRun<unknown>;
+  #context: CallContext | undefined;
+  #stopped: { readonly reason: unknown } | undefined;
+
+  constructor(run: ToolRun<unknown>) {
+    this.#run = run;
+    this.#context = run.context;
+  }
+
+  get tool(): ToolDefinition {
+    return this.#run.tool;
+  }
+
+  get environment(): CallEnvironment {
+    return this.#run.environment;
+  }
+
+  get context(): CallContext {
+    if (this.#context !== undefined) return this.#context;
+    this.#context = new CallContext(this.#run);
+    if (this.#stopped !== undefined) this.#context.stop(this.#stopped.reason);
+    return this.#context;
+  }
+
+  stop(reason: unknown): void {
+    this.#stopped = { reason };
+    this.#context?.stop(reason);
+  }
+}
+
+interface Limits {
   readonly work: Promise<unknown>;
-  readonly context: CallContext | undefined;
-}
-
-/** What is still to come of a value; nothing where it is there already. */
-function pendingOf(value: object, run: ToolRun<unknown>): Pending | undefined {
-  if (value instanceof Promise) return { work: value, context: run.context };
-  if ('then' in value && typeof value.then === 'function')
-    return { work: Promise.resolve(value), context: run.context };
-  if (!(Symbol.asyncIterator in value)) return undefined;
-  // A generator reports through the context and is stopped by it, also where the tool itself takes none.
-  const context = run.context ?? new CallContext(run);
-  return { work: drain(value as AsyncIterable<unknown>, context), context };
-}
-
-interface Limits extends Pending {
+  readonly body: BodyOf | undefined;
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;
 }
 
-function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutMs }: Limits): Promise<Ended> {
+function race(run: ToolRun<unknown>, { work, body, signal, timeoutMs }: Limits): Promise<Ended> {
+  const { tool, log, context } = run;
+  const stop = (reason: unknown): void => (body === undefined ? context?.stop(reason) : body.stop(reason));
   return new Promise((resolve) => {
     let isAnswered = false;
     let deadline: Deadline | undefined;
@@ -103,18 +168,21 @@ function race({ tool, log }: ToolRun<unknown>, { work, context, signal, timeoutM
         log.ignored('A tool ended after its call had been answered', { how: ended.how });
     };
     const abort = (): void => {
-      context?.stop(signal?.reason);
+      stop(signal?.reason);
       if (tool.observesSignal) grace = setTimeout(() => answer({ how: 'aborted' }), ABORT_GRACE_MS);
       else answer({ how: 'aborted' });
     };
     const expire = (): void => {
-      context?.stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+      stop(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
       answer({ how: 'timed_out', timeoutMs: timeoutMs ?? 0 });
     };
     if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
       deadline = new Deadline(timeoutMs, expire);
     work.then(
-      (value) => end({ how: 'returned', value }),
+      (value) => {
+        if (body === undefined || isReady(value)) end({ how: 'returned', value });
+        else void settledEnd(value, body).then(end);
+      },
       (error) => end({ how: 'threw', error }),
     );
     if (signal !== undefined) unfollow = onAbort(signal, abort);

@@ -1,8 +1,12 @@
+import { types } from 'node:util';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { drain, type Reporter } from './drain.js';
+import { drain, drainNow, type Reporter } from './drain.js';
 import type { CallEnvironment } from './invocation.js';
-import { writeFailure, writeResult } from './write-result.js';
+import { streamOf } from './named-bytes.js';
+import { isPlainData } from './plain-data.js';
+import { formOf } from './result-form.js';
+import { describeThrown, isWorded, writeFailure, writeResult } from './write-result.js';
 
 /** Whose work it is. */
 export interface WorkOf {
@@ -18,15 +22,31 @@ export async function settleWork(
 ): Promise<ToolResult> {
   const { describeError } = environment;
   try {
-    return writeResult(tool.name, await runWork(work, context), describeError);
+    return writeResult(tool, await runWork(work, { tool, environment, context }), describeError);
   } catch (error) {
     return writeFailure(tool.name, error, describeError);
   }
 }
 
-/** What work gives; what a generator yields meanwhile is progress, as where it is the tool's own body. */
-export async function runWork(work: () => unknown, context: Reporter): Promise<unknown> {
-  const value = await work();
-  const isStream = typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
-  return isStream ? drain(value as AsyncIterable<unknown>, context) : value;
+/** What work gives, settled; what a generator yields meanwhile is progress, as where it is the tool's own body. */
+export async function runWork(work: () => unknown, of: WorkOf): Promise<unknown> {
+  return settled(await work(), of);
+}
+
+/**
+ * What a tool returned, ready to be written: what is still to come of it has been awaited, generators have been
+ * drained, and what JSON does not show has a form that it does. Most results are ready as they are.
+ */
+export function settled(value: unknown, of: WorkOf): unknown {
+  if (typeof value !== 'object' || value === null || isPlainData(value)) return value;
+  if (isWorded(value, of.tool) || value instanceof Error || types.isNativeError(value)) return value;
+  const { tool, environment } = of;
+  if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
+    return settled(drainNow(value as unknown as Iterable<unknown>, of.context), of);
+  if (Symbol.asyncIterator in value && streamOf(value) === undefined)
+    return drain(value as AsyncIterable<unknown>, of.context).then((last) => settled(last, of));
+  return formOf(value, {
+    reporter: of.context,
+    describe: (error) => describeThrown(tool.name, error, environment.describeError),
+  });
 }

@@ -1,4 +1,3 @@
-import type { ResultChecker } from '../checking/create-result-checker.js';
 import { describeFaults } from '../checking/describe-faults.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import { RetryToolCall } from '../contract/retry-tool-call.js';
@@ -7,18 +6,23 @@ import { cutResult } from './cut-result.js';
 import { failedResult } from './failed-result.js';
 import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
+import { ResultForm } from './result-form.js';
 import type { Ended } from './run-tool.js';
 import { isWorded, writeFailure, writeResult } from './write-result.js';
 
 /** What the writing of a result depends on. */
-export type WritingParts = Pick<PermittedCall, 'tool' | 'plan' | 'environment'>;
+export type WritingParts = Pick<PermittedCall, 'tool' | 'plan' | 'environment' | 'log'>;
 
 /** How a tool's body ended, as the result and status of its call: the last step of the staircase. */
 export function writeEnding(permitted: WritingParts, ended: Ended): PerformedCall {
   const performed = write(permitted, ended);
-  const limit = permitted.tool.maxResultChars ?? permitted.environment.maxResultChars;
-  return limit === undefined ? performed : { ...performed, result: cutResult(performed.result, limit) };
+  const limit = permitted.tool.maxResultChars ?? permitted.environment.maxResultChars ?? MAX_RESULT_CHARS;
+  if (performed.result.forLLM.length <= limit) return performed;
+  return { ...performed, result: cutResult(performed.result, limit) };
 }
+
+/** Characters of a result that the model sees, where nothing else is said: some 25,000 tokens. */
+const MAX_RESULT_CHARS = 100_000;
 
 function write(permitted: WritingParts, ended: Ended): PerformedCall {
   const { tool, environment } = permitted;
@@ -60,18 +64,40 @@ export function abortedResult(tool: string): ToolResult {
   return failedResult('RunAborted', `The run was aborted before the tool '${tool}' had finished.`);
 }
 
-function writeReturned({ tool, plan, environment }: WritingParts, value: unknown): PerformedCall {
-  const written = writeResult(tool.name, value, environment.describeError);
+function writeReturned(parts: WritingParts, value: unknown): PerformedCall {
+  const { tool, plan, environment, log } = parts;
+  const written = writeResult(tool, value, environment.describeError);
   if (written.isError) return { status: 'error', result: written };
-  const faults = plan.checkResult && !written.async ? resultFaults(plan.checkResult, value, written) : [];
-  if (faults.length > 0) {
-    const message = describeFaults(tool.name, faults).replace(
-      'Validation failed for',
-      'A broken result came from',
-    );
-    return { status: 'error', result: failedResult('InvalidResult', message) };
+  const success: PerformedCall = { status: 'success', result: written };
+  // Nobody hears of a misfit that is only a warning, where nothing is logged.
+  if (plan.checkResult === undefined || written.async || (tool.isOutputInferred && !log.isRead))
+    return success;
+  const faults = resultFaults(parts, value, written);
+  if (faults.length === 0) return success;
+  if (tool.isOutputInferred) {
+    warnOfMisfits(parts, faults);
+    return success;
   }
-  return { status: 'success', result: written };
+  const told = describeFaults(tool.name, faults).split('\n').slice(1);
+  const message = `The tool ran, but its result does not fit the output that '${tool.name}' declares:`;
+  return { status: 'error', result: failedResult('InvalidResult', [message, ...told].join('\n')) };
+}
+
+/** Of so many places of one tool: a list has as many as it has items. */
+const MAX_TOLD = 50;
+
+/** Types say what was meant; what was returned is there all the same. Told once for each place. */
+function warnOfMisfits({ plan, log }: WritingParts, faults: readonly ArgumentFault[]): void {
+  const { toldMisfits } = plan;
+  for (const { path, message } of faults) {
+    const place = path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*');
+    if (toldMisfits.has(place) || toldMisfits.size >= MAX_TOLD) continue;
+    toldMisfits.add(place);
+    log.ignored('A result does not fit the output that was read from its types', {
+      path: place,
+      fault: message,
+    });
+  }
 }
 
 /**
@@ -79,11 +105,13 @@ function writeReturned({ tool, plan, environment }: WritingParts, value: unknown
  * has none, of its text, as it is or as JSON. (Awaited background work comes as text.)
  */
 function resultFaults(
-  check: ResultChecker,
+  { tool, plan }: WritingParts,
   value: unknown,
   { forLLM, details }: ToolResult,
 ): readonly ArgumentFault[] {
-  if (!isWorded(value)) return check(value);
+  const check = plan.checkResult ?? (() => []);
+  if (value instanceof ResultForm) return check(value.json);
+  if (!isWorded(value, tool)) return check(value);
   if (details !== undefined) return check(details);
   const faults = check(forLLM);
   const parsed = faults.length === 0 ? undefined : parse(forLLM);

@@ -1,41 +1,76 @@
 import { types } from 'node:util';
 import type { Content, ContentPart } from '../contract/content-part.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
 import { errorResult, ToolResult, type ToolResultFields, toolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from './error-message.js';
+import { failedResult } from './failed-result.js';
 import type { DescribeError } from './invocation.js';
+import { ResultForm } from './result-form.js';
 
-/** What a method returned, as a result. Never throws. */
-export function writeResult(tool: string, value: unknown, describe?: DescribeError): ToolResult {
+/** What a method returned, settled (`settled`), as a result. Never throws. */
+export function writeResult(tool: WritingTool, value: unknown, describe?: DescribeError): ToolResult {
   try {
     return write(tool, value, describe);
   } catch (error) {
     // Proxies and getters of a returned object are the tool's own code.
-    return writeFailure(tool, error, describe);
+    return writeFailure(tool.name, error, describe);
   }
 }
 
-function write(tool: string, value: unknown, describe: DescribeError | undefined): ToolResult {
+/** What the wording of a result depends on. */
+export type WritingTool = Pick<ToolDefinition, 'name' | 'returnsContent'>;
+
+function write(tool: WritingTool, value: unknown, describe: DescribeError | undefined): ToolResult {
   if (typeof value === 'string') return toolResult(value);
-  if (typeof value === 'number' && Number.isFinite(value)) return toolResult(`${value === 0 ? 0 : value}`);
+  if (typeof value === 'number') return toolResult(`${value === 0 ? 0 : value}`);
   if (value === undefined || value === null) return toolResult('ok');
-  if (ToolResult.is(value)) return typeof value.forLLM === 'string' ? value : withText(value);
-  if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool, value, describe);
-  if (isResultFields(value)) return new ToolResult(value);
-  if (hasContent(value))
+  if (typeof value === 'function' || typeof value === 'symbol')
+    return unwritable(`it is a ${typeof value}. Return data`);
+  const made =
+    Object.getPrototypeOf(value) === Object.prototype ? undefined : writeInstance(tool, value, describe);
+  if (made !== undefined) return made;
+  if (isResultFields(value)) return saneResult(value);
+  if (hasContent(value, tool))
     return new ToolResult({ forLLM: textOf(value.content), content: value.content, details: value.details });
-  return writeJson(tool, value, describe);
+  return writeJson(tool.name, value, describe);
+}
+
+/** What is known by its class. Plain objects, which most results are, need not be asked. */
+function writeInstance(
+  tool: WritingTool,
+  value: unknown,
+  describe: DescribeError | undefined,
+): ToolResult | undefined {
+  if (ToolResult.is(value)) return isSane(value) ? value : saneResult(value);
+  if (value instanceof ResultForm) return writeForm(value);
+  if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool.name, value, describe);
+  return undefined;
+}
+
+function writeForm({ json, files, problem }: ResultForm): ToolResult {
+  if (problem !== undefined) return unwritable(problem);
+  const text = typeof json === 'string' ? json : (JSON.stringify(json) ?? 'ok');
+  if (files.length === 0) return toolResult(text);
+  return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, ...files] });
+}
+
+function unwritable(problem: string): ToolResult {
+  return failedResult(
+    'ToolExecutionFailed',
+    `The tool ran, but its result cannot be written as JSON: ${problem}.`,
+  );
 }
 
 /** What a method threw, as a result: the model gets exactly its message, the log gets the cause. */
 export function writeFailure(tool: string, thrown: unknown, describe?: DescribeError): ToolResult {
   const message = `The tool '${tool}' failed: ${errorMessage(thrown)}`;
   const error = new ToolwrightError('ToolExecutionFailed', message, { cause: thrown });
-  return errorResult(described(tool, thrown, describe)).withError(error);
+  return errorResult(describeThrown(tool, thrown, describe)).withError(error);
 }
 
-/** A description that fails must not let out what it was to mask. */
-function described(tool: string, thrown: unknown, describe: DescribeError | undefined): string {
+/** What the model is told of an error. A description that fails must not let out what it was to mask. */
+export function describeThrown(tool: string, thrown: unknown, describe: DescribeError | undefined): string {
   if (describe === undefined) return errorMessage(thrown);
   try {
     return String(describe(thrown, tool));
@@ -45,14 +80,33 @@ function described(tool: string, thrown: unknown, describe: DescribeError | unde
 }
 
 /** Whether a method worded its result for the model, instead of returning plain data. */
-export function isWorded(value: unknown): boolean {
-  return ToolResult.is(value) || isResultFields(value) || hasContent(value);
+export function isWorded(value: unknown, tool?: WritingTool): boolean {
+  return ToolResult.is(value) || isResultFields(value) || hasContent(value, tool);
 }
 
-/** A result whose author's types were not checked: a message's content must be text. */
-function withText(result: ToolResult): ToolResult {
-  const forLLM: unknown = result.forLLM;
-  return new ToolResult({ ...result, forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM) });
+/** Types of results are not checked where their authors write no TypeScript. */
+function isSane({ forLLM, forUser, silent, isError, async }: ToolResult): boolean {
+  return (
+    typeof forLLM === 'string' &&
+    (forUser === undefined || typeof forUser === 'string') &&
+    typeof silent === 'boolean' &&
+    typeof isError === 'boolean' &&
+    typeof async === 'boolean'
+  );
+}
+
+/** A message's content must be text, and a flag is set or not. */
+function saneResult(result: ToolResultFields): ToolResult {
+  const { forLLM, forUser } = result as { readonly forLLM: unknown; readonly forUser: unknown };
+  const { error, content, details } = result;
+  return new ToolResult({
+    ...{ error, content, details },
+    forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM),
+    forUser: forUser === undefined || forUser === null ? undefined : String(forUser),
+    silent: Boolean(result.silent),
+    isError: Boolean(result.isError),
+    async: Boolean(result.async),
+  });
 }
 
 /** The text of parts, one line for each. */
@@ -64,7 +118,7 @@ function writeJson(tool: string, value: unknown, describe: DescribeError | undef
   try {
     return toolResult(toJson(value) ?? 'ok');
   } catch (cause) {
-    const message = `the result cannot be written as JSON: ${errorMessage(cause)}`;
+    const message = `The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`;
     return writeFailure(tool, new TypeError(message, { cause }), describe);
   }
 }
@@ -78,18 +132,39 @@ function toJson(value: unknown): string | undefined {
   }
 }
 
+const RESULT_FIELDS: ReadonlySet<string> = new Set<keyof ToolResultFields>([
+  ...(['forLLM', 'forUser', 'silent', 'isError', 'async', 'error', 'content', 'details'] as const),
+]);
+
+/** Anything else beside them would be lost: then it is data. */
 function isResultFields(value: unknown): value is ToolResultFields {
-  return typeof value === 'object' && value !== null && 'forLLM' in value && typeof value.forLLM === 'string';
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'forLLM' in value &&
+    typeof value.forLLM === 'string' &&
+    Object.keys(value).every((key) => RESULT_FIELDS.has(key))
+  );
 }
 
-function hasContent(value: unknown): value is { readonly content: Content; readonly details?: unknown } {
+/** Parts, where nothing is lost by taking them for the result, or where the tool's form says that they are it. */
+function hasContent(
+  value: unknown,
+  tool: WritingTool | undefined,
+): value is { readonly content: Content; readonly details?: unknown } {
   return (
     typeof value === 'object' &&
     value !== null &&
     'content' in value &&
     Array.isArray(value.content) &&
-    value.content.every(isPart)
+    value.content.every(isPart) &&
+    (tool?.returnsContent === true || isOnlyContent(value))
   );
+}
+
+function isOnlyContent(value: { readonly content: unknown }): boolean {
+  const isFilled = Array.isArray(value.content) && value.content.length > 0;
+  return isFilled && Object.keys(value).every((key) => key === 'content' || key === 'details');
 }
 
 function isPart(part: unknown): part is ContentPart {

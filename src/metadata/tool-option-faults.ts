@@ -87,6 +87,8 @@ const DEFINED = optionTable<ToolDefinition>(
     hydrate: FUNCTION,
     observesSignal: BOOLEAN,
     ignoresContext: BOOLEAN,
+    isOutputInferred: BOOLEAN,
+    returnsContent: BOOLEAN,
     container: ANYTHING,
   },
   MEANT,

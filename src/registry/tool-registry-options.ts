@@ -29,7 +29,7 @@ export interface ToolRegistryOptions {
   readonly policy?: ToolPolicy;
   /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
   readonly coerce?: boolean;
-  /** Characters of a result that the model sees at most; the rest is kept in `details` (default: no limit). */
+  /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
   readonly maxResultChars?: number;
   /** What the work that tools start goes through; default: one without a limit. */
   readonly tasks?: TaskQueue;

@@ -1,8 +1,16 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { KEYWORDS, type Keyword } from './keywords.js';
 import type { ValueType } from './value-type.js';
 
-type Group = NonNullable<Keyword['of']> | 'any';
+type Group = 'text' | 'number' | 'array' | 'object' | 'any';
+
+const GROUPS: ReadonlyMap<string, Group> = new Map([
+  ...['minLength', 'maxLength', 'pattern', 'format'].map((keyword) => [keyword, 'text'] as const),
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'].map(
+    (keyword) => [keyword, 'number'] as const,
+  ),
+  ...['minItems', 'maxItems', 'uniqueItems', 'contains'].map((keyword) => [keyword, 'array'] as const),
+  ['minProperties', 'object'],
+]);
 
 /**
  * The keywords of rules that mean something for a type: `minLength: 1` of `@IsNotEmpty` says nothing of a
@@ -14,7 +22,7 @@ export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonS
     if (keyword === 'uniqueItems') return comparesItems(type);
     if (keyword === 'minLength' && type.kind === 'enum')
       return !type.values.every((one) => isLongEnough(one, value));
-    return groups.includes(KEYWORDS.get(keyword)?.of ?? 'any');
+    return groups.includes(GROUPS.get(keyword) ?? 'any');
   });
   return Object.fromEntries(entries);
 }

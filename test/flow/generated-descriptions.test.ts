@@ -346,10 +346,19 @@ describe('results', () => {
     tools: { checked: { parameters: [], output }, unchecked: { parameters: [], output } },
   });
 
-  test('a generated output schema holds for the result, unless the tool says output: false', async () => {
-    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Tools] }));
-    expect(await tools.execute('checked', {})).toMatchObject({ isError: true, error: { code: 513 } });
-    expect((await tools.execute('unchecked', {})).forLLM).toBe('{"id":1}');
+  test('that do not fit their generated output are a warning, unless the tool says output: false', async () => {
+    const warnings: unknown[] = [];
+    const warn = (message: string, fields: unknown) => warnings.push([message, fields]);
+    const logger = { debug: () => {}, info: () => {}, error: () => {}, warn };
+    const tools = new ToolRegistry({ logger }).register(...discoverTools({ toolsets: [Tools] }));
+    for (const name of ['checked', 'unchecked', 'checked'])
+      expect(await tools.execute(name, {})).toMatchObject({ forLLM: '{"id":1}', isError: false });
+    expect(warnings).toEqual([
+      [
+        'A result does not fit the output that was read from its types',
+        { tool: 'checked', callId: expect.any(String), path: 'id', fault: 'must be string' },
+      ],
+    ]);
   });
 });
 

@@ -1,4 +1,5 @@
 import type { Tool as McpTool } from '@modelcontextprotocol/server';
+import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
 import type { ToolAnnotations } from '../../contract/tool-options.js';
 
@@ -10,15 +11,11 @@ const HINTS = {
 } as const satisfies Partial<Record<keyof ToolAnnotations, string>>;
 
 /** A tool as `tools/list` shows it; its schemas are the very objects that it declares. */
-export function describeTool({
-  name,
-  description,
-  parameters,
-  output,
-  annotations,
-}: ToolDefinition): McpTool {
+export function describeTool(tool: ToolDefinition): McpTool {
+  const { name, description, parameters, annotations } = tool;
   const title = annotations?.title;
   const hints = annotations && hintsOf(annotations);
+  const output = promisedOutput(tool);
   return {
     name,
     ...(title === undefined ? {} : { title }),
@@ -30,6 +27,11 @@ export function describeTool({
     ...(output === undefined ? {} : { outputSchema: output as McpTool['outputSchema'] }),
     ...(hints ? { annotations: hints } : {}),
   };
+}
+
+/** The output that a tool promises. Clients fail a call that breaks it, so that one read from types is none. */
+export function promisedOutput({ output, isOutputInferred }: ToolDefinition): JsonSchema | undefined {
+  return isOutputInferred ? undefined : output;
 }
 
 function hintsOf(annotations: ToolAnnotations): McpTool['annotations'] {

@@ -14,6 +14,7 @@ import { ToolwrightError } from '../../errors/toolwright-error.js';
 import type { Invocation } from '../../invocation/invocation.js';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
 import { type Asked, askClient, readAnswers } from './ask-client.js';
+import { promisedOutput } from './describe-tool.js';
 import type { McpCaller } from './mcp-caller.js';
 import type { McpServerOptions } from './mcp-server-options.js';
 import { openScope } from './open-scope.js';
@@ -49,7 +50,8 @@ export async function serveCall(served: ServedCall): Promise<CallToolResult | In
   const tool = tools.offered(name);
   if (isUnknown(invocation)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   const asked = invocation.status === 'suspended' ? ask(served, tool, invocation.suspension) : undefined;
-  return asked ?? server.projectCallToolResult(writeCallResult(result, tool?.output), tool?.output);
+  const output = tool && promisedOutput(tool);
+  return asked ?? server.projectCallToolResult(writeCallResult(result, output), output);
 }
 
 async function invoke(served: ServedCall, journal: Suspension['journal'] | undefined): Promise<Invocation> {
@@ -58,7 +60,8 @@ async function invoke(served: ServedCall, journal: Suspension['journal'] | undef
   const { policy, toolTimeoutMs, onAsyncResult } = options;
   const progress = reportProgress(context);
   // Who declared an `output` promised data with the answer, and an acknowledgement has none.
-  const isHeard = onAsyncResult !== undefined && tools.offered(name)?.output === undefined;
+  const offered = tools.offered(name);
+  const isHeard = onAsyncResult !== undefined && (offered && promisedOutput(offered)) === undefined;
   try {
     return await tools.invoke(
       {

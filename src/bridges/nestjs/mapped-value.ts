@@ -91,7 +91,7 @@ export class ReturnedValue {
 export function mappedValue(value: unknown, { returned, tool, interceptors }: MappedParts): unknown {
   if (!returned.isNot(value)) return value;
   if (returned.isWrappedIn(value)) return returned.value;
-  if (tool.output === undefined || isWorded(value)) return value;
+  if (tool.output === undefined || tool.isOutputInferred || isWorded(value)) return value;
   const { checkResult } = planOf(tool, {});
   const faults = checkResult?.(value) ?? [];
   if (checkResult === undefined || faults.length === 0 || !returned.fits(checkResult)) return value;

@@ -27,7 +27,8 @@ async function returning(value: unknown, output: SchemaSource = weather): Promis
 
 const good = { city: 'Paris', degrees: 22 };
 const bad = { city: 'Paris', degrees: 'warm' };
-const BROKEN = "A broken result came from tool 'work':\n  - degrees: must be number";
+const BROKEN =
+  "The tool ran, but its result does not fit the output that 'work' declares:\n  - degrees: must be number";
 
 describe('a declared output', () => {
   test.each([
@@ -47,7 +48,7 @@ describe('a declared output', () => {
     const list = { type: 'array', items: weather } as const;
     expect((await returning([good, {}, bad], list)).forLLM).toBe(
       [
-        "A broken result came from tool 'work':",
+        "The tool ran, but its result does not fit the output that 'work' declares:",
         '  - 1.city: is required',
         '  - 1.degrees: is required',
         '  - 2.degrees: must be number',
@@ -94,7 +95,7 @@ describe('a declared output', () => {
     expect(await returning(circle)).toMatchObject({ isError: true });
     const worded = new ToolResult({ forLLM: 'Warm', details: circle });
     expect((await returning(worded)).forLLM).toBe(
-      "A broken result came from tool 'work':\n  - cannot be written as JSON",
+      "The tool ran, but its result does not fit the output that 'work' declares:\n  - cannot be written as JSON",
     );
   });
 

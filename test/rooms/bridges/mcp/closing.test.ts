@@ -60,6 +60,7 @@ const registry = new ToolRegistry().register(
   }),
   defineTool({
     name: 'large',
+    maxResultChars: Number.POSITIVE_INFINITY,
     description: 'Says much',
     execute: async () => {
       await wait(20);

@@ -38,7 +38,12 @@ const registry = new ToolRegistry().register(
       return words;
     },
   }),
-  defineTool({ name: 'large', description: 'Says much', execute: () => 'é'.repeat(LARGE) }),
+  defineTool({
+    name: 'large',
+    description: 'Says much',
+    maxResultChars: LARGE,
+    execute: () => 'é'.repeat(LARGE),
+  }),
 );
 
 describe('over stdio', () => {
