@@ -33,7 +33,8 @@ export interface McpServerOptions {
   readonly pageSize?: number;
   /**
    * The scope of a caller's calls: its user and tenant in `data`, a plain object beside whose entries `mcp` is
-   * put; its container. One that throws refuses the request.
+   * put; its `owner`, to whom a suspended call then belongs as well; its container. One that throws refuses the
+   * request.
    */
   scope?(caller: McpCaller): CallScope | Promise<CallScope>;
   /** Which tools a caller sees, and may call. One that throws refuses the request. */

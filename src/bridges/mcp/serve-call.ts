@@ -7,6 +7,7 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import { canonicalJson } from '../../checking/canonical-json.js';
 import type { CallScope } from '../../contract/call-scope.js';
 import type { Suspension } from '../../contract/suspension.js';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
@@ -103,8 +104,10 @@ function ask(
   return askClient(asked, { tool, caller: served.caller, requestState });
 }
 
-function ownerOf({ request, principal, caller }: ServedCall): string {
-  return JSON.stringify([request.params.name, principal, caller.sessionId ?? null]);
+/** Whoever comes back must be who was asked: for the transport, and for the application's scope. */
+function ownerOf({ request, principal, caller, scope }: ServedCall): string {
+  const owner = scope.owner === undefined ? [] : [canonicalJson(scope.owner)];
+  return JSON.stringify([request.params.name, principal, caller.sessionId ?? null, ...owner]);
 }
 
 function invalidState(): never {
