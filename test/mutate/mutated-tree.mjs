@@ -1,0 +1,106 @@
+// A copy of the repository in a folder of its own, whose rooms hold all mutants at once.
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { addMutants } from './mutation-points.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+const CONFIG = `import base from './jest.config.js';
+export default {
+  ...base,
+  setupFilesAfterEnv: ['<rootDir>/test/mutate/mutant-setup.mjs'],
+  cacheDirectory: '<rootDir>/.jest',
+};
+`;
+
+/** All mutants of the rooms: `{ id, room, path, kind, line, source, from, to }`. */
+export function findMutants(rooms) {
+  const mutants = [];
+  const texts = new Map();
+  for (const [room, folders] of Object.entries(rooms)) {
+    for (const path of folders.flatMap(sourceFiles)) {
+      const added = addMutants(path, readFileSync(join(ROOT, path), 'utf8'), mutants.length);
+      texts.set(path, added.text);
+      mutants.push(...added.mutants.map((mutant) => ({ ...mutant, room, path })));
+    }
+  }
+  return { mutants, texts };
+}
+
+function sourceFiles(folder) {
+  try {
+    return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+      .map(({ parentPath, name }) => join(parentPath, name).slice(ROOT.length))
+      .sort();
+  } catch (error) {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** Copies what git knows or would take, with the texts that have the mutants in them. */
+export function copyTree(texts) {
+  const folder = mkdtempSync(join(tmpdir(), 'toolwright-mutants-'));
+  const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  const paths = listed
+    .trim()
+    .split('\n')
+    .filter((path) => lstatSync(join(ROOT, path), { throwIfNoEntry: false })?.isFile());
+  for (const path of paths) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    cpSync(join(ROOT, path), join(folder, path));
+  }
+  for (const [path, text] of texts) writeFileSync(join(folder, path), text);
+  writeFileSync(join(folder, 'jest.mutants.config.mjs'), CONFIG);
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const testFiles = paths.filter((path) => /^test\/(rooms|flow)\/.*\.test\.ts$/.test(path));
+  return { folder, testFiles, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** Runs tests of the copy; `passed`, `failed` with the test file that did, or `timeout`. */
+export function runTests(folder, { tests, flags, env, limitMs }) {
+  const jest = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js'];
+  const settings = ['--config', 'jest.mutants.config.mjs', '--watchman=false', '--ci', '--silent'];
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [...jest, ...settings, ...flags, '--runTestsByPath', ...tests], {
+      cwd: folder,
+      // A group of its own, so that a mutant that never ends leaves nothing behind.
+      detached: true,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let told = '';
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      process.kill(-child.pid, 'SIGKILL');
+    }, limitMs);
+    child.stderr.on('data', (data) => {
+      told = (told + data).slice(-200_000);
+    });
+    child.on('error', reject);
+    child.on('close', (code) => {
+      clearTimeout(timer);
+      if (isLate) resolve({ status: 'timeout' });
+      else if (code === 0) resolve({ status: 'passed' });
+      else resolve({ status: 'failed', by: /^FAIL (\S+)/m.exec(told)?.[1] ?? 'jest', told });
+    });
+  });
+}

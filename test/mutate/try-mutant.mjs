@@ -1,0 +1,46 @@
+import { dirname } from 'node:path';
+import { runTests } from './mutated-tree.mjs';
+
+/** Test files of a run: few at first, as most mutants are found by the tests of their own room. */
+const STEPS = [5, 20];
+
+/** `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. */
+export async function tryMutant(folder, mutant, passed) {
+  let tests = testsOf(mutant, passed);
+  if (tests.length === 0) return { status: 'unseen' };
+  const count = tests.length;
+  for (let step = 0; tests.length > 0; step += 1) {
+    const some = tests.slice(0, STEPS[step]);
+    const outcome = await run(folder, some, mutant.id);
+    if (outcome.status === 'timeout') return { status: 'timeout' };
+    const { by } = outcome;
+    if (by !== undefined && (await passes(folder, some, by))) return { status: 'found', by };
+    // A test that fails without the mutant as well has found nothing; the others of its step are still to run.
+    tests = by === undefined ? tests.slice(some.length) : tests.filter(({ path }) => path !== by);
+  }
+  return { status: 'survived', tests: count };
+}
+
+function run(folder, tests, mutant) {
+  return runTests(folder, {
+    tests: tests.map(({ path }) => path),
+    flags: ['-i', '--bail'],
+    env: { TOOLWRIGHT_MUTANT: String(mutant) },
+    limitMs: 30_000 + 4 * tests.reduce((sum, { ms }) => sum + ms + 500, 0),
+  });
+}
+
+/** Whether a test passes without any mutant. A test of the mutant's own room is believed at once. */
+async function passes(folder, tests, by) {
+  const test = tests.find(({ path }) => path === by);
+  return test === undefined || test.isNear || (await run(folder, [test], -1)).status === 'passed';
+}
+
+/** Those of the mutant's own room first, and then the quick ones. */
+function testsOf(mutant, passed) {
+  const room = dirname(mutant.path).replace(/^src\//, 'test/rooms/');
+  return [...passed]
+    .filter(([, { ids }]) => ids.has(mutant.id))
+    .map(([path, { ms }]) => ({ path, ms, isNear: path.startsWith(`${room}/`) }))
+    .sort((a, b) => Number(b.isNear) - Number(a.isNear) || a.ms - b.ms);
+}
