@@ -142,7 +142,7 @@ function ask(
       model: config.model,
       // A copy: providers and tests keep what they were given, and the history goes on growing.
       messages: state.messages.slice(),
-      options: withTools ? (config.llmOptions ?? {}) : withoutToolOptions(config.llmOptions ?? {}),
+      options: hasTools ? (config.llmOptions ?? {}) : withoutToolOptions(config.llmOptions ?? {}),
       ...(hasTools ? { tools: definitions } : {}),
       ...(signal ? { signal } : {}),
     },
@@ -152,6 +152,7 @@ function ask(
 
 /** Servers refuse options about tools in a request that offers none. */
 function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (!('tool_choice' in options) && !('parallel_tool_calls' in options)) return options;
   const { tool_choice: _, parallel_tool_calls: __, ...others } = options;
   return others;
 }

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
-import { type RunClaim, type RunLease, type RunState, resumeStoredRun } from 'toolwright';
+import { type RunClaim, type RunLease, type RunState, type RunStore, resumeStoredRun } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
 import { approveAll, countAndOrder, openShop, resuming, suspendIn } from './stored-run-story.js';
 
@@ -49,6 +49,46 @@ class TroubledStore extends MemoryRunStore {
   }
 }
 
+/** A store whose first renewal goes on until the run is given up, and ends before that does. */
+class SlowStore implements RunStore {
+  readonly renewing = Promise.withResolvers<void>();
+  readonly #ending = Promise.withResolvers<void>();
+  readonly #store = new MemoryRunStore();
+  readonly #outcome: () => boolean;
+  renewals = 0;
+
+  constructor(outcome: () => boolean) {
+    this.#outcome = outcome;
+  }
+
+  save = (state: RunState) => this.#store.save(state);
+  load = (runId: string) => this.#store.load(runId);
+  // The lease of the memory is long, whatever was asked for: nobody else comes here.
+  claim = (lease: RunLease) => this.#store.claim({ ...lease, leaseMs: 60_000 });
+
+  async renew(): Promise<boolean> {
+    this.renewals += 1;
+    this.renewing.resolve();
+    await this.#ending.promise;
+    return this.#outcome();
+  }
+
+  async release(claim: RunClaim, state?: RunState): Promise<boolean> {
+    await this.#renewed();
+    return this.#store.release(claim, state);
+  }
+
+  async remove(claim: RunClaim): Promise<boolean> {
+    await this.#renewed();
+    return this.#store.remove(claim);
+  }
+
+  async #renewed(): Promise<void> {
+    this.#ending.resolve();
+    await new Promise(setImmediate);
+  }
+}
+
 const another = (runId: string): RunLease => ({ runId, claim: 'another', leaseMs: LEASE });
 
 describe('the claim of a run that goes on', () => {
@@ -89,6 +129,62 @@ describe('the claim of a run that goes on', () => {
     expect(isStopped).toBe(true);
     expect(store.load(runId)).toEqual(state);
     expect(store.release({ runId, claim: 'another' })).toBe(true);
+  });
+
+  test('that another process has taken over aborts the run also where the config has a signal', async () => {
+    const store = new TroubledStore();
+    const shop = openShop(async (signal) => {
+      store.waitFor(LEASE);
+      store.claim(another(runId));
+      await once(signal, 'abort');
+    });
+    const { runId, pending } = await suspendIn(store, shop);
+    const { signal } = new AbortController();
+    const config = { ...resuming(shop, { content: 'Ordered.' }), signal };
+    const resumed = resumeStoredRun(config, { store, runId, leaseMs: LEASE }, approveAll(pending));
+    await expect(resumed).rejects.toMatchObject({ name: 'RunClaimed' });
+    expect(signal.aborted).toBe(false);
+  });
+
+  test('leaves the signal of the config in force', async () => {
+    const store = new TroubledStore();
+    const controller = new AbortController();
+    const shop = openShop(async (signal) => {
+      setImmediate(() => controller.abort());
+      await once(signal, 'abort');
+    });
+    const { runId, pending } = await suspendIn(store, shop);
+    const config = { ...resuming(shop, { content: 'Ordered.' }), signal: controller.signal };
+    const run = await resumeStoredRun(config, { store, runId, leaseMs: 60_000 }, approveAll(pending));
+    expect(run.status).toBe('aborted');
+    expect(store.load(runId)).toBeUndefined();
+  });
+
+  test.each([
+    ['says that it is lost', () => false],
+    ['says that it holds', () => true],
+    [
+      'fails',
+      () => {
+        throw new Error('closed');
+      },
+    ],
+  ])('that was given up does not hear of a renewal under way that %s', async (_what, outcome) => {
+    for (const [step, status] of [
+      [{ content: 'Ordered.' }, 'completed'],
+      [countAndOrder('b'), 'suspended'],
+    ] as const) {
+      const store = new SlowStore(outcome);
+      const shop = openShop(() => store.renewing.promise);
+      const { runId, pending } = await suspendIn(store, shop);
+      const stored = { store, runId, leaseMs: 3 };
+      const run = await resumeStoredRun(resuming(shop, step), stored, approveAll(pending));
+      expect(run.status).toBe(status);
+      expect(run).not.toHaveProperty('error');
+      // Nobody renews it any more.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      expect(store.renewals).toBe(1);
+    }
   });
 
   test.each([

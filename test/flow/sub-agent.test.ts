@@ -85,6 +85,23 @@ describe('a tool that runs a loop of its own', () => {
     });
   });
 
+  test('and answers as started keeps its acknowledgement: the completion says what was left', async () => {
+    const execute = async (_args: unknown, context: ToolContext) => {
+      const inner = await innerRun();
+      return context.background(() => inner.content, 'Started, I will report back');
+    };
+    const research = defineTool({ name: 'research', description: 'Research', execute });
+    const call = { toolCalls: [{ id: 'o1', name: 'research' }] };
+    const provider = new ScriptedProvider([call, { content: 'outer done' }]);
+    const completed = Promise.withResolvers<ToolResult>();
+    const onAsyncResult = (_context: unknown, result: ToolResult) => completed.resolve(result);
+    const run = await runToolLoop({ provider, model: 'm', tools: [research], onAsyncResult }, hello);
+    expect(run.toolCalls).toMatchObject([
+      { status: 'started', result: { forLLM: 'Started, I will report back', isError: false } },
+    ]);
+    expect((await completed.promise).forLLM).toMatch(LEFT);
+  });
+
   test('does not make its siblings fail', async () => {
     const { answers } = await outerRun(
       ['other', 'research', 'other'],

@@ -32,6 +32,15 @@ describe('reading arguments', () => {
     expect(readArguments(raw)).toEqual({ ok: false, message });
   });
 
+  test('repaired JSON may be nested a hundred deep, and deeper is refused as it is', () => {
+    const nested = (depth: number) => `${'{a: '.repeat(depth)}1${'}'.repeat(depth)}`;
+    const read = readArguments(nested(100));
+    expect(read).toMatchObject({ ok: true, repairs: [expect.any(String)] });
+    expect(JSON.stringify(read.ok && read.value)).toHaveLength(601);
+    for (const depth of [101, 5000, 100_000])
+      expect(readArguments(nested(depth))).toEqual({ ok: false, message: expect.any(String) });
+  });
+
   test('any text is read or refused, never thrown at', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json(), fc.anything()), (raw) => {

@@ -91,6 +91,28 @@ describe('calls of one message', () => {
   });
 });
 
+test('a tool that reads the history late sees it as it was when it was called', async () => {
+  const late = Promise.withResolvers<readonly Message[]>();
+  const isOver = Promise.withResolvers<void>();
+  const watch = numberTool('watch', {
+    execute: (_args, context) =>
+      context.background(async () => {
+        await isOver.promise;
+        late.resolve(context.messages);
+        return 'watched';
+      }),
+  });
+  const steps = [
+    { toolCalls: [{ id: 'c1', name: 'watch', arguments: { n: 1 } }] },
+    { toolCalls: [{ id: 'c2', name: 'a', arguments: { n: 2 } }] },
+    { content: 'done' },
+  ];
+  const { run } = await runScript(steps, { tools: [watch, numberTool('a')], onAsyncResult: () => {} });
+  isOver.resolve();
+  expect(await late.promise).toEqual(run.messages.slice(0, 2));
+  expect(run.messages).toHaveLength(6);
+});
+
 describe('call ids', () => {
   const call = (id: unknown) => ({ id: id as string, name: 'a', arguments: {} });
   const ids = (history: readonly Message[], given: readonly unknown[]) =>

@@ -41,6 +41,19 @@ describe('the limit', () => {
     expect(run.messages.at(-1)).toEqual({ role: 'assistant', content: 'as far as I got' });
   });
 
+  test("onLimit 'answer', and a run without tools, send no options about tools", async () => {
+    const llmOptions = { temperature: 0, tool_choice: 'auto', parallel_tool_calls: false };
+    const { provider } = await runScript([call, { content: 'as far as I got' }], {
+      tools,
+      llmOptions,
+      maxIterations: 1,
+      onLimit: 'answer',
+    });
+    expect(provider.requests.map(({ options }) => options)).toEqual([llmOptions, { temperature: 0 }]);
+    const { provider: toolless } = await runScript([{ content: 'Hello' }], { llmOptions });
+    expect(toolless.requests[0]?.options).toEqual({ temperature: 0 });
+  });
+
   test("calls in the answer of onLimit 'answer' are left out of the history", async () => {
     const { run } = await runScript([call, call], { tools, maxIterations: 1, onLimit: 'answer' });
     expect(run.messages.at(-1)).toEqual({ role: 'assistant', content: 'thinking' });

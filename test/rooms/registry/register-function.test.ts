@@ -82,6 +82,14 @@ describe('registerFunction', () => {
       registerFunction(tools, 'add', 'Add', [['a', Integer]], (a: number, b: number) => a + b);
     expect(register).toThrow('Parameter name count (1) does not match function arity (2)');
     expect(register).toThrow(expect.objectContaining({ name: 'InvalidToolSignature', code: 502 }));
+    const [a, b]: readonly FunctionParameter[] = [
+      ['a', Integer],
+      ['b', Integer],
+    ];
+    expect(() => registerFunction(tools, 'add', 'Add', [a!, b!], (only: number) => only)).toThrow(
+      'Parameter name count (2) does not match function arity (1)',
+    );
+    expect(() => registerFunction(tools, 'add', 'Add', [a!], () => 1)).toThrow('does not match');
     expect(tools.count()).toBe(0);
   });
 

@@ -108,6 +108,10 @@ describe('views', () => {
     [{ allow: [] }, []],
     [{ allow: ['orders'] }, []],
     [{ allow: ['.*'] }, []],
+    [{ allow: ['*_fin'] }, []],
+    [{ allow: ['rders_*'] }, []],
+    [{ allow: ['*_delete', '*ers_*'] }, ['orders_find', 'orders_delete', 'users_find']],
+    [{ deny: ['*_fin', 'ing'] }, ['orders_find', 'orders_delete', 'users_find', 'ping']],
     [{}, ['orders_find', 'orders_delete', 'users_find', 'ping']],
   ])('%j shows %j', (filter, shown) => {
     const view = tools.view(filter);

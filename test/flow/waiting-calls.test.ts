@@ -1,0 +1,220 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  defineTool,
+  resumeToolLoop,
+  runToolLoop,
+  type ToolDefinition,
+  type ToolLoopConfig,
+  type ToolLoopResult,
+} from 'toolwright';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
+import { historyFaults } from './strict-history.js';
+
+const hello = [{ role: 'user', content: 'Hello' }] as const;
+
+function configOf(
+  tools: readonly ToolDefinition[],
+  steps: readonly ScriptedStep[],
+  more: Partial<ToolLoopConfig> = {},
+): ToolLoopConfig {
+  return { provider: new ScriptedProvider(steps), model: 'm', tools, ...more };
+}
+
+function callsOf(...names: readonly string[]): ScriptedStep {
+  return { toolCalls: names.map((name, index) => ({ id: `c${index}`, name })) };
+}
+
+function contents({ messages }: ToolLoopResult): readonly unknown[] {
+  return messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+}
+
+function ids({ pending = [] }: ToolLoopResult): readonly string[] {
+  return pending.map(({ id }) => id);
+}
+
+describe('approval as a function', () => {
+  const answering = (answer: unknown, ran: unknown[]) =>
+    defineTool({
+      name: 'pay',
+      description: 'Pay',
+      approval: () => answer as boolean,
+      execute: () => ran.push(answer),
+    });
+
+  test.each([undefined, null, 0, '', 'no', Number.NaN, {}, Promise.resolve(undefined)])(
+    'that answers %p asks, and runs nothing',
+    async (answer) => {
+      const ran: unknown[] = [];
+      const run = await runToolLoop(configOf([answering(answer, ran)], [callsOf('pay')]), hello);
+      expect(run).toMatchObject({ status: 'suspended', pending: [{ kind: 'approval', tool: 'pay' }] });
+      expect(ran).toEqual([]);
+    },
+  );
+
+  test.each([false, Promise.resolve(false)])('that answers %p asks nobody', async (answer) => {
+    const ran: unknown[] = [];
+    const config = configOf([answering(answer, ran)], [callsOf('pay'), { content: 'Done.' }]);
+    expect(await runToolLoop(config, hello)).toMatchObject({ status: 'completed' });
+    expect(ran).toHaveLength(1);
+  });
+});
+
+describe('resumeToolLoop with an approval', () => {
+  test.each(['yes', 'true', 1, {}, null, undefined, [true]])(
+    'of %j refuses the answer, runs nothing and leaves the state as it was',
+    async (approved) => {
+      const ran: string[] = [];
+      const pay = defineTool({
+        name: 'pay',
+        description: 'Pay',
+        approval: true,
+        execute: () => void ran.push('paid'),
+      });
+      const config = configOf([pay], [callsOf('pay'), { content: 'Done.' }]);
+      const run = await runToolLoop(config, hello);
+      const [id = ''] = ids(run);
+      const answer = { id, approved } as unknown as Answer;
+      await expect(resumeToolLoop(config, run.state, [answer])).rejects.toMatchObject({
+        name: 'InvalidAnswer',
+        message: expect.stringContaining(id),
+      });
+      expect(ran).toEqual([]);
+      const done = await resumeToolLoop(config, run.state, [{ id, approved: true }]);
+      expect(done).toMatchObject({ status: 'completed' });
+      expect(ran).toEqual(['paid']);
+    },
+  );
+});
+
+describe('a refusal', () => {
+  const ran: unknown[] = [];
+  const book = defineTool({
+    name: 'book',
+    description: 'Book',
+    execute: async (_args, context) => {
+      ran.push(
+        await Promise.all([context.ask({ message: 'From where?' }), context.ask({ message: 'To where?' })]),
+      );
+      return 'booked';
+    },
+  });
+
+  test('closes the other waits of its call: nobody is asked any more, and the run goes on', async () => {
+    const config = configOf([book], [callsOf('book'), { content: 'Pity.' }]);
+    const run = await runToolLoop(config, hello);
+    const [from = '', to = ''] = ids(run);
+    expect(run.pending).toHaveLength(2);
+    const done = await resumeToolLoop(config, run.state, [{ id: to, approved: false, reason: 'no time' }]);
+    expect(done).toMatchObject({ status: 'completed', content: 'Pity.' });
+    expect(contents(done)).toEqual(["The tool 'book' was refused: no time"]);
+    expect(ran).toEqual([]);
+    // Beside the refusal, an answer to the closed wait changes nothing.
+    const both = configOf([book], [{ content: 'Pity.' }]);
+    const answers = [
+      { id: to, approved: false },
+      { id: from, value: 'Rome' },
+    ] as const;
+    expect(await resumeToolLoop(both, run.state, answers)).toMatchObject({ status: 'completed' });
+    expect(ran).toEqual([]);
+  });
+
+  test('of one call leaves the waits of another', async () => {
+    const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+    const config = configOf([book, pay], [callsOf('book', 'pay'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [from = '', , approval = ''] = ids(run);
+    const partly = await resumeToolLoop(config, run.state, [{ id: from, approved: false }]);
+    expect(partly.status).toBe('suspended');
+    expect(ids(partly)).toEqual([approval]);
+  });
+});
+
+test('an abort ends a run whose call waits: it is answered and not suspended', async () => {
+  const controller = new AbortController();
+  const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+  const stop = defineTool({
+    name: 'stop',
+    description: 'Stop',
+    execute: async () => {
+      // By then the other call waits.
+      await new Promise(setImmediate);
+      controller.abort();
+      return 'stopped';
+    },
+  });
+  const config = configOf([pay, stop], [callsOf('pay', 'stop')], { signal: controller.signal });
+  const run = await runToolLoop(config, hello);
+  expect(run).toMatchObject({ status: 'aborted', error: { name: 'RunAborted' } });
+  expect(run).not.toHaveProperty('pending');
+  expect(run).not.toHaveProperty('state');
+  expect(run.toolCalls).toMatchObject([
+    { id: 'c0', status: 'aborted' },
+    { id: 'c1', status: 'aborted' },
+  ]);
+  expect(historyFaults(run.messages)).toEqual([]);
+});
+
+test('the budget of unknown tools goes on after a resume', async () => {
+  const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+  const script = [callsOf('a'), callsOf('b'), callsOf('pay'), callsOf('c'), { content: 'never' }];
+  const config = configOf([pay], script);
+  const run = await runToolLoop(config, hello);
+  const [id = ''] = ids(run);
+  const state = JSON.parse(JSON.stringify(run.state));
+  const done = await resumeToolLoop(config, state, [{ id, approved: true }]);
+  expect(done).toMatchObject({ status: 'failed', error: { name: 'ToolRetriesExhausted' } });
+  expect(done.toolCalls.map(({ name, attempts }) => [name, attempts])).toEqual([
+    ['a', 1],
+    ['b', 2],
+    ['pay', 1],
+    ['c', 3],
+  ]);
+});
+
+describe('context.once whose work failed', () => {
+  test('does the work again where the method asks for it again', async () => {
+    let tries = 0;
+    const charge = defineTool({
+      name: 'charge',
+      description: 'Charge',
+      execute: async (_args, context) => {
+        const work = () => {
+          tries += 1;
+          if (tries === 1) throw new Error('line is busy');
+          return tries;
+        };
+        await context.once('charge', work).catch(() => undefined);
+        return `charged at try ${await context.once('charge', work)}`;
+      },
+    });
+    const run = await runToolLoop(configOf([charge], [callsOf('charge'), { content: 'Done.' }]), hello);
+    expect(contents(run)).toEqual(['charged at try 2']);
+  });
+
+  test('does it again after a resume, and work that succeeded is not done again', async () => {
+    const done: string[] = [];
+    const charge = defineTool({
+      name: 'charge',
+      description: 'Charge',
+      execute: async (_args, context) => {
+        await context.once('reserve', () => done.push('reserved'));
+        const charged = await context
+          .once('charge', () => {
+            done.push('tried');
+            if (done.filter((word) => word === 'tried').length === 1) throw new Error('line is busy');
+            return 'charged';
+          })
+          .catch(({ message }: Error) => message);
+        await context.ask({ message: 'Sure?' });
+        return charged;
+      },
+    });
+    const config = configOf([charge], [callsOf('charge'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = ids(run);
+    const resumed = await resumeToolLoop(config, run.state, [{ id, value: true }]);
+    expect(contents(resumed)).toEqual(['charged']);
+    expect(done).toEqual(['reserved', 'tried', 'tried']);
+  });
+});
