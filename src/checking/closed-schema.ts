@@ -1,34 +1,58 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { findReference } from '../schema/find-reference.js';
+import { allSchemas, eachSubschema, mapSubschemas } from '../schema/keywords.js';
 
 /**
- * Keywords under which closing a schema could change what it accepts in both directions, not only make it
- * stricter: a value that a closed branch no longer matches may make `oneOf` or `not` succeed.
+ * Keywords under which schemas can be closed. Under any other, closing could change what is accepted in both
+ * directions, not only make it stricter: a value that a closed branch no longer matches may make `oneOf` or
+ * `not` succeed.
  */
-const DELICATE: ReadonlySet<string> = new Set([
-  'oneOf',
-  'not',
-  'if',
-  'allOf',
-  'contains',
-  'dependentSchemas',
-  'dependencies',
-  'propertyNames',
-  'patternProperties',
-  'unevaluatedProperties',
-  'unevaluatedItems',
-  '$dynamicRef',
-  '$recursiveRef',
+const CLOSABLE: ReadonlySet<string> = new Set([
+  'properties',
+  '$defs',
+  'definitions',
+  'items',
+  'prefixItems',
+  'additionalProperties',
+  'anyOf',
+  'contentSchema',
 ]);
+
+/** The names of the properties that are filled in where they are left out. */
+export type FilledIn = (schema: JsonSchema) => readonly string[];
 
 /**
  * A stricter form of a schema that accepts only what needs no tidying: no unknown keys anywhere, and below
  * the root no default left to fill in. Whatever it accepts, the schema itself accepts too; one pass of it
  * is all that a well-formed call costs. `undefined` where no such form can be derived.
  */
-export function closedSchema(schema: JsonSchema): JsonSchema | undefined {
-  if (isDelicate(schema)) return undefined;
-  const { required = [] } = schema;
-  return { ...close(schema), required };
+export function closedSchema(schema: JsonSchema, filledIn: FilledIn): JsonSchema | undefined {
+  const parts = allSchemas(schema);
+  for (const part of parts) if (isDelicate(part, { root: schema, parts })) return undefined;
+  const closed = close(schema, filledIn);
+  // The root's own defaults are filled in without a closer look.
+  return refersToRoot(parts, schema) ? closed : { ...closed, required: schema.required ?? [] };
+}
+
+interface Whole {
+  readonly root: JsonSchema;
+  readonly parts: ReadonlySet<JsonSchema>;
+}
+
+function isDelicate(schema: JsonSchema, { root, parts }: Whole): boolean {
+  const { $ref, $dynamicRef, $recursiveRef, required = [], properties = {}, dependentRequired } = schema;
+  if ($dynamicRef !== undefined || $recursiveRef !== undefined || dependentRequired !== undefined)
+    return true;
+  if ([...required, ...Object.keys(properties)].some(isInherited)) return true;
+  if (typeof $ref === 'string') {
+    const target = findReference($ref, { root, from: schema });
+    if (typeof target !== 'object' || !parts.has(target)) return true;
+  }
+  let isOpenable = false;
+  eachSubschema(schema, ({ name }) => {
+    isOpenable ||= !CLOSABLE.has(name);
+  });
+  return isOpenable;
 }
 
 /** A name that every object has by inheritance: whether it was sent takes a closer look. */
@@ -36,45 +60,20 @@ function isInherited(name: string): boolean {
   return name in Object.prototype;
 }
 
-function isDelicate(node: unknown): boolean {
-  // In `required`; elsewhere it does no harm to be careful.
-  if (typeof node === 'string') return isInherited(node);
-  if (typeof node !== 'object' || node === null) return false;
-  if (Array.isArray(node)) return node.some(isDelicate);
-  return Object.entries(node).some(
-    ([keyword, child]) => DELICATE.has(keyword) || isInherited(keyword) || isDelicate(child),
-  );
+function refersToRoot(parts: ReadonlySet<JsonSchema>, root: JsonSchema): boolean {
+  for (const part of parts)
+    if (typeof part.$ref === 'string' && findReference(part.$ref, { root, from: part }) === root) return true;
+  return false;
 }
 
-function close(schema: JsonSchema): JsonSchema {
-  const { properties, $defs, items, additionalProperties, anyOf } = schema;
-  const open = properties !== undefined && additionalProperties === undefined && anyOf === undefined;
+function close(schema: JsonSchema, filledIn: FilledIn): JsonSchema {
+  const { properties, additionalProperties, anyOf } = schema;
+  const closed = mapSubschemas(schema, (part) => close(part, filledIn));
+  if (properties === undefined) return closed;
+  const isOpen = additionalProperties === undefined && anyOf === undefined;
   return {
-    ...schema,
-    ...(properties ? { properties: closeAll(properties) } : {}),
-    ...($defs ? { $defs: closeAll($defs) } : {}),
-    ...(isSchema(items) ? { items: close(items) } : {}),
-    ...(isSchema(additionalProperties) ? { additionalProperties: close(additionalProperties) } : {}),
-    ...(anyOf ? { anyOf: anyOf.map((branch) => (isSchema(branch) ? close(branch) : branch)) } : {}),
-    ...(open ? { additionalProperties: false } : {}),
-    ...(properties
-      ? { required: [...new Set([...(schema.required ?? []), ...withDefaults(properties)])] }
-      : {}),
+    ...closed,
+    ...(isOpen ? { additionalProperties: false } : {}),
+    required: [...new Set([...(schema.required ?? []), ...filledIn(schema)])],
   };
-}
-
-function withDefaults(properties: Readonly<Record<string, JsonSchema>>): readonly string[] {
-  return Object.keys(properties).filter(
-    (name) => isSchema(properties[name]) && properties[name].default !== undefined,
-  );
-}
-
-function closeAll(schemas: Readonly<Record<string, JsonSchema>>): Readonly<Record<string, JsonSchema>> {
-  return Object.fromEntries(
-    Object.entries(schemas).map(([name, child]) => [name, isSchema(child) ? close(child) : child]),
-  );
-}
-
-function isSchema(node: unknown): node is JsonSchema {
-  return typeof node === 'object' && node !== null && !Array.isArray(node);
 }

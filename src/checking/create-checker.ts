@@ -2,9 +2,10 @@ import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { closedSchema } from './closed-schema.js';
 import { describeErrors } from './describe-errors.js';
-import { createFiller } from './fill-defaults.js';
+import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './fill-defaults.js';
 import { type CompiledSchema, compileSchema, compileTest } from './json-schema-compiler.js';
 import { createTidier } from './tidy-arguments.js';
+import { boundFaults, boundsValues } from './value-bounds.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
 export type Checked =
@@ -27,6 +28,8 @@ export interface CheckerOptions {
   readonly refuseExtra?: boolean;
   /** What does not fit as it was sent is a fault: no types are mended and no `null` is dropped. */
   readonly asSent?: boolean;
+  /** `false`: nothing is filled in for what was left out; the tool knows its defaults itself. */
+  readonly fillDefaults?: boolean;
 }
 
 const NONE: readonly string[] = [];
@@ -39,25 +42,34 @@ const NONE: readonly string[] = [];
  * @throws Error when the schema itself is not valid.
  */
 export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
-  const closed = closedSchema(schema);
-  if (closed === undefined) return thoroughChecker(schema, options);
+  const defaultsOf = options.fillDefaults === false ? NO_DEFAULTS : fittingDefaults(schema);
+  const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
+  if (closed === undefined) return thoroughChecker(schema, { ...options, defaultsOf });
   const fits = compileTest(closed);
-  const fill = createFiller(schema);
+  const fill = createFiller(defaultsOf(schema));
+  const isBounded = boundsValues(closed);
   let thorough: Checker | undefined;
   return (args) => {
-    if (fits(args)) return { ok: true, value: fill(args), removed: NONE, coerced: NONE };
-    thorough ??= thoroughChecker(schema, options);
+    if ((isBounded || boundFaults(args).length === 0) && fits(args))
+      return { ok: true, value: fill(args), removed: NONE, coerced: NONE };
+    thorough ??= thoroughChecker(schema, { ...options, defaultsOf });
     return thorough(args);
   };
 }
 
+interface ThoroughOptions extends CheckerOptions {
+  readonly defaultsOf: DefaultsOf;
+}
+
 function thoroughChecker(
   schema: JsonSchema,
-  { refuseExtra = false, asSent = false }: CheckerOptions,
+  { refuseExtra = false, asSent = false, defaultsOf }: ThoroughOptions,
 ): Checker {
   const validate: CompiledSchema = compileSchema(schema);
-  const tidy = createTidier(schema);
+  const tidy = createTidier(schema, defaultsOf);
   return (args) => {
+    const unbounded = boundFaults(args);
+    if (unbounded.length > 0) return { ok: false, faults: unbounded, removed: NONE };
     const errors = validate(args);
     if (errors === undefined) {
       const notes = noNotes();

@@ -1,8 +1,11 @@
 import { createRequire } from 'node:module';
 import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { TEXT_FORMATS } from '../schema/text-formats.js';
-import { type Draft, schemaFault } from './schema-fault.js';
+import { allSchemas, type Draft, subschemas } from '../schema/keywords.js';
+import { draftOf } from './draft-of.js';
+import { jsonFormats, patternOf } from './json-formats.js';
+import { schemaFaults } from './schema-faults.js';
+import { uniqueItems } from './unique-items.js';
 
 /** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
 export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;
@@ -18,31 +21,60 @@ export type SchemaTest = (value: unknown) => boolean;
 const COMMON: Options = {
   // Authors' schemas may carry keywords of other tools; unknown ones are theirs, not errors.
   strict: false,
+  // JSON has no other numbers, whatever a reader of JSON makes of `1e999`.
+  strictNumbers: true,
   logger: false,
-  // Two tools may bring schemas of the same `$id`.
-  addUsedSchema: false,
   // Done by `schemaFault`: compiling the meta-schema takes longer than all else.
   validateSchema: false,
-  code: { regExp: Object.assign(tolerantRegExp, { code: 'new RegExp' }) },
+  meta: false,
+  code: { regExp: Object.assign(patternOf, { code: 'new RegExp' }) },
 };
 
-/** Says everything that is wrong; a key such as `toString` counts only if it was sent. */
-const TELLING: Options = { ...COMMON, allErrors: true, verbose: true, ownProperties: true };
+const TELLING: Options = { ...COMMON, verbose: true, ownProperties: true };
 
-/** Says only whether. Looking at own keys alone would cost three times as much. */
-const TESTING: Options = COMMON;
+/**
+ * `telling` says everything that is wrong; a key such as `toString` counts only if it was sent. `testing` says
+ * only whether; looking at own keys alone would cost three times as much. `wide` does that for schemas for
+ * which the validator would otherwise nest a block of code in another for each property.
+ */
+const PURPOSES = {
+  telling: { ...TELLING, allErrors: true },
+  tellingFirst: TELLING,
+  testing: COMMON,
+  wide: { ...COMMON, allErrors: true },
+} satisfies Record<string, Options>;
+
+type Purpose = keyof typeof PURPOSES;
+
+/** From here on, nested blocks cost more than they save. */
+const WIDE = 200;
 
 const validators = new Map<string, Ajv>();
 
 /**
- * Compiles a schema of draft 7 or 2020-12, formats included. The validator is loaded with the first
+ * Compiles a schema of draft 7, 2019-09 or 2020-12, formats included. The validator is loaded with the first
  * schema: it takes 40 ms that a process without tool calls need not spend.
  *
  * @throws Error when the schema itself is not valid.
  */
 export function compileSchema(schema: JsonSchema): CompiledSchema {
-  const validate = compile(schema, 'telling');
-  return (value) => (validate(value) ? undefined : (validate.errors as SchemaError[]));
+  const all = runnable(schema, 'telling');
+  let first: CompiledSchema | undefined;
+  return (value) => {
+    try {
+      return all(value);
+    } catch (error) {
+      // Where all errors are wanted, the validator's code for some `unevaluatedProperties` breaks.
+      if (!(error instanceof TypeError)) throw error;
+      first ??= runnable(schema, 'tellingFirst');
+      return first(value);
+    }
+  };
+}
+
+function runnable(schema: JsonSchema, purpose: Purpose): CompiledSchema {
+  const validate = compile(schema, purpose);
+  return (value) => (validate(value) === true ? undefined : (validate.errors as SchemaError[]));
 }
 
 /**
@@ -50,27 +82,57 @@ export function compileSchema(schema: JsonSchema): CompiledSchema {
  * `Object.prototype`: inherited ones would count as sent.
  */
 export function compileTest(schema: JsonSchema): SchemaTest {
-  return compile(schema, 'testing');
+  const isWide = [...allSchemas(schema)].some((part) => subschemas(part).length > WIDE);
+  return compile(schema, isWide ? 'wide' : 'testing') as SchemaTest;
 }
 
-function compile(schema: JsonSchema, purpose: 'telling' | 'testing'): ValidateFunction {
-  const draft = isDraft7(schema) ? '7' : '2020-12';
-  const fault = schemaFault(schema, draft);
-  if (fault !== undefined) throw new TypeError(`schema is invalid: ${fault}`);
-  const validator = validatorFor(draft, purpose);
-  const validate = validator.compile(schema);
-  // The validator would keep every schema for ever, also those that are made anew for each call.
-  validator.removeSchema(schema);
-  return validate;
+function compile(schema: JsonSchema, purpose: Purpose): ValidateFunction {
+  const [fault] = schemaFaults(schema);
+  if (fault !== undefined)
+    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
+  const validator = validatorFor(schema, purpose);
+  try {
+    return validator.compile(schema);
+  } finally {
+    // The validator would keep every schema for ever, also those that are made anew for each call.
+    validator.removeSchema(schema);
+  }
 }
 
-function validatorFor(draft: Draft, purpose: 'telling' | 'testing'): Ajv {
+/** Names that a schema gives its parts would stay with a validator, and be those of the next schema's parts. */
+function validatorFor(schema: JsonSchema, purpose: Purpose): Ajv {
+  const draft = draftOf(schema);
+  if (givesNames(schema)) return makeValidator(draft, { ...PURPOSES[purpose], meta: true });
   const key = `${draft} ${purpose}`;
   const known = validators.get(key);
   if (known !== undefined) return known;
-  const made = withFormats(create(draft, purpose === 'telling' ? TELLING : TESTING));
+  const made = makeValidator(draft, PURPOSES[purpose]);
   validators.set(key, made);
   return made;
+}
+
+/** By ids and anchors, or refers to schemas by theirs, which may be that of JSON Schema itself. */
+function givesNames(schema: JsonSchema): boolean {
+  return [...allSchemas(schema)].some(
+    ({ $id, $anchor, $dynamicAnchor, $recursiveAnchor, $ref = '#' }) =>
+      ($id ?? $anchor ?? $dynamicAnchor ?? $recursiveAnchor) !== undefined || !String($ref).startsWith('#'),
+  );
+}
+
+function makeValidator(draft: Draft, options: Options): Ajv {
+  const validator = create(draft, options);
+  // Of draft 4, and refused in later ones: a schema that says it means no harm.
+  validator.removeKeyword('id');
+  validator.removeKeyword('uniqueItems');
+  validator.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    errors: true,
+    validate: uniqueItems,
+  });
+  for (const [name, format] of Object.entries(jsonFormats())) validator.addFormat(name, format);
+  return validator;
 }
 
 function create(draft: Draft, options: Options): Ajv {
@@ -78,33 +140,10 @@ function create(draft: Draft, options: Options): Ajv {
     const { Ajv } = require('ajv') as typeof import('ajv');
     return new Ajv(options);
   }
+  if (draft === '2019-09') {
+    const { Ajv2019 } = require('ajv/dist/2019.js') as typeof import('ajv/dist/2019.js');
+    return new Ajv2019(options);
+  }
   const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
   return new Ajv2020(options);
-}
-
-function withFormats(validator: Ajv): Ajv {
-  const { default: addFormats } = require('ajv-formats') as { default: (ajv: Ajv) => Ajv };
-  addFormats(validator);
-  for (const [name, pattern] of Object.entries(TEXT_FORMATS)) validator.addFormat(name, pattern);
-  return validator;
-}
-
-/** Draft 7 says so, or writes tuples as `items: [...]`, which 2020-12 no longer knows. */
-function isDraft7(schema: JsonSchema): boolean {
-  return /draft-0[4-7]|draft\/2019-09/.test(String(schema.$schema)) || hasTupleItems(schema);
-}
-
-function hasTupleItems(node: unknown): boolean {
-  if (typeof node !== 'object' || node === null) return false;
-  if ('items' in node && Array.isArray(node.items)) return true;
-  return Object.values(node).some(hasTupleItems);
-}
-
-/** Patterns are Unicode by specification; those that older tools wrote may not parse as such. */
-function tolerantRegExp(pattern: string, flags: string): RegExp {
-  try {
-    return new RegExp(pattern, flags);
-  } catch {
-    return new RegExp(pattern, flags.replace('u', ''));
-  }
 }

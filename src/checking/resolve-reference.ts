@@ -1,24 +1,21 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { findReference } from '../schema/find-reference.js';
 
-/** The schema a local `$ref` points at; any other schema as it is, and an unresolvable one as `{}`. */
-export function resolveReference(schema: JsonSchema, root: JsonSchema): JsonSchema {
+/** References may chain; a chain longer than this is a cycle. */
+const MOST_HOPS = 32;
+
+const REFUSES_ALL: JsonSchema = { not: {} };
+
+/**
+ * The schema that a `$ref` points at; any other schema as it is, and an unresolvable one as `{}`. Where
+ * `true` or `false` stands for a schema, the schema that means the same.
+ */
+export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema): JsonSchema {
   let current = schema;
-  // References may chain; a chain longer than this is a cycle.
-  for (let hops = 0; typeof current.$ref === 'string' && hops < 32; hops += 1)
-    current = lookUp(current.$ref, root);
-  return current;
-}
-
-function lookUp(reference: string, root: JsonSchema): JsonSchema {
-  if (reference !== '#' && !reference.startsWith('#/')) return {};
-  let node: unknown = root;
-  for (const part of reference.split('/').slice(1)) {
-    const key = decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
-    node = isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined;
+  for (let hops = 0; hops < MOST_HOPS; hops += 1) {
+    if (typeof current === 'boolean') return current ? {} : REFUSES_ALL;
+    if (typeof current.$ref !== 'string') return current;
+    current = findReference(current.$ref, { root, from: current }) ?? {};
   }
-  return isObject(node) ? node : {};
-}
-
-function isObject(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null;
+  return {};
 }

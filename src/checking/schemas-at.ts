@@ -1,19 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { eachSubschema, isSchemaNode, type Subschema } from '../schema/keywords.js';
 import { resolveReference } from './resolve-reference.js';
-
-/** Keywords whose schemas judge the same value as the schema they stand in. */
-const SAME_VALUE = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'not', 'propertyNames'];
-const SAME_VALUE_BY_KEY = ['dependentSchemas', 'dependencies'];
-/** Keywords whose schemas judge members of the value, whatever their key. */
-const MEMBERS = [
-  'additionalProperties',
-  'unevaluatedProperties',
-  'items',
-  'prefixItems',
-  'additionalItems',
-  'unevaluatedItems',
-  'contains',
-];
 
 /**
  * Every schema below `start` that judges the value at a path. The validator names the schema that an error
@@ -28,43 +15,35 @@ export function schemasAt(
   let level = sameValue([start], root);
   for (const key of path)
     level = sameValue(
-      [...level].flatMap((schema) => memberSchemas(schema, key)),
+      [...level].flatMap((schema) => partsThat(schema, (part) => judgesMember(part, key))),
       root,
     );
   return level;
 }
 
 function sameValue(starts: readonly JsonSchema[], root: JsonSchema): Set<JsonSchema> {
-  const found = new Set<JsonSchema>();
-  const open = [...starts];
-  for (let schema = open.pop(); schema !== undefined; schema = open.pop()) {
-    if (found.has(schema)) continue;
-    found.add(schema);
-    if (typeof schema.$ref === 'string') open.push(resolveReference(schema, root));
-    for (const keyword of SAME_VALUE) open.push(...schemasIn(schema[keyword]));
-    for (const keyword of SAME_VALUE_BY_KEY) open.push(...valuesOf(schema[keyword]));
+  const found = new Set<JsonSchema>(starts);
+  for (const schema of found) {
+    if (typeof schema.$ref === 'string') found.add(resolveReference(schema, root));
+    for (const part of partsThat(schema, judgesValue)) found.add(part);
   }
   return found;
 }
 
-function memberSchemas(schema: JsonSchema, key: string): readonly JsonSchema[] {
-  const { properties = {} } = schema;
-  return [
-    ...(Object.hasOwn(properties, key) ? schemasIn(properties[key]) : []),
-    ...valuesOf(schema.patternProperties),
-    ...MEMBERS.flatMap((keyword) => schemasIn(schema[keyword])),
-  ];
+/** Errors about the name of a property are told of the object that has it. */
+function judgesValue({ keyword }: Subschema): boolean {
+  return keyword.judges === 'value' || keyword.judges === 'names';
 }
 
-function schemasIn(node: unknown): readonly JsonSchema[] {
-  if (Array.isArray(node)) return node.filter(isSchema);
-  return isSchema(node) ? [node] : [];
+function judgesMember({ keyword, name, key }: Subschema, member: string): boolean {
+  if (name === 'properties') return key === member;
+  return keyword.judges === 'properties' || keyword.judges === 'items';
 }
 
-function valuesOf(node: unknown): readonly JsonSchema[] {
-  return isSchema(node) ? Object.values(node).filter(isSchema) : [];
-}
-
-function isSchema(node: unknown): node is JsonSchema {
-  return typeof node === 'object' && node !== null && !Array.isArray(node);
+function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {
+  const parts: JsonSchema[] = [];
+  eachSubschema(schema, (part) => {
+    if (isSchemaNode(part.node) && isWanted(part)) parts.push(part.node);
+  });
+  return parts;
 }

@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import { branchTypes } from './branch-types.js';
+import type { DefaultsOf } from './fill-defaults.js';
 import { resolveReference } from './resolve-reference.js';
 
 /**
@@ -24,13 +25,13 @@ export interface Shape {
 export type ShapeSource = () => Shape;
 
 /** The shapes of one root schema. */
-export function shapesOf(root: JsonSchema): (schema: JsonSchema) => Shape {
+export function shapesOf(root: JsonSchema, defaultsOf: DefaultsOf): (schema: JsonSchema) => Shape {
   const known = new WeakMap<JsonSchema, Shape>();
   const shapeOf = (schema: JsonSchema): Shape => {
     const resolved = resolveReference(schema, root);
     const existing = known.get(resolved);
     if (existing !== undefined) return existing;
-    const shape = readShape(resolved, { root, later: (child) => () => shapeOf(child) });
+    const shape = readShape(resolved, { root, defaultsOf, later: (child) => () => shapeOf(child) });
     known.set(resolved, shape);
     return shape;
   };
@@ -51,10 +52,11 @@ const OPEN_KEYWORDS = [
 
 interface ShapeReader {
   readonly root: JsonSchema;
+  readonly defaultsOf: DefaultsOf;
   readonly later: (schema: JsonSchema) => ShapeSource;
 }
 
-function readShape(schema: JsonSchema, { root, later }: ShapeReader): Shape {
+function readShape(schema: JsonSchema, { root, defaultsOf, later }: ShapeReader): Shape {
   const properties = Object.entries(schema.properties ?? {}).filter(([name]) => name !== '__proto__');
   const { additionalProperties, items } = schema;
   return {
@@ -62,9 +64,7 @@ function readShape(schema: JsonSchema, { root, later }: ShapeReader): Shape {
     types: schema.type === undefined ? branchTypes(schema.anyOf ?? [], root) : [schema.type].flat(),
     properties: new Map(properties.map(([name, child]) => [name, later(child)])),
     required: new Set(schema.required),
-    defaults: properties.flatMap(([name, child]) =>
-      isSchema(child) && child.default !== undefined ? [[name, child.default] as const] : [],
-    ),
+    defaults: defaultsOf(schema),
     keepsExtra:
       schema.properties === undefined ||
       additionalProperties === true ||

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { chooseBranch } from './choose-branch.js';
 import { coerceValue } from './coerce-value.js';
+import type { DefaultsOf } from './fill-defaults.js';
 import { type Shape, type ShapeSource, shapesOf } from './shape.js';
 
 /** What was changed about the arguments, by path. */
@@ -25,8 +26,8 @@ export interface TidyOptions {
 export type Tidier = (args: JsonObject, options: TidyOptions, notes: TidyNotes) => JsonObject;
 
 /** The tidier of a schema: takes extra keys away and fills in defaults; where asked, mends types too. */
-export function createTidier(schema: JsonSchema): Tidier {
-  const shapeOf = shapesOf(schema);
+export function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier {
+  const shapeOf = shapesOf(schema, defaultsOf);
   return (args, options, notes) => {
     const walk: Walk = { ...options, ...notes, shapeOf, root: schema };
     return tidyObject(shapeOf(schema), args, { walk, path: '' });

@@ -1,16 +1,8 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { KEYWORDS, type Keyword } from './keywords.js';
 import type { ValueType } from './value-type.js';
 
-type Group = 'text' | 'number' | 'array' | 'object' | 'any';
-
-const GROUPS: ReadonlyMap<string, Group> = new Map([
-  ...['minLength', 'maxLength', 'pattern', 'format'].map((keyword) => [keyword, 'text'] as const),
-  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'].map(
-    (keyword) => [keyword, 'number'] as const,
-  ),
-  ...['minItems', 'maxItems', 'uniqueItems', 'contains'].map((keyword) => [keyword, 'array'] as const),
-  ['minProperties', 'object'],
-]);
+type Group = NonNullable<Keyword['of']> | 'any';
 
 /**
  * The keywords of rules that mean something for a type: `minLength: 1` of `@IsNotEmpty` says nothing of a
@@ -22,7 +14,7 @@ export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonS
     if (keyword === 'uniqueItems') return comparesItems(type);
     if (keyword === 'minLength' && type.kind === 'enum')
       return !type.values.every((one) => isLongEnough(one, value));
-    return groups.includes(GROUPS.get(keyword) ?? 'any');
+    return groups.includes(KEYWORDS.get(keyword)?.of ?? 'any');
   });
   return Object.fromEntries(entries);
 }

@@ -1,15 +1,18 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Definitions } from './definitions.js';
+import { findReference } from './find-reference.js';
+import { allSchemas, mapSubschemas } from './keywords.js';
 
 /**
  * An explicit schema as part of a larger one. References into itself (`#`, `#/$defs/Node`) would point at
- * the larger one there, so what they mean moves to its `$defs`. A schema without any keeps its bytes.
+ * the larger one there, so what they mean moves to its `$defs`. A schema without any keeps its bytes, and so
+ * does one with an `$id`, which its references are relative to wherever it stands.
  */
 export function embedSchema(schema: JsonSchema, definitions: Definitions): JsonSchema {
-  if (!refersToItself(schema)) return schema;
-  const embed: Embedding = { root: schema, definitions };
+  if (typeof schema.$id === 'string' || ![...allSchemas(schema)].some((part) => localReference(part)))
+    return schema;
   const { $defs: _, definitions: __, ...body } = schema;
-  return rewrite(body, embed) as JsonSchema;
+  return rewrite(body, { root: schema, definitions });
 }
 
 interface Embedding {
@@ -17,50 +20,36 @@ interface Embedding {
   readonly definitions: Definitions;
 }
 
-function refersToItself(node: unknown): boolean {
-  if (typeof node !== 'object' || node === null) return false;
-  return (
-    isLocal(Object.getOwnPropertyDescriptor(node, '$ref')?.value) || Object.values(node).some(refersToItself)
-  );
+/** In one schema that stands by itself, a dynamic reference means what a plain one does. */
+function localReference({ $ref, $dynamicRef, $recursiveRef }: JsonSchema): string | undefined {
+  return [$ref, $dynamicRef, $recursiveRef].find((one) => typeof one === 'string' && one.startsWith('#')) as
+    | string
+    | undefined;
 }
 
-function isLocal(reference: unknown): reference is string {
-  return typeof reference === 'string' && reference.startsWith('#');
+function rewrite(schema: JsonSchema, embed: Embedding): JsonSchema {
+  const reference = localReference(schema);
+  const body = mapSubschemas(schema, (part) => rewrite(part, embed));
+  if (reference === undefined) return withoutAnchor(body);
+  const { $dynamicRef: _, $recursiveRef: __, ...others } = withoutAnchor(body);
+  return { ...others, ...move(reference, embed) };
 }
 
-function rewrite(node: unknown, embed: Embedding): unknown {
-  if (Array.isArray(node)) return node.map((item) => rewrite(item, embed));
-  if (typeof node !== 'object' || node === null) return node;
-  const entries = Object.entries(node).map(([key, value]) =>
-    key === '$ref' && isLocal(value)
-      ? ['$ref', move(value, embed).$ref]
-      : [key, key === 'enum' || key === 'const' || key === 'default' ? value : rewrite(value, embed)],
-  );
-  return Object.fromEntries(entries);
+/** Nothing refers to it by its name any more, and the larger schema may have another of that name. */
+function withoutAnchor({
+  $anchor: _,
+  $dynamicAnchor: __,
+  $recursiveAnchor: ___,
+  ...others
+}: JsonSchema): JsonSchema {
+  return others;
 }
 
 /** The definition that a reference means, moved to the larger schema on first use. */
 function move(reference: string, embed: Embedding): JsonSchema {
-  const steps = reference.split('/').slice(1).map(readStep);
-  const target = follow(embed.root, steps);
-  if (target === undefined) return { $ref: reference };
+  const target = findReference(reference, { root: embed.root });
+  if (typeof target !== 'object') return { $ref: reference };
   const { $defs: _, definitions: __, ...body } = target;
-  return embed.definitions.refer(
-    target,
-    steps.at(-1) ?? embed.root.title?.toString() ?? 'Schema',
-    () => rewrite(body, embed) as JsonSchema,
-  );
-}
-
-function follow(root: JsonSchema, steps: readonly string[]): JsonSchema | undefined {
-  let node: unknown = root;
-  for (const step of steps) {
-    if (typeof node !== 'object' || node === null || !Object.hasOwn(node, step)) return undefined;
-    node = (node as Record<string, unknown>)[step];
-  }
-  return typeof node === 'object' && node !== null ? (node as JsonSchema) : undefined;
-}
-
-function readStep(step: string): string {
-  return decodeURIComponent(step).replace(/~1/g, '/').replace(/~0/g, '~');
+  const name = reference.split(/[/#]/).at(-1) || embed.root.title?.toString() || 'Schema';
+  return embed.definitions.refer(target, name, () => rewrite(body, embed));
 }

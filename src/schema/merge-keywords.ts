@@ -1,13 +1,7 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { KEYWORDS } from './keywords.js';
 
-const STRICTEST: ReadonlyMap<string, (...values: number[]) => number> = new Map([
-  ...['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'].map(
-    (keyword) => [keyword, Math.max] as const,
-  ),
-  ...['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties'].map(
-    (keyword) => [keyword, Math.min] as const,
-  ),
-]);
+const STRICTEST = { larger: Math.max, smaller: Math.min };
 
 /** Both schemas at once: the stricter of two bounds; two patterns (or the like) that must both hold in `allOf`. */
 export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema {
@@ -15,9 +9,9 @@ export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema
   const both: JsonSchema[] = [];
   for (const [keyword, value] of Object.entries(second)) {
     const before = merged[keyword];
-    const strictest = STRICTEST.get(keyword);
+    const stricter = KEYWORDS.get(keyword)?.stricter;
     if (before === undefined) merged[keyword] = value;
-    else if (strictest) merged[keyword] = strictest(before as number, value as number);
+    else if (stricter) merged[keyword] = STRICTEST[stricter](before as number, value as number);
     else if (keyword === 'allOf') both.push(...(value as readonly JsonSchema[]));
     else if (JSON.stringify(before) !== JSON.stringify(value)) both.push({ [keyword]: value });
   }

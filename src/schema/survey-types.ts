@@ -1,6 +1,6 @@
 import { classModel } from './class-model.js';
+import { subschemas } from './keywords.js';
 import { type ObjectNode, ObjectNodes } from './object-node.js';
-import { isSchemaNode, schemaParts } from './schema-parts.js';
 import type { PropertyFault } from './type-result.js';
 import type { PropertyModel, ValueType } from './value-type.js';
 import { classOf, referredDefinition } from './write-described.js';
@@ -69,10 +69,8 @@ function visitDescribed({ schema, definitions }: Described, path: string, walk: 
     walk.seen.add(referred.schema);
     visitDescribed({ kind: 'described', schema: referred.schema, definitions }, path, walk);
   }
-  schemaParts(schema, (part) => {
-    if (isSchemaNode(part)) visitDescribed({ kind: 'described', schema: part, definitions }, path, walk);
-    return part;
-  });
+  for (const part of subschemas(schema))
+    visitDescribed({ kind: 'described', schema: part, definitions }, path, walk);
 }
 
 type ClassPlace = Pick<ValueType & { kind: 'class' }, 'class' | 'groups'> & Pick<ObjectNode, 'tag'>;

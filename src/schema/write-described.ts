@@ -3,7 +3,7 @@ import type { ClassType } from '../contract/class-type.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Definitions } from './definitions.js';
 import type { DescribedDefinitions } from './described-type.js';
-import { isSchemaNode, schemaParts } from './schema-parts.js';
+import { isSchemaNode, mapSubschemas } from './keywords.js';
 
 /** What writing a described schema needs of the schema that it becomes a part of. */
 export interface DescribedWriting {
@@ -25,7 +25,7 @@ export function classOf({ instanceOf }: DescribedSchema): ClassType | undefined 
 export function writeDescribed(schema: DescribedSchema, writing: DescribedWriting): JsonSchema {
   const { instanceOf: _, $ref, ...others } = schema;
   const target = classOf(schema);
-  const written = schemaParts(others, (part) => writeDescribed(part, writing));
+  const written = mapSubschemas(others, (part) => writeDescribed(part, writing));
   if (target !== undefined) return { ...writing.writeClass(target), ...written };
   const definition = $ref === undefined ? undefined : referredDefinition($ref, writing.described);
   if (definition === undefined) return written;

@@ -1,7 +1,7 @@
 import type { DescribedSchema } from '../../contract/class-description.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import { describedValue } from '../../schema/described-type.js';
-import { isSchemaNode, schemaParts } from '../../schema/schema-parts.js';
+import { isSchemaNode, subschemas } from '../../schema/keywords.js';
 import type { ValueType } from '../../schema/value-type.js';
 import { referredDefinition } from '../../schema/write-described.js';
 import { typeSchema } from '../../schema/write-schema.js';
@@ -43,12 +43,7 @@ function holdsInstances(schema: DescribedSchema, of: Revivers, seen: Set<Describ
   if (schema.instanceOf !== undefined) return true;
   const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, of.definitions);
   if (referred !== undefined && holdsInstances(referred.schema, of, seen)) return true;
-  let holds = false;
-  schemaParts(schema, (part) => {
-    holds ||= holdsInstances(part, of, seen);
-    return part;
-  });
-  return holds;
+  return subschemas(schema).some((part) => holdsInstances(part, of, seen));
 }
 
 function reviveReferred(reference: string, of: Revivers): Revive | undefined {

@@ -1,4 +1,4 @@
-import { isSchemaNode } from '../../schema/schema-parts.js';
+import { isSchemaNode } from '../../schema/keywords.js';
 import type { DocComment } from '../comments/doc-comment.js';
 import { docKeywords } from '../comments/doc-keywords.js';
 import type { DescribedSchema } from './described-schema.js';

@@ -1,0 +1,167 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+import { isRecord } from '../kernel/is-record.js';
+
+/** The drafts that are told apart. */
+export type Draft = '7' | '2019-09' | '2020-12';
+
+/** What a keyword's value has to be. Those that speak of schemas are positions of schemas; all others are data. */
+export type KeywordValue =
+  | 'a schema'
+  | 'a list of schemas'
+  | 'schemas by name'
+  | 'schemas by pattern'
+  | 'a schema or a list of schemas'
+  | 'schemas or lists of names, by name'
+  | 'anything'
+  | 'a list'
+  | 'a list of values'
+  | 'text'
+  | 'a fragment'
+  | 'a number'
+  | 'a number above 0'
+  | 'a count'
+  | 'true or false'
+  | 'false'
+  | 'names'
+  | 'names by name'
+  | 'a pattern'
+  | 'types';
+
+/** What is known of one keyword of JSON Schema. */
+export interface Keyword {
+  readonly takes: KeywordValue;
+  /**
+   * What its schemas judge: the value itself, or what is in it. Nothing where they only stand ready to be
+   * referred to, or describe something else.
+   */
+  readonly judges?: 'value' | 'properties' | 'items' | 'names';
+  /** The values that it says something of; any where it is not said. */
+  readonly of?: 'text' | 'number' | 'array' | 'object';
+  /** Of two values of it, the one that holds for both. */
+  readonly stricter?: 'larger' | 'smaller';
+  /** The first draft that takes notice of it, and the last. */
+  readonly since?: Draft;
+  readonly until?: Draft;
+}
+
+function each(keywords: readonly string[], keyword: Keyword): readonly (readonly [string, Keyword])[] {
+  return keywords.map((name) => [name, keyword] as const);
+}
+
+/** Every keyword of JSON Schema from draft 7 on. What is not in it belongs to other tools. */
+export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
+  ...each(['allOf', 'anyOf', 'oneOf'], { takes: 'a list of schemas', judges: 'value' }),
+  ...each(['if', 'then', 'else', 'not'], { takes: 'a schema', judges: 'value' }),
+  ['properties', { takes: 'schemas by name', judges: 'properties', of: 'object' }],
+  ['patternProperties', { takes: 'schemas by pattern', judges: 'properties', of: 'object' }],
+  ['additionalProperties', { takes: 'a schema', judges: 'properties', of: 'object' }],
+  ['unevaluatedProperties', { takes: 'a schema', judges: 'properties', of: 'object', since: '2019-09' }],
+  ['propertyNames', { takes: 'a schema', judges: 'names', of: 'object' }],
+  ['dependentSchemas', { takes: 'schemas by name', judges: 'value', of: 'object', since: '2019-09' }],
+  ['dependencies', { takes: 'schemas or lists of names, by name', judges: 'value', of: 'object' }],
+  ['items', { takes: 'a schema or a list of schemas', judges: 'items', of: 'array' }],
+  ['prefixItems', { takes: 'a list of schemas', judges: 'items', of: 'array', since: '2020-12' }],
+  ['additionalItems', { takes: 'a schema', judges: 'items', of: 'array', until: '2019-09' }],
+  ['unevaluatedItems', { takes: 'a schema', judges: 'items', of: 'array', since: '2019-09' }],
+  ['contains', { takes: 'a schema', judges: 'items', of: 'array' }],
+  ['definitions', { takes: 'schemas by name' }],
+  ['$defs', { takes: 'schemas by name', since: '2019-09' }],
+  ['contentSchema', { takes: 'a schema', of: 'text', since: '2019-09' }],
+  ...each(['default', 'const'], { takes: 'anything' }),
+  ['enum', { takes: 'a list of values' }],
+  ['examples', { takes: 'a list' }],
+  ['type', { takes: 'types' }],
+  ...each(['$id', '$ref', '$schema', '$comment', 'title', 'description'], { takes: 'text' }),
+  ...each(['$anchor', '$dynamicAnchor'], { takes: 'text', since: '2019-09' }),
+  ['$dynamicRef', { takes: 'a fragment', since: '2020-12' }],
+  ['$recursiveRef', { takes: 'a fragment', since: '2019-09', until: '2019-09' }],
+  ['$recursiveAnchor', { takes: 'true or false', since: '2019-09', until: '2019-09' }],
+  ['$async', { takes: 'false' }],
+  ...each(['readOnly', 'nullable'], { takes: 'true or false' }),
+  ...each(['deprecated', 'writeOnly'], { takes: 'true or false', since: '2019-09' }),
+  ['format', { takes: 'text', of: 'text' }],
+  ['pattern', { takes: 'a pattern', of: 'text' }],
+  ...each(['contentMediaType', 'contentEncoding'], { takes: 'text', of: 'text' }),
+  ['minLength', { takes: 'a count', of: 'text', stricter: 'larger' }],
+  ['maxLength', { takes: 'a count', of: 'text', stricter: 'smaller' }],
+  ...each(['minimum', 'exclusiveMinimum'], { takes: 'a number', of: 'number', stricter: 'larger' }),
+  ...each(['maximum', 'exclusiveMaximum'], { takes: 'a number', of: 'number', stricter: 'smaller' }),
+  ['multipleOf', { takes: 'a number above 0', of: 'number' }],
+  ['minItems', { takes: 'a count', of: 'array', stricter: 'larger' }],
+  ['maxItems', { takes: 'a count', of: 'array', stricter: 'smaller' }],
+  ['uniqueItems', { takes: 'true or false', of: 'array' }],
+  ['minContains', { takes: 'a count', of: 'array', since: '2019-09' }],
+  ['maxContains', { takes: 'a count', of: 'array', since: '2019-09' }],
+  ['minProperties', { takes: 'a count', of: 'object', stricter: 'larger' }],
+  ['maxProperties', { takes: 'a count', of: 'object', stricter: 'smaller' }],
+  ['required', { takes: 'names', of: 'object' }],
+  ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09' }],
+]);
+
+/** What stands directly within a schema where a schema should. */
+export interface Subschema {
+  readonly node: unknown;
+  readonly name: string;
+  readonly keyword: Keyword;
+  /** The name or index under the keyword, where it holds several. */
+  readonly key?: string;
+}
+
+/** Whether something is a schema and not `true`, a list or a plain value. */
+export function isSchemaNode(node: unknown): node is JsonSchema {
+  return isRecord(node);
+}
+
+/** Tells of everything that stands where a schema directly within a schema should. */
+export function eachSubschema(schema: JsonSchema, tell: (part: Subschema) => void): void {
+  for (const name of Object.keys(schema)) {
+    const keyword = KEYWORDS.get(name);
+    const node = schema[name];
+    if (keyword === undefined || !HOLDERS.has(keyword.takes)) continue;
+    if (!holdsSeveral(node, keyword)) tell({ node, name, keyword });
+    else for (const key of Object.keys(node)) tell({ node: node[key], name, keyword, key });
+  }
+}
+
+const HOLDERS: ReadonlySet<KeywordValue> = new Set<KeywordValue>([
+  'a schema',
+  'a list of schemas',
+  'schemas by name',
+  'schemas by pattern',
+  'a schema or a list of schemas',
+  'schemas or lists of names, by name',
+]);
+
+function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Record<string, unknown>> {
+  if (takes === 'a schema' || typeof value !== 'object' || value === null) return false;
+  return Array.isArray(value) || takes !== 'a schema or a list of schemas';
+}
+
+/** The schemas directly within a schema. */
+export function subschemas(schema: JsonSchema): readonly JsonSchema[] {
+  const found: JsonSchema[] = [];
+  eachSubschema(schema, ({ node }) => {
+    if (isSchemaNode(node)) found.push(node);
+  });
+  return found;
+}
+
+/** Every schema within a schema, itself first, each once; however deep they stand. */
+export function allSchemas(root: JsonSchema): ReadonlySet<JsonSchema> {
+  const found = new Set<JsonSchema>([root]);
+  for (const schema of found) for (const part of subschemas(schema)) found.add(part);
+  return found;
+}
+
+/** A schema with each schema directly within it replaced; everything else stays as it is. */
+export function mapSubschemas(schema: JsonSchema, replace: (part: JsonSchema) => JsonSchema): JsonSchema {
+  const mapNode = (node: unknown): unknown => (isSchemaNode(node) ? replace(node) : node);
+  const mapValue = (name: string, value: unknown): unknown => {
+    const keyword = KEYWORDS.get(name);
+    if (keyword === undefined || !HOLDERS.has(keyword.takes)) return value;
+    if (!holdsSeveral(value, keyword)) return mapNode(value);
+    if (Array.isArray(value)) return value.map(mapNode);
+    return Object.fromEntries(Object.entries(value).map(([key, node]) => [key, mapNode(node)]));
+  };
+  return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, mapValue(name, value)]));
+}
