@@ -1,5 +1,8 @@
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { defineTool } from '../discovery/define-tool.js';
+import { checkOptions } from '../errors/invalid-options.js';
+import { FUNCTION } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 import { currentTime } from './current-time.js';
 import { TIME_DESCRIPTION, TIMEZONE_DESCRIPTION } from './descriptions.js';
 
@@ -9,6 +12,8 @@ export interface CurrentTimeOptions {
   readonly now?: () => Date;
 }
 
+const OPTIONS = optionTable<CurrentTimeOptions>('createCurrentTimeTool', { now: FUNCTION });
+
 /**
  * A tool `get_current_time` with a clock of your own, for tests and simulations.
  *
@@ -17,7 +22,9 @@ export interface CurrentTimeOptions {
  * const tool = createCurrentTimeTool({ now: () => new Date('2024-01-15T15:30:00Z') });
  * ```
  */
-export function createCurrentTimeTool({ now = () => new Date() }: CurrentTimeOptions = {}): ToolDefinition {
+export function createCurrentTimeTool(options: CurrentTimeOptions = {}): ToolDefinition {
+  checkOptions(options, OPTIONS);
+  const { now = () => new Date() } = options;
   return defineTool({
     name: 'get_current_time',
     description: TIME_DESCRIPTION,

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { ToolDeclarationError } from '../errors/author-fault.js';
+import { InvalidOptionsError } from '../errors/invalid-options.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
 import type { Command, CommandSurroundings } from './command.js';
 import { loadModule } from './load-module.js';
@@ -113,7 +114,7 @@ async function loadTools(
     const filter = { ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
     return registry.view(filter);
   } catch (fault) {
-    if (!(fault instanceof ToolDeclarationError)) throw fault;
+    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
     error(`${fault.message}\n`);
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { FILLED_TEXT, type OptionRule, withMethods } from '../kernel/option-rules.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message } from './message.js';
 import type { ToolSchema } from './tool-schema.js';
@@ -58,3 +59,7 @@ export interface LLMProvider {
   chat(request: LLMRequest): Promise<LLMResponse>;
   stream?(request: LLMRequest): AsyncIterable<LLMStreamPart>;
 }
+
+/** What the options `provider` and `model` may be. */
+export const PROVIDER = withMethods(['chat'], 'new OpenAIProvider(), or another object with a chat method');
+export const MODEL: OptionRule = { ...FILLED_TEXT, fix: "'gpt-5', …" };

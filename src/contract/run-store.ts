@@ -1,3 +1,4 @@
+import { withMethods } from '../kernel/option-rules.js';
 import type { RunState } from './run-state.js';
 
 /** Whose a run is for now. */
@@ -45,3 +46,9 @@ export interface RunStore {
   /** Forgets a run that has ended; false where the claim no longer holds, and then nothing changes. */
   remove(claim: RunClaim): boolean | Promise<boolean>;
 }
+
+/** What the option `store` may be. */
+export const RUN_STORE = withMethods(
+  ['save', 'load', 'claim', 'renew', 'release', 'remove'],
+  "new SqliteRunStore({ path: 'runs.sqlite' })",
+);

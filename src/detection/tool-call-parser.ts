@@ -1,4 +1,7 @@
 import type { ToolCall } from '../contract/llm-provider.js';
+import { checkOptions } from '../errors/invalid-options.js';
+import { either, LIST, withMethods } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 import type { KnownToolSource } from './known-tools.js';
 import { numberDrafts } from './number-drafts.js';
 import { scanText } from './scan-text.js';
@@ -19,6 +22,10 @@ export interface ToolCallParserOptions {
   readonly tools?: KnownToolSource;
 }
 
+const OPTIONS = optionTable<ToolCallParserOptions>('ToolCallParser', {
+  tools: { ...either(LIST, withMethods(['list'], '')), fix: "a ToolRegistry, or ['add', …]" },
+});
+
 /**
  * Finds tool calls in what a model without native calling wrote: JSON objects with `name` and
  * `arguments`, bare, fenced or between the marks of the common model families. It never throws, and a call
@@ -34,8 +41,9 @@ export interface ToolCallParserOptions {
 export class ToolCallParser {
   readonly #tools: KnownToolSource | undefined;
 
-  constructor({ tools }: ToolCallParserOptions = {}) {
-    this.#tools = tools;
+  constructor(options: ToolCallParserOptions = {}) {
+    checkOptions(options, OPTIONS);
+    this.#tools = options.tools;
   }
 
   parse(text: string): ParsedText {

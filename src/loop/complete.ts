@@ -1,12 +1,17 @@
 import { readArguments } from '../checking/read-arguments.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
-import type { FinishReason, LLMProvider, Usage } from '../contract/llm-provider.js';
+import {
+  type FinishReason,
+  type LLMProvider,
+  MODEL,
+  PROVIDER,
+  type Usage,
+} from '../contract/llm-provider.js';
 import type { Message } from '../contract/message.js';
 import { invalidOptions, refuseOptions } from '../errors/invalid-options.js';
 import { LIST, RECORD, required, SIGNAL, TEXT } from '../kernel/option-rules.js';
 import { optionTable } from '../kernel/options.js';
 import { toolToSchema } from '../registry/tool-to-schema.js';
-import { MODEL, PROVIDER } from './loop-config.js';
 import { createCallNumberer } from './number-calls.js';
 import { requestReply } from './request-reply.js';
 

@@ -1,6 +1,6 @@
-import type { LLMProvider } from '../contract/llm-provider.js';
+import { type LLMProvider, MODEL, PROVIDER } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/logger.js';
-import type { RunStore } from '../contract/run-store.js';
+import { RUN_STORE, type RunStore } from '../contract/run-store.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import { TaskQueue } from '../invocation/task-queue.js';
@@ -15,14 +15,12 @@ import {
   LIST,
   LOGGER,
   MILLISECONDS,
-  type OptionRule,
   oneOf,
   protecting,
   RECORD,
   required,
   SIGNAL,
   secret,
-  withMethods,
 } from '../kernel/option-rules.js';
 import { objectOf, type RulesOf } from '../kernel/options.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
@@ -58,7 +56,7 @@ export interface ToolLoopConfig {
   readonly maxResultChars?: number;
   /** Keeps the run where it is suspended, for `resumeStoredRun`. */
   readonly store?: RunStore;
-  /** Signs the states of suspended runs, and refuses states without that signature. */
+  /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
   readonly stateSecret?: string;
   readonly signal?: AbortSignal;
   /** Default: the registry's. */
@@ -68,13 +66,6 @@ export interface ToolLoopConfig {
   /** What the work that tools start goes through; default: the registry's. */
   readonly tasks?: TaskQueue;
 }
-
-export const PROVIDER = withMethods(['chat'], 'new OpenAIProvider(), or another object with a chat method');
-export const MODEL: OptionRule = { ...FILLED_TEXT, fix: "'gpt-5', …" };
-export const RUN_STORE = withMethods(
-  ['save', 'load', 'claim', 'renew', 'release', 'remove'],
-  "new SqliteRunStore({ path: 'runs.sqlite' })",
-);
 
 const LOOP_GUARD = objectOf<LoopGuardOptions>(
   { tellAt: COUNT_LIMIT, endAt: COUNT_LIMIT },

@@ -1,10 +1,11 @@
 import { plainJson } from '../checking/plain-json.js';
 import { type CallScope, SCOPE, SCOPE_OPTION } from '../contract/call-scope.js';
+import { MODEL } from '../contract/llm-provider.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
 import { isRecord } from '../kernel/is-record.js';
 import type { OptionRule } from '../kernel/option-rules.js';
 import { optionTable } from '../kernel/options.js';
-import { LOOP_ALIASES, LOOP_RULES, MODEL, type ToolLoopConfig } from './loop-config.js';
+import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from './loop-config.js';
 import { ownerFaults } from './run-owner.js';
 
 /** The config of a resume: the run brings its model along. */

@@ -1,5 +1,5 @@
 import type { CallScope } from '../contract/call-scope.js';
-import type { RunStore } from '../contract/run-store.js';
+import { RUN_STORE, type RunStore } from '../contract/run-store.js';
 import type { Answer } from '../contract/suspension.js';
 import { invalidOptions } from '../errors/invalid-options.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -9,7 +9,6 @@ import { optionTable } from '../kernel/options.js';
 import type { RunSurroundings } from './begin-run.js';
 import { type ClaimedRun, claimRun } from './claimed-run.js';
 import { driveLoop } from './drive-loop.js';
-import { RUN_STORE } from './loop-config.js';
 import type { ToolLoopResult } from './loop-result.js';
 import { type ResumeConfig, type ResumeOptions, readResume } from './resume-options.js';
 import { type Resumption, resumeWith } from './resume-tool-loop.js';

@@ -12,7 +12,7 @@ import {
   protecting,
   TEXT,
 } from '../kernel/option-rules.js';
-import { listOf, optionTable } from '../kernel/options.js';
+import { listOf, optionTable, type RulesOf } from '../kernel/options.js';
 
 /** Options of a `ToolRegistry`. */
 export interface ToolRegistryOptions {
@@ -36,18 +36,19 @@ export interface ToolRegistryOptions {
 }
 
 /** What each of them may be. */
-export const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>(
-  'ToolRegistry',
-  {
-    logger: LOGGER,
-    logArguments: BOOLEAN,
-    redact: protecting(listOf(TEXT, "an array of names: ['customerNo']")),
-    toolTimeoutMs: MILLISECONDS,
-    describeError: protecting(FUNCTION),
-    policy: protecting(FUNCTION),
-    coerce: BOOLEAN,
-    maxResultChars: LIMIT,
-    tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
-  },
-  { timeoutMs: 'toolTimeoutMs: …', tools: 'new ToolRegistry().register(...tools)' },
-);
+export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
+  logger: LOGGER,
+  logArguments: BOOLEAN,
+  redact: protecting(listOf(TEXT, "an array of names: ['customerNo']")),
+  toolTimeoutMs: MILLISECONDS,
+  describeError: protecting(FUNCTION),
+  policy: protecting(FUNCTION),
+  coerce: BOOLEAN,
+  maxResultChars: LIMIT,
+  tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
+};
+
+export const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGISTRY_RULES, {
+  timeoutMs: 'toolTimeoutMs: …',
+  tools: 'new ToolRegistry().register(...tools)',
+});

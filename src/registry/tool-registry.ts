@@ -5,14 +5,14 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
-import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
+import { ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { checkOptions } from '../errors/invalid-options.js';
 import { callTool } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
 import { createRedaction } from '../invocation/redact.js';
 import { TaskQueue } from '../invocation/task-queue.js';
-import { createNameFilter, type NameFilter } from './name-filter.js';
+import { createNameFilter, NAME_FILTER, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
 import { resultText } from './result-text.js';
 import { REGISTRY_OPTIONS, type ToolRegistryOptions } from './tool-registry-options.js';
@@ -115,9 +115,13 @@ export class ToolRegistry {
     return this;
   }
 
-  /** A part of this registry, by names or globs: what it hides can neither be seen nor called. */
+  /**
+   * A part of this registry, by names or globs: what it hides can neither be seen nor called.
+   *
+   * @throws InvalidOptionsError (521), also for a list that is `undefined` and for an empty name.
+   */
   view(filter: NameFilter = {}): ToolRegistry {
-    if ('allow' in filter && filter.allow === undefined) throw new ToolDeclarationError([UNKNOWN_ALLOW]);
+    checkOptions(filter, NAME_FILTER);
     const { tasks } = this;
     return new ToolRegistry(
       { ...this.#options, tasks },
@@ -247,10 +251,3 @@ function itself(invocation: Invocation): Invocation {
 function resultOf({ result }: Invocation): ToolResult {
   return result;
 }
-
-/** A list that somebody forgot to load must not show everything. */
-const UNKNOWN_ALLOW: AuthorFault = {
-  where: 'ToolRegistry.view',
-  problem: '`allow` is there, but undefined',
-  fix: 'allow: [] for nothing, or no `allow` for everything that is not denied',
-};

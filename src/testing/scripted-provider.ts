@@ -7,7 +7,10 @@ import type {
   ToolCall,
   Usage,
 } from '../contract/llm-provider.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
 import { unlessAborted } from '../invocation/unless-aborted.js';
+import { ANYTHING, LIST } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 
 /** A call in a script; without `id` the framework numbers it, without `arguments` there are none. */
 export interface ScriptedCall {
@@ -31,6 +34,24 @@ export type ScriptedStep =
   | Error
   | ((request: LLMRequest) => ScriptedReply | Error | Promise<ScriptedReply | Error>);
 
+/** What a model says may be anything, for a test of what becomes of it; where it says it is to be right. */
+const REPLY = optionTable<ScriptedReply>(
+  'a scripted reply',
+  { content: ANYTHING, toolCalls: LIST, finishReason: ANYTHING, usage: ANYTHING },
+  { tool_calls: 'toolCalls: [{ name, arguments }]', text: "content: '…'" },
+);
+
+function scriptFaults(steps: unknown): readonly InvalidOption[] {
+  const where = 'ScriptedProvider';
+  const fix = "[{ content: 'Hello' }, …]";
+  if (!Array.isArray(steps))
+    return [{ where, option: 'steps', problem: 'it was given no list of replies', fix }];
+  return steps.flatMap((step: unknown, index) => {
+    if (typeof step === 'function' || step instanceof Error) return [];
+    return invalidOptions(step, REPLY).map((fault) => ({ ...fault, where: `${where}, reply #${index}` }));
+  });
+}
+
 /**
  * A model that says what a test wrote down: one step per request, in order. It keeps what it was asked,
  * throws where it is asked more than was written, and `assertUsedUp()` tells whether it was asked less.
@@ -51,6 +72,7 @@ export class ScriptedProvider implements LLMProvider {
   readonly #requests: LLMRequest[] = [];
 
   constructor(steps: readonly ScriptedStep[]) {
+    refuseOptions(scriptFaults(steps));
     this.#steps = [...steps];
   }
 

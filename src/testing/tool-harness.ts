@@ -4,6 +4,9 @@ import type { ToolContextData } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { isolatedContainer, type Override } from '../discovery/containers/isolated-container.js';
 import { discoverTools } from '../discovery/discover-tools.js';
+import { checkOptions } from '../errors/invalid-options.js';
+import { RECORD } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
 
 /** A stand-in: a token (class, string or symbol) with the value to inject, as a pair or in NestJS's form. */
@@ -15,6 +18,14 @@ export interface ToolHarnessOptions {
   /** What the tools find in `context.data`. */
   readonly data?: ToolContextData;
 }
+
+const OPTIONS = optionTable<ToolHarnessOptions>('toolHarness', {
+  overrides: {
+    accepts: (value) => typeof Object(value)[Symbol.iterator] === 'function',
+    fix: '[[OrderService, fakeOrders]]',
+  },
+  data: RECORD,
+});
 
 /** One toolset, ready to be called in a test. */
 export interface ToolHarness {
@@ -35,10 +46,9 @@ export interface ToolHarness {
  * const result = await harness.execute('find_orders', { customerId: 'cus_1' });
  * ```
  */
-export function toolHarness(
-  toolset: ClassType,
-  { overrides = [], data }: ToolHarnessOptions = {},
-): ToolHarness {
+export function toolHarness(toolset: ClassType, options: ToolHarnessOptions = {}): ToolHarness {
+  checkOptions(options, OPTIONS);
+  const { overrides = [], data } = options;
   const container = isolatedContainer(toolset, Array.from(overrides, toPair));
   const tools = new ToolRegistry().register(...discoverTools({ toolsets: [toolset], container }));
   return {

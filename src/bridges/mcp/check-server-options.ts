@@ -1,92 +1,92 @@
-import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
-import { checkNumbers } from '../../errors/check-numbers.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../../errors/invalid-options.js';
+import {
+  COUNT,
+  COUNT_LIMIT,
+  either,
+  exactly,
+  FUNCTION,
+  MILLISECONDS,
+  type OptionRule,
+  protecting,
+  secret,
+  TEXT,
+  WHOLE,
+  withMethods,
+} from '../../kernel/option-rules.js';
+import { objectOf, optionTable } from '../../kernel/options.js';
 import { readHost, readOrigin } from './allowed-names.js';
-import { MCP_SERVER_NUMBERS, MCP_SESSION_NUMBERS } from './mcp-server-options.js';
+import type { McpServerOptions, McpSessionOptions } from './mcp-server-options.js';
 
-const WHERE = 'createMcpServer';
 const STATE_KEY_CHARACTERS = 32;
-const TEXTS = ['name', 'version', 'title', 'instructions', 'stateKey'];
-const FUNCTIONS: Readonly<Record<string, string>> = {
-  scope: '(caller) => ({ data: {} })',
-  visible: '(caller) => ({ deny: [] })',
-  policy: '({ tool, context }) => true',
-  principal: '(authInfo) => authInfo?.clientId ?? ""',
-  onAsyncResult: '(context, result) => {}',
-  configure: '(server) => {}',
-  onError: '(error) => console.error(error)',
-};
-/** What is used of a registry; it may be one of another copy of this package. */
-const REGISTRY = ['invoke', 'tools', 'view', 'onChange', 'offered'];
 
-type Given = Readonly<Record<string, unknown>>;
+const STATE_KEY: OptionRule = {
+  accepts: (value) => typeof value === 'string' && value.trim().length >= STATE_KEY_CHARACTERS,
+  fix: `at least ${STATE_KEY_CHARACTERS} characters that nobody else knows`,
+};
+
+const SESSIONS = objectOf<McpSessionOptions>(
+  {
+    idleMs: { accepts: (value) => Number.isFinite(value) && Number(value) >= 1, fix: 'a number, 1 or more' },
+    max: COUNT_LIMIT,
+    maxPerPrincipal: COUNT_LIMIT,
+    replay: WHOLE,
+  },
+  { fix: '{ max: 1_000 }' },
+);
+
+const OPTIONS = optionTable<McpServerOptions>(
+  'createMcpServer',
+  {
+    name: TEXT,
+    version: TEXT,
+    title: TEXT,
+    instructions: TEXT,
+    pageSize: COUNT_LIMIT,
+    scope: protecting({ ...FUNCTION, fix: '(caller) => ({ data: {} })' }),
+    visible: protecting({ ...FUNCTION, fix: '(caller) => ({ deny: [] })' }),
+    policy: protecting({ ...FUNCTION, fix: '({ tool, context }) => true' }),
+    toolTimeoutMs: MILLISECONDS,
+    onAsyncResult: { ...FUNCTION, fix: '(context, result) => {}' },
+    allowedHosts: protecting(namesBy(readHost)),
+    allowedOrigins: protecting(namesBy(readOrigin)),
+    sessions: either(SESSIONS, exactly(false)),
+    maxRequestBytes: COUNT,
+    maxUnreadBytes: COUNT_LIMIT,
+    principal: protecting({ ...FUNCTION, fix: "(authInfo) => authInfo?.clientId ?? ''" }),
+    stateKey: protecting(secret(STATE_KEY)),
+    configure: { ...FUNCTION, fix: '(server) => {}' },
+    onError: { ...FUNCTION, fix: '(error) => console.error(error)' },
+  },
+  { allow: 'visible: () => ({ allow: […] })', deny: 'visible: () => ({ deny: […] })' },
+);
+
+/** What is used of a registry; it may be one of another copy of this package. */
+const REGISTRY = withMethods(['invoke', 'tools', 'view', 'onChange', 'offered'], 'a ToolRegistry');
+
+const NO_REGISTRY: InvalidOption = {
+  where: OPTIONS.of,
+  option: 'registry',
+  problem: 'the first argument is no ToolRegistry',
+  fix: 'createMcpServer(new ToolRegistry().register(…), { … })',
+};
 
 /** Throws all mistakes in what a server is made of, together. */
-export function checkServerOptions(registry: unknown, options: object): void {
-  const given = options as Given;
-  const faults = [
-    ...registryFaults(registry),
-    ...TEXTS.flatMap((name) => typeFaults(given, name, { type: 'string', fix: `'…'` })),
-    ...Object.entries(FUNCTIONS).flatMap(([name, fix]) => typeFaults(given, name, { type: 'function', fix })),
-    ...nameFaults(given, 'allowedHosts', readHost),
-    ...nameFaults(given, 'allowedOrigins', readOrigin),
-    ...keyFaults(given.stateKey),
-    ...faultsOf(() => checkNumbers(WHERE, given, MCP_SERVER_NUMBERS)),
-    ...sessionFaults(given.sessions),
-  ];
-  if (faults.length > 0) throw new ToolDeclarationError(faults);
+export function checkServerOptions(registry: unknown, options: unknown): void {
+  refuseOptions([...(REGISTRY.accepts(registry) ? [] : [NO_REGISTRY]), ...invalidOptions(options, OPTIONS)]);
 }
 
-function registryFaults(registry: unknown): readonly AuthorFault[] {
-  const methods = Object(registry) as Given;
-  if (REGISTRY.every((name) => typeof methods[name] === 'function')) return [];
-  const fix = 'createMcpServer(new ToolRegistry().register(…), { … })';
-  return [{ where: WHERE, problem: 'the first argument is no ToolRegistry', fix }];
-}
-
-function typeFaults(
-  given: Given,
-  name: string,
-  { type, fix }: { readonly type: string; readonly fix: string },
-): readonly AuthorFault[] {
-  const value = given[name];
-  if (value === undefined || typeof value === type) return [];
-  return [{ where: WHERE, problem: `${name} is no ${type}`, fix: `${name}: ${fix}` }];
-}
-
-function nameFaults(given: Given, list: string, read: typeof readHost): readonly AuthorFault[] {
-  const names = given[list];
-  if (names === undefined || names === 'any') return [];
-  if (!Array.isArray(names)) {
-    const entry = typeof names === 'string' ? `'${names}'` : `'mcp.example.org'`;
-    return [{ where: WHERE, problem: `${list} is no list`, fix: `${list}: [${entry}], or ${list}: 'any'` }];
-  }
-  return names.map(read).flatMap((name) => {
-    if (!('problem' in name)) return [];
-    return [{ where: WHERE, parameter: list, problem: name.problem, fix: name.fix }];
-  });
-}
-
-function keyFaults(key: unknown): readonly AuthorFault[] {
-  if (typeof key !== 'string' || key.length >= STATE_KEY_CHARACTERS) return [];
-  const fix = `stateKey: at least ${STATE_KEY_CHARACTERS} characters that nobody else knows`;
-  return [{ where: WHERE, problem: 'stateKey can be guessed', fix }];
-}
-
-function sessionFaults(sessions: unknown): readonly AuthorFault[] {
-  if (sessions === undefined || sessions === false) return [];
-  if (typeof sessions !== 'object' || sessions === null)
-    return [
-      { where: WHERE, problem: `sessions is ${String(sessions)}`, fix: 'sessions: { max: 1_000 }, or false' },
-    ];
-  return faultsOf(() => checkNumbers(`${WHERE}: sessions`, sessions, MCP_SESSION_NUMBERS));
-}
-
-function faultsOf(check: () => void): readonly AuthorFault[] {
-  try {
-    check();
-    return [];
-  } catch (error) {
-    if (error instanceof ToolDeclarationError) return error.faults;
-    throw error;
-  }
+function namesBy(read: typeof readHost): OptionRule {
+  return {
+    accepts: (value) =>
+      value === 'any' || (Array.isArray(value) && value.every((name) => !('problem' in read(name)))),
+    fix: "['mcp.example.org'], or 'any'",
+    explain: (value, option) => {
+      if (!Array.isArray(value)) {
+        const entry = typeof value === 'string' ? `'${value}'` : `'mcp.example.org'`;
+        const fix = `${option}: [${entry}], or ${option}: 'any'`;
+        return [{ option, problem: `${option} is no list`, fix }];
+      }
+      return value.map(read).flatMap((name) => ('problem' in name ? [{ option, ...name }] : []));
+    },
+  };
 }

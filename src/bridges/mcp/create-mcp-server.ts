@@ -8,7 +8,7 @@ import { RegistryServer } from './registry-server.js';
  * Offers the tools of a registry to MCP clients of 2025-11-25 and of 2026-07-28, over stdio and streamable
  * HTTP. Every call takes the registry's own staircase; the schemas are offered as they are.
  *
- * @throws ToolDeclarationError (502) naming every option that cannot be meant.
+ * @throws InvalidOptionsError (521) naming every option that cannot be meant.
  *
  * @example
  * ```ts

@@ -9,7 +9,7 @@ import type { McpClientSource, McpFollowing, McpToolsOptions } from './mcp-tools
  *
  * Rejects with what the server's list could not be read for; then nothing is registered.
  *
- * @throws ToolDeclarationError (502) where an option cannot be meant.
+ * @throws InvalidOptionsError (521) where an option cannot be meant.
  *
  * @example
  * ```ts

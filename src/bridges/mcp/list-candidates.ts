@@ -1,11 +1,10 @@
 import type { Client, Tool as McpTool } from '@modelcontextprotocol/client';
-import { illegalName, TOOL_NAME } from '../../discovery/tool-name.js';
-import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
-import { checkNumbers } from '../../errors/check-numbers.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { optionTable } from '../../kernel/options.js';
 import { createNameFilter } from '../../registry/name-filter.js';
 import { fingerprintOf } from './fingerprint.js';
 import { localName } from './foreign-name.js';
-import { MCP_TOOLS_NUMBERS, type McpToolCandidate, type McpToolsOptions } from './mcp-tools-options.js';
+import { MCP_TOOLS_RULES, type McpToolCandidate, type McpToolsOptions } from './mcp-tools-options.js';
 import { readToolList } from './read-tool-list.js';
 
 /** A server's tools that the options let through, under the names they get, in the server's order. */
@@ -32,16 +31,7 @@ export async function isApproved(candidate: McpToolCandidate, options: McpToolsO
 
 /** Throws the author's mistakes in the options, all together. */
 export function checkMcpToolsOptions(where: string, options: McpToolsOptions): void {
-  const { prefix } = options;
-  const faults: AuthorFault[] = [];
-  if ('allow' in options && options.allow === undefined) {
-    const fix = 'allow: [] for nothing, or no `allow` for everything that is not denied';
-    faults.push({ where, problem: '`allow` is there, but undefined', fix });
-  }
-  if (prefix !== undefined && !TOOL_NAME.test(prefix))
-    faults.push({ where, parameter: 'prefix', ...illegalName(prefix) });
-  if (faults.length > 0) throw new ToolDeclarationError(faults);
-  checkNumbers(where, options, MCP_TOOLS_NUMBERS);
+  checkOptions(options, optionTable<McpToolsOptions>(where, MCP_TOOLS_RULES));
 }
 
 function candidateOf(definition: McpTool, prefix: string | undefined): McpToolCandidate {

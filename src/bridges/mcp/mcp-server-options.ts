@@ -2,7 +2,6 @@ import type { McpServer } from '@modelcontextprotocol/server';
 import type { CallScope } from '../../contract/call-scope.js';
 import type { AsyncCallback } from '../../contract/tool.js';
 import type { ToolPolicy } from '../../contract/tool-policy.js';
-import type { NumberRule } from '../../errors/check-numbers.js';
 import type { NameFilter } from '../../registry/name-filter.js';
 import type { McpCaller } from './mcp-caller.js';
 
@@ -81,19 +80,3 @@ export interface McpServerOptions {
   /** Hears of what goes wrong beside the answers. */
   onError?(error: unknown): void;
 }
-
-/** The options that are numbers, and which ones they may be. */
-export const MCP_SERVER_NUMBERS: Readonly<Record<string, NumberRule>> = {
-  pageSize: { min: 1, isWhole: true, allowsInfinity: true },
-  toolTimeoutMs: { min: 1, allowsInfinity: true },
-  maxRequestBytes: { min: 1, isWhole: true },
-  maxUnreadBytes: { min: 1, isWhole: true, allowsInfinity: true },
-};
-
-/** The same of `sessions`. */
-export const MCP_SESSION_NUMBERS: Readonly<Record<string, NumberRule>> = {
-  idleMs: { min: 1 },
-  max: { min: 1, isWhole: true, allowsInfinity: true },
-  maxPerPrincipal: { min: 1, isWhole: true, allowsInfinity: true },
-  replay: { min: 0, isWhole: true },
-};

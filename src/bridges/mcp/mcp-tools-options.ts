@@ -1,6 +1,8 @@
 import type { Tool as McpTool } from '@modelcontextprotocol/server';
-import type { NumberRule } from '../../errors/check-numbers.js';
-import type { NameFilter } from '../../registry/name-filter.js';
+import { TOOL_NAME } from '../../discovery/tool-name.js';
+import { FUNCTION, MILLISECONDS, protecting } from '../../kernel/option-rules.js';
+import type { RulesOf } from '../../kernel/options.js';
+import { NAME_FILTER_RULES, type NameFilter } from '../../registry/name-filter.js';
 
 /**
  * What tells a `Client` of the SDK, version 2. The class is not named, so that who only serves tools compiles
@@ -72,7 +74,18 @@ export interface McpFollowing {
   close(): Promise<void>;
 }
 
-/** The options that are numbers, and which ones they may be. */
-export const MCP_TOOLS_NUMBERS: Readonly<Record<string, NumberRule>> = {
-  timeoutMs: { min: 1, allowsInfinity: true },
+/** What each of them may be. */
+export const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
+  ...NAME_FILTER_RULES,
+  prefix: {
+    accepts: (value) => typeof value === 'string' && TOOL_NAME.test(value),
+    fix: 'letters, digits, _ and -, not beginning with a digit',
+  },
+  timeoutMs: MILLISECONDS,
+  approve: protecting({
+    ...FUNCTION,
+    fix: '(candidate) => known.get(candidate.name) === candidate.fingerprint',
+  }),
+  onChange: FUNCTION,
+  onError: FUNCTION,
 };

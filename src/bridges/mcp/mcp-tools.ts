@@ -10,7 +10,7 @@ import type { McpClientSource, McpToolsOptions } from './mcp-tools-options.js';
  *
  * Rejects with what the server's list could not be read for.
  *
- * @throws ToolDeclarationError (502) where an option cannot be meant.
+ * @throws InvalidOptionsError (521) where an option cannot be meant.
  *
  * @example
  * ```ts

@@ -1,48 +1,66 @@
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
-import { checkNumbers } from '../../errors/check-numbers.js';
-import type { ToolwrightModuleOptions, ToolwrightOptionsFactory } from './module-options.js';
+import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/invalid-options.js';
+import { isRecord } from '../../kernel/is-record.js';
+import { ANYTHING, FUNCTION, LIST } from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
+import { LOOP_ALIASES } from '../../loop/loop-config.js';
+import {
+  MODULE_RULES,
+  type ToolwrightModuleAsyncOptions,
+  type ToolwrightModuleOptions,
+  type ToolwrightOptionsFactory,
+} from './module-options.js';
 
-const WHERE = 'the options of ToolwrightModule';
+const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_RULES, {
+  ...LOOP_ALIASES,
+  toolsets: 'providers: [ShopTools] of the module',
+  isGlobal: 'nothing: it is global',
+});
+
+const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModule.forRootAsync', {
+  imports: LIST,
+  useFactory: FUNCTION,
+  inject: LIST,
+  useClass: FUNCTION,
+  useExisting: ANYTHING,
+});
 
 /**
  * The options, which JavaScript and factories may have got wrong.
  *
- * @throws ToolDeclarationError with what is wrong; Nest tells of it while the application is created.
+ * @throws InvalidOptionsError with what is wrong; Nest tells of it while the application is created.
  */
-export function checkOptions(given: unknown): ToolwrightModuleOptions {
-  if (typeof given !== 'object' || given === null)
-    throw new ToolDeclarationError([
-      {
-        where: WHERE,
-        problem: `they are ${String(given)}`,
-        causes: ['the useFactory of forRootAsync, or its createToolwrightOptions(), returns nothing'],
-        fix: 'useFactory: () => ({ provider, model }), or forRoot({ provider, model })',
-      },
-    ]);
-  const { tools, data }: Readonly<Record<string, unknown>> = { ...given };
-  const faults: AuthorFault[] = [];
-  if (tools !== undefined && !Array.isArray(tools))
-    faults.push({ where: WHERE, problem: 'their tools are no array', fix: 'tools: [calculateTool, …]' });
-  if (data !== undefined && typeof data !== 'function')
-    faults.push({
-      where: WHERE,
-      problem: 'their data is no function',
-      fix: 'data: (request) => ({ userId: request.user.id })',
-    });
-  if (faults.length > 0) throw new ToolDeclarationError(faults);
-  checkNumbers(WHERE, given, { shutdownTimeoutMs: { min: 0, allowsInfinity: true } });
+export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
+  if (!isRecord(given)) throw new InvalidOptionsError([noOptions(given)]);
+  checkOptions(given, OPTIONS);
+  return given;
+}
+
+function noOptions(given: unknown): InvalidOption {
+  return {
+    where: OPTIONS.of,
+    option: '',
+    problem: `its options are ${String(given)}: where a factory makes them, it returns nothing`,
+    fix: 'useFactory: () => ({ provider, model }), or forRoot({ provider, model })',
+  };
+}
+
+/** Where the options come from, given as it is. */
+export function checkAsyncOptions(given: ToolwrightModuleAsyncOptions): ToolwrightModuleAsyncOptions {
+  checkOptions(given, ASYNC_OPTIONS);
   return given;
 }
 
 /** What a class given as `useClass` or `useExisting` makes. */
 export function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unknown {
   if (typeof factory?.createToolwrightOptions === 'function') return factory.createToolwrightOptions();
-  const fault: AuthorFault = {
-    where: 'ToolwrightModule.forRootAsync',
+  const fault: InvalidOption = {
+    where: ASYNC_OPTIONS.of,
+    option: 'useClass',
     problem: `${factory?.constructor.name ?? 'what was injected'} has no method createToolwrightOptions`,
     fix: 'a class with createToolwrightOptions() { return { provider, model }; }',
   };
-  throw new ToolDeclarationError([fault]);
+  throw new InvalidOptionsError([fault]);
 }
 
 /**

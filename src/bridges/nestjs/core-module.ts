@@ -11,7 +11,7 @@ import { TaskQueue } from '../../invocation/task-queue.js';
 import { ToolRegistry } from '../../registry/tool-registry.js';
 import { ApplicationTools } from './application-tools.js';
 import { CallPipeline } from './call-pipeline.js';
-import { checkOptions } from './check-options.js';
+import { checkModuleOptions } from './check-options.js';
 import { createApplicationTools } from './create-application-tools.js';
 import { Enhancers } from './enhancers.js';
 import { GIVEN_OPTIONS, MODULE_OPTIONS, type ToolwrightModuleOptions } from './module-options.js';
@@ -31,7 +31,7 @@ export interface OptionsSource {
 }
 
 const PROVIDERS: Provider[] = [
-  { provide: MODULE_OPTIONS, useFactory: checkOptions, inject: [GIVEN_OPTIONS] },
+  { provide: MODULE_OPTIONS, useFactory: checkModuleOptions, inject: [GIVEN_OPTIONS] },
   RegisteredTools,
   {
     provide: TaskQueue,

@@ -1,6 +1,6 @@
 import type { DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
 import type { TaskQueue } from '../../invocation/task-queue.js';
-import type { ToolRegistryOptions } from '../../registry/tool-registry-options.js';
+import { REGISTRY_RULES, type ToolRegistryOptions } from '../../registry/tool-registry-options.js';
 import { ApplicationTools } from './application-tools.js';
 import type { ToolwrightModuleOptions } from './module-options.js';
 import { nestLogger } from './nest-logger.js';
@@ -44,22 +44,9 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
   return tools;
 }
 
-/** Every option of a registry, so that none is forgotten here. */
-const REGISTRY_OPTIONS: Readonly<Record<keyof ToolRegistryOptions, true>> = {
-  logger: true,
-  logArguments: true,
-  redact: true,
-  toolTimeoutMs: true,
-  describeError: true,
-  policy: true,
-  coerce: true,
-  maxResultChars: true,
-  tasks: true,
-};
-
 function registryOptions(options: ToolwrightModuleOptions): ToolRegistryOptions {
   const given = Object.entries(options).filter(
-    ([key, value]) => key in REGISTRY_OPTIONS && value !== undefined,
+    ([key, value]) => Object.hasOwn(REGISTRY_RULES, key) && value !== undefined,
   );
   return Object.fromEntries(given);
 }

@@ -1,7 +1,10 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } from '@nestjs/common';
+import { MODEL, PROVIDER } from '../../contract/llm-provider.js';
 import type { ToolContextData } from '../../contract/tool-context.js';
-import type { ToolLoopConfig } from '../../loop/loop-config.js';
-import type { ToolRegistryOptions } from '../../registry/tool-registry-options.js';
+import { BOOLEAN, FUNCTION, LIST } from '../../kernel/option-rules.js';
+import type { RulesOf } from '../../kernel/options.js';
+import { LOOP_RULES, type ToolLoopConfig } from '../../loop/loop-config.js';
+import { REGISTRY_RULES, type ToolRegistryOptions } from '../../registry/tool-registry-options.js';
 import type { RegisteredTool } from '../../registry/tool-table.js';
 
 /**
@@ -25,6 +28,24 @@ export interface ToolwrightModuleOptions
   /** Milliseconds that a shutdown waits for running calls before it aborts them; default 10,000. */
   readonly shutdownTimeoutMs?: number;
 }
+
+const { tools: _1, signal: _2, provider: _3, model: _4, ...LOOP } = LOOP_RULES;
+
+/** What each of them may be. */
+export const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
+  ...REGISTRY_RULES,
+  ...LOOP,
+  provider: PROVIDER,
+  model: MODEL,
+  strict: BOOLEAN,
+  tools: { ...LIST, fix: '[calculateTool, …]' },
+  data: { ...FUNCTION, fix: '(request) => ({ userId: request.user.id })' },
+  exposeErrors: BOOLEAN,
+  shutdownTimeoutMs: {
+    accepts: (value) => Number(value) >= 0 && typeof value === 'number',
+    fix: 'a number, 0 or more, or Infinity',
+  },
+};
 
 /** Makes the options: a provider for `useClass` and `useExisting`. */
 export interface ToolwrightOptionsFactory {

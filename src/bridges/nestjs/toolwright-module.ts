@@ -4,7 +4,7 @@ import type { ClassType } from '../../contract/class-type.js';
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
 import { toolMethods } from '../../metadata/tool-methods.js';
 import type { RegisteredTool } from '../../registry/tool-table.js';
-import { checkFeature, createdOptions } from './check-options.js';
+import { checkAsyncOptions, checkFeature, createdOptions } from './check-options.js';
 import { type OptionsSource, ToolwrightCoreModule } from './core-module.js';
 import { FeatureTools } from './feature-tools.js';
 import {
@@ -65,7 +65,7 @@ export class ToolwrightModule implements OnModuleDestroy {
 
   /** The module for an application's root, with options from other providers. */
   static forRootAsync(options: ToolwrightModuleAsyncOptions): DynamicModule {
-    const { imports, useFactory, inject = [], useClass, useExisting } = options;
+    const { imports, useFactory, inject = [], useClass, useExisting } = checkAsyncOptions(options);
     if (useFactory !== undefined)
       return rootModule({ imports, providers: [{ provide: GIVEN_OPTIONS, useFactory, inject }] });
     const factory = useExisting ?? useClass;

@@ -1,6 +1,15 @@
-import type { LLMProvider, LLMRequest, LLMResponse, LLMStreamPart } from '../../contract/llm-provider.js';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  PROVIDER,
+} from '../../contract/llm-provider.js';
 import type { Message } from '../../contract/message.js';
 import type { ToolSchema } from '../../contract/tool-schema.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../../errors/invalid-options.js';
+import { FUNCTION } from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
 import { knownTools } from '../known-tools.js';
 import { addInstructions } from './add-instructions.js';
 import { TEXT_TOOLS } from './has-text-tools.js';
@@ -13,6 +22,15 @@ export interface TextToolsOptions {
   /** Writes the instructions; default: English, with the tools as JSON and calls in the Hermes form. */
   readonly instructions?: (tools: readonly ToolSchema[]) => string;
 }
+
+const OPTIONS = optionTable<TextToolsOptions>('withTextTools', { instructions: FUNCTION });
+
+const NO_PROVIDER: InvalidOption = {
+  where: 'withTextTools',
+  option: 'provider',
+  problem: 'the first argument is no provider',
+  fix: 'withTextTools(new OpenAIProvider({ baseURL }))',
+};
 
 /**
  * Gives tools to a model that has no native tool calling: they go into the prompt, calls are read from the
@@ -27,6 +45,7 @@ export interface TextToolsOptions {
  * ```
  */
 export function withTextTools(provider: LLMProvider, options: TextToolsOptions = {}): LLMProvider {
+  refuseOptions([...(PROVIDER.accepts(provider) ? [] : [NO_PROVIDER]), ...invalidOptions(options, OPTIONS)]);
   const wrapped: LLMProvider = {
     ...TEXT_TOOLS,
     async chat(request) {

@@ -1,4 +1,7 @@
 import winston from 'winston';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { BOOLEAN, FILLED_TEXT, oneOf, withMethods } from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
 import { readLogEntry } from './log-entry.js';
 import { writeLine } from './write-line.js';
 
@@ -19,6 +22,13 @@ export interface LoggerOptions {
   readonly stream?: NodeJS.WritableStream;
 }
 
+const OPTIONS = optionTable<LoggerOptions>('createLogger', {
+  level: oneOf(...LEVELS, 'silent'),
+  json: BOOLEAN,
+  file: FILLED_TEXT,
+  stream: withMethods(['write'], 'process.stderr'),
+});
+
 /**
  * A winston logger that is ready for every `logger` option of the framework.
  *
@@ -34,6 +44,7 @@ export interface LoggerOptions {
  * ```
  */
 export function createLogger(options: LoggerOptions = {}): winston.Logger {
+  checkOptions(options, OPTIONS);
   const { json = false, file, stream = process.stderr } = options;
   const { level, unknown } = chooseLevel(options.level);
   const logger: winston.Logger = winston.createLogger({
@@ -58,10 +69,7 @@ export function createLogger(options: LoggerOptions = {}): winston.Logger {
 }
 
 function chooseLevel(wanted: LogLevel | undefined): { level: LogLevel; unknown?: string } {
-  if (wanted !== undefined) {
-    if (isLevel(wanted)) return { level: wanted };
-    throw new Error(`unknown log level '${String(wanted)}'; use ${LEVELS.join(', ')} or silent`);
-  }
+  if (wanted !== undefined) return { level: wanted };
   const named = process.env.LOG_LEVEL?.trim().toLowerCase();
   if (!named) return { level: 'info' };
   return isLevel(named) ? { level: named } : { level: 'info', unknown: named };

@@ -1,8 +1,13 @@
 import type { LLMProvider, LLMRequest, LLMResponse } from '../../contract/llm-provider.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { WHOLE } from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
 import { planCalls } from './plan-calls.js';
 import { writeAnswer } from './write-answer.js';
 
 const LONGEST = 4000;
+
+const OPTIONS = optionTable<{ readonly year?: number }>('OfflineProvider', { year: WHOLE });
 
 /**
  * A stand-in for a machine without a key: no language model, no network, the same reply to the same request.
@@ -17,8 +22,13 @@ const LONGEST = 4000;
  * ```
  */
 export class OfflineProvider implements LLMProvider {
+  readonly #year: number | undefined;
+
   /** `year` is that of dates said without one; default: the current year. */
-  constructor(private readonly options: { readonly year?: number } = {}) {}
+  constructor(options: { readonly year?: number } = {}) {
+    checkOptions(options, OPTIONS);
+    this.#year = options.year;
+  }
 
   async chat({ messages, tools = [] }: LLMRequest): Promise<LLMResponse> {
     const asked = messages.findLastIndex(({ role }) => role === 'user');
@@ -29,7 +39,7 @@ export class OfflineProvider implements LLMProvider {
     const news = /^\[System: async:.*?\]\s*/.exec(text)?.[0];
     if (news) return { content: text.slice(news.length), toolCalls: [], finishReason: 'stop' };
     const done = text.length > LONGEST || turn.some(({ role }) => role === 'tool');
-    const planned = done ? [] : planCalls(text, tools, this.options.year ?? new Date().getFullYear());
+    const planned = done ? [] : planCalls(text, tools, this.#year ?? new Date().getFullYear());
     const earlier = messages.flatMap((message) => (message.role === 'assistant' && message.tool_calls) || []);
     const last = Math.max(0, ...earlier.map(({ id }) => Number(/^call_(\d+)$/.exec(id)?.[1] ?? 0)));
     const toolCalls = planned.map((call, index) => ({ id: `call_${last + index + 1}`, ...call }));

@@ -1,23 +1,25 @@
 import { OpenAI } from 'openai';
-import type { OpenAIProviderOptions } from './openai-provider-options.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { type OpenAIProviderOptions, PROVIDER_OPTIONS } from './openai-provider-options.js';
 
 /** The client that sends the requests: the given one, or one made from the options and the environment. */
 export function createClient(options: OpenAIProviderOptions): OpenAI {
-  if (options.client !== undefined) return options.client;
+  checkOptions(options, PROVIDER_OPTIONS);
+  const { client, headers, timeoutMs, ...others } = options;
+  if (client !== undefined) return client;
   const baseURL = options.baseURL ?? environment('OPENAI_BASE_URL');
   return new OpenAI({
+    ...others,
     baseURL,
-    apiKey: keyFor(options.apiKey ?? environment('OPENAI_API_KEY'), baseURL),
-    organization: options.organization,
-    defaultHeaders: options.headers,
-    timeout: options.timeoutMs,
-    maxRetries: options.maxRetries,
+    apiKey: keyFor(options.apiKey || environment('OPENAI_API_KEY'), baseURL),
+    defaultHeaders: headers ?? options.defaultHeaders,
+    timeout: timeoutMs ?? options.timeout,
     // Every failure is thrown with its text; the client would write it to the console a second time.
-    logLevel: environment('OPENAI_LOG') === undefined ? 'off' : undefined,
+    logLevel: options.logLevel ?? (environment('OPENAI_LOG') === undefined ? 'off' : undefined),
   });
 }
 
-function keyFor(key: string | undefined, baseURL: string | undefined): string {
+function keyFor(key: OpenAIProviderOptions['apiKey'], baseURL: string | undefined) {
   if (key) return key;
   if (baseURL === undefined) {
     throw new Error(

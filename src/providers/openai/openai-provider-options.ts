@@ -1,9 +1,37 @@
-import type { OpenAI } from 'openai';
+import type { ClientOptions, OpenAI } from 'openai';
+import {
+  ANYTHING,
+  BOOLEAN,
+  either,
+  FUNCTION,
+  LIMIT,
+  LOGGER,
+  oneOf,
+  RECORD,
+  secret,
+  TEXT,
+  withMethods,
+} from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
 
-/** Where requests of an `OpenAIProvider` go, and how. */
-export interface OpenAIProviderOptions {
+/** What the client of `openai` takes and gets as it is. */
+type ClientExtras = Pick<
+  ClientOptions,
+  | 'project'
+  | 'timeout'
+  | 'defaultHeaders'
+  | 'defaultQuery'
+  | 'fetch'
+  | 'fetchOptions'
+  | 'logLevel'
+  | 'logger'
+  | 'dangerouslyAllowBrowser'
+>;
+
+/** Where requests of an `OpenAIProvider` go, and how; options of the `openai` client are passed on to it. */
+export interface OpenAIProviderOptions extends ClientExtras {
   /** Default: `OPENAI_API_KEY`. May be left out where `baseURL` is a server that needs none. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | (() => Promise<string>);
   /** Address of a compatible server, e.g. `http://127.0.0.1:11434/v1`. Default: `OPENAI_BASE_URL`, then OpenAI. */
   readonly baseURL?: string;
   /** Default: `OPENAI_ORG_ID`. */
@@ -17,3 +45,44 @@ export interface OpenAIProviderOptions {
   /** A ready client, e.g. one for Azure; all other options are then left unused. */
   readonly client?: OpenAI;
 }
+
+const READY_CLIENT = 'client: new OpenAI({ … }), with this option of the client';
+
+/** What only a client takes that was made by hand. */
+const FOR_CLIENTS: Readonly<
+  Record<Exclude<keyof ClientOptions, keyof OpenAIProviderOptions>, typeof READY_CLIENT>
+> = {
+  adminAPIKey: READY_CLIENT,
+  webhookSecret: READY_CLIENT,
+  dataResidency: READY_CLIENT,
+  workloadIdentity: READY_CLIENT,
+  x509Transport: READY_CLIENT,
+  credential: READY_CLIENT,
+  provider: READY_CLIENT,
+};
+
+const TIMEOUT = { accepts: (value: unknown) => Number(value) > 0, fix: 'milliseconds, more than 0' };
+const HEADERS = secret({ ...RECORD, fix: "{ 'x-team': 'shop' }" });
+
+export const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
+  'OpenAIProvider',
+  {
+    apiKey: secret(either(TEXT, FUNCTION)),
+    baseURL: TEXT,
+    organization: TEXT,
+    headers: HEADERS,
+    timeoutMs: TIMEOUT,
+    maxRetries: LIMIT,
+    client: withMethods(['request'], 'new OpenAI({ … })'),
+    project: TEXT,
+    timeout: TIMEOUT,
+    defaultHeaders: HEADERS,
+    defaultQuery: secret(RECORD),
+    fetch: FUNCTION,
+    fetchOptions: ANYTHING,
+    logLevel: oneOf('off', 'error', 'warn', 'info', 'debug'),
+    logger: LOGGER,
+    dangerouslyAllowBrowser: BOOLEAN,
+  },
+  { ...FOR_CLIENTS, model: 'the model of the run: runToolLoop({ provider, model })' },
+);

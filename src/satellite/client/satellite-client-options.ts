@@ -1,6 +1,18 @@
 import type { Logger } from '../../contract/logger.js';
-import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
-import { checkNumbers } from '../../errors/check-numbers.js';
+import { isRecord } from '../../kernel/is-record.js';
+import {
+  COUNT_LIMIT,
+  FILLED_TEXT,
+  instanceOf,
+  LIMIT,
+  LOGGER,
+  MILLISECONDS,
+  type OptionFault,
+  type OptionRule,
+  required,
+  secret,
+} from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
 import { ToolRegistry } from '../../registry/tool-registry.js';
 
 /** Options of a `SatelliteClient`. */
@@ -24,46 +36,51 @@ export interface SatelliteClientOptions {
   readonly logger?: Logger;
 }
 
-const WHERE = 'new SatelliteClient';
+const URL_OPTION: OptionRule = {
+  // `/v1/chat` goes behind it; `fetch` refuses users and passwords.
+  accepts: (value) => {
+    const url = URL.parse(String(value));
+    return (
+      /^https?:$/.test(url?.protocol ?? '') && !(url?.search || url?.hash || url?.username || url?.password)
+    );
+  },
+  fix: "'https://assistant.example.org'",
+  explain: (value, option) => {
+    const url = URL.parse(String(value));
+    if (!url?.username && !url?.password) return [];
+    return [
+      { option, problem: 'url holds a user or a password', fix: "headers: { authorization: 'Basic …' }" },
+    ];
+  },
+};
 
-/** @throws ToolDeclarationError (502) naming everything that is wrong. */
-export function checkClientOptions(options: SatelliteClientOptions): void {
-  const faults: AuthorFault[] = [];
-  const url = URL.parse(String(options?.url));
-  // `fetch` refuses these; and a password is not to be in a message.
-  if (url?.username || url?.password)
-    faults.push({
-      where: WHERE,
-      problem: 'its url holds a user or a password',
-      fix: "headers: { authorization: 'Basic …' }",
-    });
-  // `/v1/chat` goes behind it.
-  else if (!/^https?:$/.test(url?.protocol ?? '') || url?.search || url?.hash)
-    faults.push({
-      where: WHERE,
-      problem: `url is ${String(options?.url)}`,
-      fix: "url: 'https://assistant.example.org'",
-    });
-  if (!(options?.tools instanceof ToolRegistry))
-    faults.push({ where: WHERE, problem: 'its tools are no ToolRegistry', fix: 'tools: new ToolRegistry()' });
-  if (!canBeSent(options ?? {}))
-    faults.push({
-      where: WHERE,
-      problem: 'its token or headers hold what no header can',
-      fix: "token: 'letters-and-digits'",
-    });
-  if (faults.length > 0) throw new ToolDeclarationError(faults);
-  checkNumbers(WHERE, options, {
-    maxIterations: { min: 1, isWhole: true, allowsInfinity: true },
-    maxRetries: { min: 0, isWhole: true, allowsInfinity: true },
-    toolTimeoutMs: { min: 1, allowsInfinity: true },
-    maxResultChars: { min: 0, isWhole: true, allowsInfinity: true },
-  });
+export const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClient', {
+  url: required(URL_OPTION),
+  tools: required(instanceOf(ToolRegistry, 'new ToolRegistry()')),
+  token: secret({
+    accepts: (value) => FILLED_TEXT.accepts(value) && canBeSent({ authorization: `Bearer ${value}` }),
+    fix: "'letters-and-digits'",
+    explain: (value, option) => (FILLED_TEXT.accepts(value) ? [unsendable(option)] : []),
+  }),
+  headers: secret({
+    accepts: (value) => isRecord(value) && canBeSent(value),
+    fix: "{ 'x-team': 'shop' }",
+    explain: (value, option) => (isRecord(value) ? [unsendable(option)] : []),
+  }),
+  maxIterations: COUNT_LIMIT,
+  maxRetries: LIMIT,
+  toolTimeoutMs: MILLISECONDS,
+  maxResultChars: LIMIT,
+  logger: LOGGER,
+});
+
+function unsendable(option: string): OptionFault {
+  return { option, problem: `${option} holds what no header can`, fix: `${option}: letters, digits and -` };
 }
 
-function canBeSent({ token = '', headers }: Pick<SatelliteClientOptions, 'token' | 'headers'>): boolean {
+function canBeSent(headers: Readonly<Record<string, unknown>>): boolean {
   try {
-    new Headers({ ...headers, authorization: `Bearer ${token}` });
+    new Headers(headers as Record<string, string>);
     return true;
   } catch {
     return false;

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { CallRecord } from '../../contract/call-record.js';
-import type { CallScope } from '../../contract/call-scope.js';
+import { type CallScope, SCOPE_RULES } from '../../contract/call-scope.js';
 import type { ToolRequest } from '../../detection/parse-tool-request.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { FILLED_TEXT, FUNCTION } from '../../kernel/option-rules.js';
+import { optionTable, type RulesOf } from '../../kernel/options.js';
 import { SafeLog } from '../safe-log.js';
 import { ChatTransport } from './chat-transport.js';
-import { checkClientOptions, type SatelliteClientOptions } from './satellite-client-options.js';
+import { CLIENT_OPTIONS, type SatelliteClientOptions } from './satellite-client-options.js';
 import type { SatelliteListener } from './satellite-event.js';
 import type { SatelliteOutcome } from './satellite-outcome.js';
 import { SatelliteRun } from './satellite-run.js';
@@ -20,6 +23,22 @@ export interface SatelliteSendOptions extends SatelliteRunOptions {
   /** Which conversation to go on with, or the id of a new one; default: a new one. */
   readonly conversationId?: string;
 }
+
+const RUN_RULES: RulesOf<SatelliteRunOptions> = {
+  channel: SCOPE_RULES.channel,
+  chatId: SCOPE_RULES.chatId,
+  data: SCOPE_RULES.data,
+  container: SCOPE_RULES.container,
+  signal: SCOPE_RULES.signal,
+  onEvent: FUNCTION,
+};
+
+const RESUME_OPTIONS = optionTable<SatelliteRunOptions>('SatelliteClient.resume', RUN_RULES);
+
+const SEND_OPTIONS = optionTable<SatelliteSendOptions>('SatelliteClient.send', {
+  ...RUN_RULES,
+  conversationId: FILLED_TEXT,
+});
 
 /**
  * The satellite's side of the tool_request protocol: asks an assistant, runs what it requests on a
@@ -37,18 +56,19 @@ export class SatelliteClient {
   readonly #options: SatelliteClientOptions;
   readonly #transport: ChatTransport;
 
-  /** @throws ToolDeclarationError (502) where the options are wrong. */
+  /** @throws InvalidOptionsError (521) where the options are wrong. */
   constructor(options: SatelliteClientOptions) {
-    checkClientOptions(options);
+    checkOptions(options, CLIENT_OPTIONS);
     this.#options = options;
     this.#transport = new ChatTransport({ ...options, maxRetries: options.maxRetries ?? 5 });
   }
 
   /**
-   * Says something to the assistant and does what it asks for. Never rejects. A program that may be killed gives
+   * Says something to the assistant and does what it asks for. Rejects only options that are none. A program that may be killed gives
    * the id of a new conversation itself, and keeps it before it sends.
    */
-  send(text: string, options: SatelliteSendOptions = {}): Promise<SatelliteOutcome> {
+  async send(text: string, options: SatelliteSendOptions = {}): Promise<SatelliteOutcome> {
+    checkOptions(options, SEND_OPTIONS);
     const { conversationId = randomUUID(), ...others } = options;
     return this.#run(conversationId, others).send(text);
   }
@@ -58,7 +78,8 @@ export class SatelliteClient {
    * answer again. A tool that ran before a crash, but whose result did not arrive, runs again, with the same
    * `context.callId`.
    */
-  resume(conversationId: string, options: SatelliteRunOptions = {}): Promise<SatelliteOutcome> {
+  async resume(conversationId: string, options: SatelliteRunOptions = {}): Promise<SatelliteOutcome> {
+    checkOptions(options, RESUME_OPTIONS);
     return this.#run(conversationId, options).resume();
   }
 

@@ -1,7 +1,21 @@
-import type { LLMProvider } from '../../contract/llm-provider.js';
+import { type LLMProvider, MODEL, PROVIDER } from '../../contract/llm-provider.js';
 import type { Logger } from '../../contract/logger.js';
-import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
-import { checkNumbers } from '../../errors/check-numbers.js';
+import {
+  COUNT_LIMIT,
+  either,
+  exactly,
+  FILLED_TEXT,
+  FUNCTION,
+  LOGGER,
+  type OptionRule,
+  protecting,
+  RECORD,
+  required,
+  secret,
+  TEXT,
+  withMethods,
+} from '../../kernel/option-rules.js';
+import { listOf, objectOf, optionTable } from '../../kernel/options.js';
 import type { ConversationStore } from './conversation-store.js';
 import type { CorsOptions } from './cors-headers.js';
 import type { RateLimit } from './enforce-rate-limit.js';
@@ -37,36 +51,37 @@ export interface AssistantHandlerOptions {
   readonly heartbeatMs?: number;
 }
 
-const WHERE = 'createAssistantHandler';
+const ORIGINS: OptionRule = {
+  ...either(exactly('*'), listOf(FILLED_TEXT, '')),
+  fix: "['https://app.example.org', …], or '*'",
+};
 
-/** @throws ToolDeclarationError (502) naming everything that is wrong. */
-export function checkAssistantOptions(options: AssistantHandlerOptions): void {
-  const faults: AuthorFault[] = [];
-  if (typeof options?.provider?.chat !== 'function')
-    faults.push({
-      where: WHERE,
-      problem: 'its provider has no chat method',
-      fix: 'provider: new OpenAIProvider(), …',
-    });
-  if (typeof options?.model !== 'string' || options.model.trim() === '')
-    faults.push({ where: WHERE, problem: 'it has no model', fix: "model: 'gpt-5', …" });
-  // A variable that was not set must not open the door to everybody.
-  if (options && 'token' in options && !(typeof options.token === 'string' && options.token.trim() !== ''))
-    faults.push({
-      where: WHERE,
-      problem: '`token` is there, but empty',
-      fix: 'a token, or no `token` for everybody',
-    });
-  if (!/^(\/[^/?#]+)*$/.test(options?.basePath ?? ''))
-    faults.push({
-      where: WHERE,
-      problem: `basePath is ${JSON.stringify(options.basePath)}`,
-      fix: "basePath: '/assistant'",
-    });
-  if (faults.length > 0) throw new ToolDeclarationError(faults);
-  checkNumbers(WHERE, options, {
-    maxBodyBytes: { min: 1, isWhole: true, allowsInfinity: true },
-    maxMessages: { min: 2, isWhole: true, allowsInfinity: true },
-    heartbeatMs: { min: 1 },
-  });
-}
+const BASE_PATH: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^(\/[^/?#]+)*$/.test(value),
+  fix: "'/assistant'",
+};
+
+export const ASSISTANT_OPTIONS = optionTable<AssistantHandlerOptions>('createAssistantHandler', {
+  provider: required(PROVIDER),
+  model: required(MODEL),
+  systemPrompt: either(TEXT, FUNCTION),
+  llmOptions: RECORD,
+  store: withMethods(['load', 'append'], "new SqliteConversationStore({ path: 'conversations.sqlite' })"),
+  logger: LOGGER,
+  token: protecting(secret({ ...FILLED_TEXT, fix: 'a secret that the clients know' })),
+  rateLimit: protecting(FUNCTION),
+  cors: objectOf<CorsOptions>(
+    { origins: required(ORIGINS) },
+    { fix: "{ origins: ['https://app.example.org'] }" },
+  ),
+  basePath: BASE_PATH,
+  maxBodyBytes: COUNT_LIMIT,
+  maxMessages: {
+    accepts: (value) => COUNT_LIMIT.accepts(value) && value !== 1,
+    fix: 'a whole number, 2 or more, or Infinity',
+  },
+  heartbeatMs: {
+    accepts: (value) => Number.isFinite(value) && Number(value) >= 1,
+    fix: 'a number, 1 or more',
+  },
+});

@@ -1,4 +1,5 @@
-import { type AssistantHandlerOptions, checkAssistantOptions } from './assistant-options.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import { ChatService } from './chat-service.js';
 import { checkToken } from './check-token.js';
 import { corsHeaders, preflightResponse } from './cors-headers.js';
@@ -17,7 +18,7 @@ export type AssistantHandler = (request: Request) => Promise<Response>;
  * is ever executed here, and the model is asked once a request at most; it is the satellite that goes on.
  * Errors are a `ChatError` with a status; `docs/satellite.md` has the table.
  *
- * @throws ToolDeclarationError (502) where the options are wrong.
+ * @throws InvalidOptionsError (521) where the options are wrong.
  *
  * @example
  * ```ts
@@ -32,7 +33,7 @@ export type AssistantHandler = (request: Request) => Promise<Response>;
  * ```
  */
 export function createAssistantHandler(options: AssistantHandlerOptions): AssistantHandler {
-  checkAssistantOptions(options);
+  checkOptions(options, ASSISTANT_OPTIONS);
   const service = new ChatService(options);
   return async (request) => {
     const response = await route(request, service, options).catch((thrown: unknown) => {

@@ -1,5 +1,9 @@
+import { checkOptions } from '../../errors/invalid-options.js';
+import { optionTable } from '../../kernel/options.js';
 import type { ConversationStore, ConversationTurn, StoredConversation } from './conversation-store.js';
-import { type StoreLimits, storeLimits } from './store-limits.js';
+import { STORE_LIMIT_RULES, type StoreLimits, storeLimits } from './store-limits.js';
+
+const OPTIONS = optionTable<StoreLimits>('MemoryConversationStore', STORE_LIMIT_RULES);
 
 type Entry = StoredConversation & { readonly usedAt: number };
 
@@ -17,9 +21,10 @@ export class MemoryConversationStore implements ConversationStore {
   /** In the order of their last turns. */
   readonly #entries = new Map<string, Entry>();
 
-  /** @throws ToolDeclarationError (502) where a limit is no number. */
+  /** @throws InvalidOptionsError (521) where a limit is no number. */
   constructor(limits: StoreLimits = {}) {
-    this.#limits = storeLimits('new MemoryConversationStore', limits);
+    checkOptions(limits, OPTIONS);
+    this.#limits = storeLimits(limits);
   }
 
   async load(conversationId: string): Promise<StoredConversation | undefined> {

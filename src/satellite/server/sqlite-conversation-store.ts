@@ -1,19 +1,26 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { FinishReason } from '../../contract/llm-provider.js';
-import { inTransaction, openDatabase } from '../../stores/sqlite/open-database.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { optionTable } from '../../kernel/options.js';
+import { DATABASE_PATH, inTransaction, openDatabase } from '../../stores/sqlite/open-database.js';
 import type {
   ConversationStore,
   ConversationTurn,
   StoredConversation,
   StoredMessage,
 } from './conversation-store.js';
-import { type StoreLimits, storeLimits } from './store-limits.js';
+import { STORE_LIMIT_RULES, type StoreLimits, storeLimits } from './store-limits.js';
 
 /** Options of a {@link SqliteConversationStore}. */
 export interface SqliteConversationStoreOptions extends StoreLimits {
   /** Path of the database; its folder must exist. `:memory:` keeps it in memory. */
   readonly path: string;
 }
+
+const OPTIONS = optionTable<SqliteConversationStoreOptions>('SqliteConversationStore', {
+  ...STORE_LIMIT_RULES,
+  path: DATABASE_PATH,
+});
 
 const VERSION = 1;
 
@@ -55,11 +62,13 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
   #isOpen = true;
 
   /**
-   * @throws ToolDeclarationError (502) where a limit is no number; an Error where the file cannot be used or was
+   * @throws InvalidOptionsError (521) where a limit is no number; an Error where the file cannot be used or was
    * written by a newer version.
    */
-  constructor({ path, ...limits }: SqliteConversationStoreOptions) {
-    this.#limits = storeLimits('new SqliteConversationStore', limits);
+  constructor(options: SqliteConversationStoreOptions) {
+    checkOptions(options, OPTIONS);
+    const { path, ...limits } = options;
+    this.#limits = storeLimits(limits);
     this.#database = openDatabase({ path, busyTimeoutMs: BUSY_TIMEOUT_MS });
     try {
       this.#database.exec('PRAGMA foreign_keys = ON');

@@ -1,4 +1,5 @@
-import { checkNumbers } from '../../errors/check-numbers.js';
+import { COUNT_LIMIT, FUNCTION, MILLISECONDS } from '../../kernel/option-rules.js';
+import type { RulesOf } from '../../kernel/options.js';
 
 /** How much a store of conversations keeps. */
 export interface StoreLimits {
@@ -10,16 +11,15 @@ export interface StoreLimits {
   readonly now?: () => number;
 }
 
-/**
- * The limits with their defaults.
- *
- * @throws ToolDeclarationError (502) where a number is none.
- */
-export function storeLimits(where: string, limits: StoreLimits): Required<StoreLimits> {
-  checkNumbers(where, limits, {
-    maxConversations: { min: 1, isWhole: true, allowsInfinity: true },
-    expiresAfterMs: { min: 1, allowsInfinity: true },
-  });
+/** What each of them may be. */
+export const STORE_LIMIT_RULES: RulesOf<StoreLimits> = {
+  maxConversations: COUNT_LIMIT,
+  expiresAfterMs: MILLISECONDS,
+  now: FUNCTION,
+};
+
+/** The limits with their defaults. */
+export function storeLimits(limits: StoreLimits): Required<StoreLimits> {
   const { maxConversations = 10_000, expiresAfterMs = 86_400_000, now = Date.now } = limits;
   return { maxConversations, expiresAfterMs, now };
 }

@@ -1,5 +1,8 @@
 import type { RunState } from '../../contract/run-state.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunStore } from '../../contract/run-store.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { FUNCTION } from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
 import { refusedSave } from '../refused-save.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
@@ -7,6 +10,8 @@ export interface MemoryRunStoreOptions {
   /** Milliseconds since any moment; default: `Date.now`. A seam for tests. */
   readonly now?: () => number;
 }
+
+const OPTIONS = optionTable<MemoryRunStoreOptions>('MemoryRunStore', { now: FUNCTION });
 
 interface KeptRun {
   readonly revision: number;
@@ -31,8 +36,9 @@ export class MemoryRunStore implements RunStore {
   readonly #runs = new Map<string, KeptRun>();
   readonly #now: () => number;
 
-  constructor({ now = Date.now }: MemoryRunStoreOptions = {}) {
-    this.#now = now;
+  constructor(options: MemoryRunStoreOptions = {}) {
+    checkOptions(options, OPTIONS);
+    this.#now = options.now ?? Date.now;
   }
 
   /** Throws `RunClaimed` (517) where the run is claimed, or where what is kept is newer. */

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { ToolDeclarationError } from '../../errors/author-fault.js';
+import { FILLED_TEXT, required } from '../../kernel/option-rules.js';
 
 /** SQLite's own number for a file that somebody else has locked. */
 const SQLITE_BUSY = 5;
@@ -12,18 +12,16 @@ export interface DatabasePlace {
   readonly busyTimeoutMs: number;
 }
 
+/** Without a path, SQLite would keep everything in a file that it deletes in the end. */
+export const DATABASE_PATH = required({ ...FILLED_TEXT, fix: "'runs.sqlite', or ':memory:'" });
+
 /**
  * Opens an SQLite file so that several processes can use it at the same time; makes it where it is missing.
  *
- * @throws ToolDeclarationError (502) without a path, because SQLite would then keep everything in a file that it
- *   deletes in the end; and an Error that names the path where the file cannot be opened.
+ * @throws Error that names the path where the file cannot be opened.
  */
 export function openDatabase(place: DatabasePlace): DatabaseSync {
   const { path, busyTimeoutMs } = place;
-  if (typeof path !== 'string' || path === '')
-    throw new ToolDeclarationError([
-      { where: 'an SQLite store', problem: 'it has no path', fix: "path: 'runs.sqlite', or ':memory:'" },
-    ]);
   const Database = loadDatabaseClass();
   let database: DatabaseSync | undefined;
   try {

@@ -1,9 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { RunState } from '../../contract/run-state.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunStore } from '../../contract/run-store.js';
-import { checkNumbers } from '../../errors/check-numbers.js';
+import { checkOptions } from '../../errors/invalid-options.js';
+import { FUNCTION, PAUSE } from '../../kernel/option-rules.js';
+import { optionTable } from '../../kernel/options.js';
 import { refusedSave } from '../refused-save.js';
-import { inTransaction, openDatabase } from './open-database.js';
+import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
 import { prepareRunsSchema } from './runs-schema.js';
 
 /** Where a {@link SqliteRunStore} keeps its runs. */
@@ -19,6 +21,12 @@ export interface SqliteRunStoreOptions {
   /** Milliseconds since 1970; default: `Date.now`. A seam for tests: all processes must agree on it. */
   readonly now?: () => number;
 }
+
+const OPTIONS = optionTable<SqliteRunStoreOptions>('SqliteRunStore', {
+  path: DATABASE_PATH,
+  busyTimeoutMs: PAUSE,
+  now: FUNCTION,
+});
 
 const SQL = {
   save: `
@@ -66,8 +74,9 @@ export class SqliteRunStore implements RunStore {
   readonly #now: () => number;
   #isOpen = true;
 
-  constructor({ path, busyTimeoutMs = 5000, now = Date.now }: SqliteRunStoreOptions) {
-    checkNumbers('a SqliteRunStore', { busyTimeoutMs }, { busyTimeoutMs: { min: 0 } });
+  constructor(options: SqliteRunStoreOptions) {
+    checkOptions(options, OPTIONS);
+    const { path, busyTimeoutMs = 5000, now = Date.now } = options;
     this.#database = openDatabase({ path, busyTimeoutMs });
     this.#now = now;
     try {

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
-import { ToolDeclarationError } from 'toolwright';
+import { InvalidOptionsError } from 'toolwright';
 import { createAssistantHandler, MemoryConversationStore, toNodeHandler } from 'toolwright/satellite';
 import { ScriptedProvider } from 'toolwright/testing';
 import { AssistantServer, requestText, serve, toolResult } from './assistant-server.js';
@@ -361,17 +361,17 @@ describe('a model that answers strangely', () => {
 describe('an author’s mistake', () => {
   const provider = new ScriptedProvider([]);
   test.each([
-    [{}, ['no chat method', 'no model']],
-    [{ provider }, ['no model']],
-    [{ provider, model: ' ' }, ['no model']],
-    [{ provider, model: 'm', token: undefined }, ['`token` is there, but empty']],
-    [{ provider, model: 'm', token: ' ' }, ['`token` is there, but empty']],
+    [{}, ['provider is missing', 'model is missing']],
+    [{ provider }, ['model is missing']],
+    [{ provider, model: ' ' }, ["model is ' '"]],
+    [{ provider, model: 'm', token: undefined }, ['token is there, but undefined']],
+    [{ provider, model: 'm', token: ' ' }, ['token is empty']],
     [{ provider, model: 'm', basePath: 'assistant/' }, ['basePath']],
     [{ provider, model: 'm', maxBodyBytes: Number.NaN }, ['maxBodyBytes']],
     [{ provider, model: 'm', heartbeatMs: 0 }, ['heartbeatMs']],
   ])('%j is thrown at once', (options, problems) => {
     const create = () => createAssistantHandler(options as never);
-    expect(create).toThrow(ToolDeclarationError);
+    expect(create).toThrow(InvalidOptionsError);
     for (const problem of problems) expect(create).toThrow(problem);
   });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ToolDeclarationError } from 'toolwright';
+import { InvalidOptionsError } from 'toolwright';
 import {
   type ConversationStore,
   type ConversationTurn,
@@ -139,7 +139,7 @@ describe.each(STORES)('%s', (_name, open) => {
   test.each([{ maxConversations: 0 }, { maxConversations: Number.NaN }, { expiresAfterMs: 0 }])(
     'limits that are none are an author’s fault: %j',
     (limits) => {
-      expect(() => open(limits)).toThrow(ToolDeclarationError);
+      expect(() => open(limits)).toThrow(InvalidOptionsError);
     },
   );
 });

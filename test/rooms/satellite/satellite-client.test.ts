@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals';
-import { defineTool, ToolDeclarationError, ToolRegistry, ToolwrightError } from 'toolwright';
+import { defineTool, InvalidOptionsError, ToolRegistry, ToolwrightError } from 'toolwright';
 import {
   AssistantError,
   createAssistantHandler,
@@ -430,19 +430,19 @@ describe('events of a server', () => {
 
 describe('an author’s mistake', () => {
   test.each([
-    [{}, 'url is undefined'],
-    [{ url: 'assistant' }, 'url is assistant'],
-    [{ url: 'ftp://a' }, 'url is ftp://a'],
-    [{ url: 'http://a?tenant=1' }, 'url is http://a?tenant=1'],
-    [{ url: 'http://a/#here' }, 'url is http://a/#here'],
-    [{ url: 'http://ada:secret@a' }, 'its url holds a user or a password.'],
-    [{ url: 'http://a', tools: [] }, 'no ToolRegistry'],
+    [{}, 'url is missing'],
+    [{ url: 'assistant' }, "url is 'assistant'"],
+    [{ url: 'ftp://a' }, "url is 'ftp://a'"],
+    [{ url: 'http://a?tenant=1' }, "url is 'http://a?tenant=1'"],
+    [{ url: 'http://a/#here' }, "url is 'http://a/#here'"],
+    [{ url: 'http://ada:secret@a' }, 'url holds a user or a password.'],
+    [{ url: 'http://a', tools: [] }, 'tools: new ToolRegistry()'],
     [{ url: 'http://a', token: 'a\nb' }, 'what no header can'],
     [{ url: 'http://a', maxIterations: 0 }, 'maxIterations'],
     [{ url: 'http://a', maxRetries: Number.NaN }, 'maxRetries'],
   ])('%j is thrown at once', (options, problem) => {
     const create = () => new SatelliteClient({ tools: new ToolRegistry(), ...options } as never);
-    expect(create).toThrow(ToolDeclarationError);
+    expect(create).toThrow(InvalidOptionsError);
     expect(create).toThrow(problem);
   });
 });

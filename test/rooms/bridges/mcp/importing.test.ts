@@ -5,7 +5,7 @@ import { type Client, InMemoryTransport, Client as SdkClient } from '@modelconte
 import { type CallToolResult, type Tool as McpTool, Server } from '@modelcontextprotocol/server';
 import {
   defineTool,
-  ToolDeclarationError,
+  InvalidOptionsError,
   ToolRegistry,
   ToolResult,
   toolToSchema,
@@ -297,7 +297,7 @@ test('what is not approved is not there, and somebody hears of it', async () => 
 test('options that cannot be meant are refused', async () => {
   client = await connectTo([], () => text(''));
   for (const options of [{ allow: undefined }, { prefix: 'my shop' }, { timeoutMs: 0 }])
-    await expect(mcpTools(client, options)).rejects.toThrow(ToolDeclarationError);
+    await expect(mcpTools(client, options)).rejects.toThrow(InvalidOptionsError);
 });
 
 describe.each(Object.entries(ERAS))('over HTTP with %s', (_era, options) => {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { defineTool, ToolDeclarationError, ToolRegistry } from 'toolwright';
+import { defineTool, InvalidOptionsError, ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
 
@@ -205,7 +205,7 @@ test('a closed server has ended every session, and the registry knows it no more
 test.each([{ pageSize: 0 }, { sessions: { idleMs: Number.NaN } }, { stateKey: 'too short' }])(
   'options that cannot be meant are refused: %j',
   (options) => {
-    expect(() => createMcpServer(registry, options)).toThrow(ToolDeclarationError);
+    expect(() => createMcpServer(registry, options)).toThrow(InvalidOptionsError);
   },
 );
 
