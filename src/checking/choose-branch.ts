@@ -3,40 +3,102 @@ import { resolveReference } from './resolve-reference.js';
 
 /** Which branch of a union a value was meant for, as far as that can be told. */
 export type ChosenBranch =
-  | { readonly kind: 'branch'; readonly branch: JsonSchema }
+  /** No other branch accepts the value. */
+  | { readonly kind: 'branch'; readonly branch: JsonSchema; readonly index: number }
   /** The union has a tag, and the value's tag is none of them. */
-  | { readonly kind: 'tag'; readonly property: string; readonly tags: readonly unknown[] }
+  | {
+      readonly kind: 'tag';
+      readonly property: string;
+      readonly tags: readonly unknown[];
+      /** No branch accepts the value: it has another tag, or lacks one that all branches require. */
+      readonly isCertain: boolean;
+    }
   | { readonly kind: 'unclear' };
 
-/** Tells the branch by its `const` tag, or because all others are `null`. */
-export function chooseBranch(
-  branches: readonly JsonSchema[],
-  value: unknown,
-  root: JsonSchema,
-): ChosenBranch {
-  const candidates = branches.filter((branch) => resolveReference(branch, root).type !== 'null');
-  const [only] = candidates;
-  if (candidates.length === 1 && only !== undefined && value !== null)
-    return { kind: 'branch', branch: only };
-  if (typeof value !== 'object' || value === null) return { kind: 'unclear' };
-  const property = tagOf(candidates, root);
-  if (property === undefined) return { kind: 'unclear' };
-  const tags = candidates.map((branch) => constOf(branch, property, root));
-  const sent = Object.hasOwn(value, property) ? (value as Record<string, unknown>)[property] : undefined;
-  const branch = candidates[tags.indexOf(sent)];
-  return branch === undefined || sent === undefined
-    ? { kind: 'tag', property, tags }
-    : { kind: 'branch', branch };
+/** Tells the branch that a value was meant for. */
+export type Chooser = (value: unknown) => ChosenBranch;
+
+const UNCLEAR: ChosenBranch = { kind: 'unclear' };
+
+const choosers = new WeakMap<
+  readonly JsonSchema[],
+  { readonly root: JsonSchema; readonly choose: Chooser }
+>();
+
+/** The chooser of a union: by its tag, or because all other branches are `null`. */
+export function chooserOf(branches: readonly JsonSchema[], root: JsonSchema): Chooser {
+  const known = choosers.get(branches);
+  if (known?.root === root) return known.choose;
+  const choose = createChooser(branches, root);
+  choosers.set(branches, { root, choose });
+  return choose;
 }
 
-function tagOf(branches: readonly JsonSchema[], root: JsonSchema): string | undefined {
-  const [first] = branches;
-  if (first === undefined) return undefined;
-  return Object.keys(resolveReference(first, root).properties ?? {}).find((name) =>
-    branches.every((branch) => constOf(branch, name, root) !== undefined),
-  );
+/** A branch, and where it stands in its union. */
+interface Candidate {
+  readonly branch: JsonSchema;
+  readonly index: number;
+  /** Behind its reference. */
+  readonly resolved: JsonSchema;
 }
 
-function constOf(branch: JsonSchema, property: string, root: JsonSchema): unknown {
-  return resolveReference(branch, root).properties?.[property]?.const;
+function createChooser(branches: readonly JsonSchema[], root: JsonSchema): Chooser {
+  const candidates = branches
+    .map((branch, index): Candidate => ({ branch, index, resolved: resolveReference(branch, root) }))
+    .filter(({ resolved }) => resolved.type !== 'null');
+  const [only, ...others] = candidates;
+  if (only === undefined) return () => UNCLEAR;
+  if (others.length === 0) {
+    const chosen = chosenBranch(only);
+    return (value) => (value === null ? UNCLEAR : chosen);
+  }
+  const tag = tagOf(candidates, root);
+  return tag === undefined ? () => UNCLEAR : byTag(candidates, tag);
+}
+
+/** A property by which the branches of a union can be told apart. */
+interface Tag {
+  readonly property: string;
+  /** Of each candidate, the values that are its own. */
+  readonly values: readonly (readonly unknown[])[];
+}
+
+/** The first property for which every branch has values of its own. */
+function tagOf(candidates: readonly Candidate[], root: JsonSchema): Tag | undefined {
+  for (const property of Object.keys(candidates[0]?.resolved.properties ?? {})) {
+    const values = candidates.map(({ resolved }) => tagValues(resolved, property, root));
+    const all = values.flat();
+    const isTag = values.every((ofBranch) => ofBranch.length > 0) && new Set(all).size === all.length;
+    if (isTag) return { property, values };
+  }
+  return undefined;
+}
+
+function tagValues(branch: JsonSchema, property: string, root: JsonSchema): readonly unknown[] {
+  const { properties = {} } = branch;
+  if (!Object.hasOwn(properties, property)) return [];
+  const schema = resolveReference(properties[property] ?? {}, root);
+  const values = schema.const !== undefined ? [schema.const] : (schema.enum ?? []);
+  // Objects are compared by what they hold, not here.
+  return values.every((value) => typeof value !== 'object' || value === null) ? values : [];
+}
+
+function byTag(candidates: readonly Candidate[], { property, values }: Tag): Chooser {
+  const byValue = new Map<unknown, ChosenBranch>();
+  candidates.forEach((candidate, position) => {
+    for (const value of values[position] ?? []) byValue.set(value, chosenBranch(candidate));
+  });
+  const tags = values.flat();
+  const other: ChosenBranch = { kind: 'tag', property, tags, isCertain: true };
+  const isRequired = candidates.every(({ resolved }) => resolved.required?.includes(property));
+  const missing: ChosenBranch = { kind: 'tag', property, tags, isCertain: isRequired };
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return UNCLEAR;
+    const sent = Object.hasOwn(value, property) ? (value as Record<string, unknown>)[property] : undefined;
+    return sent === undefined ? missing : (byValue.get(sent) ?? other);
+  };
+}
+
+function chosenBranch({ branch, index }: Candidate): ChosenBranch {
+  return { kind: 'branch', branch, index };
 }

@@ -28,11 +28,13 @@ function coerceText(text: string, types: readonly string[]): unknown {
   return undefined;
 }
 
+/** No double needs more to be written down. */
+const MAX_DIGITS = 400;
 const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** The number a text spells, if no digit of it is lost. */
 function readNumber(text: string): number | undefined {
-  if (!DECIMAL.test(text)) return undefined;
+  if (text.length > MAX_DIGITS || !DECIMAL.test(text)) return undefined;
   const number = Number(text);
   const digits = text
     .replace(/[eE].*$/, '')

@@ -1,7 +1,6 @@
-import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { closedSchema } from './closed-schema.js';
-import { describeErrors } from './describe-errors.js';
+import { describeErrors, type ValueFault } from './describe-errors.js';
 import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './fill-defaults.js';
 import { type CompiledSchema, compileSchema, compileTest } from './json-schema-compiler.js';
 import { createTidier } from './tidy-arguments.js';
@@ -17,7 +16,7 @@ export type Checked =
       /** Paths of optional properties whose `null` was taken for absence; absent where there are none. */
       readonly dropped?: readonly string[];
     }
-  | { readonly ok: false; readonly faults: readonly ArgumentFault[]; readonly removed: readonly string[] };
+  | { readonly ok: false; readonly faults: readonly ValueFault[]; readonly removed: readonly string[] };
 
 /** Checks arguments against one schema. Never changes its input. */
 export type Checker = (args: JsonObject) => Checked;
@@ -106,18 +105,30 @@ function noNotes() {
 }
 
 /**
- * Faults describe what was sent: where one value was taken for a list and did not fit, there
- * was no list, and so no element 0.
+ * Faults describe what was sent: where one value was taken for a list and did not fit, there was no list, and
+ * so no element 0.
  */
-function unwrapped(faults: readonly ArgumentFault[], wrapped: readonly string[]): readonly ArgumentFault[] {
-  return wrapped.reduce<readonly ArgumentFault[]>((told, path) => {
-    const first = told.findIndex((fault) => `${fault.path}.`.startsWith(`${path}.0.`));
-    if (first < 0) return told;
-    const others = told.slice(first).filter((fault) => fault.path !== `${path}.0`);
-    return [...told.slice(0, first), { path, message: 'must be array' }, ...others];
-  }, faults);
+function unwrapped(faults: readonly ValueFault[], wrapped: readonly string[]): readonly ValueFault[] {
+  const open = new Set(wrapped);
+  if (open.size === 0) return faults;
+  const elements = new Set(wrapped.map((path) => `${path}.0`));
+  return faults.flatMap((fault) => {
+    const lists = listsAround(fault.path, open);
+    for (const { path } of lists) open.delete(path);
+    return elements.has(fault.path) ? lists : [...lists, fault];
+  });
 }
 
-function refuse(path: string): ArgumentFault {
+function listsAround(path: string, wrapped: ReadonlySet<string>): readonly ValueFault[] {
+  const lists: ValueFault[] = [];
+  for (let at = path.indexOf('.0'); at >= 0; at = path.indexOf('.0', at + 1)) {
+    const isStep = at + 2 === path.length || path[at + 2] === '.';
+    const list = isStep ? path.slice(0, at) : undefined;
+    if (list !== undefined && wrapped.has(list)) lists.push({ path: list, message: 'must be array' });
+  }
+  return lists;
+}
+
+function refuse(path: string): ValueFault {
   return { path, message: 'is not a known property, and this tool takes no others' };
 }

@@ -2,130 +2,104 @@ import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { branchTypes } from './branch-types.js';
 import { branchValues } from './branch-values.js';
-import { type ChosenBranch, chooseBranch } from './choose-branch.js';
+import { chooserOf } from './choose-branch.js';
+import { UNTOLD } from './describe-faults.js';
 import { isOfType } from './is-of-type.js';
 import type { SchemaError } from './json-schema-compiler.js';
 import { schemaOrder } from './schema-order.js';
-import { schemasAt } from './schemas-at.js';
+import { MAX_ERRORS } from './telling-union.js';
 
-/** The validator's errors as faults: one per place and cause, in the order of the schema. */
-export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ArgumentFault[] {
-  const faults = relevant(errors, schema).map(describe);
-  const distinct = [...new Map(faults.map((fault) => [`${fault.path}\n${fault.message}`, fault])).values()];
-  return schemaOrder(distinct, schema);
+/** A fault, with what hints can be made of. */
+export interface ValueFault extends ArgumentFault {
+  /** The value was none of these. */
+  readonly choice?: { readonly sent: unknown; readonly allowed: readonly unknown[] };
 }
 
-/** An error as the validator gave it, and as it is to be told. */
-interface Told {
-  readonly source: SchemaError;
-  readonly told: SchemaError;
+interface PlacedFault extends ValueFault {
+  readonly steps: readonly string[];
 }
 
 /**
- * Of a union, the validator reports the errors of every branch, and then the union's own. Only those of the
- * branch that was meant help; where that is unclear, the union's own error stands for all.
+ * The validator's errors as faults: one for each place and cause, in the order of the schema. Beyond a
+ * few hundred they are only counted.
  */
-function relevant(errors: readonly SchemaError[], schema: JsonSchema): readonly SchemaError[] {
-  let kept: readonly Told[] = [];
-  for (const error of errors) {
-    const branches = branchesOf(error);
-    if (branches === undefined) {
-      kept = [...kept, { source: error, told: error }];
-      continue;
-    }
-    const arose = (branch: JsonSchema) => (earlier: Told) =>
-      aroseIn(earlier.source, { branch, error, schema });
-    const isOfBranch = (earlier: Told): boolean => branches.some((branch) => arose(branch)(earlier));
-    const ofBranches = kept.filter(isOfBranch);
-    const chosen = chooseBranch(branches, error.data, schema);
-    const helpful = chosen.kind === 'branch' ? ofBranches.filter(arose(chosen.branch)) : [];
-    const told = helpful.length > 0 ? helpful : [{ source: error, told: ownError(error, chosen, schema) }];
-    kept = [...kept.filter((earlier) => !ofBranches.includes(earlier)), ...told];
+export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
+  const faults = errors.slice(0, MAX_ERRORS).map((error) => describe(error, schema));
+  const distinct = [...new Map(faults.map((fault) => [`${fault.path}\n${fault.message}`, fault])).values()];
+  const untold = Array<ValueFault>(errors.length - faults.length).fill(UNTOLD);
+  return [...schemaOrder(distinct, schema), ...untold];
+}
+
+function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
+  const { keyword, params } = error;
+  const at = placeOf(error.instancePath);
+  switch (keyword) {
+    case 'required':
+      return at(params.missingProperty, 'is required');
+    case 'additionalProperties':
+      return at(params.additionalProperty, 'is not a known property');
+    case 'unevaluatedProperties':
+      return at(params.unevaluatedProperty, 'is not a known property');
+    case 'enum':
+      return choice(at, error.data, params.allowedValues as readonly unknown[]);
+    case 'const':
+      return at(undefined, `must be ${JSON.stringify(params.allowedValue)}`);
+    case 'type':
+      return wrongType(at, [params.type].flat());
+    case 'anyOf':
+    case 'oneOf':
+      return describeUnion(error, schema);
+    default:
+      return at(undefined, error.message ?? `must satisfy ${keyword}`);
   }
-  return kept.map(({ told }) => told);
-}
-
-function branchesOf({ keyword, parentSchema }: SchemaError): readonly JsonSchema[] | undefined {
-  if (keyword !== 'anyOf' && keyword !== 'oneOf') return undefined;
-  return (parentSchema?.[keyword] ?? []) as readonly JsonSchema[];
-}
-
-interface UnionBranch {
-  readonly branch: JsonSchema;
-  /** The union's own error. */
-  readonly error: SchemaError;
-  readonly schema: JsonSchema;
-}
-
-function aroseIn(
-  { instancePath, parentSchema }: SchemaError,
-  { branch, error, schema }: UnionBranch,
-): boolean {
-  const isWithin = instancePath === error.instancePath || instancePath.startsWith(`${error.instancePath}/`);
-  if (!isWithin || parentSchema === undefined) return false;
-  const path = parts(instancePath.slice(error.instancePath.length));
-  return schemasAt(branch, path, schema).has(parentSchema as JsonSchema);
 }
 
 /** What a union says for itself: the tags or values it knows, the types it takes, or that nothing fits. */
-function ownError(error: SchemaError, chosen: ChosenBranch, schema: JsonSchema): SchemaError {
+function describeUnion({ instancePath, data, schema: union }: SchemaError, schema: JsonSchema): PlacedFault {
+  const branches = union as readonly JsonSchema[];
+  const at = placeOf(instancePath);
+  const chosen = chooserOf(branches, schema)(data);
   if (chosen.kind === 'tag') {
-    const instancePath = `${error.instancePath}/${pointerPart(chosen.property)}`;
-    return { ...error, keyword: 'enum', instancePath, params: { allowedValues: chosen.tags } };
+    const { property, tags } = chosen;
+    return choice((_key, message) => at(property, message), (data as JsonSchema)[property], tags);
   }
-  const branches = branchesOf(error) ?? [];
   const values = branchValues(branches, schema);
-  if (values !== undefined && !values.includes(error.data))
-    return { ...error, keyword: 'enum', params: { allowedValues: values } };
+  if (values !== undefined && !values.includes(data)) return choice(at, data, values);
   const types = branchTypes(branches, schema);
-  if (types.length === 0 || types.some((type) => isOfType(error.data, type))) return error;
-  return { ...error, keyword: 'type', params: { type: types } };
+  return types.length === 0 || types.some((type) => isOfType(data, type))
+    ? at(undefined, 'must have one of the forms that the schema allows')
+    : wrongType(at, types);
 }
 
-function describe(error: SchemaError): ArgumentFault {
-  const { keyword, params } = error;
-  const path = dotted(error.instancePath);
-  switch (keyword) {
-    case 'required':
-      return { path: join(path, String(params.missingProperty)), message: 'is required' };
-    case 'additionalProperties':
-      return { path: join(path, String(params.additionalProperty)), message: 'is not a known property' };
-    case 'unevaluatedProperties':
-      return { path: join(path, String(params.unevaluatedProperty)), message: 'is not a known property' };
-    case 'enum':
-      return {
-        path,
-        message: `must be one of: ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`,
-      };
-    case 'const':
-      return { path, message: `must be ${JSON.stringify(params.allowedValue)}` };
-    case 'type':
-      return { path, message: `must be ${[params.type].flat().join(' or ')}` };
-    case 'anyOf':
-    case 'oneOf':
-      return { path, message: 'must have one of the forms that the schema allows' };
-    default:
-      return { path, message: error.message ?? `must satisfy ${keyword}` };
-  }
+/** Makes a fault of a place, or of a key in it. */
+type At = (key: unknown, message: string) => PlacedFault;
+
+function wrongType(at: At, types: readonly unknown[]): PlacedFault {
+  return at(undefined, `must be ${types.join(' or ')}`);
+}
+
+function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault {
+  return { ...at(undefined, `must be one of: ${listed(allowed)}`), choice: { sent, allowed } };
+}
+
+/** Many faults may be of one long enum. */
+const lists = new WeakMap<readonly unknown[], string>();
+
+function listed(values: readonly unknown[]): string {
+  const text = lists.get(values) ?? values.map((value) => JSON.stringify(value)).join(', ');
+  lists.set(values, text);
+  return text;
 }
 
 /** A JSON pointer with dots: `/items/0/sku` → `items.0.sku`. */
-function dotted(pointer: string): string {
-  return parts(pointer).join('.');
+function placeOf(pointer: string): At {
+  const place = pointer === '' ? [] : pointer.slice(1).split('/').map(unescaped);
+  return (key, message) => {
+    const steps = key === undefined ? place : [...place, String(key)];
+    return { path: steps.join('.'), message, steps };
+  };
 }
 
-function parts(pointer: string): readonly string[] {
-  if (pointer === '') return [];
-  return pointer
-    .slice(1)
-    .split('/')
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
-function pointerPart(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1');
-}
-
-function join(path: string, key: string): string {
-  return path === '' ? key : `${path}.${key}`;
+function unescaped(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
 }

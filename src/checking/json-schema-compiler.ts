@@ -5,6 +5,7 @@ import { allSchemas, type Draft, subschemas } from '../schema/keywords.js';
 import { draftOf } from './draft-of.js';
 import { jsonFormats, patternOf } from './json-formats.js';
 import { schemaFaults } from './schema-faults.js';
+import { boundErrors, tellingUnion } from './telling-union.js';
 import { uniqueItems } from './unique-items.js';
 
 /** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
@@ -30,7 +31,12 @@ const COMMON: Options = {
   code: { regExp: Object.assign(patternOf, { code: 'new RegExp' }) },
 };
 
-const TELLING: Options = { ...COMMON, verbose: true, ownProperties: true };
+const TELLING: Options = {
+  ...COMMON,
+  code: { ...COMMON.code, process: boundErrors },
+  verbose: true,
+  ownProperties: true,
+};
 
 /**
  * `telling` says everything that is wrong; a key such as `toString` counts only if it was sent. `testing` says
@@ -131,6 +137,12 @@ function makeValidator(draft: Draft, options: Options): Ajv {
     errors: true,
     validate: uniqueItems,
   });
+  if (options.verbose) {
+    for (const keyword of ['anyOf', 'oneOf']) {
+      validator.removeKeyword(keyword);
+      validator.addKeyword(tellingUnion(keyword, require('ajv') as typeof import('ajv')));
+    }
+  }
   for (const [name, format] of Object.entries(jsonFormats())) validator.addFormat(name, format);
   return validator;
 }

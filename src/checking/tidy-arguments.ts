@@ -1,5 +1,5 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
-import { chooseBranch } from './choose-branch.js';
+import { chooserOf } from './choose-branch.js';
 import { coerceValue } from './coerce-value.js';
 import type { DefaultsOf } from './fill-defaults.js';
 import { type Shape, type ShapeSource, shapesOf } from './shape.js';
@@ -45,7 +45,7 @@ interface Place {
 }
 
 function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
-  const branch = shape.anyOf.length > 0 ? chooseBranch(shape.anyOf, value, place.walk.root) : undefined;
+  const branch = shape.anyOf.length > 0 ? chooserOf(shape.anyOf, place.walk.root)(value) : undefined;
   if (branch?.kind === 'branch') return tidyValue(place.walk.shapeOf(branch.branch), value, place);
   const mended = place.walk.mend ? mend(shape, value, place) : value;
   // What is now an object may show by its tag which branch it was meant for.

@@ -1,4 +1,5 @@
 import { createResultChecker } from '../checking/create-result-checker.js';
+import { summarizeFaults } from '../checking/describe-faults.js';
 import { plainJson } from '../checking/plain-json.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { CallJournal, PendingKind, Wait } from '../contract/suspension.js';
@@ -84,6 +85,5 @@ function misfit(schema: JsonSchema | undefined, value: unknown): string | undefi
   if (value === undefined) return 'it has no value';
   const faults = schema === undefined ? [] : createResultChecker(schema)(value);
   if (faults.length === 0) return undefined;
-  const told = faults.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
-  return `its value does not fit: ${told.join('; ')}`;
+  return `its value does not fit: ${summarizeFaults(faults)}`;
 }

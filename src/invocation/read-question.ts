@@ -1,4 +1,5 @@
 import { createResultChecker } from '../checking/create-result-checker.js';
+import { summarizeFaults } from '../checking/describe-faults.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { StandardSchema } from '../contract/standard-schema.js';
 import type { Question } from '../contract/tool-context.js';
@@ -38,7 +39,7 @@ async function parse(standard: StandardSchema, value: unknown): Promise<unknown>
 function fitting(schema: JsonSchema, value: unknown): unknown {
   const faults = createResultChecker(schema)(value);
   if (faults.length === 0) return value;
-  throw unfitting(faults.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)));
+  throw unfitting([summarizeFaults(faults)]);
 }
 
 function unfitting(problems: readonly string[]): ToolwrightError {

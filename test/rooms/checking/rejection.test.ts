@@ -50,7 +50,7 @@ describe('what the model is told about refused arguments', () => {
     const removed = Array.from({ length: 10_000 }, (_, index) => `customerI${index}`);
     const text = told({ faults, removed, sent: { text: 'y'.repeat(1_000_000) } }).join('\n');
     expect(text.length).toBeLessThan(25_000);
-    expect(text).toContain('and 9950 more');
+    expect(text).toContain('… and 9,950 more');
     expect(text).toMatch(/Received: .{300}… \(\d+ more characters\)$/);
   });
 

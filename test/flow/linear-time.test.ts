@@ -1,0 +1,153 @@
+import { describe, expect, test } from '@jest/globals';
+import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
+
+/** Ten times as much may take so much longer; what takes the square takes a hundred times as long. */
+const FACTOR = 40;
+const ATTEMPTS = 4;
+
+const integers: JsonSchema = { type: 'array', items: { type: 'integer' } };
+const kinds = ['dog', 'cat', 'cow'];
+const animals = kinds.map((kind) => ({
+  type: 'object',
+  properties: { kind: { const: kind }, [`${kind}Age`]: { type: 'integer' }, of: { $ref: '#/$defs/animal' } },
+  required: ['kind'],
+}));
+
+function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  const $defs = {
+    animal: { anyOf: animals },
+    line: { type: 'object', properties: { of: { $ref: '#/$defs/sku' } } },
+    sku: integers,
+  };
+  return { type: 'object', properties, $defs };
+}
+
+function times<Value>(count: number, make: (index: number) => Value): readonly Value[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+
+function entries(count: number, value: unknown): Record<string, unknown> {
+  return Object.fromEntries(times(count, (index) => [`key_${index}`, value]));
+}
+
+function nested(depth: number, leaf: unknown, around: (inner: unknown) => object): unknown {
+  return times(depth, () => 0).reduce<unknown>((inner) => around(inner), leaf);
+}
+
+interface Shape {
+  readonly schema: JsonSchema;
+  /** The arguments of a size. */
+  readonly sent: (size: number) => object;
+  readonly size?: number;
+}
+
+const SHAPES: Readonly<Record<string, Shape>> = {
+  'wrong items': { schema: object({ all: integers }), sent: (size) => ({ all: times(size, () => 'x') }) },
+  'wrong items, sent as text': {
+    schema: object({ all: integers }),
+    sent: (size) => ({ all: JSON.stringify(times(size, () => 'x')) }),
+  },
+  'items that are wrong behind references': {
+    schema: object({ all: { type: 'array', items: { $ref: '#/$defs/line' } } }),
+    sent: (size) => ({ all: times(size, () => ({ of: ['x'] })) }),
+  },
+  'items that should be lists': {
+    schema: object({ all: { type: 'array', items: { type: 'object', properties: { of: integers } } } }),
+    sent: (size) => ({ all: times(size, () => ({ of: 'x' })) }),
+  },
+  'tagged unions': {
+    schema: object({ all: { type: 'array', items: { $ref: '#/$defs/animal' } } }),
+    sent: (size) => ({ all: times(size, () => ({ kind: 'cow', cowAge: 'x' })) }),
+  },
+  'tagged unions with unknown tags': {
+    schema: object({ all: { type: 'array', items: { anyOf: animals } } }),
+    sent: (size) => ({ all: times(size, () => ({ kind: 'hen', cowAge: 'x' })) }),
+  },
+  'unions without a tag': {
+    schema: object({
+      all: { type: 'array', items: { anyOf: [{ type: 'integer' }, object({ of: integers })] } },
+    }),
+    sent: (size) => ({ all: times(size, () => ({ of: ['x'] })) }),
+  },
+  'unions within unions': {
+    schema: object({ one: { $ref: '#/$defs/animal' } }),
+    sent: (size) => ({ one: nested(size, { kind: 'cow', cowAge: 'x' }, (of) => ({ kind: 'cow', of })) }),
+    size: 8,
+  },
+  'a key of spaces': {
+    schema: object({ all: { type: 'object', additionalProperties: { type: 'integer' } } }),
+    sent: (size) => ({ all: { [' '.repeat(size)]: 'x' } }),
+  },
+  'a long key above wrong items': {
+    schema: object({ all: { type: 'object', additionalProperties: integers } }),
+    sent: (size) => ({ all: { ['k'.repeat(size)]: times(size, () => 'x') } }),
+  },
+  'unknown keys': {
+    schema: object({ one: { type: 'integer' } }),
+    sent: (size) => ({ one: 'x', ...entries(size, 1) }),
+  },
+  'wrong properties': {
+    schema: object(Object.fromEntries(times(1_000, (index) => [`key_${index}`, { type: 'integer' }]))),
+    sent: (size) => entries(size, 'x'),
+    size: 10,
+  },
+  'different items that are objects': {
+    schema: object({ all: { type: 'array', uniqueItems: true }, one: { type: 'integer' } }),
+    sent: (size) => ({ all: times(size, (index) => ({ index })), one: 'x' }),
+  },
+  'digits that are no number': {
+    schema: object({ one: { type: 'integer' } }),
+    sent: (size) => ({ one: `1${'0'.repeat(size)}1` }),
+  },
+};
+
+async function bestTime(tools: ToolRegistry, args: object): Promise<number> {
+  const taken: number[] = [];
+  for (let run = 0; run < 3; run += 1) {
+    const since = performance.now();
+    const { isError } = await tools.call({ name: 'call', arguments: args });
+    taken.push(performance.now() - since);
+    expect(isError).toBe(true);
+  }
+  return Math.min(...taken);
+}
+
+async function growth({ schema, sent, size = 300 }: Shape): Promise<number> {
+  const tools = new ToolRegistry().register(
+    defineTool({ name: 'call', description: 'x', parameters: schema, execute: () => 'ran' }),
+  );
+  await bestTime(tools, sent(size));
+  const small = await bestTime(tools, sent(10 * size));
+  const large = await bestTime(tools, sent(100 * size));
+  // Below that it is the clock that is measured.
+  return large / Math.max(small, 0.5);
+}
+
+describe('ToolRegistry.call refuses arguments in time that is linear in them', () => {
+  test.each(Object.entries(SHAPES))(
+    '%s',
+    async (_name, shape) => {
+      const measured: number[] = [];
+      do measured.push(await growth(shape));
+      while ((measured.at(-1) ?? 0) > FACTOR && measured.length < ATTEMPTS);
+      expect(Math.min(...measured)).toBeLessThan(FACTOR);
+    },
+    120_000,
+  );
+});
+
+test('ToolRegistry.call tells the first fifty faults, and how many more there are', async () => {
+  const tools = new ToolRegistry().register(
+    defineTool({
+      name: 'call',
+      description: 'x',
+      parameters: object({ all: integers }),
+      execute: () => 'ran',
+    }),
+  );
+  const { content } = await tools.call({ name: 'call', arguments: { all: times(1_284, () => 'x') } });
+  const lines = content.split('\n');
+  expect(lines.slice(1, 51)).toEqual(times(50, (index) => `  - all.${index}: must be integer`));
+  expect(lines[51]).toBe('… and 1,234 more');
+  expect(lines[52]).toMatch(/^Received: /);
+});
