@@ -1,7 +1,14 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { LLMProvider } from 'toolwright';
-import { defineTool, runToolLoop, ToolCallParser, ToolRegistry, withTextTools } from 'toolwright';
+import {
+  defineTool,
+  parseToolRequest,
+  runToolLoop,
+  ToolCallParser,
+  ToolRegistry,
+  withTextTools,
+} from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 import { CALL_FORMATS, REASONING } from './text-call-formats.js';
 
@@ -155,6 +162,14 @@ test('ToolCallParser gives reasoning as it stood there, as text before the call'
 test('ToolCallParser finds what gpt-oss says to a function in its analysis channel, as that is a call', () => {
   const text = '<|channel|>analysis to=functions.ls<|message|>{"path":"."}<|call|>';
   expect(new ToolCallParser({ tools: TOOLS }).parse(text).toolCalls).toHaveLength(1);
+});
+
+test('parseToolRequest finds no request beside or inside reasoning', () => {
+  const request = '{"tool_request":{"name":"rm","arguments":{}}}';
+  expect(parseToolRequest(request)).toEqual({ name: 'rm', arguments: {} });
+  for (const [open, close] of REASONING)
+    for (const text of [`${open}${request}${close}`, `${request}${close}`, `${open}a${close}${request}`])
+      expect(parseToolRequest(text)).toBeUndefined();
 });
 
 test.each(['text tools', 'scan'])(

@@ -49,26 +49,29 @@ export class TextReply {
   }
 
   #take(pieces: readonly ScannedPiece[]): string {
-    const before = this.#content.length;
+    // Collected apart: to cut it off the content would copy all of that for every piece.
+    let shown = '';
     for (const piece of pieces) {
-      if (piece.kind === 'text') this.#addText(piece.text);
-      else this.#addCalls(piece.calls);
+      if (piece.kind === 'calls') this.#addCalls(piece.calls, shown);
+      else shown += this.#show(piece.text);
     }
-    return this.#content.slice(before);
+    this.#content += shown;
+    return shown;
   }
 
-  #addText(text: string): void {
-    const shown = text.trimEnd();
-    if (shown === '') {
+  #show(text: string): string {
+    const trimmed = text.trimEnd();
+    if (trimmed === '') {
       this.#space += text;
-      return;
+      return '';
     }
-    this.#content += this.#space + shown;
-    this.#space = text.slice(shown.length);
+    const shown = this.#space + trimmed;
+    this.#space = text.slice(trimmed.length);
+    return shown;
   }
 
-  #addCalls(calls: readonly DraftCall[]): void {
+  #addCalls(calls: readonly DraftCall[], shown: string): void {
     this.#drafts.push(...calls);
-    if (this.#content === '') this.#space = '';
+    if (this.#content === '' && shown === '') this.#space = '';
   }
 }

@@ -15,7 +15,8 @@ export class TextGate {
     this.#received += text;
     if (this.#state === 'open') this.#show(text);
     if (this.#state !== 'blank') return;
-    const begun = this.#received.trimStart();
+    // All before it was white space.
+    const begun = text.trimStart();
     if (begun === '') return;
     this.#state = begun.startsWith('{') ? 'held' : 'open';
     if (this.#state === 'open') this.#show(this.#received);

@@ -1,0 +1,127 @@
+import { expect, test } from '@jest/globals';
+import { defineTool, type LLMProvider, ToolCallParser, ToolRegistry, withTextTools } from 'toolwright';
+
+const SIZES = [1_900, 19_000, 190_000];
+const TRIES = 3;
+/** Ten times the text may take so many times as long; a quadratic pass takes a hundred times as long. */
+const MOST = 40;
+/** What is measured for a short text is noise. */
+const NOISE_MS = 8;
+
+const UNITS = {
+  'line breaks': '\n',
+  spaces: ' ',
+  quotes: '"',
+  apostrophes: "'",
+  'curly quotes': '“',
+  'quotes in words': '"a ',
+  'apostrophes in words': "'a ",
+  'quotes and line breaks': '"\n',
+  'quotes and commas': '", ',
+  'keys without an end': '"a, "b": ',
+  backslashes: '\\',
+  fences: '```\n',
+  'opening braces': '{',
+  'opening brackets': '[',
+  'nested objects': '{"a":',
+  'nested lists in objects': '{"a":[',
+  'empty objects': '{}',
+  commas: ',',
+  colons: ':',
+  dots: '...',
+  words: 'a ',
+  numbers: '1 ',
+  comments: '/* ',
+  'comment lines': '// x\n',
+  'added texts': '"a"+',
+  'unclosed tags': '<tool_call>',
+  'unclosed calls': '<tool_call>{"name":"take","arguments":{"a":"',
+  'unclosed parameters': '<function=take><parameter=a>',
+  'unclosed invocations': '<invoke name="take"><parameter name="a">',
+  'unclosed keys': '<tool_call>take<arg_key>',
+  reasoning: '<think></think>',
+  'ends of reasoning': '</think>',
+  'ends of reasoning in values': '<function=take><parameter=a></think><function=',
+  'calls and ends of reasoning': '<tool_call>{"name":"take","arguments":{}}</tool_call></think>',
+} as const;
+
+function registry(): ToolRegistry {
+  const tools = new ToolRegistry();
+  tools.register(
+    defineTool({
+      name: 'take',
+      description: 'Takes anything',
+      parameters: { type: 'object', additionalProperties: true },
+      execute: () => 'taken',
+    }),
+  );
+  return tools;
+}
+
+/** The shortest of a few times that this takes, in milliseconds. */
+async function best(work: () => unknown): Promise<number> {
+  let shortest = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < TRIES; run += 1) {
+    const start = performance.now();
+    await work();
+    shortest = Math.min(shortest, performance.now() - start);
+  }
+  return shortest;
+}
+
+/** Fails where a text ten times as long takes much more than ten times as long, each time that it is tried. */
+async function expectLinear(work: (size: number) => unknown): Promise<void> {
+  for (const [index, size] of SIZES.slice(1).entries()) {
+    const shorter = SIZES[index]!;
+    let ratio = Number.POSITIVE_INFINITY;
+    for (let attempt = 0; attempt < 3 && ratio > MOST; attempt += 1)
+      ratio = (await best(() => work(size))) / Math.max(await best(() => work(shorter)), NOISE_MS);
+    expect(ratio).toBeLessThan(MOST);
+  }
+}
+
+const shapes = Object.entries(UNITS);
+
+test.each(shapes)(
+  'ToolRegistry.execute reads arguments of %s in time that grows as the text does',
+  async (_, unit) => {
+    const tools = registry();
+    for (const [head, tail] of [
+      ['', ''],
+      ['{"a": ', '}'],
+      ['{"a": "', '"}'],
+      ["{'a': '", '\n```'],
+      ['```json\n', ''],
+    ])
+      await expectLinear((size) => tools.execute('take', head + unit.repeat(size / unit.length) + tail));
+  },
+);
+
+test.each(shapes)(
+  'ToolCallParser reads a text of %s in time that grows as the text does',
+  async (_, unit) => {
+    const parser = new ToolCallParser({ tools: ['take'] });
+    for (const tail of ['', '</parameter></arg_key>"}]'])
+      await expectLinear((size) => parser.parse(unit.repeat(size / unit.length) + tail));
+  },
+);
+
+test.each(shapes)(
+  'withTextTools streams a text of %s in time that grows as the text does',
+  async (_, unit) => {
+    const tools = registry().getDefinitions();
+    await expectLinear(async (size) => {
+      const content = unit.repeat(size / unit.length);
+      const provider: LLMProvider = {
+        chat: async () => ({ content, toolCalls: [], finishReason: 'stop' }),
+        async *stream() {
+          for (let at = 0; at < content.length; at += 16)
+            yield { type: 'text-delta', text: content.slice(at, at + 16) } as const;
+          yield { type: 'response', response: { content, toolCalls: [], finishReason: 'stop' } } as const;
+        },
+      };
+      const request = { model: 'm', messages: [], tools, options: {} };
+      for await (const _part of withTextTools(provider).stream!(request));
+    });
+  },
+);
