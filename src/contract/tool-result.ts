@@ -49,9 +49,10 @@ export class ToolResult {
 
   constructor(fields: ToolResultFields) {
     this.forLLM = fields.forLLM;
-    this.silent = fields.silent ?? false;
-    this.isError = fields.isError ?? false;
-    this.async = fields.async ?? false;
+    // `isError: 1` of an author whose types were not checked means what it says.
+    this.silent = Boolean(fields.silent);
+    this.isError = Boolean(fields.isError);
+    this.async = Boolean(fields.async);
     // Most results are a text and nothing more; what is not there takes no room.
     if (fields.forUser !== undefined) this.forUser = fields.forUser;
     if (fields.error !== undefined) this.error = fields.error;

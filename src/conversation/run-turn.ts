@@ -1,8 +1,10 @@
 import type { AsyncCallback } from '../contract/tool.js';
+import { abortedRun } from '../loop/aborted-run.js';
 import type { RunStart, RunSurroundings } from '../loop/begin-run.js';
 import { driveLoop } from '../loop/drive-loop.js';
 import type { LoopEvent } from '../loop/loop-event.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
+import { beginState, endState } from '../loop/loop-state.js';
 import { driveStoredRun } from '../loop/resume-stored-run.js';
 import { resumeWith } from '../loop/resume-tool-loop.js';
 import { checkOwner } from '../loop/run-owner.js';
@@ -75,7 +77,20 @@ async function drive(open: OpenTurn, { config, surroundings }: Drive): Promise<T
       if (!signal.aborted) throw error;
     }
   }
-  return driveLoop(config, startOf(open, config), surroundings);
+  const start = startUnlessAborted(open, config);
+  if (start !== undefined) return driveLoop(config, start, surroundings);
+  const { messages } = begin.status === 'running' ? open.history : begin.state;
+  return endState(beginState(messages), abortedRun(signal));
+}
+
+/** An abort ends a turn also where its run cannot be gone on with; then there is nothing to begin. */
+function startUnlessAborted(open: OpenTurn, config: ConversationConfig): RunStart | undefined {
+  try {
+    return startOf(open, config);
+  } catch (error) {
+    if (open.signal.aborted) return undefined;
+    throw error;
+  }
 }
 
 function startOf({ begin, history, scope, isCertain }: OpenTurn, config: ConversationConfig): RunStart {

@@ -43,17 +43,19 @@ const EXPECTED: Readonly<Record<PendingKind, { readonly field: string; readonly 
  * ```
  */
 export function answerWait({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
-  if (Object.hasOwn(answer, 'approved') && (answer as { approved: unknown }).approved === false)
-    return refuse(journal, (answer as { reason?: unknown }).reason);
+  if (Object.hasOwn(answer, 'approved')) {
+    // Looked at as it is: JSON makes a yes of what only looks like one.
+    const { approved, reason } = answer as { readonly approved: unknown; readonly reason?: unknown };
+    if (typeof approved !== 'boolean') return { ok: false, problem: '`approved` is neither true nor false' };
+    if (!approved) return refuse(journal, reason);
+  }
   const { field, form } = EXPECTED[wait.kind];
   if (!Object.hasOwn(answer, field)) return { ok: false, problem: `a ${wait.kind} is answered by ${form}` };
   const given = asJson((answer as Record<string, unknown>)[field]);
   if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
   if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };
   if (wait.kind === 'approval')
-    return given.value === true
-      ? { ok: true, journal: { ...journal, approved: true } }
-      : { ok: false, problem: '`approved` is neither true nor false' };
+    return { ok: true, journal: { ...journal, approved: true } };
   return answerQuestion({ wait, journal }, given.value);
 }
 

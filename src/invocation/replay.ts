@@ -58,9 +58,10 @@ export class Replay {
    * The value of finished work, or of work done now; as JSON gives it in both cases, so that a replay agrees
    * with the first run. Work that failed is not finished.
    */
-  once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value> {
+  async once<Value>(given: string, work: () => Value | Promise<Value>): Promise<Value> {
+    const key = keyOf(given);
     const finished = this.#finished.get(key);
-    if (finished !== undefined) return Promise.resolve(plainJson(finished.value) as Value);
+    if (finished !== undefined) return plainJson(finished.value) as Value;
     let running = this.#works.get(key);
     if (running === undefined) {
       running = this.#finish(key, work);
@@ -104,6 +105,14 @@ export class Replay {
     // What the method does to its copy is not what the work gave.
     return plainJson(value);
   }
+}
+
+/** Kept with the run, so it is text; another object of the same text would be taken for done. */
+function keyOf(given: unknown): string {
+  if (typeof given === 'string' || typeof given === 'number') return String(given);
+  throw new TypeError(
+    `context.once: its key is a text, not ${given === null ? 'null' : `a ${typeof given}`}`,
+  );
 }
 
 function plainCopy(key: string, value: unknown): unknown {

@@ -85,20 +85,22 @@ export function isWorded(value: unknown, tool?: WritingTool): boolean {
 }
 
 /** Types of results are not checked where their authors write no TypeScript. */
-function isSane({ forLLM, forUser, silent, isError, async }: ToolResult): boolean {
+function isSane({ forLLM, forUser, silent, isError, async, content }: ToolResult): boolean {
   return (
     typeof forLLM === 'string' &&
     (forUser === undefined || typeof forUser === 'string') &&
     typeof silent === 'boolean' &&
     typeof isError === 'boolean' &&
-    typeof async === 'boolean'
+    typeof async === 'boolean' &&
+    (content === undefined || (Array.isArray(content) && content.every(isPart)))
   );
 }
 
-/** A message's content must be text, and a flag is set or not. */
+/** A message's content must be text, parts are parts, and a flag is set or not. */
 function saneResult(result: ToolResultFields): ToolResult {
   const { forLLM, forUser } = result as { readonly forLLM: unknown; readonly forUser: unknown };
-  const { error, content, details } = result;
+  const { error, content: given, details } = result;
+  const content = Array.isArray(given) ? given.filter(isPart) : undefined;
   return new ToolResult({
     ...{ error, content, details },
     forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM),

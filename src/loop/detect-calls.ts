@@ -4,7 +4,7 @@ import { scanText } from '../detection/scan-text.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../invocation/error-message.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
-import type { Reply } from './request-reply.js';
+import { type Reply, tidyCall } from './request-reply.js';
 
 /** Calls that were found in a text; a call without an id is numbered by the loop. */
 export interface DetectedCalls {
@@ -38,15 +38,14 @@ export function detectCalls(
   try {
     const { toolCalls = [], content = '' } = detectorOf(detector)(response.content, { tools }) ?? {};
     if (toolCalls.length === 0) return reply;
-    return { ok: true, response: { ...response, content, toolCalls: toolCalls.map(withId) } };
+    return {
+      ok: true,
+      response: { ...response, content: String(content), toolCalls: toolCalls.map(tidyCall) },
+    };
   } catch (cause) {
     const message = `The detector failed: ${errorMessage(cause)}`;
     return { ok: false, reason: 'failed', error: new ToolwrightError('ProviderFailed', message, { cause }) };
   }
-}
-
-function withId(call: DetectedCalls['toolCalls'][number]): ToolCall {
-  return { ...call, id: call.id ?? '' };
 }
 
 function detectorOf(detector: Exclude<Detector, 'native'>): CallDetector {

@@ -37,12 +37,16 @@ export function resumeState({ messages, toolCalls, iterations, usage }: RunProgr
 
 /** Adds the tokens of one reply, where it told them. */
 export function addUsage(state: LoopState, usage: Usage | undefined): void {
-  if (usage === undefined || usage === null) return;
+  if (usage === undefined) return;
   state.usage = {
-    inputTokens: state.usage.inputTokens + (usage.inputTokens ?? 0),
-    outputTokens: state.usage.outputTokens + (usage.outputTokens ?? 0),
-    totalTokens: state.usage.totalTokens + (usage.totalTokens ?? 0),
+    inputTokens: sum(state.usage.inputTokens, usage.inputTokens),
+    outputTokens: sum(state.usage.outputTokens, usage.outputTokens),
+    totalTokens: sum(state.usage.totalTokens, usage.totalTokens),
   };
+}
+
+function sum(one: number, other: number): number {
+  return Math.min(one + other, Number.MAX_SAFE_INTEGER);
 }
 
 /** How a run ends. */

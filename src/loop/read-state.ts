@@ -1,6 +1,7 @@
 import { canonicalJson } from '../checking/canonical-json.js';
 import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
 import { plainJson } from '../checking/plain-json.js';
+import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { openWaits } from './open-waits.js';
@@ -17,8 +18,7 @@ let check: ResultChecker | undefined;
  *   anywhere, without one as far as `pending` shows it.
  */
 export function readState(state: unknown, secret: string | undefined): RunState {
-  check ??= createResultChecker(RUN_STATE_SCHEMA);
-  const faults = check(state);
+  const faults = stateFaults(state);
   if (faults.length > 0) {
     const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
     throw invalid(`This is no state of a suspended run of this version: ${told.join('; ')}.`);
@@ -30,6 +30,12 @@ export function readState(state: unknown, secret: string | undefined): RunState 
   if (canonicalJson(pending) !== canonicalJson(read.pending))
     throw invalid('The state of the run was changed: its pending calls are not those of its open message.');
   return read;
+}
+
+/** What of a state is not as the loop relies on it. */
+export function stateFaults(state: unknown): readonly ArgumentFault[] {
+  check ??= createResultChecker(RUN_STATE_SCHEMA);
+  return check(state);
 }
 
 function invalid(message: string): ToolwrightError {

@@ -1,13 +1,16 @@
+import { plainJson } from '../checking/plain-json.js';
 import type {
   FinishReason,
   LLMProvider,
   LLMRequest,
   LLMResponse,
   ToolCall,
+  Usage,
 } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../invocation/error-message.js';
 import { unlessAborted } from '../invocation/unless-aborted.js';
+import { isRecord } from '../kernel/is-record.js';
 
 /** A reply, or why there is none. */
 export type Reply =
@@ -74,13 +77,47 @@ function isText(text: unknown): text is string {
 function tidyResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
   if (typeof response !== 'object' || response === null)
     throw new TypeError('the provider returned no response');
-  const { content, usage } = response;
+  const { content, usage, finishReason } = response;
   const toolCalls = (response.toolCalls ?? []).map(tidyCall);
-  const finishReason: FinishReason = response.finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop');
-  return { content: typeof content === 'string' ? content : '', toolCalls, finishReason, usage };
+  const fallback: FinishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+  return {
+    content: typeof content === 'string' ? content : '',
+    toolCalls,
+    finishReason: typeof finishReason === 'string' ? finishReason : fallback,
+    usage: isRecord(usage) ? tidyUsage(usage) : undefined,
+  };
 }
 
-function tidyCall(call: Partial<ToolCall> | null | undefined): ToolCall {
+/** Counts are whole and not negative, whatever a server says: they are summed, and kept with suspended runs. */
+function tidyUsage({ inputTokens, outputTokens, totalTokens }: Partial<Usage>): Usage {
+  return {
+    inputTokens: tidyCount(inputTokens),
+    outputTokens: tidyCount(outputTokens),
+    totalTokens: tidyCount(totalTokens),
+  };
+}
+
+function tidyCount(count: unknown): number {
+  if (!Number.isFinite(count)) return 0;
+  return Math.min(Math.max(0, Math.round(count as number)), Number.MAX_SAFE_INTEGER);
+}
+
+/** A call as the loop relies on it, from whoever found it. */
+export function tidyCall(call: Partial<ToolCall> | null | undefined): ToolCall {
   const { id, name, arguments: args } = call ?? {};
-  return { id: typeof id === 'string' ? id : '', name: String(name ?? ''), arguments: args ?? {} };
+  return { id: typeof id === 'string' ? id : '', name: String(name ?? ''), arguments: tidyArguments(args) };
+}
+
+/** Arguments are text or plain JSON; what a `Date` or a `Map` is then, the tool's schema decides. */
+function tidyArguments(args: unknown): ToolCall['arguments'] {
+  if (args === undefined || args === null) return {};
+  return (isPlain(args) ? args : (plainJson(args) ?? String(args))) as ToolCall['arguments'];
+}
+
+function isPlain(args: unknown): boolean {
+  if (typeof args !== 'object' || args === null)
+    return typeof args !== 'symbol' && typeof args !== 'function';
+  if (Array.isArray(args)) return true;
+  const prototype: unknown = Object.getPrototypeOf(args);
+  return (prototype === Object.prototype || prototype === null) && !('toJSON' in args);
 }

@@ -3,6 +3,7 @@ import { plainJson } from '../checking/plain-json.js';
 import type { RunState, StoredCall } from '../contract/run-state.js';
 import type { LoopRun } from './begin-run.js';
 import { openWaits } from './open-waits.js';
+import { stateFaults } from './read-state.js';
 import { progressOf } from './run-progress.js';
 import { signState } from './sign-state.js';
 
@@ -14,11 +15,13 @@ export interface OpenMessage {
 
 /**
  * The state of a run that waits: plain JSON that shares nothing with the run. `undefined` where JSON cannot say
- * it, as of arguments that a model nested too deep.
+ * it, as of arguments that a model nested too deep, or where it would be no state.
  */
 export function suspendRun(run: LoopRun, open: OpenMessage): RunState | undefined {
   try {
-    return writeState(run, open);
+    const state = writeState(run, open);
+    // What nobody could resume is not given out: the calls are answered instead.
+    return stateFaults(state).length === 0 ? state : undefined;
   } catch {
     return undefined;
   }

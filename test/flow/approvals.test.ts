@@ -1,0 +1,91 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type Answer,
+  defineTool,
+  type Message,
+  resumeToolLoop,
+  runToolLoop,
+  type ToolDefinition,
+} from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
+const anything = { type: 'object', additionalProperties: true } as const;
+
+function setup(args: string | Record<string, unknown>, more: Partial<ToolDefinition> = {}) {
+  const ran: unknown[] = [];
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pay',
+    parameters: anything,
+    approval: true,
+    execute: (given) => {
+      ran.push(given);
+      return 'paid';
+    },
+    ...more,
+  });
+  const steps = [
+    { toolCalls: [{ name: 'pay', arguments: args }] },
+    { content: 'Done.' },
+    { content: 'Done.' },
+  ];
+  return { ran, config: { provider: new ScriptedProvider(steps), model: 'm', tools: [pay] } };
+}
+
+describe('resumeToolLoop', () => {
+  test.each<[string, unknown]>([
+    ['a text', 'true'],
+    ['a no in words', 'false'],
+    ['a number', 1],
+    ['zero', 0],
+    ['nothing', undefined],
+    ['null', null],
+    ['a boxed yes', new Boolean(true)],
+    ['something that JSON shows as a yes', { toJSON: () => true }],
+    ['a list with a yes', [true]],
+  ])('takes no approval that is %s', async (_what, approved) => {
+    const { config, ran } = setup({});
+    const run = await runToolLoop(config, hello);
+    const answers = run.pending!.map(({ id }) => ({ id, approved }) as Answer);
+    await expect(resumeToolLoop(config, run.state, answers)).rejects.toMatchObject({
+      name: 'InvalidAnswer',
+      message: expect.stringContaining('`approved` is neither true nor false'),
+    });
+    expect(ran).toEqual([]);
+  });
+
+  test('takes no answer of another kind beside an approval that is none', async () => {
+    const { config } = setup({}, { approval: false, execution: 'client' });
+    const run = await runToolLoop(config, hello);
+    const answers = run.pending!.map(({ id }) => ({ id, approved: 'no', result: 'paid' }) as never);
+    await expect(resumeToolLoop(config, run.state, answers)).rejects.toMatchObject({ name: 'InvalidAnswer' });
+  });
+
+  test.each(['{"amount":1e999}', '{"amount":-1e999}', '{"to":[{"amount":1e400}]}'])(
+    'runs %s never as something else than was shown',
+    async (args) => {
+      const { config, ran } = setup(args);
+      const run = await runToolLoop(config, hello);
+      const shown = run.pending?.map((pending) => pending.arguments) ?? [];
+      const answers = (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+      if (run.state !== undefined) await resumeToolLoop(config, run.state, answers);
+      expect(ran).toEqual(shown);
+    },
+  );
+
+  test('runs what was shown, whatever the arguments are', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), fc.boolean(), async (args, asText) => {
+        const { config, ran } = setup(asText ? JSON.stringify(args) : args);
+        const run = await runToolLoop(config, hello);
+        const shown = run.pending?.map((pending) => pending.arguments) ?? [];
+        const answers = (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+        if (run.state !== undefined) await resumeToolLoop(config, run.state, answers);
+        expect(JSON.stringify(ran)).toBe(JSON.stringify(shown));
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
