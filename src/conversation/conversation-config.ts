@@ -11,7 +11,7 @@ export interface ConversationConfig extends ToolLoopConfig {
   readonly systemPrompt?: string;
   /** Also the `conversationId` that tools see, and that tells its work from that of others. Default: a UUID. */
   readonly id?: string;
-  /** What was said before; every call in it must have its answer. */
+  /** What was said before; a call in it that has no answer is answered with an error. */
   readonly messages?: readonly Message[];
   /** The surroundings of every turn; `conversationId` is the conversation's own. */
   readonly scope?: CallScope;

@@ -5,6 +5,7 @@ import type { Answer, PendingCall } from '../contract/suspension.js';
 import { checkOptions, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
+import { historyFaults, readHistory } from '../loop/read-history.js';
 import { ownerFaults } from '../loop/run-owner.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
 import {
@@ -53,11 +54,16 @@ export class Conversation {
   #closed: ConversationSnapshot | undefined;
 
   constructor(config: ConversationConfig) {
-    refuseOptions([...invalidOptions(config, CONVERSATION_OPTIONS), ...ownerFaults(config?.scope)]);
+    refuseOptions([
+      ...invalidOptions(config, CONVERSATION_OPTIONS),
+      ...ownerFaults(config?.scope),
+      ...(Array.isArray(config?.messages) ? historyFaults(config.messages) : []),
+    ]);
     const { id = randomUUID(), tools } = config;
+    const { messages } = readHistory(config.messages ?? []);
     const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
     this.id = id;
-    this.#turns = new TurnTaker({ ...config, id, tools: registry });
+    this.#turns = new TurnTaker({ ...config, id, messages, tools: registry });
   }
 
   /**

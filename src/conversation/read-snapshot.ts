@@ -1,5 +1,6 @@
 import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { historyFaults } from '../loop/read-history.js';
 import { readState } from '../loop/read-state.js';
 import { isSignedWith } from '../loop/sign-state.js';
 import type { ConversationSnapshot } from './conversation-snapshot.js';
@@ -27,6 +28,8 @@ export function readSnapshot(snapshot: unknown, secret: string | undefined): Rea
     throw invalid(`This is no snapshot of a conversation of this version: ${told.join('; ')}.`);
   }
   const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
+  const [fault] = historyFaults(read.messages);
+  if (fault !== undefined) throw invalid(`The history of the snapshot is none: ${fault.problem}.`);
   const isCertain = isSignedWith(read, secret);
   if (secret !== undefined && !isCertain)
     throw invalid('The snapshot of the conversation was changed, or signed with another secret.');

@@ -54,8 +54,7 @@ export function answerWait({ wait, journal }: WaitInCall, answer: WaitAnswer): A
   const given = asJson((answer as Record<string, unknown>)[field]);
   if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
   if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };
-  if (wait.kind === 'approval')
-    return { ok: true, journal: { ...journal, approved: true } };
+  if (wait.kind === 'approval') return { ok: true, journal: { ...journal, approved: true } };
   return answerQuestion({ wait, journal }, given.value);
 }
 

@@ -5,6 +5,7 @@ import type { RunStore } from '../contract/run-store.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
 import { InvalidOptionsError } from '../errors/invalid-options.js';
+import { callListener } from '../invocation/call-listener.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { anySignal } from './any-signal.js';
 import { judgeCompletion } from './inner-runs.js';
@@ -13,6 +14,7 @@ import type { EventSink } from './loop-event.js';
 import { LoopGuard } from './loop-guard.js';
 import { beginState, type LoopEnd, type LoopState, type RunProgress, resumeState } from './loop-state.js';
 import { type CallNumberer, createCallNumberer } from './number-calls.js';
+import { readHistory } from './read-history.js';
 import type { ResumeConfig } from './resume-options.js';
 import { RetryBudget } from './retry-budget.js';
 import { ownerOf } from './run-owner.js';
@@ -89,7 +91,7 @@ export function beginRun(
   const before = 'suspended' in start ? start.suspended : 'progress' in start ? start.progress : undefined;
   const messages = 'messages' in start ? start.messages : before?.messages;
   const config = withModel(given, before?.model);
-  const state = before === undefined ? beginState(messages ?? []) : resumeState(before);
+  const state = before === undefined ? beginState(readMessages(config, messages ?? [])) : resumeState(before);
   const registry =
     config.tools instanceof ToolRegistry
       ? config.tools
@@ -117,6 +119,19 @@ export function beginRun(
     prompt: new Set(),
     resumed: 'suspended' in start ? resumedRun(start) : undefined,
   };
+}
+
+/** What the caller's history lacks is told in the log, too: the caller may have lost it. */
+function readMessages({ logger }: ToolLoopConfig, given: readonly Message[]): readonly Message[] {
+  const { messages, unanswered } = readHistory(given);
+  if (unanswered.length > 0) {
+    const fields = { tools: unanswered };
+    callListener(
+      () => logger?.warn('Calls of the history had no answers, and were answered with an error', fields),
+      () => {},
+    );
+  }
+  return messages;
 }
 
 /** A run that goes on asks the model that it has asked so far. */

@@ -1,8 +1,9 @@
 import { type CallScope, SCOPE } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
-import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
+import { invalidOptions, refuseOptions } from '../errors/invalid-options.js';
 import { optionTable } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from './loop-config.js';
+import { historyFaults } from './read-history.js';
 import { ownerFaults } from './run-owner.js';
 
 const CONFIG = optionTable<ToolLoopConfig>('the loop’s config', LOOP_RULES, LOOP_ALIASES);
@@ -24,13 +25,6 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
     ...invalidOptions(config, CONFIG),
     ...invalidOptions(scope, SCOPE),
     ...ownerFaults(scope),
-    ...(Array.isArray(messages) ? [] : [NO_MESSAGES]),
+    ...historyFaults(messages),
   ]);
 }
-
-const NO_MESSAGES: InvalidOption = {
-  where: 'the loop’s messages',
-  option: 'messages',
-  problem: 'they are no array',
-  fix: "[{ role: 'user', content: '…' }]",
-};

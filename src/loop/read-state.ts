@@ -5,6 +5,7 @@ import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { openWaits } from './open-waits.js';
+import { historyFaults } from './read-history.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 import { isSignedWith } from './sign-state.js';
 
@@ -26,6 +27,8 @@ export function readState(state: unknown, secret: string | undefined): RunState 
   const read = plainJson(state) as RunState;
   if (secret !== undefined && !isSignedWith(read, secret))
     throw invalid('The state of the run was changed, or signed with another secret.');
+  const [fault] = historyFaults(read.messages);
+  if (fault !== undefined) throw invalid(`The history of the state is none: ${fault.problem}.`);
   const pending = openWaits(read).map((wait) => wait.pending);
   if (canonicalJson(pending) !== canonicalJson(read.pending))
     throw invalid('The state of the run was changed: its pending calls are not those of its open message.');

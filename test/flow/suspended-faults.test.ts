@@ -255,13 +255,13 @@ describe('what cannot be kept', () => {
       execute: () => ++runs,
     });
     const run = await runToolLoop(configOf([pay], callOf('pay', nested(100_000)), done), hello);
-    expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'refused' }] });
-    expect(contents(run)).toEqual([expect.stringContaining('cannot be written as JSON')]);
+    expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'rejected' }] });
+    expect(contents(run)).toEqual([expect.stringContaining('nested too deep')]);
     expect(historyFaults(run.messages)).toEqual([]);
     expect(runs).toBe(0);
   });
 
-  test('such arguments of a sibling that has run do not keep the run from being suspended', async () => {
+  test('such arguments of a sibling do not keep the run from being suspended', async () => {
     const free = defineTool({ name: 'free', description: 'Free', parameters: anything, execute: () => 'ok' });
     const locate = defineTool({ name: 'locate', description: 'Where' });
     const toolCalls = [
@@ -271,7 +271,7 @@ describe('what cannot be kept', () => {
     const config = configOf([free, locate], { toolCalls }, done);
     const run = await runToolLoop(config, hello);
     const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { result: 'Oslo' }));
-    expect(contents(resumed)).toEqual(['ok', 'Oslo']);
+    expect(contents(resumed)).toEqual([expect.stringContaining('nested too deep'), 'Oslo']);
   });
 });
 

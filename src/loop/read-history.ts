@@ -1,0 +1,135 @@
+import type { AssistantMessage, Message, MessageToolCall, ToolMessage } from '../contract/message.js';
+import type { InvalidOption } from '../errors/invalid-options.js';
+import { isRecord } from '../kernel/is-record.js';
+
+/** A history in which every call has its answer. */
+export interface ReadHistory {
+  readonly messages: readonly Message[];
+  /** Names of the calls that were answered with an error, because nobody had. */
+  readonly unanswered: readonly string[];
+}
+
+const ROLES: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant', 'tool']);
+
+/** What of a history no provider would take, and what cannot be told from it. */
+export function historyFaults(messages: unknown): readonly InvalidOption[] {
+  if (!Array.isArray(messages))
+    return [faultAt('', 'they are no array', "messages: [{ role: 'user', content: '…' }]")];
+  const faults: InvalidOption[] = [];
+  let open = new Set<unknown>();
+  for (const [index, message] of (messages as readonly unknown[]).entries()) {
+    const problem = problemOf(message, open);
+    if (problem !== undefined) faults.push(faultAt(`[${index}]`, ...problem));
+    if (isRecord(message) && message.role === 'tool') open.delete(message.tool_call_id);
+    else open = new Set(callsOf(message).map((call) => (isRecord(call) ? call.id : undefined)));
+  }
+  return faults;
+}
+
+/** A problem, and what to write instead. */
+type Problem = readonly [problem: string, fix: string];
+
+function faultAt(place: string, problem: string, fix: string): InvalidOption {
+  const option = `messages${place}`;
+  return { where: 'the history', option, problem: place === '' ? problem : `${option} ${problem}`, fix };
+}
+
+function problemOf(message: unknown, open: ReadonlySet<unknown>): Problem | undefined {
+  if (!isRecord(message)) return ['is no message', "{ role: 'user', content: '…' }"];
+  const { role, content } = message;
+  if (!ROLES.has(role))
+    return [
+      `has the role ${JSON.stringify(role)}`,
+      `one of ${[...ROLES].map((known) => `'${known}'`).join(', ')}`,
+    ];
+  if (role === 'tool') return answerProblem(message, open);
+  const hasCalls = role === 'assistant' && callsOf(message).length > 0;
+  const isText = typeof content === 'string' || (Array.isArray(content) && content.length > 0);
+  const isMissing = content === undefined || content === null;
+  if (!isText && !(isMissing && hasCalls))
+    return ['has a content that is no text', 'content: a text, or parts as the provider takes them'];
+  return role === 'assistant' ? callsProblem(message.tool_calls) : undefined;
+}
+
+function answerProblem(
+  { tool_call_id: id, content }: Readonly<Record<string, unknown>>,
+  open: ReadonlySet<unknown>,
+): Problem | undefined {
+  if (typeof content !== 'string')
+    return ['has a content that is no text', 'content: JSON.stringify(result)'];
+  if (typeof id !== 'string') return ['does not say which call it answers', "tool_call_id: 'call_1'"];
+  if (open.has(id)) return undefined;
+  return [
+    `answers '${id}', which no assistant message right before it calls, or which is answered already`,
+    'the history from the assistant message with that call on, or without its answers',
+  ];
+}
+
+function callsProblem(calls: unknown): Problem | undefined {
+  if (calls === undefined || calls === null) return undefined;
+  const fix = "tool_calls: [{ id: 'call_1', type: 'function', function: { name, arguments: '{}' } }]";
+  if (!Array.isArray(calls)) return ['has calls that are no array', fix];
+  if (!calls.every(isCall)) return ['has a call that is none', fix];
+  if (new Set(calls.map(({ id }) => id)).size < calls.length)
+    return ['has two calls of the same id', 'an id of its own for each call of a message'];
+  return undefined;
+}
+
+function isCall(call: unknown): call is MessageToolCall {
+  if (!isRecord(call) || typeof call.id !== 'string' || call.id === '') return false;
+  const named = call.function;
+  return isRecord(named) && typeof named.name === 'string' && typeof named.arguments === 'string';
+}
+
+function callsOf(message: unknown): readonly unknown[] {
+  const calls = isRecord(message) && message.role === 'assistant' ? message.tool_calls : undefined;
+  return Array.isArray(calls) ? calls : [];
+}
+
+/**
+ * A history without faults, as strict servers take it: answers in the order of their calls, and one for each
+ * call. A call that nobody answered, as after a crash, may have been done or not, and that is what it says.
+ */
+export function readHistory(messages: readonly Message[]): ReadHistory {
+  const read: Message[] = [];
+  const unanswered: string[] = [];
+  for (let index = 0; index < messages.length; index += 1) {
+    const message = messages[index] as Message;
+    if (message.role !== 'assistant') {
+      read.push(message);
+      continue;
+    }
+    const { tool_calls: calls = [] } = message;
+    const answers = answersFrom(messages, index + 1);
+    index += answers.length;
+    read.push(calls !== null && calls.length > 0 ? message : withoutCalls(message));
+    for (const call of calls ?? []) {
+      const answer = answers.find(({ tool_call_id: id }) => id === call.id);
+      if (answer === undefined) unanswered.push(call.function.name);
+      read.push(answer ?? interrupted(call));
+    }
+  }
+  return { messages: read, unanswered };
+}
+
+function answersFrom(messages: readonly Message[], from: number): readonly ToolMessage[] {
+  const answers: ToolMessage[] = [];
+  for (let index = from; index < messages.length; index += 1) {
+    const message = messages[index] as Message;
+    if (message.role !== 'tool') break;
+    answers.push(message);
+  }
+  return answers;
+}
+
+/** Strict servers refuse an empty list. */
+function withoutCalls(message: AssistantMessage): AssistantMessage {
+  if (!('tool_calls' in message)) return message;
+  const { tool_calls: _, ...others } = message;
+  return others;
+}
+
+function interrupted({ id, function: { name } }: MessageToolCall): ToolMessage {
+  const content = `The call of '${name}' was interrupted, and no result of it was kept. It may have been done.`;
+  return { role: 'tool', content, tool_call_id: id };
+}
