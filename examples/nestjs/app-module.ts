@@ -5,6 +5,8 @@ import type { LLMProvider } from 'toolwright';
 import { ToolwrightModule } from 'toolwright/nestjs';
 import { SqliteRunStore } from 'toolwright/stores';
 import { AuthGuard } from './auth/auth-guard.js';
+import { AuthModule } from './auth/auth-module.js';
+import { runRights } from './auth/run-rights.js';
 import type { AuthedRequest } from './auth/user.js';
 import { Users } from './auth/users.js';
 import { ChatController } from './chat/chat-controller.js';
@@ -36,8 +38,12 @@ export class AppModule {
       module: AppModule,
       imports: [
         DatabaseModule.at(path('shop.sqlite')),
+        AuthModule,
         ToolwrightModule.forRootAsync({
-          useFactory: () => ({
+          imports: [AuthModule],
+          inject: [Users],
+          useFactory: (users: Users) => ({
+            ...runRights(users),
             provider,
             model,
             store: new SqliteRunStore({ path: path('runs.sqlite') }),
@@ -47,7 +53,7 @@ export class AppModule {
       ],
       controllers: [ChatController, McpController, MeasurementsController],
       providers: [
-        ...[Users, OrderBook, AuditTrail, OrderTools, Conversations, Measurements],
+        ...[OrderBook, AuditTrail, OrderTools, Conversations, Measurements],
         { provide: APP_GUARD, useClass: AuthGuard },
         { provide: APP_INTERCEPTOR, useClass: MeasuringInterceptor },
         { provide: APP_PIPE, useValue: new ValidationPipe({ whitelist: true, transform: true }) },

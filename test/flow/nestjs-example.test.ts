@@ -11,6 +11,7 @@ import type { JsonObject, LLMProvider } from 'toolwright';
 import { OfflineProvider } from 'toolwright/offline';
 import { ScriptedProvider } from 'toolwright/testing';
 import { AppModule } from '../../examples/nestjs/app-module.js';
+import { DATABASE } from '../../examples/nestjs/database/open-database.js';
 
 const CUSTOMER = 'token-one';
 const OTHER = 'token-two';
@@ -137,7 +138,7 @@ test('an approval is given over HTTP, after a restart, by whoever began', async 
     );
     const answersUrl = `${second.url}/chat/${conversationId}/answers`;
     const answers = [{ id: pending[0].id, approved: true }];
-    expect((await post(answersUrl, OTHER, { answers })).status).toBe(404);
+    expect((await post(answersUrl, OTHER, { answers })).status).toBe(403);
     expect((await post(answersUrl, CUSTOMER, { answers: [{ id: 'x', approved: true }] })).status).toBe(400);
     expect((await post(answersUrl, CUSTOMER, { answers: ['yes'] })).status).toBe(400);
     const answered = await post(answersUrl, CUSTOMER, { answers });
@@ -148,6 +149,49 @@ test('an approval is given over HTTP, after a restart, by whoever began', async 
   } finally {
     rmSync(dataFolder, { recursive: true, force: true });
   }
+});
+
+test('a clerk answers for a customer, and the run goes on as the customer’s', async () => {
+  const shop = await openShop(
+    new ScriptedProvider([
+      call('a', 'place_order', { item: 'tea', quantity: 50 }),
+      {
+        content: '',
+        toolCalls: [
+          { id: 'b', name: 'list_orders', arguments: { limit: 1 } },
+          { id: 'c', name: 'report_sales', arguments: {} },
+        ],
+      },
+      { content: 'Ordered.' },
+      call('d', 'list_orders', { limit: 1 }),
+      { content: 'Tea.' },
+    ]),
+  );
+  const events = await chat(shop, CUSTOMER, { text: 'fifty packs of tea' });
+  const { conversationId, pending } = events.at(-1)?.data ?? {};
+  const answersUrl = `${shop.url}/chat/${conversationId}/answers`;
+  const answers = [{ id: pending[0].id, approved: true }];
+  expect((await post(answersUrl, undefined, { answers })).status).toBe(401);
+  const stranger = await post(answersUrl, OTHER, { answers });
+  expect([stranger.status, await stranger.json()]).toMatchObject([
+    403,
+    { message: 'this is somebody else’s to answer' },
+  ]);
+  const answered = await post(answersUrl, CLERK, { answers });
+  expect(await answered.json()).toMatchObject({
+    status: 'completed',
+    content: 'Ordered.',
+    answered: [{ tool: 'place_order', answeredBy: { user: 'u3' } }],
+  });
+  const next = await chat(shop, CUSTOMER, { text: 'what did I order?', conversationId });
+  expect(JSON.parse(next[0]?.data.text)).toMatchObject([{ item: 'tea', quantity: 50, userId: 'u1' }]);
+  const database = shop.app.get(DATABASE);
+  const messages = String(database.prepare('SELECT messages FROM conversations').get()?.messages);
+  expect(messages).toContain('Forbidden resource');
+  expect(database.prepare('SELECT user_id, action FROM audit').all()).toMatchObject([
+    { user_id: 'u1', action: expect.stringMatching(/^placed order/) },
+  ]);
+  expect((await post(answersUrl, CLERK, { answers })).status).toBe(409);
 });
 
 test('two requests at the same time do not see each other', async () => {

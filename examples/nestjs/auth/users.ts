@@ -12,4 +12,9 @@ export class Users {
     const row = this.database.prepare('SELECT id, name, role FROM users WHERE token = ?').get(token);
     return row as unknown as User | undefined;
   }
+
+  byId(id: string): User | undefined {
+    const row = this.database.prepare('SELECT id, name, role FROM users WHERE id = ?').get(id);
+    return row as unknown as User | undefined;
+  }
 }

@@ -1,6 +1,7 @@
 import {
   BadRequestException,
   ConflictException,
+  ForbiddenException,
   type HttpException,
   InternalServerErrorException,
 } from '@nestjs/common';
@@ -9,6 +10,7 @@ import { ToolwrightError } from 'toolwright';
 /** What a client is told of a run that cannot be resumed. Nothing has happened then, and the run still waits. */
 export function asHttpException(error: unknown): HttpException {
   const name = ToolwrightError.is(error) ? error.name : undefined;
+  if (name === 'RunNotAllowed') return new ForbiddenException('this is somebody else’s to answer');
   if (name === 'InvalidAnswer') return new BadRequestException((error as Error).message);
   if (name === 'RunClaimed' || name === 'RunNotFound') return new ConflictException((error as Error).message);
   return new InternalServerErrorException(undefined, { cause: error });

@@ -41,17 +41,24 @@ export class ChatController {
     stream.end();
   }
 
-  /** Answers what a run waits for; the run goes on out of the store, in whichever process this is. */
+  /**
+   * Answers what a run waits for; the run goes on out of the store, in whichever process this is. Its owner may
+   * answer, and a clerk for the owner; anybody else is refused by the run itself.
+   */
   @Post(':id/answers')
-  async answer(@CurrentUser() me: Me, @Param('id') id: string, @Body() body: AnswersBody) {
-    const conversation = this.open(me, id);
+  async answer(@Param('id') id: string, @Body() body: AnswersBody) {
+    const conversation = this.conversations.waiting(id);
+    if (conversation === undefined) throw new NotFoundException('there is no such conversation');
     if (conversation.runId === undefined) throw new ConflictException('the conversation waits for nothing');
     const resumed = this.toolwright.resumeStored(conversation.runId, body.answers);
     const result = await resumed.catch((error) => {
       throw asHttpException(error);
     });
     this.conversations.keep(id, result);
-    return summary(conversation, result);
+    const answered = result.toolCalls.flatMap(({ name, answeredBy }) =>
+      answeredBy === undefined ? [] : [{ tool: name, answeredBy }],
+    );
+    return { ...summary(conversation, result), answered };
   }
 
   private open(me: Me, id: string | undefined): Conversation {

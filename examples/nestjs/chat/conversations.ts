@@ -37,6 +37,12 @@ export class Conversations {
     return { id, messages: JSON.parse(String(row.messages)), ...runId };
   }
 
+  /** The conversation of anybody, for those whom the run itself lets answer. */
+  waiting(id: string): Conversation | undefined {
+    const row = this.database.prepare('SELECT user_id AS userId FROM conversations WHERE id = ?').get(id);
+    return row && this.find(String(row.userId), id);
+  }
+
   /** Keeps where a run has brought the conversation: the history, and the run if it waits for answers. */
   keep(id: string, { messages, state }: ToolLoopResult): void {
     const update = this.database.prepare('UPDATE conversations SET messages = ?, run_id = ? WHERE id = ?');

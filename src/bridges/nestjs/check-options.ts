@@ -1,5 +1,11 @@
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
-import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/invalid-options.js';
+import {
+  checkOptions,
+  type InvalidOption,
+  InvalidOptionsError,
+  invalidOptions,
+  refuseOptions,
+} from '../../errors/invalid-options.js';
 import { isRecord } from '../../kernel/is-record.js';
 import { ANYTHING, FUNCTION, LIST } from '../../kernel/option-rules.js';
 import { optionTable } from '../../kernel/options.js';
@@ -15,6 +21,7 @@ const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_
   ...LOOP_ALIASES,
   toolsets: 'providers: [ShopTools] of the module',
   isGlobal: 'nothing: it is global',
+  signal: 'signal in the options of a run',
 });
 
 const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModule.forRootAsync', {
@@ -32,9 +39,20 @@ const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModul
  */
 export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   if (!isRecord(given)) throw new InvalidOptionsError([noOptions(given)]);
-  checkOptions(given, OPTIONS);
+  const faults = invalidOptions(given, OPTIONS);
+  const { mayAnswer, owner, scopeOf } = given as ToolwrightModuleOptions;
+  const lacks = mayAnswer !== undefined && (owner === undefined || scopeOf === undefined);
+  refuseOptions(lacks ? [...faults, ANSWERS_FOR_NOBODY] : faults);
   return given;
 }
+
+const ANSWERS_FOR_NOBODY: InvalidOption = {
+  where: 'ToolwrightModule',
+  option: 'mayAnswer',
+  problem:
+    'mayAnswer needs owner, which says whose a run is, and scopeOf, which says in what scope it goes on',
+  fix: 'owner: (request) => ({ user: request.user.id }), scopeOf: ({ user }) => ({ request: { user } })',
+};
 
 function noOptions(given: unknown): InvalidOption {
   return {
@@ -45,11 +63,20 @@ function noOptions(given: unknown): InvalidOption {
   };
 }
 
-/** Where the options come from, given as it is. */
+/** Where the options come from: exactly one of the ways to make them; given as it is. */
 export function checkAsyncOptions(given: ToolwrightModuleAsyncOptions): ToolwrightModuleAsyncOptions {
   checkOptions(given, ASYNC_OPTIONS);
+  const ways = [given.useFactory, given.useClass, given.useExisting].filter((way) => way !== undefined);
+  refuseOptions(ways.length === 1 ? [] : [ONE_WAY]);
   return given;
 }
+
+const ONE_WAY: InvalidOption = {
+  where: 'ToolwrightModule.forRootAsync',
+  option: 'useFactory',
+  problem: 'it needs exactly one of useFactory, useClass and useExisting',
+  fix: 'useFactory: (config) => ({ provider, model: config.model }), inject: [Config]',
+};
 
 /** What a class given as `useClass` or `useExisting` makes. */
 export function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unknown {

@@ -22,6 +22,7 @@ import { RequestInterceptor } from './request-interceptor.js';
 import { RunSurroundings } from './run-surroundings.js';
 import { RunningCalls } from './running-calls.js';
 import { ToolCaller } from './tool-caller.js';
+import { ToolVisibility } from './tool-visibility.js';
 import { ToolwrightService } from './toolwright-service.js';
 
 /** Where the options come from, and what that needs. */
@@ -54,16 +55,21 @@ const PROVIDERS: Provider[] = [
     inject: [ModulesContainer, ApplicationConfig],
   },
   {
+    provide: ToolVisibility,
+    useFactory: (options: ToolwrightModuleOptions) => new ToolVisibility(options),
+    inject: [MODULE_OPTIONS],
+  },
+  {
     provide: ToolCaller,
     useFactory: (
       options: ToolwrightModuleOptions,
       enhancers: Enhancers,
-      ...[requests, running]: [RequestContexts, RunningCalls]
+      ...[requests, running, visibility]: [RequestContexts, RunningCalls, ToolVisibility]
     ) => {
       const pipeline = new CallPipeline(enhancers, createErrorDescriber(options));
-      return new ToolCaller({ enhancers, requests, running, pipeline });
+      return new ToolCaller({ enhancers, requests, running, pipeline, visibility });
     },
-    inject: [MODULE_OPTIONS, Enhancers, RequestContexts, RunningCalls],
+    inject: [MODULE_OPTIONS, Enhancers, RequestContexts, RunningCalls, ToolVisibility],
   },
   {
     provide: ApplicationTools,
@@ -84,9 +90,9 @@ const PROVIDERS: Provider[] = [
     useFactory: (
       options: ToolwrightModuleOptions,
       registry: ToolRegistry,
-      ...[requests, running, modules]: [RequestContexts, RunningCalls, ModuleRef]
-    ) => new RunSurroundings({ options, registry, requests, running, modules }),
-    inject: [MODULE_OPTIONS, ToolRegistry, RequestContexts, RunningCalls, ModuleRef],
+      ...[requests, running, modules, visibility]: [RequestContexts, RunningCalls, ModuleRef, ToolVisibility]
+    ) => new RunSurroundings({ options, registry, requests, running, modules, visibility }),
+    inject: [MODULE_OPTIONS, ToolRegistry, RequestContexts, RunningCalls, ModuleRef, ToolVisibility],
   },
   ToolwrightService,
   {

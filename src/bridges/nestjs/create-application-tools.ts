@@ -34,6 +34,8 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
     container: new ToolContainer(moduleRef),
     options: {
       logger: nestLogger(),
+      // Nest's own logger prints every level unless it is told otherwise.
+      logArguments: false,
       ...registryOptions(options),
       describeError: createErrorDescriber(options),
       tasks,

@@ -1,11 +1,13 @@
 import 'reflect-metadata';
 
 export type {
+  OwnedRun,
+  OwnerScope,
   ToolwrightModuleAsyncOptions,
   ToolwrightModuleOptions,
   ToolwrightOptionsFactory,
 } from './module-options.js';
-export type { RunConfig, RunOptions } from './run-surroundings.js';
+export type { AnswerOptions, OwnerAnswer, RunConfig, RunOptions } from './run-surroundings.js';
 export { type ToolCallInfo, type ToolContextType, toolCallOf } from './tool-call.js';
 export { ToolwrightModule } from './toolwright-module.js';
 export { ToolwrightService } from './toolwright-service.js';

@@ -5,10 +5,21 @@ import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constant
 import type { ToolContext } from '../../contract/tool-context.js';
 import { ToolContainer } from './tool-container.js';
 
+/** On whose behalf a call is made. */
+export interface CallSurroundings {
+  readonly request: object | undefined;
+  /** Its run goes on for an owner of whom there is no request. */
+  readonly isForAbsent: boolean;
+  /** Lets everything that `work` starts belong to the owner, also where somebody else's request made the run go on. */
+  run<Value>(work: () => Value): Value;
+}
+
 /** Which request a tool call belongs to, and the injection context of that request. */
 export class RequestContexts {
   readonly #modules: ModuleRef;
-  readonly #running = new AsyncLocalStorage<object>();
+  readonly #running = new AsyncLocalStorage<object | undefined>();
+  /** As it was before any request, for whatever lives in `AsyncLocalStorage`. */
+  readonly #outside = AsyncLocalStorage.snapshot();
   /** The contexts of frozen requests, which cannot bear the mark. */
   readonly #unmarkable = new WeakMap<object, ContextId>();
 
@@ -17,7 +28,7 @@ export class RequestContexts {
   }
 
   /** Everything that `work` starts belongs to the request. */
-  within<Value>(request: object, work: () => Value): Value {
+  within<Value>(request: object | undefined, work: () => Value): Value {
     return this.#running.run(request, work);
   }
 
@@ -27,8 +38,13 @@ export class RequestContexts {
   }
 
   /** The request that a call belongs to: the one it was given, otherwise the one whose handler started it. */
-  requestOf(context: ToolContext): object | undefined {
-    return this.#given(context) ?? this.current();
+  surroundingsOf(context: ToolContext): CallSurroundings {
+    const given = this.#given(context);
+    if (given?.isForOther !== true)
+      return { request: given?.request ?? this.current(), isForAbsent: false, run: atOnce };
+    const { request } = given;
+    const run = <Value>(work: () => Value): Value => this.#outside(() => this.within(request, work));
+    return { request, isForAbsent: request === undefined, run };
   }
 
   /**
@@ -41,12 +57,12 @@ export class RequestContexts {
     return provider.isTransient ? contextWithin(contextId, provider) : contextId;
   }
 
-  #given(context: ToolContext): object | undefined {
+  #given(context: ToolContext): ToolContainer | undefined {
     try {
       const container: unknown = context.resolve(ToolContainer);
       // A container of another make may promise what it does not have, such as a `ModuleRef`.
       if (container instanceof Promise) container.catch(() => {});
-      return container instanceof ToolContainer ? container.request : undefined;
+      return container instanceof ToolContainer ? container : undefined;
     } catch {
       // A container of another make was given with the call.
       return undefined;
@@ -78,4 +94,8 @@ function contextWithin(outer: ContextId, { token }: InstanceWrapper): ContextId 
 function withPayload(request: object, payload: unknown): object {
   if (Object.isExtensible(request)) return Object.assign(request, payload);
   return payload ? Object.create(request, Object.getOwnPropertyDescriptors(payload)) : request;
+}
+
+function atOnce<Value>(work: () => Value): Value {
+  return work();
 }

@@ -1,17 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ModuleRef } from '@nestjs/core';
 import type { CallScope } from '../../contract/call-scope.js';
+import type { RunState } from '../../contract/run-state.js';
 import type { RunStore } from '../../contract/run-store.js';
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
 import { anySignal } from '../../loop/any-signal.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../../loop/loop-config.js';
 import type { LoopEvent } from '../../loop/loop-event.js';
+import { readState } from '../../loop/read-state.js';
+import { isSignedWith } from '../../loop/sign-state.js';
 import type { ToolLoopStream } from '../../loop/stream-run.js';
-import type { ToolRegistry } from '../../registry/tool-registry.js';
-import type { ToolwrightModuleOptions } from './module-options.js';
+import { ToolRegistry } from '../../registry/tool-registry.js';
+import type { OwnedRun, ToolwrightModuleOptions } from './module-options.js';
 import type { RequestContexts } from './request-contexts.js';
+import { RunOwners } from './run-owners.js';
 import type { RunningCalls } from './running-calls.js';
 import { ToolContainer } from './tool-container.js';
+import type { ToolVisibility } from './tool-visibility.js';
 
 /** The surroundings of a run in a Nest application, and its config. */
 export interface RunOptions extends CallScope {
@@ -27,10 +32,41 @@ export interface RunOptions extends CallScope {
 /** The config of the loop, of which the module's options give the rest. */
 export type RunConfig = Partial<Omit<ToolLoopConfig, 'tools'>> & { readonly tools?: ToolRegistry };
 
-/** What the functions of the loop take. */
-export interface RunParts {
-  readonly config: ToolLoopConfig;
+/** The same for a run that goes on. */
+export interface AnswerOptions extends RunOptions {
+  /** Who answered, for the record; default: the owner that the request stands for. */
+  readonly answeredBy?: unknown;
+}
+
+/** Who asks for a run. */
+export interface Asker {
+  readonly request: object | undefined;
   readonly scope: CallScope;
+}
+
+/** A run before it is known which tools it may see. */
+export interface PreparedRun extends Asker {
+  readonly config: ToolLoopConfig;
+}
+
+/** What the functions of the loop take. */
+export type RunParts = Pick<PreparedRun, 'config' | 'scope'>;
+
+/** In what scope a run goes on, and who answered. */
+export interface OwnerAnswer {
+  readonly scope: CallScope;
+  readonly answeredBy?: unknown;
+}
+
+/** What the functions of the loop take to let a run go on. */
+export interface ResumeParts {
+  readonly config: ToolLoopConfig;
+  readonly options: OwnerAnswer;
+}
+
+/** The same, and the request that stands for the owner where somebody else has answered. */
+interface Answering extends OwnerAnswer {
+  readonly owner?: { readonly request: object | undefined };
 }
 
 /** What the runs of an application have in common. */
@@ -40,35 +76,97 @@ export interface SurroundingsParts {
   readonly requests: RequestContexts;
   readonly running: RunningCalls;
   readonly modules: ModuleRef;
+  readonly visibility: ToolVisibility;
 }
 
-/** Puts a run into its application: the options, the request, the shutdown. */
+/** Puts a run into its application: the options, the request and its owner, the shutdown. */
 export class RunSurroundings {
   readonly #parts: SurroundingsParts;
+  readonly #owners: RunOwners;
 
   constructor(parts: SurroundingsParts) {
     this.#parts = parts;
+    this.#owners = new RunOwners(parts.options);
   }
 
-  /** What the loop takes: the module's options under those of the run, ended by a shutdown, for its request. */
-  of({ config = {}, request, ...scope }: RunOptions): RunParts {
-    return { config: this.#config(config), scope: this.scopeOf(request, scope) };
+  /** Who asks: the given request, or the one whose handler is running. */
+  asker({ config: _, request: given, ...scope }: RunOptions): Asker {
+    const request = given ?? this.#parts.requests.current();
+    return { request, scope: this.scopeOf(request, scope) };
   }
 
-  /** A scope with the container and the data of the given request, or of the one whose handler is running. */
+  /** The module's options under those of the run, ended by a shutdown, for its request. */
+  prepare(options: RunOptions): PreparedRun {
+    return { config: this.#config(options.config ?? {}), ...this.asker(options) };
+  }
+
+  /** What the loop takes to begin a run: over the tools that its request sees. */
+  async begin({ config, scope, request }: PreparedRun): Promise<RunParts> {
+    return { config: await this.#limited(config, request), scope };
+  }
+
+  /** What the loop takes to let a run go on, as {@link answering} has it. */
+  async resume(prepared: PreparedRun, run: OwnedRun | undefined, answeredBy: unknown): Promise<ResumeParts> {
+    const { config } = prepared;
+    const { owner, ...options } = await this.answering(prepared, run, answeredBy);
+    if (owner === undefined) return { config: await this.#limited(config, prepared.request), options };
+    if (owner.request !== undefined) return { config: await this.#limited(config, owner.request), options };
+    return { config: { ...config, tools: this.#offeredBefore(config, run) }, options };
+  }
+
+  /**
+   * In what scope a run goes on after an answer, and who answered; with `owner` where that is somebody else.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) where the asker may not answer.
+   */
+  async answering(asker: Asker, run: OwnedRun | undefined, answeredBy: unknown): Promise<Answering> {
+    const { request, scope } = asker;
+    const answerer = { request, owner: scope.owner };
+    const recorded = answeredBy ?? answerer.owner;
+    const by = recorded === undefined ? {} : { answeredBy: recorded };
+    if (run === undefined || this.#owners.isOwn(run, answerer)) return { scope, ...by };
+    const { request: ownerRequest, ...own } = await this.#owners.scopeFor(run, answerer);
+    const { signal, onUpdate, onLog } = scope;
+    const ears = { ...(signal && { signal }), ...(onUpdate && { onUpdate }), ...(onLog && { onLog }) };
+    const container = new ToolContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
+    const onBehalf = { owner: run.owner, ...ears, ...this.#withData(ownerRequest, own), container };
+    return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
+  }
+
+  /** The run of a state, where nobody can have changed whose it is; otherwise the loop itself will refuse it. */
+  certain(state: unknown, { stateSecret }: ToolLoopConfig): RunState | undefined {
+    if (!this.#owners.areKnown) return undefined;
+    const run = readState(state, stateSecret);
+    return isSignedWith(run, stateSecret) ? run : undefined;
+  }
+
+  /** A run in the store. */
+  async stored(runId: string, store: RunStore): Promise<RunState | undefined> {
+    return this.#owners.areKnown ? store.load(runId) : undefined;
+  }
+
+  /** A scope with the container, the data and the owner of the given request, or of the one whose handler is running. */
   scopeOf(given: object | undefined, scope: CallScope): CallScope {
-    const { requests, modules, options } = this.#parts;
+    const { requests, modules } = this.#parts;
     const request = given ?? requests.current();
-    if (request === undefined) return scope;
-    const data = options.data && { ...options.data(request as never), ...scope.data };
-    return { container: new ToolContainer(modules, request), ...scope, ...(data ? { data } : {}) };
+    const owner = this.#owners.of(request, scope);
+    const owned = owner === undefined ? scope : { ...scope, owner };
+    if (request === undefined) return owned;
+    return { container: new ToolContainer(modules, { request }), ...this.#withData(request, owned) };
   }
 
-  /** What a run out of the store takes. */
-  ofStored(options: RunOptions): RunParts & { readonly store: RunStore } {
+  /** The names of the tools that a request sees. */
+  async visibleTo(given: object | undefined): Promise<readonly string[]> {
+    const { registry, requests, visibility } = this.#parts;
+    const hidden = new Set(await visibility.hidden(given ?? requests.current(), registry));
+    return registry.list().filter((name) => !hidden.has(name));
+  }
+
+  /** The store of a run out of one. */
+  storeOf(options: RunOptions): RunStore {
     const { store } = this.#merged(options.config);
     if (store === undefined) throw new ToolDeclarationError([...this.#modelFaults(options.config), NO_STORE]);
-    return { ...this.of(options), store };
+    return store;
   }
 
   track<Value>(running: Promise<Value>): Promise<Value> {
@@ -106,6 +204,27 @@ export class RunSurroundings {
         };
       },
     };
+  }
+
+  #withData(request: object | undefined, scope: CallScope): CallScope {
+    const { data } = this.#parts.options;
+    if (data === undefined || request === undefined) return scope;
+    return { ...scope, data: { ...data(request as never), ...scope.data } };
+  }
+
+  /** What is registered while the run goes on is offered to it, and asked about when it is called. */
+  async #limited(config: ToolLoopConfig, request: object | undefined): Promise<ToolLoopConfig> {
+    const { registry, visibility } = this.#parts;
+    const tools = config.tools instanceof ToolRegistry ? config.tools : registry;
+    const deny = await visibility.hidden(request, tools);
+    return deny.length === 0 ? config : { ...config, tools: tools.view({ deny }) };
+  }
+
+  /** Without a request nobody can be asked about tools: such a run keeps those that it was offered. */
+  #offeredBefore({ tools }: ToolLoopConfig, run: OwnedRun | undefined): ToolLoopConfig['tools'] {
+    const { registry, visibility } = this.#parts;
+    if (!visibility.isLimited) return tools;
+    return (tools instanceof ToolRegistry ? tools : registry).view({ allow: run?.tools ?? [] });
   }
 
   #config(own: RunConfig): ToolLoopConfig {

@@ -4,9 +4,10 @@ import { failedResult } from '../../invocation/failed-result.js';
 import type { CallPipeline, OpenedCall } from './call-pipeline.js';
 import type { CallTarget } from './call-target.js';
 import type { Enhancers } from './enhancers.js';
-import type { RequestContexts } from './request-contexts.js';
+import type { CallSurroundings, RequestContexts } from './request-contexts.js';
 import type { RunningCalls } from './running-calls.js';
 import { handlerArguments, type ToolCallInfo } from './tool-call.js';
+import type { ToolVisibility } from './tool-visibility.js';
 
 /** What the calls of an application are made with. */
 export interface CallerParts {
@@ -14,12 +15,14 @@ export interface CallerParts {
   readonly pipeline: CallPipeline;
   readonly requests: RequestContexts;
   readonly running: RunningCalls;
+  readonly visibility: ToolVisibility;
 }
 
 /** A tool call as the registry hands it over; the arguments are checked. */
 export type RequestedCall = Omit<ToolCallInfo, 'request'>;
 
 interface KnownCall {
+  readonly surroundings: CallSurroundings;
   readonly opened: Promise<OpenedCall>;
   /** The guards have let it pass. */
   isAdmitted: boolean;
@@ -47,32 +50,40 @@ export class ToolCaller {
 
   /** Why the call may not run; `undefined` where it may. */
   refusal(target: CallTarget, requested: RequestedCall): Promise<string | undefined> {
-    return this.#ask(this.#know(target, requested), requested);
+    const known = this.#know(target, requested);
+    return known.surroundings.run(() => this.#ask(known, requested));
   }
 
   /** Runs the method. Rejects with what the model is to be told of. */
   perform(target: CallTarget, requested: RequestedCall): Promise<unknown> {
-    const { context, tool } = requested;
-    return this.#parts.running.call(requested, async () => {
+    return this.#parts.running.call(requested, () => {
       const known = this.#know(target, requested);
       // What was allowed was allowed once: the next time with this context, the guards are asked again.
-      this.#known.get(target)?.delete(context);
-      const reason = known.isAdmitted ? undefined : await this.#ask(known, requested);
-      if (reason !== undefined)
-        return failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${reason}`);
-      return this.#parts.pipeline.perform(await known.opened, requested.arguments);
+      this.#known.get(target)?.delete(requested.context);
+      return known.surroundings.run(() => this.#perform(known, requested));
     });
   }
 
-  async #ask(known: KnownCall, { tool: { name: tool } }: RequestedCall): Promise<string | undefined> {
-    const { pipeline } = this.#parts;
+  async #perform(known: KnownCall, requested: RequestedCall): Promise<unknown> {
+    const reason = known.isAdmitted ? undefined : await this.#ask(known, requested);
+    if (reason !== undefined)
+      return failedResult('ToolRefused', `The tool '${requested.tool.name}' was refused: ${reason}`);
+    return this.#parts.pipeline.perform(await known.opened, requested.arguments);
+  }
+
+  async #ask(known: KnownCall, { tool }: RequestedCall): Promise<string | undefined> {
+    const { pipeline, visibility } = this.#parts;
+    const { request, isForAbsent } = known.surroundings;
     try {
-      const reason = await pipeline.refusal(await known.opened);
+      const opened = await known.opened;
+      // Without a request nobody can be asked; such a run has what it was offered before, and no more.
+      const isVisible = isForAbsent || !visibility.isLimited || (await visibility.shows(request, tool));
+      const reason = isVisible ? await pipeline.refusal(opened) : 'it is not available';
       known.isAdmitted = reason === undefined;
       return reason;
     } catch (exception) {
       // A provider or an enhancer could not be made, so that nobody has said yes.
-      return pipeline.reasonOf(exception, { tool, why: 'what its call needs could not be made' });
+      return pipeline.reasonOf(exception, { tool: tool.name, why: 'what its call needs could not be made' });
     }
   }
 
@@ -84,19 +95,20 @@ export class ToolCaller {
     }
     let known = ofTarget.get(requested.context);
     if (known === undefined) {
-      known = { opened: this.#prepare(target, requested), isAdmitted: false };
+      const surroundings = this.#parts.requests.surroundingsOf(requested.context);
+      const { request } = surroundings;
+      const opened = surroundings.run(() => this.#prepare(target, { ...requested, request }));
+      known = { surroundings, opened, isAdmitted: false };
       ofTarget.set(requested.context, known);
     }
     return known;
   }
 
-  async #prepare(target: CallTarget, requested: RequestedCall): Promise<OpenedCall> {
+  async #prepare(target: CallTarget, call: ToolCallInfo): Promise<OpenedCall> {
     const { enhancers, requests } = this.#parts;
-    const request = requests.requestOf(requested.context);
-    const at = { target, contextId: requests.contextIdOf(request, target.wrapper) };
+    const at = { target, contextId: requests.contextIdOf(call.request, target.wrapper) };
     const instance = await instanceOf(target, at.contextId);
     const around = await enhancers.around(at);
-    const call = { ...requested, request };
     return { at, around, call, args: handlerArguments(call), instance };
   }
 }

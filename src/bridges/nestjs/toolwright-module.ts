@@ -1,4 +1,11 @@
-import { type DynamicModule, Inject, Module, type OnModuleDestroy, type Provider } from '@nestjs/common';
+import {
+  type DynamicModule,
+  Inject,
+  Module,
+  type OnModuleDestroy,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { ClassType } from '../../contract/class-type.js';
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
@@ -12,6 +19,7 @@ import {
   MODULE_OPTIONS,
   type ToolwrightModuleAsyncOptions,
   type ToolwrightModuleOptions,
+  type ToolwrightOptionsFactory,
 } from './module-options.js';
 import { RunningCalls } from './running-calls.js';
 
@@ -68,8 +76,7 @@ export class ToolwrightModule implements OnModuleDestroy {
     const { imports, useFactory, inject = [], useClass, useExisting } = checkAsyncOptions(options);
     if (useFactory !== undefined)
       return rootModule({ imports, providers: [{ provide: GIVEN_OPTIONS, useFactory, inject }] });
-    const factory = useExisting ?? useClass;
-    if (factory === undefined) throw new TypeError('forRootAsync needs useFactory, useClass or useExisting.');
+    const factory = (useExisting ?? useClass) as Type<ToolwrightOptionsFactory>;
     const created: Provider = {
       provide: GIVEN_OPTIONS,
       useFactory: createdOptions,

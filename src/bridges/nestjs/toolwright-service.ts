@@ -3,15 +3,23 @@ import type { CallScope } from '../../contract/call-scope.js';
 import type { Message } from '../../contract/message.js';
 import type { RunState } from '../../contract/run-state.js';
 import type { Answer } from '../../contract/suspension.js';
+import { checkRun } from '../../loop/check-config.js';
+import { driveLoop } from '../../loop/drive-loop.js';
 import type { ToolLoopResult } from '../../loop/loop-result.js';
 import { resumeStoredRun } from '../../loop/resume-stored-run.js';
-import { resumeToolLoop } from '../../loop/resume-tool-loop.js';
+import { resumeToolLoop, resumeWith } from '../../loop/resume-tool-loop.js';
 import { runToolLoop } from '../../loop/run-tool-loop.js';
-import { streamResumedToolLoop } from '../../loop/stream-resumed-tool-loop.js';
-import type { ToolLoopStream } from '../../loop/stream-run.js';
-import { streamToolLoop } from '../../loop/stream-tool-loop.js';
+import { type Drive, streamRun, type ToolLoopStream } from '../../loop/stream-run.js';
+import type { NameFilter } from '../../registry/name-filter.js';
 import { ApplicationTools } from './application-tools.js';
-import { type RunOptions, RunSurroundings } from './run-surroundings.js';
+import type { OwnedRun } from './module-options.js';
+import {
+  type AnswerOptions,
+  type OwnerAnswer,
+  type ResumeParts,
+  type RunOptions,
+  RunSurroundings,
+} from './run-surroundings.js';
 
 /**
  * The loop of a Nest application: over the application's tools, with the module's options, on behalf of the
@@ -49,52 +57,105 @@ export class ToolwrightService {
 
   /** `runToolLoop` over the application's tools. */
   async run(messages: readonly Message[], options: RunOptions = {}): Promise<ToolLoopResult> {
-    const { config, scope } = this.#surroundings.of(options);
+    const { config, scope } = await this.#surroundings.begin(this.#surroundings.prepare(options));
     return this.#surroundings.track(runToolLoop(config, messages, scope));
   }
 
   /** `streamToolLoop` over the application's tools. */
   stream(messages: readonly Message[], options: RunOptions = {}): ToolLoopStream {
-    const { config, scope } = this.#surroundings.of(options);
-    return this.#surroundings.watch(streamToolLoop(config, messages, scope));
+    const prepared = this.#surroundings.prepare(options);
+    const drive: Drive = async (signal, sink) => {
+      const { config, scope } = await this.#surroundings.begin(prepared);
+      checkRun({ config, scope, messages });
+      return driveLoop({ ...config, signal }, { messages }, { scope, sink });
+    };
+    return this.#surroundings.watch(streamRun(prepared.config.signal, drive));
   }
 
-  /** `resumeToolLoop`. The run goes on on behalf of the request that brings the answers. */
+  /**
+   * `resumeToolLoop`. Where the options say who owns what, a run goes on on behalf of its owner: a request of the
+   * owner's, or one that may answer for the owner, which is recorded and otherwise leaves no trace.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) for any other request; nothing has run.
+   */
   async resume(
     state: RunState | undefined,
     answers: readonly Answer[],
-    options: RunOptions = {},
+    options: AnswerOptions = {},
   ): Promise<ToolLoopResult> {
-    const { config, scope } = this.#surroundings.of(options);
-    return this.#surroundings.track(resumeToolLoop(config, state, answers, scope));
+    const resumed = await this.#resumption(state, options);
+    return this.#surroundings.track(resumeToolLoop(resumed.config, state, answers, resumed.options));
   }
 
-  /** `streamResumedToolLoop`. */
+  /** `streamResumedToolLoop`, for whom `resume` does it. */
   streamResumed(
     state: RunState | undefined,
     answers: readonly Answer[],
-    options: RunOptions = {},
+    options: AnswerOptions = {},
   ): ToolLoopStream {
-    const { config, scope } = this.#surroundings.of(options);
-    return this.#surroundings.watch(streamResumedToolLoop(config, state, answers, scope));
+    const { answeredBy, ...asking } = options;
+    const prepared = this.#surroundings.prepare(asking);
+    const drive: Drive = async (signal, sink) => {
+      const run = this.#surroundings.certain(state, prepared.config);
+      const resumed = await this.#surroundings.resume(prepared, run, answeredBy);
+      const config = { ...resumed.config, signal };
+      const start = resumeWith(config, state, { ...resumed.options, answers });
+      return driveLoop(config, start, { scope: resumed.options.scope, sink });
+    };
+    return this.#surroundings.watch(streamRun(prepared.config.signal, drive));
   }
 
-  /** `resumeStoredRun`, out of the module's `store`. */
+  /** `resumeStoredRun`, out of the module's `store`, for whom `resume` does it. */
   async resumeStored(
     runId: string,
     answers: readonly Answer[],
-    options: RunOptions = {},
+    options: AnswerOptions = {},
   ): Promise<ToolLoopResult> {
-    const { config, scope, store } = this.#surroundings.ofStored(options);
-    return this.#surroundings.track(resumeStoredRun(config, { store, runId }, answers, scope));
+    const { answeredBy, ...asking } = options;
+    const store = this.#surroundings.storeOf(asking);
+    const prepared = this.#surroundings.prepare(asking);
+    const run = await this.#surroundings.stored(runId, store);
+    const resumed = await this.#surroundings.resume(prepared, run, answeredBy);
+    return this.#surroundings.track(
+      resumeStoredRun(resumed.config, { store, runId }, answers, resumed.options),
+    );
+  }
+
+  /**
+   * Whether a request may answer a run, and in what scope the run then goes on: what `Conversation.answer` and
+   * `resumeToolLoop` take. `run` says whose it is, and what it waits for.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) where it may not.
+   *
+   * @example
+   * ```ts
+   * async function answer(toolwright: ToolwrightService, talk: Conversation, by: { readonly request: object }) {
+   *   const run = { owner: { user: 'u1' }, pending: talk.pending };
+   *   return talk.answer(answers, await toolwright.answering(run, by));
+   * }
+   * ```
+   */
+  async answering(run: OwnedRun, options: AnswerOptions = {}): Promise<OwnerAnswer> {
+    const { answeredBy: by, ...asking } = options;
+    const { scope, answeredBy } = await this.#surroundings.answering(
+      this.#surroundings.asker(asking),
+      run,
+      by,
+    );
+    return answeredBy === undefined ? { scope } : { scope, answeredBy };
   }
 
   /**
    * The scope of single calls on behalf of a request: what `registry.executeWithContext` takes. Within the
-   * handler of an HTTP request it is not needed for the request itself, only for its `data`.
+   * handler of an HTTP request it is not needed for the request itself, only for its `data` and its owner.
    */
   scopeOf(request: object, scope: CallScope = {}): CallScope {
     return this.#surroundings.scopeOf(request, scope);
+  }
+
+  /** The tools that a request sees, by the `visible` of the options: what `registry.view` and MCP's `visible` take. */
+  async visibleTo(request?: object): Promise<NameFilter> {
+    return { allow: await this.#surroundings.visibleTo(request) };
   }
 
   /**
@@ -123,5 +184,12 @@ export class ToolwrightService {
    */
   async discover(): Promise<void> {
     await this.#tools.complete();
+  }
+
+  async #resumption(state: RunState | undefined, options: AnswerOptions): Promise<ResumeParts> {
+    const { answeredBy, ...asking } = options;
+    const prepared = this.#surroundings.prepare(asking);
+    const run = this.#surroundings.certain(state, prepared.config);
+    return this.#surroundings.resume(prepared, run, answeredBy);
   }
 }

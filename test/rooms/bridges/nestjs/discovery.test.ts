@@ -291,7 +291,7 @@ test('options come from other providers in each of Nest’s ways', async () => {
     expect((await module.get(ToolRegistry).execute('greet')).forLLM).toBe('hello');
   }
   expect(() => ToolwrightModule.forRootAsync({})).toThrow(
-    'forRootAsync needs useFactory, useClass or useExisting',
+    'it needs exactly one of useFactory, useClass and useExisting',
   );
 });
 

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import {
   type ArgumentsHost,
@@ -51,6 +52,11 @@ class Tools {
   @Tool('Fail')
   fail() {
     throw new Error('broken');
+  }
+
+  @Tool('Greet')
+  greet(name: string, password: string, customerNo: string) {
+    return [name, password, customerNo].length;
   }
 
   @Tool('Refuse')
@@ -130,9 +136,25 @@ async function logOf(call: (tools: ToolRegistry) => Promise<unknown>, levels: ('
 
 test('what happens to calls is logged by Nest’s logger, at levels that can be left out', async () => {
   const all = await logOf((tools) => tools.execute('work'), ['verbose']);
-  expect(all).toEqual(['debug: Tool started', 'verbose: Tool arguments', 'debug: Tool completed']);
+  expect(all).toEqual(['debug: Tool started', 'debug: Tool completed']);
   expect(await logOf((tools) => tools.execute('work'), ['warn'])).toEqual([]);
   expect(await logOf((tools) => tools.execute('fail'), ['warn'])).toEqual(['error: Tool failed']);
+});
+
+test('ToolwrightModule logs the arguments of calls only where it is asked to, and hides more names where it is told to', async () => {
+  const kept = async (options?: ToolwrightModuleOptions) => {
+    const got: unknown[] = [];
+    const keep = (entry: unknown) => got.push(entry);
+    const logger = { log: keep, error: keep, warn: keep, debug: keep, verbose: keep };
+    const module = await create(logger, options);
+    await module.get(ToolRegistry).execute('greet', { name: 'Ada', password: 'hunter2', customerNo: 'c-17' });
+    return inspect(got);
+  };
+  const silent = await kept();
+  for (const text of ['Ada', 'hunter2', 'c-17']) expect(silent).not.toContain(text);
+  const asked = await kept({ logArguments: true, redact: ['customerNo'] });
+  expect(asked).toContain('Ada');
+  for (const text of ['hunter2', 'c-17']) expect(asked).not.toContain(text);
 });
 
 test('a guard that breaks is logged by its name, with the tool, what it threw and what it lacks', async () => {
@@ -182,7 +204,6 @@ test('in Nest’s console an entry is one line, and an unexpected error has its 
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('work'));
   expect(lines).toEqual([
     expect.stringMatching(/DEBUG \[Toolwright\] Tool started tool=work callId=\S+$/),
-    expect.stringMatching(/VERBOSE \[Toolwright\] Tool arguments tool=work callId=\S+ arguments=\{\}$/),
     expect.stringMatching(
       /DEBUG \[Toolwright\] Tool completed tool=work callId=\S+ durationMs=[\d.]+ resultLength=6$/,
     ),
@@ -206,10 +227,8 @@ test('a logger of JSON gets the fields as data', async () => {
   const entries = lines.map((line) => JSON.parse(line));
   expect(entries.map(({ message }) => message)).toMatchObject([
     { message: 'Tool started', tool: 'work' },
-    { message: 'Tool arguments', arguments: {} },
     { message: 'Tool completed', tool: 'work', durationMs: expect.any(Number), resultLength: 6 },
     { message: 'Tool started', tool: 'fail' },
-    { message: 'Tool arguments' },
     {
       message: 'Tool failed',
       tool: 'fail',

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { InvalidOptionsError, Tool, ToolDeclarationError, ToolwrightError } from 'toolwright';
+import { InvalidOptionsError, Tool, ToolwrightError } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 
 @Injectable()
@@ -28,57 +28,99 @@ function create(...imports: Parameters<typeof Module>[0]['imports'] & object) {
     .compile();
 }
 
-test.each<[string, () => Parameters<typeof create>, string]>([
-  ['tools that are a word', () => [ToolwrightModule.forRoot({ tools: 'nope' as never })], "tools is 'nope'"],
-  ['data that is an object', () => [ToolwrightModule.forRoot({ data: {} as never })], 'data is {}'],
-  [
-    'a time with a unit',
-    () => [ToolwrightModule.forRoot({ shutdownTimeoutMs: '10s' as never })],
-    "shutdownTimeoutMs is '10s'",
-  ],
-  [
-    'a time below zero',
-    () => [ToolwrightModule.forRoot({ shutdownTimeoutMs: -5 })],
-    'shutdownTimeoutMs is -5',
-  ],
-  ['no options', () => [ToolwrightModule.forRoot(null as never)], 'its options are null'],
+const OPTIONS: readonly [string, unknown, string][] = [
+  ['tools that are a word', { tools: 'nope' }, "tools is 'nope'"],
+  ['data that is an object', { data: {} }, 'data is {}'],
+  ['a time with a unit', { shutdownTimeoutMs: '10s' }, "shutdownTimeoutMs is '10s'"],
+  ['a time below zero', { shutdownTimeoutMs: -5 }, 'shutdownTimeoutMs is -5'],
+  ['a misspelt model', { modle: 'm' }, 'modle is no option of ToolwrightModule (did you mean `model`?)'],
+  ['a provider that is none', { provider: {} }, 'provider is {}'],
+  ['a misspelt policy', { polcy: () => false }, 'did you mean `policy`?'],
+  ['a policy that is not set', { policy: undefined }, 'policy is there, but undefined'],
+  ['an owner that is not set', { owner: undefined }, 'owner is there, but undefined'],
+  ['a visible that is a list', { visible: ['a'] }, "visible is ['a']"],
+  ['an answer for nobody', { mayAnswer: () => true }, 'mayAnswer needs owner'],
+  ['exposure by a word', { exposeErrors: 'yes' }, "exposeErrors is 'yes'"],
+  ['a signal', { signal: new AbortController().signal }, 'signal in the options of a run'],
+  ['no options', null, 'its options are null'],
+];
+
+test.each(OPTIONS)('ToolwrightModule.forRoot refuses %s', async (_, options, sentence) => {
+  for (const root of [
+    ToolwrightModule.forRoot(options as never),
+    ToolwrightModule.forRootAsync({ useFactory: async () => options as never }),
+  ])
+    await expectRefusal(() => [root], { name: 'InvalidOptions', sentence });
+});
+
+test('ToolwrightModule.forRoot tells all of its wrong options together', async () => {
+  const options = { modle: 'm', strict: 'yes', shutdownTimeoutMs: Number.NaN };
+  const error = await expectRefusal(() => [ToolwrightModule.forRoot(options as never)], {
+    name: 'InvalidOptions',
+    sentence: '3 mistakes',
+  });
+  expect(error).toBeInstanceOf(InvalidOptionsError);
+});
+
+test.each<[string, () => Imports, Refusal]>([
   [
     'a factory that gives nothing',
     () => [ToolwrightModule.forRootAsync({ useFactory: () => undefined as never })],
-    'its options are undefined',
+    { name: 'InvalidOptions', sentence: 'its options are undefined' },
   ],
   [
-    'a factory that promises nothing',
-    () => [ToolwrightModule.forRootAsync({ useFactory: async () => undefined as never })],
-    'its options are undefined',
+    'no way to make the options',
+    () => [ToolwrightModule.forRootAsync({ inject: [] })],
+    { name: 'InvalidOptions', sentence: 'exactly one of useFactory, useClass and useExisting' },
+  ],
+  [
+    'two ways to make the options',
+    () => [ToolwrightModule.forRootAsync({ useFactory: () => ({}), useClass: Settings })],
+    { name: 'InvalidOptions', sentence: 'exactly one of useFactory, useClass and useExisting' },
+  ],
+  [
+    'options of forRoot in forRootAsync',
+    () => [ToolwrightModule.forRootAsync({ useFactory: () => ({}), model: 'm' } as never)],
+    { name: 'InvalidOptions', sentence: 'model is no option of ToolwrightModule.forRootAsync' },
   ],
   [
     'a class without the method',
     () => [ToolwrightModule.forRootAsync({ useClass: NoSettings as never })],
-    'NoSettings has no method createToolwrightOptions',
+    { name: 'InvalidOptions', sentence: 'NoSettings has no method createToolwrightOptions' },
   ],
   [
     'a feature that is not there',
     () => [ToolwrightModule.forRoot(), ToolwrightModule.forFeature(undefined as never)],
-    'it was given undefined instead of a list of tools',
+    { name: 'InvalidToolSignature', sentence: 'it was given undefined instead of a list of tools' },
   ],
   [
     'a feature that is a class',
     () => [ToolwrightModule.forRoot(), ToolwrightModule.forFeature(Shop as never)],
-    'it was given a function instead of a list of tools',
+    { name: 'InvalidToolSignature', sentence: 'it was given a function instead of a list of tools' },
   ],
   [
     'a feature without a root',
     () => [ToolwrightModule.forFeature([Shop])],
-    'the application has no ToolwrightModule.forRoot',
+    { name: 'InvalidToolSignature', sentence: 'the application has no ToolwrightModule.forRoot' },
   ],
-])('%s is told with what to write instead', async (_, imports, sentence) => {
+])('ToolwrightModule refuses %s', async (_, imports, refusal) => {
+  await expectRefusal(imports, refusal);
+});
+
+type Imports = Parameters<typeof create>;
+
+interface Refusal {
+  readonly name: string;
+  readonly sentence: string;
+}
+
+async function expectRefusal(imports: () => Imports, { name, sentence }: Refusal): Promise<unknown> {
   const created = (async () => create(...imports()))();
   const error = await created.catch((thrown: unknown) => thrown);
-  expect([ToolDeclarationError, InvalidOptionsError]).toContain((error as Error).constructor);
-  expect((error as Error).message).toContain(sentence);
+  expect(error).toMatchObject({ name, message: expect.stringContaining(sentence) });
   expect((error as Error).message).toContain('Write instead:');
-});
+  return error;
+}
 
 test('options that are right are taken, whatever brings them', async () => {
   for (const root of [
