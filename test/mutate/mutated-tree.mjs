@@ -21,12 +21,14 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CONFIG = `import base from './jest.config.js';
 export default {
   ...base,
+  testTimeout: 20_000,
+  workerIdleMemoryLimit: '600MB',
   setupFilesAfterEnv: ['<rootDir>/test/mutate/mutant-setup.mjs'],
   cacheDirectory: '<rootDir>/.jest',
 };
 `;
 
-/** All mutants of the rooms: `{ id, room, path, kind, line, source, from, to }`. */
+/** All mutants of the rooms: `{ id, room, path, kind, line, source, from, to, fellows }`; fellows are in one file. */
 export function findMutants(rooms) {
   const mutants = [];
   const texts = new Map();
@@ -34,7 +36,8 @@ export function findMutants(rooms) {
     for (const path of folders.flatMap(sourceFiles)) {
       const added = addMutants(path, readFileSync(join(ROOT, path), 'utf8'), mutants.length);
       texts.set(path, added.text);
-      mutants.push(...added.mutants.map((mutant) => ({ ...mutant, room, path })));
+      const fellows = added.mutants.map(({ id }) => id);
+      mutants.push(...added.mutants.map((mutant) => ({ ...mutant, room, path, fellows })));
     }
   }
   return { mutants, texts };

@@ -2,7 +2,10 @@ import { dirname } from 'node:path';
 import { runTests } from './mutated-tree.mjs';
 
 /** Test files of a run: few at first, as most mutants are found by the tests of their own room. */
-const STEPS = [5, 20];
+const STEPS = [5, 15, 20];
+
+/** What so many test files do not find counts as survived, even if one of the others would. */
+const MOST_TESTS = STEPS.reduce((sum, step) => sum + step);
 
 /** `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. */
 export async function tryMutant(folder, mutant, passed) {
@@ -36,11 +39,17 @@ async function passes(folder, tests, by) {
   return test === undefined || test.isNear || (await run(folder, [test], -1)).status === 'passed';
 }
 
-/** Those of the mutant's own room first, and then the quick ones. */
+/** Those of the mutant's own room first, then those that pass most of its file. */
 function testsOf(mutant, passed) {
   const room = dirname(mutant.path).replace(/^src\//, 'test/rooms/');
   return [...passed]
     .filter(([, { ids }]) => ids.has(mutant.id))
-    .map(([path, { ms }]) => ({ path, ms, isNear: path.startsWith(`${room}/`) }))
-    .sort((a, b) => Number(b.isNear) - Number(a.isNear) || a.ms - b.ms);
+    .map(([path, { ms, ids }]) => ({
+      path,
+      ms,
+      isNear: path.startsWith(`${room}/`),
+      share: mutant.fellows.filter((id) => ids.has(id)).length,
+    }))
+    .sort((a, b) => Number(b.isNear) - Number(a.isNear) || b.share - a.share || a.ms - b.ms)
+    .slice(0, MOST_TESTS);
 }
