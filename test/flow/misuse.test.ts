@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import {
   agentTool,
   defineTool,
@@ -117,6 +117,25 @@ describe('what is given instead of the right thing is told with the right thing'
     await expect(runToolLoop(config, undefined as never)).rejects.toThrow('they are no array');
     await expect(runToolLoop(config, 'hi' as never)).rejects.toThrow('they are no array');
   });
+});
+
+test('a tool that never ends is answered for after two minutes where nobody says how long', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const stuck = defineTool({ name: 'stuck', description: 'x', execute: () => new Promise(() => {}) });
+    const provider = new ScriptedProvider([{ toolCalls: [{ name: 'stuck' }] }, { content: 'done' }]);
+    let isOver = false;
+    const run = runToolLoop({ provider, model: 'm', tools: [stuck] }, hello).finally(() => {
+      isOver = true;
+    });
+    while (jest.getTimerCount() === 0) await new Promise(setImmediate);
+    await jest.advanceTimersByTimeAsync(119_999);
+    expect(isOver).toBe(false);
+    await jest.advanceTimersByTimeAsync(1);
+    expect((await run).toolCalls).toMatchObject([{ status: 'timed_out', result: { error: { code: 507 } } }]);
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test('the registry’s timeout holds in the loop, and the run’s own wins', async () => {

@@ -7,8 +7,10 @@ import {
   type ToolDefinition,
   type ToolLoopConfig,
   type ToolLoopResult,
+  ToolResult,
 } from 'toolwright';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
+import { z } from 'zod';
 import { historyFaults } from './strict-history.js';
 
 const hello = [{ role: 'user', content: 'Hello' }] as const;
@@ -170,6 +172,44 @@ test('the budget of unknown tools goes on after a resume', async () => {
     ['pay', 1],
     ['c', 3],
   ]);
+});
+
+test('context.ask throws what the author’s own rule says of an answer that fits the JSON Schema', async () => {
+  const schema = z.string().refine((city) => city !== 'Atlantis', 'no such city');
+  const book = defineTool({
+    name: 'book',
+    description: 'Book',
+    execute: (_args, context) => context.ask({ message: 'Where to?', schema }),
+  });
+  const config = configOf([book], [callsOf('book'), { content: 'Sorry.' }]);
+  const run = await runToolLoop(config, hello);
+  const [id = ''] = ids(run);
+  const done = await resumeToolLoop(config, run.state, [{ id, value: 'Atlantis' }]);
+  expect(contents(done)).toEqual(['The answer does not fit what was asked for: no such city']);
+  expect(done.toolCalls).toMatchObject([{ status: 'error', result: { error: { cause: { code: 514 } } } }]);
+});
+
+test('resumeToolLoop has the results of siblings as they were: words for the user, parts and details', async () => {
+  const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+  const draw = defineTool({
+    name: 'draw',
+    description: 'Draw',
+    execute: () =>
+      new ToolResult({
+        forLLM: 'drawn',
+        forUser: 'Here it is',
+        content: [{ type: 'text', content: 'drawn' }],
+        details: { strokes: 3 },
+      }),
+  });
+  const config = configOf([draw, pay], [callsOf('draw', 'pay'), { content: 'Done.' }]);
+  const run = await runToolLoop(config, hello);
+  const state = JSON.parse(JSON.stringify(run.state));
+  const [id = ''] = ids(run);
+  const done = await resumeToolLoop(config, state, [{ id, approved: true }]);
+  const [drawn] = run.toolCalls;
+  expect(drawn?.result).toMatchObject({ forUser: 'Here it is', details: { strokes: 3 } });
+  expect({ ...done.toolCalls[0]?.result }).toEqual({ ...drawn?.result });
 });
 
 describe('context.once whose work failed', () => {

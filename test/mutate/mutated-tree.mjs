@@ -77,6 +77,13 @@ export function copyTree(texts) {
   return { folder, testFiles, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
+const running = new Set();
+
+/** Ends what runs; each run is a group of processes. */
+export function stopTests() {
+  for (const { pid } of running) process.kill(-pid, 'SIGKILL');
+}
+
 /** Runs tests of the copy; `passed`, `failed` with the test file that did, or `timeout`. */
 export function runTests(folder, { tests, flags, env, limitMs }) {
   const jest = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js'];
@@ -89,6 +96,7 @@ export function runTests(folder, { tests, flags, env, limitMs }) {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
+    running.add(child);
     let told = '';
     let isLate = false;
     const timer = setTimeout(() => {
@@ -101,6 +109,7 @@ export function runTests(folder, { tests, flags, env, limitMs }) {
     child.on('error', reject);
     child.on('close', (code) => {
       clearTimeout(timer);
+      running.delete(child);
       if (isLate) resolve({ status: 'timeout' });
       else if (code === 0) resolve({ status: 'passed' });
       else resolve({ status: 'failed', by: /^FAIL (\S+)/m.exec(told)?.[1] ?? 'jest', told });

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { drawMutants } from './draw-mutants.mjs';
 import { EQUIVALENT } from './equivalent.mjs';
-import { copyTree, findMutants } from './mutated-tree.mjs';
+import { copyTree, findMutants, stopTests } from './mutated-tree.mjs';
 import { readPassed } from './passed-mutants.mjs';
 import { tryMutant } from './try-mutant.mjs';
 
@@ -50,6 +50,12 @@ process.exitCode = summarise() >= REQUIRED ? 0 : 1;
 
 async function tryAll(untried) {
   const tree = copyTree(texts);
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.once(signal, () => {
+      stopTests();
+      tree.remove();
+      process.exit(1);
+    });
   try {
     const passed = await readPassed({
       folder: tree.folder,
