@@ -114,11 +114,11 @@ function ofBinary(node) {
   if (!ts.isBinaryExpression(node)) return [];
   const [left, right] = [node.left.getText(), node.right.getText()];
   const operator = node.operatorToken.kind;
-  if (operator === SyntaxKind.QuestionQuestionToken)
-    return [
-      { kind: 'fallback', to: left },
-      { kind: 'fallback', to: right },
-    ];
+  if (operator === SyntaxKind.QuestionQuestionToken) {
+    // What is missing is as good as false.
+    const halves = right === 'false' ? [right] : [left, right];
+    return halves.map((to) => ({ kind: 'fallback', to }));
+  }
   const swapped = SWAPPED.get(operator);
   if (swapped === undefined) return [];
   // As a whole condition, a comparison is negated there.
