@@ -58,7 +58,7 @@ describe('what is given instead of the right thing is told with the right thing'
     [
       'a view of a list that was never loaded',
       () => new ToolRegistry().view({ allow: undefined }),
-      'allow: [] for nothing',
+      'allow is there, but undefined',
     ],
     [
       'a function’s parameters as an object',
