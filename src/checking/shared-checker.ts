@@ -12,7 +12,7 @@ const checkers = new Map<string, Checker>();
  * @throws Error when the schema itself is not valid.
  */
 export function sharedChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
-  const key = `${options.refuseExtra === true} ${options.asSent === true} ${JSON.stringify(schema)}`;
+  const key = `${options.refuseExtra === true} ${options.asSent === true} ${options.fillDefaults !== false} ${JSON.stringify(schema)}`;
   const known = checkers.get(key);
   if (known !== undefined) return known;
   const checker = createChecker(schema, options);

@@ -32,6 +32,10 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly observesSignal?: boolean;
   /** `execute` never looks at the context, so that none needs to be made. */
   readonly ignoresContext?: boolean;
+  /** `false`: defaults of the schema are not filled in, because who executes it knows them. */
+  readonly fillsDefaults?: boolean;
+  /** What is checked instead of `parameters` and `output`: what of them is safe to check here. */
+  readonly checkedAs?: { readonly parameters?: JsonSchema; readonly output?: JsonSchema };
   /** Where `context.resolve` looks when the call brings no container of its own. */
   readonly container?: InstanceResolver;
 }

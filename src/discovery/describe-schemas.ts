@@ -1,4 +1,6 @@
+import { authorSchemaFaults, describeSchemaFault } from '../checking/author-schema.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
+import type { SchemaFault } from '../checking/schema-faults.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { SchemaSource } from '../contract/standard-schema.js';
 import type { Hydrate } from '../contract/tool-definition.js';
@@ -49,6 +51,9 @@ function explicit(source: SchemaSource, what: string, faults: ParameterFault[]):
     faults.push({ problem: `its \`${what}\` ${read.problem}`, fix: read.fix });
     return undefined;
   }
+  const malformed = authorSchemaFaults(read.schema, read.standard === undefined ? 'all' : 'none');
+  faults.push(...malformed.map((fault) => describeSchemaFault(fault, what)));
+  if (malformed.length > 0) return undefined;
   const type = { kind: 'schema', schema: read.schema, standard: read.standard } as const;
   return { schema: read.schema, hydrate: read.standard && createHydrator({ type }) };
 }
@@ -93,7 +98,15 @@ function derived(
     return undefined;
   }
   const { schema, disagreements } = written;
+  faults.push(...authorSchemaFaults(schema, argumentsClass ? 'none' : 'of arguments').map(faultOfParameter));
   return { schema, disagreements, hydrate: createHydrator(argumentsClass ?? { properties }) };
+}
+
+/** What `@Param` or the rules of a class say, by the name of the property that they say it of. */
+function faultOfParameter(fault: SchemaFault): ParameterFault {
+  const [, parameter, rest] = /^properties\.([^.]+)\.(.+)$/.exec(fault.path) ?? [];
+  if (parameter === undefined) return describeSchemaFault(fault, 'parameters');
+  return { parameter, problem: `its \`${rest}\` ${fault.problem}`, fix: fault.fix };
 }
 
 /** `@Args()` on an interface: the generated file says what it is. */

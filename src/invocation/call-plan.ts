@@ -39,11 +39,17 @@ export function planOf(tool: ToolDefinition, { coerce = true }: { readonly coerc
 }
 
 function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
-  const { parameters, annotations, repair, output, isOutputInferred, approval, execution } = tool;
+  const { parameters, annotations, repair, isOutputInferred, approval, execution, checkedAs, fillsDefaults } =
+    tool;
+  const output = checkedAs?.output ?? tool.output;
   const isDestructive = annotations?.destructive ?? false;
   return {
     parameters,
-    check: sharedChecker(parameters, { refuseExtra: isDestructive, asSent: !coerce }),
+    check: sharedChecker(checkedAs?.parameters ?? parameters, {
+      refuseExtra: isDestructive,
+      asSent: !coerce,
+      fillDefaults: fillsDefaults,
+    }),
     checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
     toldMisfits: new Set(),
     // What destroys does not run on what somebody may have meant.

@@ -89,6 +89,8 @@ const DEFINED = optionTable<ToolDefinition>(
     ignoresContext: BOOLEAN,
     isOutputInferred: BOOLEAN,
     returnsContent: BOOLEAN,
+    fillsDefaults: BOOLEAN,
+    checkedAs: ANYTHING,
     container: ANYTHING,
   },
   MEANT,

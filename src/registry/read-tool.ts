@@ -1,8 +1,10 @@
+import { authorSchemaFaults, describeSchemaFault } from '../checking/author-schema.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
 import { type AuthorFault, undescribed } from '../errors/author-fault.js';
 import { errorMessage } from '../invocation/error-message.js';
+import { isRecord } from '../kernel/is-record.js';
 import { toolMethods } from '../metadata/tool-methods.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
 import type { RegisteredTool, ToolEntry } from './tool-table.js';
@@ -67,14 +69,27 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
     'its description is no text',
     'a `description` that is a string',
   );
-  must(
-    typeof parameters === 'object' && parameters !== null,
-    'it has no parameters',
-    '`parameters` as a JSON Schema object',
-  );
+  must(parameters !== undefined && parameters !== null, 'it has no parameters', PARAMETERS);
   must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
   faults.push(...behaviourFaults(tool).map((fault) => ({ where, ...fault })));
+  faults.push(...malformedSchemas(tool as Partial<ToolDefinition>).map((fault) => ({ where, ...fault })));
   return faults;
+}
+
+const PARAMETERS = '`parameters` as a JSON Schema object';
+
+function malformedSchemas({
+  parameters,
+  output,
+}: Partial<ToolDefinition>): readonly Omit<AuthorFault, 'where'>[] {
+  const given = Object.entries({ parameters, output }).filter(
+    ([, schema]) => schema !== undefined && schema !== null,
+  );
+  return given.flatMap(([what, schema]) =>
+    isRecord(schema)
+      ? authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what))
+      : [{ problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS }],
+  );
 }
 
 /** Things that are often given instead of a tool. */

@@ -39,6 +39,8 @@ export interface Keyword {
   readonly of?: 'text' | 'number' | 'array' | 'object';
   /** Of two values of it, the one that holds for both. */
   readonly stricter?: 'larger' | 'smaller';
+  /** The keyword whose value it must not exceed. */
+  readonly upTo?: string;
   /** The first draft that takes notice of it, and the last. */
   readonly since?: Draft;
   readonly until?: Draft;
@@ -82,17 +84,18 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['format', { takes: 'text', of: 'text' }],
   ['pattern', { takes: 'a pattern', of: 'text' }],
   ...each(['contentMediaType', 'contentEncoding'], { takes: 'text', of: 'text' }),
-  ['minLength', { takes: 'a count', of: 'text', stricter: 'larger' }],
+  ['minLength', { takes: 'a count', of: 'text', stricter: 'larger', upTo: 'maxLength' }],
   ['maxLength', { takes: 'a count', of: 'text', stricter: 'smaller' }],
-  ...each(['minimum', 'exclusiveMinimum'], { takes: 'a number', of: 'number', stricter: 'larger' }),
+  ['minimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'maximum' }],
+  ['exclusiveMinimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'exclusiveMaximum' }],
   ...each(['maximum', 'exclusiveMaximum'], { takes: 'a number', of: 'number', stricter: 'smaller' }),
   ['multipleOf', { takes: 'a number above 0', of: 'number' }],
-  ['minItems', { takes: 'a count', of: 'array', stricter: 'larger' }],
+  ['minItems', { takes: 'a count', of: 'array', stricter: 'larger', upTo: 'maxItems' }],
   ['maxItems', { takes: 'a count', of: 'array', stricter: 'smaller' }],
   ['uniqueItems', { takes: 'true or false', of: 'array' }],
-  ['minContains', { takes: 'a count', of: 'array', since: '2019-09' }],
+  ['minContains', { takes: 'a count', of: 'array', since: '2019-09', upTo: 'maxContains' }],
   ['maxContains', { takes: 'a count', of: 'array', since: '2019-09' }],
-  ['minProperties', { takes: 'a count', of: 'object', stricter: 'larger' }],
+  ['minProperties', { takes: 'a count', of: 'object', stricter: 'larger', upTo: 'maxProperties' }],
   ['maxProperties', { takes: 'a count', of: 'object', stricter: 'smaller' }],
   ['required', { takes: 'names', of: 'object' }],
   ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09' }],

@@ -34,15 +34,20 @@ export interface RandomList {
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 
-const list: fc.Arbitrary<RandomList> = fc.record(
-  {
-    first: fc.constantFrom('IsArray', 'ArrayNotEmpty', 'ArrayMinSize'),
-    least: fc.nat(2),
-    most: fc.integer({ min: 1, max: 3 }),
-    isUnique: fc.boolean(),
-  },
-  { requiredKeys: ['first', 'least', 'isUnique'] },
-);
+const list: fc.Arbitrary<RandomList> = fc
+  .record(
+    {
+      first: fc.constantFrom('IsArray', 'ArrayNotEmpty', 'ArrayMinSize'),
+      least: fc.nat(2),
+      most: fc.integer({ min: 1, max: 3 }),
+      isUnique: fc.boolean(),
+    },
+    { requiredKeys: ['first', 'least', 'isUnique'] },
+  )
+  .map(({ most, ...others }) => ({
+    ...others,
+    ...(most === undefined ? {} : { most: Math.max(most, others.least) }),
+  }));
 
 /** DTOs of two to six properties, with classes in them down to the given depth. */
 export function randomDto(depth = 2): fc.Arbitrary<RandomDto> {

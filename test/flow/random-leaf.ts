@@ -70,7 +70,28 @@ function ruled(
   of: Omit<RandomLeaf, 'rules'>,
   ...rules: readonly fc.Arbitrary<readonly RandomRule[]>[]
 ): fc.Arbitrary<RandomLeaf> {
-  return fc.tuple(...rules).map((lists) => ({ ...of, rules: lists.flat() }));
+  return fc
+    .tuple(...rules)
+    .map((lists) => ({ ...of, rules: lists.flat() }))
+    .filter(({ rules }) => isPossible(rules));
+}
+
+/** Bounds that nothing is within are a fault of the class. */
+function isPossible(rules: readonly RandomRule[]): boolean {
+  const bounds = rules.flatMap(({ text }): { readonly least?: number; readonly most?: number }[] => {
+    const [, name = '', first = '', second = first] =
+      /^(Min|Max|Length)(?:Length)?\((-?\d+)(?:, (\d+))?\)/.exec(text) ?? [];
+    if (text === 'IsNotEmpty') return [{ least: 1 }];
+    if (name === '') return [];
+    return [
+      {
+        least: name === 'Max' ? undefined : Number(first),
+        most: name === 'Min' ? undefined : Number(second),
+      },
+    ];
+  });
+  const least = Math.max(...bounds.map((bound) => bound.least ?? Number.NEGATIVE_INFINITY));
+  return bounds.every(({ most = Number.POSITIVE_INFINITY }) => least <= most);
 }
 
 const some = (arbitrary: fc.Arbitrary<RandomRule>, minLength = 0) =>

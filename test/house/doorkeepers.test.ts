@@ -10,6 +10,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   acorn: /^src\/discovery\//,
   ajv: /^src\/checking\//,
   'ajv-formats': /^src\/checking\//,
+  'redos-detector': /^src\/checking\//,
   'expr-eval-fork': /^src\/builtin\//,
   openai: /^src\/providers\/openai\//,
   '@modelcontextprotocol/server': /^src\/bridges\/mcp\//,

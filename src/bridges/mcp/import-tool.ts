@@ -5,6 +5,8 @@ import type { ToolDefinition } from '../../contract/tool-definition.js';
 import type { ToolAnnotations } from '../../contract/tool-options.js';
 import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
 import type { LiveClient } from './live-client.js';
+import type { McpToolCandidate, McpToolsOptions } from './mcp-tools-options.js';
+import { readForeignSchemas } from './read-foreign-schemas.js';
 import { readMcpResult } from './read-mcp-result.js';
 
 /** As in the loop: a server that died in the middle of a call may never say so. */
@@ -13,12 +15,20 @@ const TIMEOUT_MS = 120_000;
 /** What all tools of one server share. */
 export interface ImportedFrom {
   readonly client: LiveClient;
-  readonly timeoutMs: number | undefined;
+  readonly options: McpToolsOptions;
 }
 
-/** A server's tool as a tool of a registry; its schemas are the very objects that the server sent. */
-export function importTool(name: string, tool: McpTool, from: ImportedFrom): ToolDefinition {
-  const { client, timeoutMs = TIMEOUT_MS } = from;
+/**
+ * A server's tool as a tool of a registry; its schemas are the very objects that the server sent. Nothing where
+ * they are malformed or out of all bounds, which is told.
+ */
+export function importTool(
+  { name, definition: tool }: McpToolCandidate,
+  { client, options }: ImportedFrom,
+): ToolDefinition | undefined {
+  const schemas = readForeignSchemas(tool, options.logger);
+  if (schemas === undefined) return undefined;
+  const { timeoutMs = TIMEOUT_MS, fillDefaults = false } = options;
   const annotations = annotationsOf(tool);
   const isRepeatable = annotations.readOnly === true || annotations.idempotent === true;
   // The registry checks the arguments and the result: what is left here is which parameters have headers.
@@ -30,6 +40,8 @@ export function importTool(name: string, tool: McpTool, from: ImportedFrom): Too
     ...(outputSchema === undefined ? {} : { output: outputSchema as JsonSchema }),
     ...(timeoutMs === Number.POSITIVE_INFINITY ? {} : { timeoutMs }),
     annotations,
+    ...(fillDefaults ? {} : { fillsDefaults: false }),
+    ...(schemas.areWhole ? {} : { checkedAs: schemas.checkedAs }),
     async execute(args: JsonObject, context: ToolContext) {
       const result = await client.use(
         (connected) =>

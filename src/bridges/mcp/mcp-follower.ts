@@ -104,15 +104,17 @@ export class McpFollower implements McpFollowing {
   }
 
   #take(candidate: McpToolCandidate, isApproved: boolean): McpToolChange {
-    const { name, definition } = candidate;
+    const { name } = candidate;
     const before = this.#followed.get(name)?.tool;
-    const reason = this.#objectionTo(name, isApproved);
-    if (reason !== undefined) {
+    const objection = this.#objectionTo(name, isApproved);
+    const from = { client: this.#client, options: this.#options };
+    const tool = objection === undefined ? importTool(candidate, from) : undefined;
+    if (tool === undefined) {
+      const reason = objection ?? 'malformed';
       this.#registry.unregister(...this.#ownNames([name]));
       this.#followed.set(name, { candidate, tool: undefined, isWaiting: reason === 'name taken' });
       return { kind: 'withheld', name, reason, candidate };
     }
-    const tool = importTool(name, definition, { client: this.#client, timeoutMs: this.#options.timeoutMs });
     this.#registry.register(tool);
     this.#followed.set(name, { candidate, tool });
     return { kind: before === undefined ? 'added' : 'changed', name, candidate };

@@ -1,6 +1,7 @@
 import type { Tool as McpTool } from '@modelcontextprotocol/server';
+import type { Logger } from '../../contract/logger.js';
 import { TOOL_NAME } from '../../discovery/tool-name.js';
-import { FUNCTION, MILLISECONDS, protecting } from '../../kernel/option-rules.js';
+import { BOOLEAN, FUNCTION, LOGGER, MILLISECONDS, protecting } from '../../kernel/option-rules.js';
 import type { RulesOf } from '../../kernel/options.js';
 import { NAME_FILTER_RULES, type NameFilter } from '../../registry/name-filter.js';
 
@@ -36,7 +37,7 @@ export interface McpToolChange {
   readonly kind: 'added' | 'changed' | 'removed' | 'withheld';
   readonly name: string;
   /** Why a tool is withheld. */
-  readonly reason?: 'not approved' | 'name taken';
+  readonly reason?: 'not approved' | 'name taken' | 'malformed';
   /** Of all but a removed tool. */
   readonly candidate?: McpToolCandidate;
 }
@@ -57,6 +58,16 @@ export interface McpToolsOptions extends NameFilter {
    * Tools are asked about at once, and none waits for another's answer. Without it, everything is taken.
    */
   approve?(candidate: McpToolCandidate): boolean | Promise<boolean>;
+  /**
+   * `true`: defaults that the server's schemas name are filled in before its tools are called. By default they
+   * are not: the server knows its own, and some name defaults that they do not take.
+   */
+  readonly fillDefaults?: boolean;
+  /**
+   * Told of tools that are left out because they are malformed, and of patterns that only the server checks;
+   * without it, these are warnings of the process.
+   */
+  readonly logger?: Logger;
   /** Hears of every change, and of every tool that is withheld. */
   onChange?(change: McpToolChange): void;
   /** Hears of what goes wrong while changes are followed. */
@@ -86,6 +97,8 @@ export const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
     ...FUNCTION,
     fix: '(candidate) => known.get(candidate.name) === candidate.fingerprint',
   }),
+  fillDefaults: BOOLEAN,
+  logger: LOGGER,
   onChange: FUNCTION,
   onError: FUNCTION,
 };

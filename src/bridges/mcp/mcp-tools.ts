@@ -25,10 +25,11 @@ export async function mcpTools(
   const client = new LiveClient(source, { prefix: options.prefix });
   const candidates = await client.use((connected) => listCandidates(connected, options), true);
   const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
-  const from = { client, timeoutMs: options.timeoutMs };
   return candidates.flatMap((candidate, position) => {
-    if (approved[position]) return [importTool(candidate.name, candidate.definition, from)];
-    options.onChange?.({ kind: 'withheld', name: candidate.name, reason: 'not approved', candidate });
+    const tool = approved[position] ? importTool(candidate, { client, options }) : undefined;
+    if (tool !== undefined) return [tool];
+    const reason = approved[position] ? 'malformed' : 'not approved';
+    options.onChange?.({ kind: 'withheld', name: candidate.name, reason, candidate });
     return [];
   });
 }

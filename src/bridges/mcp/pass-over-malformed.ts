@@ -20,5 +20,14 @@ function withoutMalformed<Message extends JSONRPCMessage>(message: Message): Mes
 }
 
 function isTool(tool: unknown): tool is McpTool {
-  return isSpecType.Tool(tool) && tool.name !== '';
+  return isReadable(tool) && tool.name !== '';
+}
+
+/** Whether the SDK takes something for a tool; what is nested too deep for its stack is none. */
+export function isReadable(tool: unknown): tool is McpTool {
+  try {
+    return isSpecType.Tool(tool);
+  } catch {
+    return false;
+  }
 }

@@ -1,7 +1,6 @@
 import type { Client, Tool as McpTool, StandardSchemaV1 } from '@modelcontextprotocol/client';
-import { isSpecType } from '@modelcontextprotocol/server';
 import { isRecord } from '../../kernel/is-record.js';
-import { passOverMalformed } from './pass-over-malformed.js';
+import { isReadable, passOverMalformed } from './pass-over-malformed.js';
 
 /** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */
 interface RawPage {
@@ -48,5 +47,5 @@ function isModern(client: Client): boolean {
 function isTool(tool: unknown): tool is McpTool {
   if (!isRecord(tool) || !isRecord(tool.inputSchema) || tool.name === '') return false;
   // Not every server says that the root is an object.
-  return isSpecType.Tool({ ...tool, inputSchema: { type: 'object', ...tool.inputSchema } });
+  return isReadable({ ...tool, inputSchema: { type: 'object', ...tool.inputSchema } });
 }

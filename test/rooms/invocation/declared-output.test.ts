@@ -134,9 +134,8 @@ describe('a declared output', () => {
     });
   });
 
-  test('that is no schema is an error of the call that says so', async () => {
-    const result = await returning(good, { type: 'nonsense' });
-    expect(result).toMatchObject({ isError: true, error: { name: 'InvalidToolSignature' } });
+  test('that is no schema is refused by defineTool', () => {
+    expect(() => tool({ type: 'nonsense' }, () => good)).toThrow("`type` of its `output` is 'nonsense'");
   });
 });
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { type Client, InMemoryTransport, Client as SdkClient } from '@modelcontextprotocol/client';
 import { type CallToolResult, type Tool as McpTool, Server } from '@modelcontextprotocol/server';
 import {
@@ -249,7 +249,7 @@ test('an error of the tool and one of the protocol are error results', async () 
   expect(await registry.execute('gone')).toMatchObject({ isError: true, error: { code: 501 } });
 });
 
-test('a reference to the network is never followed: the call is an error', async () => {
+test('mcpTools never follows a reference to the network: tools that have one are left out', async () => {
   let requests = 0;
   const site = createServer((_request, response) => {
     requests += 1;
@@ -259,22 +259,14 @@ test('a reference to the network is never followed: the call is an error', async
   const $ref = `http://127.0.0.1:${(site.address() as AddressInfo).port}/schema.json`;
   const schema = { type: 'object', properties: { a: { $ref } } };
   client = await connectTo(
-    [tool('far_input', { inputSchema: schema }), tool('far_output', { outputSchema: schema })],
-    () => ({ ...text('called'), structuredContent: { a: 1 } }),
+    [tool('far_input', { inputSchema: schema }), tool('near'), tool('far_output', { outputSchema: schema })],
+    () => text('called'),
   );
-  const registry = new ToolRegistry().register(...(await mcpTools(client)));
-  for (const name of registry.list())
-    expect(await registry.execute(name, { a: 1 })).toMatchObject({ isError: true, error: { code: 502 } });
-  // The same again, offered to others.
-  listening = await listen(registry);
-  for (const options of Object.values(ERAS)) {
-    const other = await connectClient(listening.url, { options });
-    expect((await mcpTools(other)).map(({ name }) => name)).toEqual(['far_input', 'far_output']);
-    expect(await other.callTool({ name: 'far_input', arguments: { a: 1 } })).toMatchObject({ isError: true });
-    await other.close();
-  }
+  const logger = { debug() {}, info() {}, warn: jest.fn(), error() {} };
+  expect((await mcpTools(client, { logger })).map(({ name }) => name)).toEqual(['near']);
+  expect(logger.warn).toHaveBeenCalledTimes(2);
   expect(requests).toBe(0);
-  await new Promise((resolve) => site.close(resolve));
+  site.close();
 });
 
 test('what is not approved is not there, and somebody hears of it', async () => {

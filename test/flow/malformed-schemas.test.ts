@@ -1,0 +1,166 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  agentTool,
+  defineTool,
+  discoverTools,
+  Param,
+  Tool,
+  ToolDeclarationError,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { z } from 'zod';
+import type { JsonSchema } from '../../src/index.js';
+
+function faultsOf(declare: () => unknown): readonly string[] {
+  try {
+    declare();
+  } catch (error) {
+    if (error instanceof ToolDeclarationError)
+      return error.faults.map(({ where, parameter, problem }) =>
+        [where, parameter, problem].filter((one) => one !== undefined).join(', '),
+      );
+    throw error;
+  }
+  return [];
+}
+
+const execute = () => 'ran';
+const property = (a: unknown): JsonSchema => ({ type: 'object', properties: { a: a as JsonSchema } });
+
+const MALFORMED: readonly (readonly [schema: unknown, problem: string])[] = [
+  [property({ type: 'strng' }), "`properties.a.type` of its `parameters` is 'strng'"],
+  [property({ type: 'string', pattern: '(' }), "`properties.a.pattern` of its `parameters` is '('"],
+  [{ type: 'object', required: {} }, '`required` of its `parameters` is {}'],
+  [
+    property({ $ref: '#/$defs/gone' }),
+    "`properties.a.$ref` of its `parameters` is '#/$defs/gone', which leads nowhere",
+  ],
+  [
+    property({ type: 'number', minimum: 5, maximum: 3 }),
+    '`properties.a.minimum` of its `parameters` is 5, above its `maximum` of 3: nothing fits',
+  ],
+  [
+    property({ type: 'number', default: null }),
+    '`properties.a.default` of its `parameters` is null, which its own schema does not take',
+  ],
+  [
+    property({ type: 'object', properties: { b: { type: 'string', maxLength: 2, default: 'abc' } } }),
+    "`properties.a.properties.b.default` of its `parameters` is 'abc', which its own schema does not take",
+  ],
+  [{ $async: true, ...property({}) }, '`$async` of its `parameters` is true'],
+  [property({ $async: true }), '`properties.a.$async` of its `parameters` is true'],
+  [property({ enum: [] }), '`properties.a.enum` of its `parameters` is []'],
+  [property('string'), "`properties.a` of its `parameters` is 'string'"],
+];
+
+describe.each<[string, (parameters: JsonSchema) => unknown]>([
+  ['defineTool("t")', (parameters) => defineTool({ name: 't', description: 'd', parameters, execute })],
+  [
+    'agentTool("t")',
+    (parameters) =>
+      agentTool({
+        name: 't',
+        label: 'T',
+        description: 'd',
+        parameters,
+        execute: async () => ({ content: [{ type: 'text', content: 'x' }], details: {} }),
+      }),
+  ],
+  [
+    'register("t")',
+    (parameters) => new ToolRegistry().register({ name: 't', description: 'd', parameters, execute }),
+  ],
+])('%s refuses parameters', (where, declare) => {
+  test.each(MALFORMED)('%j', (schema, problem) => {
+    expect(faultsOf(() => declare(schema as JsonSchema))).toEqual([`${where}, ${problem}`]);
+  });
+
+  test('with all their faults at once', () => {
+    const parameters = {
+      type: 'object',
+      properties: { a: { type: 'strng' }, b: { minLength: -1 } },
+      required: 'a',
+    };
+    expect(faultsOf(() => declare(parameters as unknown as JsonSchema))).toHaveLength(3);
+  });
+
+  test('that are a list', () => {
+    expect(faultsOf(() => declare([] as unknown as JsonSchema))).toHaveLength(1);
+  });
+});
+
+test('ToolRegistry.register tells the faults of all tools, and registers none of them', () => {
+  const tools = new ToolRegistry();
+  const bad = (name: string) => ({
+    name,
+    description: 'd',
+    parameters: property({ type: 'strng' }),
+    execute,
+  });
+  const good = { name: 'good', description: 'd', parameters: property({ type: 'string' }), execute };
+  expect(faultsOf(() => tools.register(bad('a'), good, bad('b')))).toHaveLength(2);
+  expect(tools.list()).toEqual([]);
+});
+
+test('register refuses a malformed output, and a factory of a malformed tool', () => {
+  const tool = { name: 't', description: 'd', parameters: {}, output: { type: 'strng' }, execute };
+  const told = ['register("t"), `type` of its `output` is \'strng\''];
+  expect(faultsOf(() => new ToolRegistry().register(tool))).toEqual(told);
+  expect(faultsOf(() => new ToolRegistry().register(() => tool))).toEqual(told);
+});
+
+test('discoverTools tells malformed schemas of @Tool and @Param by class, method and parameter', () => {
+  @Toolset()
+  class Shop {
+    @Tool({
+      description: 'd',
+      parameters: property({ type: 'strng' }),
+      output: { required: {} } as unknown as JsonSchema,
+    })
+    explicit(_args: object) {}
+
+    @Tool('Finds')
+    find(
+      @Param({ description: 'a', pattern: '(' }) name: string,
+      @Param({ description: 'b', minimum: 5, maximum: 3 }) limit: number,
+      @Param({ description: 'c', schema: { type: 'strng' } }) filter: object,
+      @Param({ description: 'd', maximum: 3 }) page = 7,
+    ) {
+      return [name, limit, filter, page];
+    }
+  }
+  expect(faultsOf(() => discoverTools({ toolsets: [Shop] }))).toEqual([
+    'Shop.explicit, `required` of its `output` is {}',
+    "Shop.explicit, `properties.a.type` of its `parameters` is 'strng'",
+    "Shop.find, name, its `pattern` is '('",
+    "Shop.find, filter, its `type` is 'strng'",
+  ]);
+});
+
+test('discoverTools tells bounds that nothing is within, and defaults that do not fit', () => {
+  @Toolset()
+  class Shop {
+    @Tool('Finds')
+    find(
+      @Param({ description: 'b', minimum: 5, maximum: 3 }) limit: number,
+      @Param({ description: 'd', maximum: 3 }) page = 7,
+    ) {
+      return [limit, page];
+    }
+  }
+  expect(faultsOf(() => discoverTools({ toolsets: [Shop] }))).toEqual([
+    'Shop.find, limit, its `minimum` is 5, above its `maximum` of 3: nothing fits',
+    'Shop.find, page, its `default` is 7, which its own schema does not take',
+  ]);
+});
+
+test('defineTool leaves the defaults of a library to it', async () => {
+  const tool = defineTool({
+    name: 't',
+    description: 'd',
+    parameters: z.object({ n: z.string().transform(Number).default(5) }),
+    execute: ({ n }) => n + 1,
+  });
+  expect((await new ToolRegistry().register(tool).execute('t', {})).forLLM).toBe('6');
+});
