@@ -25,9 +25,12 @@ export function streamResumedToolLoop(
   answers: readonly Answer[],
   options: ResumeOptions | CallScope = {},
 ): ToolLoopStream {
-  return streamRun(config?.signal, async (signal, sink) => {
+  return streamRun(() => {
     const read = readResume({ config, options });
     const start = resumeWith(config, state, { ...read, answers });
-    return driveLoop({ ...config, signal }, start, { scope: read.scope ?? {}, sink });
+    return {
+      signal: config.signal,
+      drive: (signal, sink) => driveLoop({ ...config, signal }, start, { scope: read.scope ?? {}, sink }),
+    };
   });
 }

@@ -11,8 +11,14 @@ export interface ToolLoopStream extends AsyncIterable<LoopEvent> {
 /** Drives a run with this signal, and tells the sink of it. */
 export type Drive = (signal: AbortSignal, sink: EventSink) => Promise<ToolLoopResult>;
 
-/** Watches a run: one reader, whose leaving aborts it. */
-export function streamRun(outer: AbortSignal | undefined, drive: Drive): ToolLoopStream {
+/** A run whose options have been checked. */
+export interface ReadyRun {
+  readonly signal: AbortSignal | undefined;
+  readonly drive: Drive;
+}
+
+/** Watches a run: one reader, whose leaving aborts it. What `prepare` throws rejects the reading and the result. */
+export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
   const channel = new EventChannel();
   const left = new AbortController();
   let isRead = false;
@@ -27,8 +33,9 @@ export function streamRun(outer: AbortSignal | undefined, drive: Drive): ToolLoo
     // After the caller's next step: `stream.result` may be asked for before `for await` begins.
     await Promise.resolve();
     if (!isRead) channel.abandon();
-    const signal = outer ? AbortSignal.any([outer, left.signal]) : left.signal;
     try {
+      const { signal: outer, drive } = prepare();
+      const signal = outer ? AbortSignal.any([outer, left.signal]) : left.signal;
       return await drive(signal, (event) => {
         if (event.type === 'run-end') isOver = true;
         return channel.write(event);

@@ -25,8 +25,11 @@ export function streamToolLoop(
   messages: readonly Message[],
   scope: CallScope = {},
 ): ToolLoopStream {
-  return streamRun(config?.signal, async (signal, sink) => {
+  return streamRun(() => {
     checkRun({ config, scope, messages });
-    return driveLoop({ ...config, signal }, { messages }, { scope, sink });
+    return {
+      signal: config.signal,
+      drive: (signal, sink) => driveLoop({ ...config, signal }, { messages }, { scope, sink }),
+    };
   });
 }

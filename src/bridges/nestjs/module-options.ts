@@ -57,7 +57,7 @@ export const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   scopeOf: protecting({ ...FUNCTION, fix: '(owner) => ({ request: { user: owner.user } })' }),
   exposeErrors: BOOLEAN,
   shutdownTimeoutMs: {
-    accepts: (value) => Number(value) >= 0 && typeof value === 'number',
+    accepts: (value) => typeof value === 'number' && value >= 0,
     fix: 'a number, 0 or more, or Infinity',
   },
 };

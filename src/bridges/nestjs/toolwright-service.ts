@@ -6,6 +6,7 @@ import type { Answer } from '../../contract/suspension.js';
 import { checkRun } from '../../loop/check-config.js';
 import { driveLoop } from '../../loop/drive-loop.js';
 import type { ToolLoopResult } from '../../loop/loop-result.js';
+import { readResume } from '../../loop/resume-options.js';
 import { resumeStoredRun } from '../../loop/resume-stored-run.js';
 import { resumeToolLoop, resumeWith } from '../../loop/resume-tool-loop.js';
 import { runToolLoop } from '../../loop/run-tool-loop.js';
@@ -69,7 +70,7 @@ export class ToolwrightService {
       checkRun({ config, scope, messages });
       return driveLoop({ ...config, signal }, { messages }, { scope, sink });
     };
-    return this.#surroundings.watch(streamRun(prepared.config.signal, drive));
+    return this.#surroundings.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }
 
   /**
@@ -99,10 +100,11 @@ export class ToolwrightService {
       const run = this.#surroundings.certain(state, prepared.config);
       const resumed = await this.#surroundings.resume(prepared, run, answeredBy);
       const config = { ...resumed.config, signal };
-      const start = resumeWith(config, state, { ...resumed.options, answers });
+      const read = readResume(resumed);
+      const start = resumeWith(config, state, { ...read, answers });
       return driveLoop(config, start, { scope: resumed.options.scope, sink });
     };
-    return this.#surroundings.watch(streamRun(prepared.config.signal, drive));
+    return this.#surroundings.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }
 
   /** `resumeStoredRun`, out of the module's `store`, for whom `resume` does it. */

@@ -6,6 +6,7 @@ import {
   FUNCTION,
   LIMIT,
   LOGGER,
+  type OptionRule,
   oneOf,
   RECORD,
   secret,
@@ -61,7 +62,10 @@ const FOR_CLIENTS: Readonly<
   provider: READY_CLIENT,
 };
 
-const TIMEOUT = { accepts: (value: unknown) => Number(value) > 0, fix: 'milliseconds, more than 0' };
+const TIMEOUT: OptionRule = {
+  accepts: (value) => typeof value === 'number' && value > 0,
+  fix: 'milliseconds, more than 0',
+};
 const HEADERS = secret({ ...RECORD, fix: "{ 'x-team': 'shop' }" });
 
 export const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(

@@ -1,0 +1,128 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { InvalidOptionsError, ToolwrightError } from 'toolwright';
+import { type Door, happened, LOOP_DOORS, NEST_DOORS, OUTER_DOORS, TOOL_DOORS } from './option-doors.js';
+
+afterEach(() => {
+  happened.length = 0;
+});
+
+const CASES: readonly (readonly [string, Door, number])[] = [
+  ...[...LOOP_DOORS, ...TOOL_DOORS, ...OUTER_DOORS].map((door) => [door.name, door, 40] as const),
+  ...NEST_DOORS.map((door) => [door.name, door, 10] as const),
+];
+
+/** Slips of one letter. */
+function slips(name: string): readonly string[] {
+  const at = (index: number) => [name.slice(0, index), name.slice(index)] as const;
+  return Array.from({ length: name.length }, (_, index) => {
+    const [before, after] = at(index);
+    return [
+      before + after.slice(1),
+      `${before}x${after}`,
+      `${before}x${after.slice(1)}`,
+      before + after.slice(1, 2) + after.slice(0, 1) + after.slice(2),
+      before + (after[0] ?? '').toUpperCase() + after.slice(1),
+      before + (after[0] ?? '').toLowerCase() + after.slice(1),
+    ];
+  }).flat();
+}
+
+/** The faults that are told; nothing else may be thrown, and nothing may have happened. */
+async function faultsOf(door: Door, options: unknown): Promise<InvalidOptionsError['faults']> {
+  try {
+    await door.enter(options);
+  } catch (error) {
+    if (!(error instanceof InvalidOptionsError)) return [];
+    expect(error).toMatchObject({ name: 'InvalidOptions', code: 521 });
+    expect(happened).toEqual([]);
+    return error.faults;
+  } finally {
+    happened.length = 0;
+  }
+  return [];
+}
+
+/** The options of a door with one of them under another name. */
+function renamed({ options }: Door, name: string, slip: string): Readonly<Record<string, unknown>> {
+  const { [name]: value, ...others } = options;
+  return { ...others, [slip]: value };
+}
+
+describe.each(CASES)('%s', (_name, door, numRuns) => {
+  const names = Object.keys(door.options);
+  const misspelt = names.flatMap((name) =>
+    slips(name)
+      .filter((slip) => slip !== '' && !names.includes(slip))
+      .map((slip) => [name, slip] as const),
+  );
+
+  test('takes all its options', async () => {
+    expect(await faultsOf(door, door.options)).toEqual([]);
+  });
+
+  test('refuses any name with a slip, and names the right one', async () => {
+    const { path } = door;
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...misspelt), async ([name, slip]) => {
+        const faults = await faultsOf(door, renamed(door, name, slip));
+        const unknown = faults.find(({ option }) => option === path + slip);
+        expect(`${unknown?.problem} ${unknown?.fix}`).toMatch(new RegExp(`\`${path}${name}\`|\\b${name}: `));
+      }),
+      { numRuns },
+    );
+  });
+
+  test('refuses names that are nothing like its own', async () => {
+    const [fault] = await faultsOf(door, { ...door.options, zzzzzzzz: 1 });
+    expect(fault).toMatchObject({ option: `${door.path}zzzzzzzz`, fix: expect.stringMatching(/^one of /) });
+  });
+
+  test('refuses any value that cannot be meant, all of them together', async () => {
+    const closed = names.filter((name) => !door.open.includes(name));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.subarray(closed, { minLength: 1 }),
+        fc.constantFrom(null, Symbol('odd'), Number.NaN),
+        async (wrong, value) => {
+          const options = { ...door.options, ...Object.fromEntries(wrong.map((name) => [name, value])) };
+          const told = (await faultsOf(door, options)).map(({ option }) => option);
+          expect(told.sort()).toEqual(wrong.map((name) => door.path + name).sort());
+        },
+      ),
+      { numRuns },
+    );
+  });
+
+  test('refuses what is no object of options', async () => {
+    for (const given of [null, 5, 'options', [door.options]])
+      expect((await faultsOf(door, given)).length).toBeGreaterThan(0);
+  });
+
+  test('refuses undefined for what is required and for what protects, and nowhere else', async () => {
+    const refused: string[] = [];
+    for (const name of names)
+      if ((await faultsOf(door, { ...door.options, [name]: undefined })).length > 0) refused.push(name);
+    expect(refused.sort()).toEqual([...door.protecting, ...door.required].sort());
+  });
+
+  test('refuses an empty text for what protects', async () => {
+    // Any JSON may be an owner.
+    for (const name of door.protecting.filter((name) => name !== 'owner')) {
+      const told = (await faultsOf(door, { ...door.options, [name]: '' })).map(({ option }) => option);
+      expect(told).toEqual([door.path + name]);
+    }
+  });
+});
+
+test('InvalidOptions tells of everything at once, and of no key', async () => {
+  const [run] = LOOP_DOORS;
+  if (run === undefined) throw new Error('there is no door');
+  const wrong = { ...renamed(run, 'policy', 'polcy'), onLimit: 'explode', stateSecret: 7, logger: 'no' };
+  const error = await Promise.resolve(run.enter(wrong)).catch((thrown: unknown) => thrown);
+  expect(ToolwrightError.is(error) && error.code).toBe(521);
+  const { message, faults } = error as InvalidOptionsError;
+  expect(faults.map(({ option }) => option)).toEqual(['onLimit', 'stateSecret', 'logger', 'polcy']);
+  expect(message).toContain('did you mean `policy`?');
+  expect(message).not.toContain('7');
+});

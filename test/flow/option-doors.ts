@@ -1,0 +1,562 @@
+import 'reflect-metadata';
+import { Test } from '@nestjs/testing';
+import { OpenAI } from 'openai';
+import {
+  type AnswerOptions,
+  type CallScope,
+  type CompletionModel,
+  type CompletionRequest,
+  Conversation,
+  type ConversationConfig,
+  complete,
+  type DiscoverOptions,
+  defineTool,
+  discoverTools,
+  type IdleOptions,
+  type LLMProvider,
+  type LoopGuardOptions,
+  type NameFilter,
+  type ResumeConfig,
+  type ResumeOptions,
+  resumeStoredRun,
+  resumeToolLoop,
+  runToolLoop,
+  type StoredRun,
+  streamResumedToolLoop,
+  streamToolLoop,
+  TaskQueue,
+  type TaskQueueOptions,
+  type TextToolsOptions,
+  Tool,
+  ToolCallParser,
+  type ToolCallParserOptions,
+  type ToolLoopConfig,
+  ToolRegistry,
+  type ToolRegistryOptions,
+  Toolset,
+  type TurnOptions,
+  withTextTools,
+} from 'toolwright';
+import { type CurrentTimeOptions, createCurrentTimeTool } from 'toolwright/builtin';
+import {
+  createMcpServer,
+  followMcpTools,
+  type McpServerOptions,
+  type McpSessionOptions,
+  type McpToolsOptions,
+  mcpTools,
+} from 'toolwright/mcp';
+import {
+  ToolwrightModule,
+  type ToolwrightModuleAsyncOptions,
+  type ToolwrightModuleOptions,
+} from 'toolwright/nestjs';
+import { OfflineProvider } from 'toolwright/offline';
+import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
+import {
+  type AssistantHandlerOptions,
+  type CorsOptions,
+  createAssistantHandler,
+  MemoryConversationStore,
+  SatelliteClient,
+  type SatelliteClientOptions,
+  type SatelliteRunOptions,
+  type SatelliteSendOptions,
+  SqliteConversationStore,
+  type SqliteConversationStoreOptions,
+} from 'toolwright/satellite';
+import {
+  MemoryRunStore,
+  type MemoryRunStoreOptions,
+  SqliteRunStore,
+  type SqliteRunStoreOptions,
+} from 'toolwright/stores';
+import {
+  ScriptedProvider,
+  type ScriptedReply,
+  type ToolHarnessOptions,
+  toolHarness,
+} from 'toolwright/testing';
+import { createLogger, type LoggerOptions } from 'toolwright/winston';
+
+/** Something that takes options. */
+export interface Door {
+  readonly name: string;
+  /** All options that it has, each with a value that it takes. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Those that refuse `undefined` where their name is given. */
+  readonly protecting: readonly string[];
+  readonly required: readonly string[];
+  /** Those that take anything. */
+  readonly open: readonly string[];
+  /** Put before a name in what is told. */
+  readonly path: string;
+  enter(options: unknown): unknown;
+}
+
+/** What happened in spite of wrong options. */
+export const happened: string[] = [];
+
+const provider: LLMProvider = {
+  async chat() {
+    happened.push('a request');
+    return { content: 'Hello', toolCalls: [], finishReason: 'stop' };
+  },
+};
+
+const work = defineTool({ name: 'work', description: 'Works', execute: () => happened.push('a call') });
+const tools = new ToolRegistry().register(work);
+const store = new MemoryRunStore();
+const { signal } = new AbortController();
+
+@Toolset()
+class Shop {
+  @Tool('Works')
+  work() {
+    return happened.push('a call');
+  }
+}
+
+const scope: Required<CallScope> = {
+  channel: 'web',
+  chatId: '7',
+  conversationId: 'c1',
+  callId: 'call_1',
+  owner: { user: 'u1' },
+  messages: [],
+  signal,
+  onUpdate: () => {},
+  onLog: () => {},
+  data: { user: 'u1' },
+  container: { resolve: () => undefined as never },
+};
+
+const config: Required<ToolLoopConfig> = {
+  provider,
+  model: 'm',
+  tools,
+  detector: 'native',
+  maxIterations: 5,
+  llmOptions: {},
+  maxRetries: 1,
+  maxConcurrency: 2,
+  toolTimeoutMs: 1000,
+  onLimit: 'return',
+  loopGuard: false,
+  policy: () => true,
+  maxResultChars: 1000,
+  store,
+  stateSecret: 'a secret of thirty-two characters',
+  signal,
+  logger: console,
+  onAsyncResult: () => {},
+  tasks: new TaskQueue(),
+};
+
+const registryOptions: Required<ToolRegistryOptions> = {
+  logger: console,
+  logArguments: false,
+  redact: ['pin'],
+  toolTimeoutMs: 1000,
+  describeError: String,
+  policy: () => true,
+  coerce: true,
+  maxResultChars: 1000,
+  tasks: new TaskQueue(),
+};
+
+const conversation: Required<ConversationConfig> = {
+  ...config,
+  systemPrompt: 'Be brief.',
+  id: 'c1',
+  messages: [],
+  scope,
+};
+
+const turn: Required<TurnOptions> = { signal, scope };
+const answer: Required<AnswerOptions> = { ...turn, answeredBy: 'clerk' };
+const clientOptions = { url: 'http://127.0.0.1:1', tools };
+const { chatId, channel, data, container } = scope;
+const satelliteRun: Required<SatelliteRunOptions> = {
+  chatId,
+  channel,
+  data,
+  container,
+  signal,
+  onEvent: () => {},
+};
+
+const moduleOptions: Required<ToolwrightModuleOptions> = (() => {
+  const { signal: _1, tools: _2, ...loop } = config;
+  return {
+    ...loop,
+    ...registryOptions,
+    strict: false,
+    tools: [work],
+    data: () => ({}),
+    owner: () => 'u1',
+    visible: () => true,
+    mayAnswer: () => false,
+    scopeOf: () => ({}),
+    exposeErrors: false,
+    shutdownTimeoutMs: 10,
+  };
+})();
+
+const scripted: Required<ScriptedReply> = {
+  content: '',
+  toolCalls: [],
+  finishReason: 'stop',
+  usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
+};
+
+const mcpToolsOptions: Required<McpToolsOptions> = {
+  allow: ['a'],
+  deny: ['b'],
+  prefix: 'shop',
+  timeoutMs: 1000,
+  fillDefaults: true,
+  logger: console,
+  approve: () => true,
+  onChange: () => {},
+  onError: () => {},
+};
+
+/** A client that must not be asked anything. */
+function connect(): never {
+  happened.push('a connection');
+  throw new Error('nobody is there');
+}
+
+interface Facts {
+  readonly protecting?: readonly string[];
+  readonly required?: readonly string[];
+  readonly open?: readonly string[];
+  readonly path?: string;
+}
+
+/** `options` is to have every option of the type, so that none goes untested. */
+function door<Options extends object>(
+  name: string,
+  options: Required<Options>,
+  facts: Facts & { readonly enter: (options: Options) => unknown },
+): Door {
+  return {
+    protecting: [],
+    required: [],
+    open: [],
+    path: '',
+    ...facts,
+    name,
+    options: { ...options },
+    enter: (given) => facts.enter(given as Options),
+  };
+}
+
+const ofRun = { protecting: ['policy', 'stateSecret'], required: ['provider', 'model'] };
+const ofResume = { protecting: ofRun.protecting, required: ['provider'] };
+const ofScope = { protecting: ['owner'], open: ['owner'] };
+const ofModule = [
+  'policy',
+  'stateSecret',
+  'redact',
+  'describeError',
+  'owner',
+  'visible',
+  'mayAnswer',
+  'scopeOf',
+];
+const suspended = { version: 2 } as never;
+
+async function createApplication(root: ReturnType<typeof ToolwrightModule.forRoot>): Promise<void> {
+  const module = await Test.createTestingModule({ imports: [root] })
+    .setLogger(false as never)
+    .compile();
+  await module.close();
+}
+
+export const LOOP_DOORS: readonly Door[] = [
+  door<ToolLoopConfig>('runToolLoop', config, { ...ofRun, enter: (given) => runToolLoop(given, []) }),
+  door<ToolLoopConfig>('streamToolLoop', config, {
+    ...ofRun,
+    enter: (given) => streamToolLoop(given, []).result,
+  }),
+  door<ResumeConfig>('resumeToolLoop', config, {
+    ...ofResume,
+    enter: (given) => resumeToolLoop(given, suspended, []),
+  }),
+  door<ResumeConfig>('streamResumedToolLoop', config, {
+    ...ofResume,
+    enter: (given) => streamResumedToolLoop(given, suspended, []).result,
+  }),
+  door<ResumeConfig>('resumeStoredRun', config, {
+    ...ofResume,
+    enter: (given) => resumeStoredRun(given, { store, runId: 'r1' }, []),
+  }),
+  door<StoredRun>(
+    'the stored run of resumeStoredRun',
+    { store, runId: 'r1', leaseMs: 1000 },
+    { required: ['store', 'runId'], enter: (given) => resumeStoredRun(config, given, []) },
+  ),
+  door<ResumeOptions>(
+    'the fourth argument of resumeToolLoop',
+    { scope, answeredBy: 'clerk', model: 'm' },
+    { open: ['answeredBy'], enter: (given) => resumeToolLoop(config, suspended, [], given) },
+  ),
+  door<CallScope>('the scope of runToolLoop', scope, {
+    ...ofScope,
+    enter: (given) => runToolLoop(config, [], given),
+  }),
+  door<CallScope>('the scope of resumeToolLoop', scope, {
+    ...ofScope,
+    enter: (given) => resumeToolLoop(config, suspended, [], given),
+  }),
+  door<LoopGuardOptions>(
+    'loopGuard',
+    { tellAt: 2, endAt: 4 },
+    { path: 'loopGuard.', enter: (loopGuard) => runToolLoop({ ...config, loopGuard }, []) },
+  ),
+  door<CompletionModel>(
+    'complete',
+    { provider, model: 'm', llmOptions: {}, signal },
+    { required: ['provider', 'model'], enter: (given) => complete(given, { messages: [] }) },
+  ),
+  door<CompletionRequest>(
+    'the request of complete',
+    { messages: [], systemPrompt: '', tools: [] },
+    { required: ['messages'], enter: (given) => complete({ provider, model: 'm' }, given) },
+  ),
+  door<ConversationConfig>('Conversation', conversation, {
+    ...ofRun,
+    enter: (given) => new Conversation(given),
+  }),
+  door<ConversationConfig>('Conversation.restore', conversation, {
+    ...ofRun,
+    enter: (given) => Conversation.restore(given, {} as never),
+  }),
+  door<CallScope>('the scope of a Conversation', scope, {
+    ...ofScope,
+    path: 'scope.',
+    enter: (given) => new Conversation({ provider, model: 'm', scope: given }),
+  }),
+  door<TurnOptions>('Conversation.prompt', turn, {
+    enter: (given) => new Conversation({ provider, model: 'm' }).prompt('Hi', given),
+  }),
+  door<AnswerOptions>('Conversation.answer', answer, {
+    open: ['answeredBy'],
+    enter: (given) => new Conversation({ provider, model: 'm' }).answer([], given),
+  }),
+  door<IdleOptions>(
+    'Conversation.idle',
+    { tasks: true },
+    { enter: (given) => new Conversation({ provider, model: 'm' }).idle(given) },
+  ),
+];
+
+export const TOOL_DOORS: readonly Door[] = [
+  door<ToolRegistryOptions>('ToolRegistry', registryOptions, {
+    protecting: ['redact', 'describeError', 'policy'],
+    enter: (given) => new ToolRegistry(given),
+  }),
+  door<NameFilter>(
+    'ToolRegistry.view',
+    { allow: ['a'], deny: ['b'] },
+    { protecting: ['allow', 'deny'], enter: (given) => tools.view(given) },
+  ),
+  door<DiscoverOptions>(
+    'discoverTools',
+    { toolsets: [Shop], container: { resolve: () => new Shop() as never }, strict: true, logger: console },
+    { open: ['container'], enter: (given) => discoverTools(given) },
+  ),
+  door<TaskQueueOptions>('TaskQueue', { maxRunning: 2 }, { enter: (given) => new TaskQueue(given) }),
+  door<TextToolsOptions>(
+    'withTextTools',
+    { instructions: () => '' },
+    { enter: (given) => withTextTools(provider, given) },
+  ),
+  door<ToolCallParserOptions>(
+    'ToolCallParser',
+    { tools: ['a'] },
+    { enter: (given) => new ToolCallParser(given) },
+  ),
+  door<CurrentTimeOptions>(
+    'createCurrentTimeTool',
+    { now: () => new Date() },
+    { enter: (given) => createCurrentTimeTool(given) },
+  ),
+  door<ToolHarnessOptions>(
+    'toolHarness',
+    { overrides: [], data: {} },
+    { enter: (given) => toolHarness(Shop, given) },
+  ),
+];
+
+export const OUTER_DOORS: readonly Door[] = [
+  door<OpenAIProviderOptions>(
+    'OpenAIProvider',
+    {
+      apiKey: 'k',
+      baseURL: 'http://127.0.0.1:1/v1',
+      organization: 'o',
+      project: 'p',
+      headers: {},
+      defaultHeaders: {},
+      defaultQuery: {},
+      timeoutMs: 5,
+      timeout: 5,
+      maxRetries: 0,
+      fetch,
+      fetchOptions: {},
+      logLevel: 'off',
+      logger: console,
+      dangerouslyAllowBrowser: false,
+      client: new OpenAI({ apiKey: 'k', baseURL: 'http://127.0.0.1:1/v1' }),
+    },
+    { open: ['fetchOptions'], enter: (given) => new OpenAIProvider(given) },
+  ),
+  door<{ readonly year?: number }>(
+    'OfflineProvider',
+    { year: 2026 },
+    { enter: (given) => new OfflineProvider(given) },
+  ),
+  door<ScriptedReply>('a reply of ScriptedProvider', scripted, {
+    open: ['content', 'finishReason', 'usage'],
+    enter: (given) => new ScriptedProvider([given]),
+  }),
+  door<MemoryRunStoreOptions>(
+    'MemoryRunStore',
+    { now: Date.now },
+    { enter: (given) => new MemoryRunStore(given) },
+  ),
+  door<SqliteRunStoreOptions>(
+    'SqliteRunStore',
+    { path: ':memory:', busyTimeoutMs: 5, now: Date.now },
+    { required: ['path'], enter: (given) => new SqliteRunStore(given).close() },
+  ),
+  door<AssistantHandlerOptions>(
+    'createAssistantHandler',
+    {
+      provider,
+      model: 'm',
+      systemPrompt: 'Be brief.',
+      llmOptions: {},
+      store: new MemoryConversationStore(),
+      logger: console,
+      token: 't',
+      rateLimit: () => true,
+      cors: { origins: '*' },
+      basePath: '/assistant',
+      maxBodyBytes: 100,
+      maxMessages: 10,
+      heartbeatMs: 100,
+    },
+    {
+      protecting: ['token', 'rateLimit'],
+      required: ['provider', 'model'],
+      enter: (given) => createAssistantHandler(given),
+    },
+  ),
+  door<CorsOptions>(
+    'cors of createAssistantHandler',
+    { origins: '*' },
+    {
+      path: 'cors.',
+      required: ['origins'],
+      enter: (cors) => createAssistantHandler({ provider, model: 'm', cors }),
+    },
+  ),
+  door<NonNullable<ConstructorParameters<typeof MemoryConversationStore>[0]>>(
+    'MemoryConversationStore',
+    { maxConversations: 2, expiresAfterMs: 1000, now: Date.now },
+    { enter: (given) => new MemoryConversationStore(given) },
+  ),
+  door<SqliteConversationStoreOptions>(
+    'SqliteConversationStore',
+    { path: ':memory:', maxConversations: 2, expiresAfterMs: 1000, now: Date.now },
+    { required: ['path'], enter: (given) => new SqliteConversationStore(given).close() },
+  ),
+  door<SatelliteClientOptions>(
+    'SatelliteClient',
+    {
+      ...clientOptions,
+      token: 't',
+      headers: {},
+      maxIterations: 2,
+      maxRetries: 0,
+      toolTimeoutMs: 100,
+      maxResultChars: 100,
+      logger: console,
+    },
+    { required: ['url', 'tools'], enter: (given) => new SatelliteClient(given) },
+  ),
+  door<SatelliteSendOptions>(
+    'SatelliteClient.send',
+    { ...satelliteRun, conversationId: 'c1' },
+    { enter: (given) => new SatelliteClient({ ...clientOptions, maxRetries: 0 }).send('Hi', given) },
+  ),
+  door<SatelliteRunOptions>('SatelliteClient.resume', satelliteRun, {
+    enter: (given) => new SatelliteClient({ ...clientOptions, maxRetries: 0 }).resume('c1', given),
+  }),
+  door<LoggerOptions>(
+    'createLogger',
+    { level: 'silent', json: true, file: '/dev/null', stream: process.stderr },
+    { enter: (given) => createLogger(given).close() },
+  ),
+  door<McpServerOptions>(
+    'createMcpServer',
+    {
+      name: 'shop',
+      version: '1.0.0',
+      title: 'Shop',
+      instructions: 'Buy',
+      pageSize: 10,
+      scope: () => ({}),
+      visible: () => ({}),
+      policy: () => true,
+      toolTimeoutMs: 100,
+      onAsyncResult: () => {},
+      allowedHosts: 'any',
+      allowedOrigins: 'any',
+      sessions: false,
+      maxRequestBytes: 100,
+      maxUnreadBytes: 100,
+      principal: () => 'u1',
+      stateKey: 'a secret of at least 32 characters!',
+      configure: () => {},
+      onError: () => {},
+    },
+    {
+      protecting: ['scope', 'visible', 'policy', 'allowedHosts', 'allowedOrigins', 'principal', 'stateKey'],
+      enter: (given) => createMcpServer(tools, given),
+    },
+  ),
+  door<McpSessionOptions>(
+    'sessions of createMcpServer',
+    { idleMs: 100, max: 2, maxPerPrincipal: 2, replay: 2 },
+    { path: 'sessions.', enter: (sessions) => createMcpServer(tools, { sessions }) },
+  ),
+  door<McpToolsOptions>('mcpTools', mcpToolsOptions, {
+    protecting: ['allow', 'deny', 'approve'],
+    enter: (given) => mcpTools(connect, given),
+  }),
+  door<McpToolsOptions>('followMcpTools', mcpToolsOptions, {
+    protecting: ['allow', 'deny', 'approve'],
+    enter: (given) => followMcpTools(new ToolRegistry(), connect, given),
+  }),
+];
+
+export const NEST_DOORS: readonly Door[] = [
+  door<ToolwrightModuleOptions>('ToolwrightModule.forRoot', moduleOptions, {
+    protecting: ofModule,
+    enter: (given) => createApplication(ToolwrightModule.forRoot(given)),
+  }),
+  door<ToolwrightModuleOptions>('the options that a factory of ToolwrightModule makes', moduleOptions, {
+    protecting: ofModule,
+    enter: (given) => createApplication(ToolwrightModule.forRootAsync({ useFactory: () => given })),
+  }),
+  door<Pick<ToolwrightModuleAsyncOptions, 'imports' | 'useFactory' | 'inject'>>(
+    'ToolwrightModule.forRootAsync',
+    { imports: [], useFactory: () => ({}), inject: [] },
+    { required: ['useFactory'], enter: (given) => ToolwrightModule.forRootAsync(given) },
+  ),
+];
