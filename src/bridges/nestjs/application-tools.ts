@@ -1,8 +1,11 @@
+import type { ClassType } from '../../contract/class-type.js';
 import type { InstanceResolver } from '../../contract/instance-resolver.js';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../../contract/tool-policy.js';
+import { boundMethodOf } from '../../discovery/bound-method.js';
 import { freezeTool } from '../../discovery/freeze-tool.js';
 import { ToolDeclarationError } from '../../errors/author-fault.js';
+import { lineage } from '../../metadata/class-record.js';
 import { ToolRegistry } from '../../registry/tool-registry.js';
 import type { ToolRegistryOptions } from '../../registry/tool-registry-options.js';
 import type { RegisteredTool } from '../../registry/tool-table.js';
@@ -26,6 +29,9 @@ export interface ApplicationToolsParts {
   readonly isStrict: boolean;
 }
 
+/** Of classes in one warning. */
+const MOST_NAMES = 5;
+
 /** The registry of an application: every tool in it is called through Nest's pipeline. */
 export class ApplicationTools {
   readonly registry: ToolRegistry;
@@ -35,6 +41,9 @@ export class ApplicationTools {
   readonly #targets = new WeakMap<ToolDefinition, CallTarget>();
   /** What stands in the registry for a tool that was registered. */
   readonly #adopted = new WeakMap<ToolDefinition, ToolDefinition>();
+  /** Classes of tools that `discoverTools` made and that were registered, and their bases. */
+  readonly #bound = new WeakSet<ClassType>();
+  #isComplete = false;
 
   constructor(parts: ApplicationToolsParts) {
     this.#parts = parts;
@@ -64,8 +73,23 @@ export class ApplicationTools {
   /** Registers what has come since, and makes the enhancers of every tool known, so that no call waits for them. */
   async complete(): Promise<void> {
     this.discover(true);
+    this.#warnOfUnprovided();
     const targets = this.registry.tools().flatMap((tool) => this.#targets.get(tool) ?? []);
     await Promise.all(targets.map((target) => this.#parts.caller.meet(target)));
+  }
+
+  /** Once: modules that are loaded lazily come later. */
+  #warnOfUnprovided(): void {
+    if (this.#isComplete) return;
+    this.#isComplete = true;
+    const classes = this.#parts.finder.unprovided().filter((declaring) => !this.#bound.has(declaring));
+    const all = [...new Set(classes.map(({ name }) => name))];
+    const names = all.slice(0, MOST_NAMES);
+    if (names.length === 0) return;
+    const others = all.length > names.length ? ` and ${all.length - names.length} more` : '';
+    this.#parts.options.logger?.warn(
+      `${names.join(', ')}${others}: loaded and with @Tool methods, but no module provides them, so that the model is not offered their tools (providers: [${names[0]}] in a module, or ToolwrightModule.forFeature)`,
+    );
   }
 
   #bind(found: FoundHandler): ToolDefinition {
@@ -89,6 +113,8 @@ export class ApplicationTools {
     if (this.#targets.has(tool)) return tool;
     const known = this.#adopted.get(tool);
     if (known !== undefined) return known;
+    const bound = boundMethodOf(tool)?.class;
+    for (const one of bound ? lineage(bound) : []) this.#bound.add(one);
     const target = registeredTarget(tool, this.#parts.host());
     const adopted = withExecute(tool, (args, context) =>
       this.#parts.caller.perform(target, { tool: adopted, arguments: args, context }),

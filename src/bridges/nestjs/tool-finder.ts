@@ -1,10 +1,14 @@
 import type { DiscoveryService } from '@nestjs/core';
 import { STATIC_CONTEXT } from '@nestjs/core/injector/constants.js';
 import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
+import type { ClassType } from '../../contract/class-type.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
+import { lineage } from '../../metadata/class-record.js';
+import { loadedToolClasses } from '../../metadata/record-tool.js';
 import { readTool } from '../../registry/read-tool.js';
 import type { RegisteredTool } from '../../registry/tool-table.js';
 import { FeatureTools } from './feature-tools.js';
+import { injectionFaults } from './injection-faults.js';
 import { type PlannedHandler, planProvider } from './plan-provider.js';
 import type { ToolHost } from './provider-target.js';
 import { toolClassOf } from './tool-class-of.js';
@@ -32,6 +36,8 @@ export class ToolFinder {
   readonly #seen = new Set<InstanceWrapper>();
   /** Tool name → where it was declared. */
   readonly #places = new Map<string, string>();
+  /** Classes of providers, and their bases. */
+  readonly #classes = new Set<ClassType>();
 
   constructor(discovery: DiscoveryService) {
     this.#discovery = discovery;
@@ -61,6 +67,11 @@ export class ToolFinder {
     });
   }
 
+  /** Loaded classes whose methods are tools, and which no provider is an instance of. */
+  unprovided(): readonly ClassType[] {
+    return loadedToolClasses().filter((declaring) => !this.#classes.has(declaring));
+  }
+
   #candidates(isEverythingMade: boolean): readonly InstanceWrapper[] {
     const wrappers = [...this.#discovery.getProviders(), ...this.#discovery.getControllers()];
     return wrappers.filter((wrapper) => {
@@ -80,6 +91,7 @@ export class ToolFinder {
     }
     const toolClass = toolClassOf(wrapper);
     if (toolClass === undefined) return none;
+    for (const one of lineage(toolClass)) this.#classes.add((one.prototype?.constructor ?? one) as ClassType);
     const { handlers, faults, misfits, warnings } = planProvider(toolClass);
     const provider = module.name;
     return {
@@ -89,6 +101,7 @@ export class ToolFinder {
       handlers: handlers.map((handler) => ({ ...handler, host: { wrapper, module } })),
       faults: [
         ...faults,
+        ...injectionFaults(toolClass, wrapper),
         ...handlers.flatMap(({ planned: { key, name } }) =>
           this.#claim(name, `${toolClass.name}.${String(key)} (in ${provider})`),
         ),

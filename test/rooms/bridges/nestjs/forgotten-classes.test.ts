@@ -1,0 +1,148 @@
+import { expect, test } from '@jest/globals';
+import { Controller, Get, Inject, Injectable, Module } from '@nestjs/common';
+import { type Logger, Tool, ToolDeclarationError, Toolset } from 'toolwright';
+import { ToolwrightModule } from 'toolwright/nestjs';
+import { boot } from './boot.js';
+
+@Injectable()
+class Orders {
+  find(id: string) {
+    return `order ${id}`;
+  }
+}
+
+function decorate(target: object, key: string): void {
+  const descriptor = Object.getOwnPropertyDescriptor(target, key) as PropertyDescriptor;
+  Tool('Find')(target, key, descriptor);
+  Reflect.defineMetadata('design:paramtypes', [String], target, key);
+}
+
+/** As a class without a class decorator: nothing is recorded of its constructor. */
+class Bare {
+  constructor(private readonly orders: Orders) {}
+
+  find(id: string) {
+    return this.orders.find(id);
+  }
+}
+decorate(Bare.prototype, 'find');
+
+class InheritsBare extends Bare {}
+
+class OwnConstructor extends Bare {
+  constructor() {
+    super(new Orders());
+  }
+}
+
+class Defaults {
+  constructor(private readonly orders = new Orders()) {}
+
+  find(id: string) {
+    return this.orders.find(id);
+  }
+}
+decorate(Defaults.prototype, 'find');
+
+async function faultsOf(provider: new (...given: never[]) => object) {
+  const error = await boot({ providers: [provider as never, Orders] }).catch((thrown: unknown) => thrown);
+  return error instanceof ToolDeclarationError ? error.faults : [];
+}
+
+test('ToolwrightModule refuses a class whose constructor Nest knows nothing of: its dependencies would be undefined', async () => {
+  for (const provider of [Bare, InheritsBare]) {
+    expect(await faultsOf(provider)).toMatchObject([
+      {
+        where: provider.name,
+        problem: expect.stringContaining('its constructor takes a parameter, and nothing tells Nest'),
+        fix: expect.stringContaining('@Injectable() before the class'),
+      },
+    ]);
+  }
+});
+
+test('ToolwrightModule takes classes whose constructors need nothing, or say what they need', async () => {
+  @Injectable()
+  class Injected {
+    constructor(private readonly orders: Orders) {}
+
+    @Tool('Find')
+    find(id: string) {
+      return this.orders.find(id);
+    }
+  }
+  class Named {
+    constructor(@Inject(Orders) private readonly orders: Orders) {}
+
+    @Tool('Find')
+    find(id: string) {
+      return this.orders.find(id);
+    }
+  }
+  class Inherits extends Injected {}
+  for (const provider of [OwnConstructor, Defaults, Injected, Named, Inherits]) {
+    const { tools } = await boot({ providers: [provider as never, Orders] });
+    expect((await tools.execute('find', { id: '7' })).forLLM).toBe('order 7');
+  }
+  const made = { provide: Bare, useFactory: () => new Bare(new Orders()) };
+  const { tools } = await boot({ providers: [made] });
+  expect((await tools.execute('find', { id: '7' })).forLLM).toBe('order 7');
+});
+
+@Injectable()
+class Lonely {
+  @Tool('Nobody provides it')
+  alone() {}
+}
+
+@Toolset()
+class LonelyToolset {
+  @Tool('Nobody provides it either')
+  alsoAlone() {}
+}
+
+abstract class Base {
+  @Tool('Of a base')
+  ofBase() {}
+}
+
+@Injectable()
+class Derived extends Base {}
+
+@Controller('things')
+class Things {
+  @Get()
+  @Tool('Without @Toolset or @Injectable')
+  list() {
+    return ['thing'];
+  }
+}
+
+@Module({ providers: [Derived], controllers: [Things] })
+class ThingsModule {}
+
+test('ToolwrightModule warns once of loaded tool classes that no module provides, and offers those of controllers', async () => {
+  const warned: string[] = [];
+  const ignore = (): void => {};
+  const logger: Logger = {
+    debug: ignore,
+    info: ignore,
+    warn: (message) => warned.push(message),
+    error: ignore,
+  };
+  const { tools, toolwright } = await boot({ options: { logger }, imports: [ThingsModule] });
+  await toolwright.discover();
+  const [warning, ...others] = warned.filter((message) => message.includes('no module provides'));
+  expect(others).toEqual([]);
+  expect(warning).toContain('Lonely');
+  expect(warning).not.toMatch(/Things|Base|Derived/);
+  expect(warning).toContain('ToolwrightModule.forFeature');
+  expect((await tools.execute('list')).forLLM).toBe('["thing"]');
+  expect(tools.list()).toEqual(['of_base', 'list']);
+  const provided = await boot({
+    options: { logger },
+    imports: [ToolwrightModule.forFeature([Lonely, LonelyToolset])],
+  });
+  expect(provided.tools.list()).toEqual(expect.arrayContaining(['alone', 'also_alone']));
+  expect(warned.at(-1)).not.toMatch(/Lonely/);
+});
