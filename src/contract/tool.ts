@@ -19,8 +19,9 @@ export interface Tool {
 
 /**
  * A tool that wants to know the conversation. `setContext` is called before `execute` when
- * channel and chat id are both given. It stores on a shared object, so calls of such a tool run one at a
- * time; prefer the `context` argument of `execute`.
+ * channel and chat id are both given. It stores on a shared object, so the bodies of its calls run one at a
+ * time; one that such a body makes itself does not wait for it, and the outer call's context is set again
+ * behind it. Prefer the `context` argument of `execute`.
  */
 export interface ContextualTool extends Tool {
   setContext(channel: string, chatId: string): void;
@@ -30,8 +31,9 @@ export interface ContextualTool extends Tool {
 export type AsyncCallback = (context: ToolContext | undefined, result: ToolResult) => void;
 
 /**
- * A tool that may answer `asyncResult(...)` at once and complete later through the callback. Calls
- * of such an object run one at a time, like those of a {@link ContextualTool}.
+ * A tool that may answer `asyncResult(...)` at once and complete later through the callback. Bodies run one at a
+ * time, as those of a {@link ContextualTool}, and nobody waits for a completion. Each call has a callback of its
+ * own: keep the one that was set when `execute` began, or pass the context of `execute` on to it.
  */
 export interface AsyncTool extends Tool {
   setCallback(callback: AsyncCallback): void;

@@ -6,7 +6,7 @@ import type {
 import type { SchemaSource } from '../contract/standard-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
-import { agentToolFaults } from '../metadata/tool-option-faults.js';
+import { agentToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
 import { type ArgumentsOf, toDefinition } from './define-tool.js';
 
 /** An agent tool: `label` is its title, `details` go to the application only. */
@@ -45,7 +45,8 @@ export interface AgentTool<Source extends SchemaSource = SchemaSource, Details =
 export function agentTool<Source extends SchemaSource, Details = unknown>(
   tool: AgentTool<Source, Details>,
 ): ToolDefinition {
-  const { label, execute, annotations, ...options } = tool;
+  const { label, execute, annotations } = tool;
+  const options = givenOptions(tool);
   const wrong = [...(typeof execute === 'function' ? [] : [NO_BODY]), ...agentToolFaults(tool)];
   const definition = toDefinition<Source>(
     {
@@ -70,3 +71,30 @@ const NO_BODY = {
   problem: 'it has no execute',
   fix: 'execute: async (toolCallId, params) => ({ content: […], details: … })',
 };
+
+/** The tools that were made of objects in the form of an agent tool: the same for the same. */
+const adapted = new WeakMap<object, ToolDefinition>();
+
+/**
+ * What is given as a tool, as a tool of the contract: an object in the form of {@link agentTool} becomes one,
+ * anything else stays what it is.
+ *
+ * @throws ToolDeclarationError (502) where the object has the form, and something in it is wrong.
+ */
+export function adaptAgentTool(given: unknown): unknown {
+  if (!isAgentTool(given)) return given;
+  const known = adapted.get(given);
+  if (known !== undefined) return known;
+  const tool = agentTool(given);
+  adapted.set(given, tool);
+  return tool;
+}
+
+/** It has a label, and its `execute` is not that of the contract, which takes the arguments first. */
+function isAgentTool(given: unknown): given is AgentTool {
+  if (typeof given !== 'object' || given === null || !('label' in given) || !('execute' in given))
+    return false;
+  const { label, execute } = given;
+  if (typeof label !== 'string' || typeof execute !== 'function' || execute.length === 1) return false;
+  return !('setContext' in given || 'setCallback' in given);
+}

@@ -6,7 +6,7 @@ import type { ToolOptions } from '../contract/tool-options.js';
 import { ToolDeclarationError, undescribed, warnAuthor } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { OptionFault } from '../kernel/option-rules.js';
-import { definedToolFaults } from '../metadata/tool-option-faults.js';
+import { definedToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
 import { describeSchemas } from './describe-schemas.js';
 import { freezeTool } from './freeze-tool.js';
 import { illegalName, TOOL_NAME } from './tool-name.js';
@@ -60,7 +60,7 @@ export function toDefinition<Source extends SchemaSource>(
   options: DefineToolOptions<Source>,
   { by, wrong }: Maker,
 ): ToolDefinition {
-  const { name, execute, ...others } = options;
+  const { name, execute, ...others } = givenOptions(options);
   const schemas = describeSchemas(others, { properties: [] });
   const faults = [
     ...(TOOL_NAME.test(name) ? [] : [illegalName(name)]),
@@ -83,8 +83,13 @@ export function toDefinition<Source extends SchemaSource>(
     parameters,
     output,
     hydrate,
-    execute: execute ?? refuseClientTool(name),
+    execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
   });
+}
+
+/** An instance of a class may look at itself. */
+function ownExecute(options: object, execute: ToolDefinition['execute']): ToolDefinition['execute'] {
+  return Object.getPrototypeOf(options) === Object.prototype ? execute : execute.bind(options);
 }
 
 function refuseClientTool(name: string): () => never {

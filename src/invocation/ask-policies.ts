@@ -1,12 +1,12 @@
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/tool-policy.js';
 import type { CallLog } from './call-log.js';
-import { unlessAborted } from './unless-aborted.js';
+import { type Limits, withinLimits } from './unless-aborted.js';
 
 /** What is asked of whom. */
 export interface PolicyQuestion {
   readonly policies: readonly ToolPolicy[];
   readonly request: PolicyRequest;
-  readonly signal: AbortSignal | undefined;
+  readonly limits: Limits;
   readonly log: CallLog;
 }
 
@@ -21,17 +21,15 @@ export async function askPolicies({ policies, ...question }: PolicyQuestion): Pr
 
 async function refusal(
   policy: ToolPolicy,
-  { request, signal, log }: Omit<PolicyQuestion, 'policies'>,
+  { request, limits, log }: Omit<PolicyQuestion, 'policies'>,
 ): Promise<string | undefined> {
   try {
-    const asked = policy(request);
-    const decision: PolicyDecision | undefined =
-      typeof asked === 'boolean' || signal === undefined ? await asked : await unlessAborted(asked, signal);
+    const decision: PolicyDecision | undefined = await withinLimits(policy(request), limits);
     if (decision === true) return undefined;
     if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
     return decision.allow === true ? undefined : (decision.reason ?? 'it is not allowed');
   } catch (error) {
-    if (signal?.aborted) return 'the run was aborted';
+    if (limits.signal?.aborted) return 'the run was aborted';
     // Fail closed: a policy that cannot decide has not said yes. Why it could not is no business of the model.
     log.ignored('A policy threw; the call was refused', { error });
     return 'the policy could not decide';

@@ -30,6 +30,8 @@ export interface ContextParts {
   readonly tool: ToolDefinition;
   readonly environment: CallEnvironment;
   readonly log: CallLog;
+  /** The arguments as they were sent: what the tool does to its own does not show here. */
+  readonly sent: unknown;
   /** What outlives the reply; absent where nobody hears of its end, so that it is waited for. */
   readonly task?: BackgroundWork;
 }
@@ -109,7 +111,7 @@ export class CallContext extends ToolContext {
   }
 
   get rawArguments(): unknown {
-    return this.#parts.call.arguments;
+    return this.#parts.sent;
   }
 
   get logger(): Logger {

@@ -60,6 +60,11 @@ export class CallTask implements BackgroundWork {
     return this.#id;
   }
 
+  /** It is decided what the call completes with, or that it does not. */
+  get isSettled(): boolean {
+    return this.#completion.isDecided;
+  }
+
   get isOver(): boolean {
     return this.#id !== undefined && this.#completion.isDecided;
   }
@@ -199,15 +204,20 @@ export class CallTask implements BackgroundWork {
     const { judgeCompletion } = environment;
     this.#completion.complete(() => {
       const result = this.#write(ended);
-      return judgeCompletion ? this.#inContextOfCall(() => judgeCompletion(tool.name, result)) : result;
+      try {
+        return judgeCompletion ? this.#inContextOfCall(() => judgeCompletion(tool.name, result)) : result;
+      } catch (error) {
+        return writeFailure(tool.name, error, environment.describeError);
+      }
     });
   }
 
+  /** What was thrown or returned may throw again when it is looked at, and the call completes all the same. */
   #write(ended: Ended): ToolResult {
     const { permitted } = this.#parts;
-    if (ended.how === 'threw' && isUnanswerable(ended.error))
-      return failedResult('NotExecutableHere', ended.error.message);
     try {
+      if (ended.how === 'threw' && isUnanswerable(ended.error))
+        return failedResult('NotExecutableHere', ended.error.message);
       const { result } = writeEnding(permitted, ended);
       // Nothing follows a completion.
       return result.async ? new ToolResult({ ...result, async: false }) : result;
@@ -248,5 +258,9 @@ function secondWork(tool: string, why: string): ToolwrightError {
 
 /** A question in work that goes on after the answer (`context.ask`). */
 function isUnanswerable(error: unknown): error is ToolwrightError {
-  return ToolwrightError.is(error) && error.name === 'NotExecutableHere';
+  try {
+    return ToolwrightError.is(error) && error.name === 'NotExecutableHere';
+  } catch {
+    return false;
+  }
 }

@@ -4,6 +4,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { Suspension } from '../contract/suspension.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import { copyOfJson } from '../kernel/copy-of-json.js';
 import { CallContext } from './call-context.js';
 import { CallLog } from './call-log.js';
 import { type CallPlan, planOf } from './call-plan.js';
@@ -33,6 +34,13 @@ export function callTool<Answer>(
   return new Staircase(call, environment, answerOf).climb();
 }
 
+/** What a call came to, as data: the call itself is no part of it. */
+export function invocationOf(call: Invocation): Invocation {
+  const { result, record } = call;
+  if (call.status !== 'suspended') return { status: call.status, result, record };
+  return { status: call.status, suspension: call.suspension, result, record };
+}
+
 const NONE: readonly string[] = [];
 
 /** One call on its way up. What a step finds out, the next ones read here. */
@@ -45,6 +53,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
   tool!: ToolDefinition;
   plan!: CallPlan;
   args!: JsonObject;
+  sent: unknown;
   context: CallContext | undefined;
   result!: ToolResult;
   suspension: Suspension | undefined;
@@ -58,6 +67,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
   constructor(call: CallRequest, environment: CallEnvironment, answerOf: AnswerOf<Answer>) {
     const { logger, isTimed } = environment;
     this.call = call;
+    this.sent = call.arguments;
     this.environment = environment;
     this.log = logger === undefined ? CallLog.none : new CallLog(environment, call);
     this.since = logger !== undefined || isTimed ? performance.now() : 0;
@@ -74,7 +84,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
     return {
       id: this.call.id,
       name: this.call.name,
-      rawArguments: this.call.arguments,
+      rawArguments: this.sent,
       arguments: usable?.value,
       repairs: usable?.repairs ?? NONE,
       removed: usable?.removed ?? NONE,
@@ -127,6 +137,8 @@ class Staircase<Answer> implements ToolRun<Answer> {
     this.log.removed(ready.removed);
     this.log.repaired(ready.repairs);
     this.args = ready.hydrated ?? ready.value;
+    // The tool may change what it is given; nobody looks at what was sent where there is no record and no context.
+    if (this.environment.isTimed || !this.tool.ignoresContext) this.sent = copyOfJson(this.call.arguments);
     return this.#isPlain ? this.#runPlainly(ready.value) : this.#runOpen(ready);
   }
 
@@ -145,9 +157,9 @@ class Staircase<Answer> implements ToolRun<Answer> {
 
   /** A call that waits for its turn or its permission, or whose work may outlive its answer. */
   #runOpen(ready: ReadyArguments & { readonly ok: true }): Promise<Answer> {
-    const { environment, log, since, tool, plan, args } = this;
+    const { environment, log, since, tool, plan, args, sent } = this;
     const call = withJournalFor(ready.value, this.call);
-    return performOpen({ call, environment, log, since, tool, plan, args, checked: ready.value })
+    return performOpen({ call, environment, log, since, tool, plan, args, sent, checked: ready.value })
       .then((performed) => {
         this.#taskId = performed.taskId;
         return this.#end(performed);
@@ -201,7 +213,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
 
 /** What was said about other arguments does not count: a changed schema may have changed a default. */
 function withJournalFor(checked: JsonObject, call: CallRequest): CallRequest {
-  const { journal, ...others } = call;
-  if (journal === undefined) return call;
-  return canonicalJson(checked) === canonicalJson(journal.arguments) ? call : others;
+  const { id, name, arguments: args, read, text, journal } = call;
+  if (journal === undefined || canonicalJson(checked) === canonicalJson(journal.arguments)) return call;
+  return { id, name, arguments: args, read, text };
 }

@@ -1,23 +1,119 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { unlessAborted } from './unless-aborted.js';
 
-/** Ends a turn; calling it again does nothing. */
-export type EndTurn = () => void;
+/** Whose turn it is. */
+export interface TurnOptions {
+  readonly shared: object;
+  /** Tells the shared object of the call whose turn this is. */
+  readonly enter: () => void;
+  /** Hears what the shared object throws when it is told again of an outer call. */
+  readonly onError: (error: unknown) => void;
+}
 
-const tails = new WeakMap<object, Promise<void>>();
+/** Who waits for an object, or for a turn on it within another. */
+interface Line {
+  tail?: Promise<void>;
+}
+
+const lines = new WeakMap<object, Line>();
+
+/** The turn in which code runs. Only shared objects have turns, so that no other call pays for this. */
+const current = new AsyncLocalStorage<ExclusiveTurn>();
 
 /**
- * Waits until all earlier turns on an object have ended, and begins the next. `setContext` and
- * `setCallback` store on a shared object, so calls of such an object must not overlap.
- * An abort ends the wait at once; the turn that was waited for is then given up by `EndTurn` as any other.
+ * A call's turn on a shared object. `setContext` and `setCallback` store on it, so that calls of such an object
+ * must not overlap. A call that is made within a turn on the same object does not wait for that turn, which waits
+ * for it: such calls have a line of their own, and when they end, the object is told of the outer call again.
  */
-export async function beginTurn(shared: object, signal?: AbortSignal): Promise<EndTurn> {
-  const before = tails.get(shared);
-  let end: EndTurn = () => {};
-  const turn = new Promise<void>((resolve) => {
-    end = resolve;
-  });
-  tails.set(shared, before ? before.then(() => turn) : turn);
-  // Turns only end, they never fail: what rejects here is the abort, which ends the wait like a turn's end.
-  if (before !== undefined) await (signal ? unlessAborted(before, signal).catch(() => {}) : before);
-  return end;
+export class ExclusiveTurn {
+  readonly #options: TurnOptions;
+  readonly #outer: ExclusiveTurn | undefined;
+  readonly #line: Line = {};
+  #release: () => void = () => {};
+  /** The turn on the same object that this one is a part of. */
+  #within: ExclusiveTurn | undefined;
+  #isOver = false;
+
+  constructor(options: TurnOptions) {
+    this.#options = options;
+    let outer = current.getStore();
+    // What is over is let go: work that starts work would make a chain without an end.
+    while (outer?.isOver) outer = outer.#outer;
+    this.#outer = outer;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** The turn in which the code that runs now was started, whether it is over or not. */
+  static on(shared: object): ExclusiveTurn | undefined {
+    let turn = current.getStore();
+    while (turn !== undefined && turn.#options.shared !== shared) turn = turn.#outer;
+    return turn;
+  }
+
+  /** Waits until all earlier turns have ended, and begins; an abort ends the wait, and `false` says so. */
+  async begin(signal: AbortSignal | undefined): Promise<boolean> {
+    this.#within = this.#openTurnAround();
+    const line = this.#within === undefined ? lineOf(this.#options.shared) : this.#within.#line;
+    const before = line.tail;
+    const turn = new Promise<void>((resolve) => {
+      this.#release = resolve;
+    });
+    line.tail = before ? before.then(() => turn) : turn;
+    // Turns only end, they never fail: what rejects here is the abort, which ends the wait like a turn's end.
+    if (before !== undefined) await (signal ? unlessAborted(before, signal).catch(() => {}) : before);
+    return !signal?.aborted;
+  }
+
+  /** Does the work of the turn, and ends it when that is done. */
+  async run<Value>(work: () => Value | Promise<Value>): Promise<Value> {
+    try {
+      return await current.run(this, () => {
+        this.#options.enter();
+        return work();
+      });
+    } finally {
+      this.end();
+    }
+  }
+
+  /** Ends the turn, once those within it have ended too. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { tail } = this.#line;
+    if (tail === undefined) this.#leave();
+    else void tail.then(() => this.#leave());
+  }
+
+  #leave(): void {
+    const outer = this.#within;
+    if (outer !== undefined && !outer.isOver) outer.#enterAgain();
+    this.#release();
+  }
+
+  #enterAgain(): void {
+    try {
+      this.#options.enter();
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+
+  #openTurnAround(): ExclusiveTurn | undefined {
+    let turn = this.#outer;
+    while (turn !== undefined && (turn.isOver || turn.#options.shared !== this.#options.shared))
+      turn = turn.#outer;
+    return turn;
+  }
+}
+
+function lineOf(shared: object): Line {
+  const known = lines.get(shared);
+  if (known !== undefined) return known;
+  const line: Line = {};
+  lines.set(shared, line);
+  return line;
 }

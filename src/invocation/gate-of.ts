@@ -1,29 +1,32 @@
 import type { Wait } from '../contract/suspension.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { PermittedCall } from './permitted-call.js';
-import { unlessAborted } from './unless-aborted.js';
+import { type Limits, withinLimits } from './unless-aborted.js';
 
 /** What a call waits for before its body may run; `undefined` where it may. */
-export async function gateOf(permitted: PermittedCall, context: ToolContext): Promise<Wait | undefined> {
+export async function gateOf(
+  permitted: PermittedCall,
+  context: ToolContext,
+  limits: Limits,
+): Promise<Wait | undefined> {
   const { tool, call } = permitted;
-  if (call.journal?.approved === undefined && (await needsApproval(permitted, context)))
+  if (call.journal?.approved === undefined && (await needsApproval(permitted, context, limits)))
     return { kind: 'approval', index: 0 };
   return tool.execution === 'client' ? { kind: 'client', index: 0 } : undefined;
 }
 
 /** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */
 async function needsApproval(
-  { tool, checked, environment, log }: PermittedCall,
+  { tool, checked, log }: PermittedCall,
   context: ToolContext,
+  limits: Limits,
 ): Promise<boolean> {
   const { approval } = tool;
   if (typeof approval !== 'function') return approval !== undefined && approval !== false;
-  const { signal } = environment.scope;
   try {
-    const asked = approval(checked, context);
-    return (await (signal ? unlessAborted(asked, signal) : asked)) !== false;
+    return (await withinLimits(approval(checked, context), limits)) !== false;
   } catch (error) {
-    log.ignored('The approval function of a tool threw; the call needs an approval', { error });
+    log.ignored('The approval function of a tool gave no answer; the call needs an approval', { error });
     return true;
   }
 }

@@ -7,6 +7,14 @@ const MAX_CAUSES = 5;
 
 /** A field of an entry as it may be logged: of bounded size, and with nothing hidden in its texts. */
 export function boundField(value: unknown): unknown {
+  try {
+    return bound(value);
+  } catch {
+    return 'it cannot be shown: it throws when it is looked at';
+  }
+}
+
+function bound(value: unknown): unknown {
   if (typeof value === 'string') return boundText(value);
   if (Array.isArray(value) && value.length > MAX_ITEMS)
     return [...value.slice(0, MAX_ITEMS).map(boundField), `… ${value.length - MAX_ITEMS} more`];

@@ -1,32 +1,27 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { AsyncTool, ContextualTool } from '../contract/tool.js';
+import type { AsyncCallback, AsyncTool, ContextualTool } from '../contract/tool.js';
+import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { CallContext } from './call-context.js';
 import { CallTask } from './call-task.js';
-import { beginTurn, type EndTurn } from './exclusive-turn.js';
-import { MAX_TIMER_MS } from './max-timer-ms.js';
+import { ExclusiveTurn } from './exclusive-turn.js';
 import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
 
-/** How long a shared object waits for its callback where no `toolTimeoutMs` is set: the loop's default. */
-const DEFAULT_TURN_MS = 120_000;
-
 /**
- * What a running call holds: its context, its turn on a shared object, and the work that may outlive it.
- * Everything is given back when the call has completed, which for started work is after its answer.
+ * What a running call holds: its context, and the work that may outlive it. Everything is given back when the call
+ * has completed, which for started work is after its answer; a turn on a shared object ends with the body.
  */
 export class OpenCall {
   readonly context: CallContext;
   readonly #permitted: PermittedCall;
   /** Absent where nobody hears of completions. */
   readonly #task: CallTask | undefined;
-  #endTurn: EndTurn | undefined;
-  #limit: NodeJS.Timeout | undefined;
 
   constructor(permitted: PermittedCall) {
     this.#permitted = permitted;
-    const { tool, call, environment, log } = permitted;
+    const { tool, call, environment, log, sent } = permitted;
     const listener = environment.onAsyncResult;
     this.#task =
       listener &&
@@ -36,7 +31,8 @@ export class OpenCall {
         context: () => this.context,
         onDelivered: () => void this.close(),
       });
-    this.context = new CallContext({ call, tool, environment, log, task: this.#task });
+    this.context = new CallContext({ call, tool, environment, log, task: this.#task, sent });
+    if (this.#task !== undefined) tasksByContext.set(this.context, this.#task);
   }
 
   /** Whether the whole method is work that outlives its answer. */
@@ -45,23 +41,50 @@ export class OpenCall {
   }
 
   /**
-   * Waits for the tool's turn if it is a shared object, and tells it of this call.
-   * Returns whether the tool may run: an abort ends the wait, and then it may not.
+   * Runs the body. A shared object has its turn for that, and is told of this call first; `undefined` where an
+   * abort ended the wait for it.
    */
-  async begin(): Promise<boolean> {
+  inTurn<Value>(body: () => Value | Promise<Value>): Value | Promise<Value | undefined> {
+    const { tool } = this.#permitted;
+    return isContextual(tool) || isAsync(tool) ? this.#inTurnOn(tool, body) : body();
+  }
+
+  async #inTurnOn<Value>(shared: object, body: () => Value | Promise<Value>): Promise<Value | undefined> {
+    const { environment, log } = this.#permitted;
+    const callback: AsyncCallback = (context, result) =>
+      this.#calledBack(callback, context)?.callBack(result);
+    const turn = new ExclusiveTurn({
+      shared,
+      enter: () => this.#tell(callback),
+      onError: (error) => log.ignored('A tool threw when it was told again of its call', { error }),
+    });
+    if (this.#task !== undefined) tasks.set(turn, this.#task);
+    const isMine = await turn.begin(environment.scope.signal);
+    if (isMine && !this.context.isStopped) return turn.run(body);
+    turn.end();
+    return undefined;
+  }
+
+  #tell(callback: AsyncCallback): void {
     const { tool, environment } = this.#permitted;
-    if (!isContextual(tool) && !isAsync(tool)) return true;
-    const { signal, channel, chatId } = environment.scope;
-    const endTurn = await beginTurn(tool, signal);
-    if (signal?.aborted || this.context.isStopped) {
-      endTurn();
-      return false;
-    }
-    this.#endTurn = endTurn;
+    const { channel, chatId } = environment.scope;
     if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
-    if (isAsync(tool) && this.#task && !this.isBackground)
-      tool.setCallback((_context, result) => this.#task?.callBack(result));
-    return true;
+    if (!isAsync(tool) || this.#task === undefined || this.isBackground) return;
+    latest.set(tool, callback);
+    tool.setCallback(callback);
+  }
+
+  /**
+   * Whose completion it is. A tool that keeps its callback in a field gives every call the latest: then the
+   * context that it passes on, or the turn in which it began to work, says which call is meant.
+   */
+  #calledBack(callback: AsyncCallback, context: ToolContext | undefined): CallTask | undefined {
+    const { tool } = this.#permitted;
+    const told = context && tasksByContext.get(context);
+    if (told !== undefined) return told;
+    const began = latest.get(tool) === callback ? ExclusiveTurn.on(tool) : undefined;
+    const other = began && tasks.get(began);
+    return other === undefined || other.isSettled ? this.#task : other;
   }
 
   /** Starts the whole method as work in the background and gives the acknowledgement. */
@@ -70,8 +93,7 @@ export class OpenCall {
     return this.context.background(async () => {
       // The acknowledgement goes first, however long the method takes until it first waits for something.
       await nextTurn();
-      if (this.context.isStopped || !(await this.begin())) return undefined;
-      return tool.execute(args, this.context);
+      return this.context.isStopped ? undefined : this.inTurn(() => tool.execute(args, this.context));
     });
   }
 
@@ -91,25 +113,21 @@ export class OpenCall {
       this.#task?.discard(result);
       return this.close();
     }
-    this.#limitTurn();
     // After the answer has gone up the staircase, not before.
     setImmediate(() => this.#task?.release());
   }
 
   /** Gives everything back. */
-  async close(): Promise<void> {
-    clearTimeout(this.#limit);
-    this.#endTurn?.();
-    await this.context.close();
-  }
-
-  /** A tool whose callback never comes must not block its other calls for ever. */
-  #limitTurn(): void {
-    if (this.#endTurn === undefined) return;
-    const wait = this.#permitted.environment.toolTimeoutMs ?? DEFAULT_TURN_MS;
-    this.#limit = setTimeout(this.#endTurn, Math.min(wait, MAX_TIMER_MS)).unref();
+  close(): Promise<void> {
+    return this.context.close();
   }
 }
+
+/** The callback that a shared object has now. */
+const latest = new WeakMap<object, AsyncCallback>();
+/** What completes the call of a turn, and of a context. */
+const tasks = new WeakMap<ExclusiveTurn, CallTask>();
+const tasksByContext = new WeakMap<ToolContext, CallTask>();
 
 function isContextual(tool: ToolDefinition): tool is ToolDefinition & ContextualTool {
   return 'setContext' in tool && typeof tool.setContext === 'function';

@@ -5,7 +5,7 @@ import { gateOf } from './gate-of.js';
 import { OpenCall } from './open-call.js';
 import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
-import { type Ended, runTool } from './run-tool.js';
+import { type Ended, limitsOf, runTool } from './run-tool.js';
 import { suspendAt } from './suspend-call.js';
 import { writeEnding } from './write-ending.js';
 
@@ -32,9 +32,10 @@ async function perform(permitted: PermittedCall, open: OpenCall): Promise<Perfor
     return writeEnding(permitted, { how: 'returned', value: clientResult(result.value) });
   const { policies = [], scope } = environment;
   const request = { tool, arguments: checked, context };
-  const reason = await askPolicies({ policies, request, signal: scope.signal, log });
+  const limits = limitsOf(permitted);
+  const reason = await askPolicies({ policies, request, limits, log });
   if (reason !== undefined) return writeEnding(permitted, { how: 'refused', reason });
-  const wait = permitted.plan.isGuarded ? await gateOf(permitted, context) : undefined;
+  const wait = permitted.plan.isGuarded ? await gateOf(permitted, context, limits) : undefined;
   if (scope.signal?.aborted) return writeEnding(permitted, { how: 'aborted' });
   if (wait !== undefined) return suspendAt(wait, permitted);
   log.started(checked);
@@ -48,15 +49,17 @@ function clientResult(value: unknown): unknown {
   return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
 }
 
-async function run({ tool, call, args, environment, log }: PermittedCall, open: OpenCall): Promise<Ended> {
+async function run(permitted: PermittedCall, open: OpenCall): Promise<Ended> {
+  const { tool, call, args, environment, log } = permitted;
   const { context } = open;
   if (open.isBackground) return { how: 'returned', value: open.startMethod() };
   try {
-    if (!(await open.begin())) return { how: 'aborted' };
+    const onEnd = (ended: Ended): Ended => ended;
+    const ended = await open.inTurn(() => runTool({ tool, call, args, context, environment, log, onEnd }));
+    return ended ?? { how: 'aborted' };
   } catch (error) {
     return { how: 'threw', error };
   }
-  return runTool({ tool, call, args, context, environment, log, onEnd: (ended) => ended });
 }
 
 /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */

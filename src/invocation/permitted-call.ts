@@ -14,6 +14,8 @@ export interface PermittedCall {
   readonly checked: JsonObject;
   /** As `execute` takes them. */
   readonly args: JsonObject;
+  /** As they were sent. */
+  readonly sent: unknown;
   readonly log: CallLog;
   /** When the call began, by `performance.now()`; 0 where nobody wants to know. */
   readonly since: number;

@@ -9,6 +9,7 @@ import { Deadline } from './deadline.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
 import { isPlainData } from './plain-data.js';
 import { settled, type WorkOf } from './settle-work.js';
+import type { Limits } from './unless-aborted.js';
 
 /** How the body of a tool ended. */
 export type Ended =
@@ -70,9 +71,7 @@ export function awaitWork<Outcome>(
   work: Promise<unknown>,
   body?: BodyOf,
 ): Promise<Outcome> {
-  const { tool, environment } = run;
-  const { signal } = environment.scope;
-  const timeoutMs = tool.timeoutMs ?? environment.toolTimeoutMs;
+  const { signal, timeoutMs } = limitsOf(run);
   if (signal !== undefined || timeoutMs !== undefined)
     return race(run, { work, body, signal, timeoutMs }).then((ended) => run.onEnd(ended));
   return work.then(
@@ -128,7 +127,8 @@ class BodyOf implements WorkOf {
 
   get context(): CallContext {
     if (this.#context !== undefined) return this.#context;
-    this.#context = new CallContext(this.#run);
+    const { call, tool, environment, log } = this.#run;
+    this.#context = new CallContext({ call, tool, environment, log, sent: call.arguments });
     if (this.#stopped !== undefined) this.#context.stop(this.#stopped.reason);
     return this.#context;
   }
@@ -139,14 +139,17 @@ class BodyOf implements WorkOf {
   }
 }
 
-interface Limits {
-  readonly work: Promise<unknown>;
-  readonly body: BodyOf | undefined;
-  readonly signal: AbortSignal | undefined;
-  readonly timeoutMs: number | undefined;
+/** The limits of a call. A tool of a class may tell its own by a getter. */
+export function limitsOf({ tool, environment }: Pick<ToolRun<unknown>, 'tool' | 'environment'>): Limits {
+  return { signal: environment.scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
 }
 
-function race(run: ToolRun<unknown>, { work, body, signal, timeoutMs }: Limits): Promise<Ended> {
+interface Race extends Limits {
+  readonly work: Promise<unknown>;
+  readonly body: BodyOf | undefined;
+}
+
+function race(run: ToolRun<unknown>, { work, body, signal, timeoutMs }: Race): Promise<Ended> {
   const { tool, log, context } = run;
   const stop = (reason: unknown): void => (body === undefined ? context?.stop(reason) : body.stop(reason));
   return new Promise((resolve) => {

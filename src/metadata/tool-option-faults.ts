@@ -96,6 +96,12 @@ const DEFINED = optionTable<ToolDefinition>(
   MEANT,
 );
 
+/** What is given of a definition; of an instance of a class also what it has by getters. */
+export function givenOptions<Options extends object>(given: Options): Options {
+  const named = Array.from(DEFINED.rules.keys(), (name) => [name, Reflect.get(given, name)] as const);
+  return Object.fromEntries(named.filter(([, value]) => value !== undefined)) as Options;
+}
+
 const AGENT_TOOL = optionTable<ToolBehaviour & { readonly label: string; readonly description: string }>(
   'agentTool',
   { label: TEXT, description: TEXT, ...BEHAVIOUR },

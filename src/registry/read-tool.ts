@@ -1,8 +1,9 @@
 import { authorSchemaFaults, describeSchemaFault } from '../checking/author-schema.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
+import { adaptAgentTool } from '../discovery/agent-tool.js';
 import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
-import { type AuthorFault, undescribed } from '../errors/author-fault.js';
+import { type AuthorFault, ToolDeclarationError, undescribed } from '../errors/author-fault.js';
 import { errorMessage } from '../invocation/error-message.js';
 import { isRecord } from '../kernel/is-record.js';
 import { toolMethods } from '../metadata/tool-methods.js';
@@ -24,10 +25,17 @@ export function readTool(registered: RegisteredTool): ReadTool {
       return { faults: [factoryFault(registered.name, error)] };
     }
   }
+  try {
+    offered = adaptAgentTool(offered);
+  } catch (error) {
+    if (error instanceof ToolDeclarationError) return { faults: error.faults };
+    throw error;
+  }
   const faults = faultsOf(offered);
   if (faults.length > 0) return { faults };
   const tool = offered as ToolDefinition;
-  const open = typeof registered === 'function' ? () => registered() as ToolDefinition : () => tool;
+  const open =
+    typeof registered === 'function' ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
   // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
   const isBare = !Object.isFrozen(tool) && !tool.description?.trim();
   const doubt = isBare ? undescribed(`register(${JSON.stringify(tool.name)})`, DESCRIBE) : undefined;

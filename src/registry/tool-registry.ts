@@ -7,7 +7,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
 import { ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { checkOptions } from '../errors/invalid-options.js';
-import { callTool } from '../invocation/call-tool.js';
+import { callTool, invocationOf } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
 import { createRedaction } from '../invocation/redact.js';
@@ -194,7 +194,7 @@ export class ToolRegistry {
       isTimed: true,
       canSuspend: true,
     };
-    return (call, scope, attempt) => callTool(call, { ...shared, scope, attempt }, itself);
+    return (call, scope, attempt) => callTool(call, { ...shared, scope, attempt }, invocationOf);
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
@@ -242,10 +242,6 @@ export class ToolRegistry {
       },
     ]);
   }
-}
-
-function itself(invocation: Invocation): Invocation {
-  return invocation;
 }
 
 function resultOf({ result }: Invocation): ToolResult {

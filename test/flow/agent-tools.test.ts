@@ -381,9 +381,9 @@ describe('a conversation with agent tools', () => {
   test('tools see what was said in earlier turns, and subscribers what they report', async () => {
     const provider = new ScriptedProvider([
       calling('download_file', { url: 'u' }),
-      {},
+      { content: 'fetched' },
       calling('count_messages'),
-      {},
+      { content: 'counted' },
     ]);
     const tools = [downloadTool(turn), countingTool()];
     const conversation = new Conversation({ provider, model: 'm', tools, systemPrompt });
