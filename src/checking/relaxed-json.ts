@@ -34,7 +34,7 @@ const LONGEST_COMMENT = 1000;
 const SPACE = /[\s\u180e]*/y;
 const WORD = /[\p{L}_$][\p{L}\p{N}_$-]*/uy;
 const BARE_KEY = /[\p{L}\p{N}_$][\p{L}\p{N}_$-]*/uy;
-const BARE_TEXT = /[^\s,:{}[\]()"'“”‘’`][^,{}[\]"'“”‘’`\n]*/y;
+const BARE_TEXT = /[^\s,:{}[\]()"'“”‘’`\\][^,{}[\]"'“”‘’`\\\n]*/y;
 const NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])/y;
 const DIGITS = /[-+.\w]*/y;
 const AFTER_NUMBER = /[\s,}\])/]|$/y;
@@ -200,6 +200,8 @@ class RelaxedReader {
   /** A text in quotes; where slips are mended, `end` tells the quote that ends it from those within it. */
   #string(end: TextEnd | undefined): unknown {
     const quote = QUOTES.get(this.#text[this.at]!);
+    // Three quotes in a row are Python's, or an empty text beside another: neither is read.
+    if (quote && this.#text.startsWith(quote.repeat(3), this.at)) return BROKEN;
     let content = '';
     let copied = this.at + 1;
     for (let at = copied; at < this.#text.length; at += 1) {
@@ -320,9 +322,8 @@ class RelaxedReader {
       this.at += length + closer.length;
       return true;
     }
-    const reachesEnd = this.#text.length - this.at < LONGEST_COMMENT;
-    this.ranOut ||= reachesEnd;
-    if (reachesEnd && this.#isWhole && opener === '//') this.at = this.#text.length;
+    // What the comment hides may be more than a comment: nothing is added behind it.
+    this.ranOut ||= this.#text.length - this.at < LONGEST_COMMENT;
     return false;
   }
 }

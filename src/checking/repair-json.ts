@@ -28,7 +28,7 @@ export function repairJson(text: string): RepairedJson {
   if (plain.kind === 'read' && !hidesQuotes(body, plain.end)) return accepted(body, start, plain);
   const mended = readRelaxedJson(body, start, { mends: true });
   if (mended.kind === 'open') return refused(CUT_OFF);
-  if (mended.kind === 'read' && !/["'“”‘’:]/.test(body.slice(mended.end)))
+  if (mended.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(mended.end)))
     return accepted(body, start, mended);
   return unescaped(body) ?? refused(BROKEN);
 }
@@ -56,7 +56,7 @@ function withoutLastFence(text: string): string {
 function startOfJson(text: string): number {
   const fenced = /^[^"'“”‘’`]*```[\w-]*\s*(?=\{)/.exec(text)?.[0].length;
   if (fenced !== undefined) return fenced;
-  return /^\s*\[/.test(text) ? text.indexOf('[') : text.indexOf('{');
+  return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
 }
 
 /** Another object, one that says something. */

@@ -159,6 +159,9 @@ test.each([
   '{"command": "echo "}" && rm"}',
   '{"command": "rm " + "-rf"}',
   '{"command": say("hi")}',
+  '{"command": """rm"""}',
+  '{"command": [(}] and more words',
+  '{"a": 1 // b }, "c": 2 }',
 ])('ToolRegistry.execute refuses arguments that it would have to change: %j', async (text) => {
   expect((await sent(text)).error).toContain('the arguments');
 });
@@ -169,6 +172,7 @@ test.each([
   ['{"a": 1 "b": 2}', { a: 1, b: 2 }],
   ['{a: some words, b: 2024-10-18}', { a: 'some words', b: '2024-10-18' }],
   ['{"a": [1, 2}', { a: [1, 2] }],
+  ['[note] {"a": 1}', { a: 1 }],
   ['{\\"a\\": 1}', { a: 1 }],
 ])('ToolRegistry.execute mends slips that leave no doubt: %j', async (text, args) => {
   expect(await sent(text)).toEqual({ args });

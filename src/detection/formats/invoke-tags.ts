@@ -32,6 +32,8 @@ const DIALECTS: readonly Dialect[] = [
     const prefix = `${bar}DSML${bar}`;
     return { prefix, ...tags(`${prefix}function_calls`, `${prefix}tool_calls`) };
   }),
+  // DeepSeek V4.1.
+  { prefix: '｜DSML｜ ', ...tags('｜DSML｜ calls', '｜DSML｜ tool_calls') },
   // Step 3.
   { prefix: 'steptml:', before: [...STEP_TOKENS.slice(0, 2)], after: STEP_TOKENS.slice(2) },
   // Muse.
