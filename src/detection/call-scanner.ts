@@ -26,6 +26,8 @@ interface KeptPiece {
 const FORMATS = formatsByOpener(ALL_FORMATS);
 const LITERALS = createLiteralIndex([...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS]);
 const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
+/** White space and marks that end something: `</answer>`, `<|im_end|>`. */
+const ONLY_MARKS = /^\s*(?:<[/|][^<>\s]{1,30}>\s*)*$/;
 const OFTEN_UP_TO = 4096;
 const GROWTH = 1.125;
 
@@ -175,8 +177,16 @@ export class CallScanner {
 
 /** Calls of unknown tools that text follows are examples; a model that calls a tool stops there. */
 function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
-  const last = kept.findLastIndex(({ piece }) => piece.kind === 'text' && piece.text.trim() !== '');
-  return kept.map(({ piece, written, isUnknown }, index) =>
-    isUnknown && index < last ? { kind: 'text', text: written } : piece,
-  );
+  let behind = '';
+  let isFollowed = false;
+  const pieces = [...kept].reverse().map(({ piece, written, isUnknown }): ScannedPiece => {
+    if (piece.kind === 'text') {
+      behind = written + behind;
+      return piece;
+    }
+    isFollowed ||= !ONLY_MARKS.test(behind);
+    behind = '';
+    return isUnknown && isFollowed ? { kind: 'text', text: written } : piece;
+  });
+  return pieces.reverse();
 }

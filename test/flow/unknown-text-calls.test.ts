@@ -34,7 +34,10 @@ test.each(ways)(
   async (way) => {
     for (const name of MARKED) {
       const call = CALL_FORMATS[name]!('list_files', { path: '.' });
-      const { content, requests, toolCalls } = await run(way, [`Let me see. ${call}\n`, 'I cannot.']);
+      const { content, requests, toolCalls } = await run(way, [
+        `Let me see. ${call}\n</answer>`,
+        'I cannot.',
+      ]);
       expect([name, content]).toEqual([name, 'I cannot.']);
       expect(toolCalls.map((record) => [record.name, record.status])).toEqual([['list_files', 'rejected']]);
       expect(JSON.stringify(requests[1]?.messages.at(-1))).toContain('tool not found: list_files');

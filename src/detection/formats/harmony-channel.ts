@@ -6,7 +6,14 @@ const WORDS = /[\s\w]{0,40}/y;
 
 /** gpt-oss: `to=functions.name<|channel|>commentary json<|message|>{…}<|call|>`, in either order. */
 export const harmonyChannel: TextCallFormat = {
-  openers: ['to=functions.'],
+  // What comes before it in the header of the message is no text for people.
+  openers: [
+    '',
+    '<|channel|>commentary ',
+    '<|channel|>analysis ',
+    '<|start|>assistant ',
+    '<|start|>assistant<|channel|>commentary ',
+  ].map((header) => `${header}to=functions.`),
   read(cursor) {
     const name = cursor.match(NAME);
     if (name === undefined) return undefined;
