@@ -1,5 +1,6 @@
 import { authorSchemaFaults, describeSchemaFault } from '../checking/author-schema.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
+import { resolveReference } from '../checking/resolve-reference.js';
 import type { SchemaFault } from '../checking/schema-faults.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { SchemaSource } from '../contract/standard-schema.js';
@@ -58,31 +59,29 @@ function explicit(source: SchemaSource, what: string, faults: ParameterFault[]):
   return { schema: read.schema, hydrate: read.standard && createHydrator({ type }) };
 }
 
-const OBJECT_KEYWORDS = [
-  'properties',
-  '$ref',
-  'anyOf',
-  'oneOf',
-  'allOf',
-  'additionalProperties',
-  'patternProperties',
-  'required',
-];
+const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];
 
 /** Arguments are an object; providers refuse a tool whose schema says otherwise. */
 function objectSchema(described: Described | undefined, faults: ParameterFault[]): Described | undefined {
   if (described === undefined) return undefined;
-  const { type, ...others } = described.schema;
-  const keywords = Object.keys(others);
-  const isObject =
-    type === 'object' ||
-    (type === undefined && (keywords.length === 0 || OBJECT_KEYWORDS.some((one) => one in others)));
-  if (isObject) return described;
+  if (describesObject(described.schema, described.schema)) return described;
   faults.push({
     problem: 'its `parameters` describe no object',
     fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
   });
   return undefined;
+}
+
+/** Of a union every branch has to, so that whatever is sent is an object. */
+function describesObject(schema: JsonSchema, root: JsonSchema): boolean {
+  const { type, anyOf, oneOf, allOf, ...others } = resolveReference(schema, root);
+  if (type !== undefined) return type === 'object';
+  const isObject = (branch: JsonSchema): boolean => describesObject(branch, root);
+  if (Array.isArray(anyOf)) return anyOf.every(isObject);
+  if (Array.isArray(oneOf)) return oneOf.every(isObject);
+  if (Array.isArray(allOf) && allOf.some(isObject)) return true;
+  const keywords = Object.keys(others);
+  return keywords.length === 0 || OBJECT_KEYWORDS.some((keyword) => keyword in others);
 }
 
 function derived(

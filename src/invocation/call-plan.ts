@@ -1,13 +1,17 @@
 import type { Checker } from '../checking/create-checker.js';
 import { createResultChecker, type ResultChecker } from '../checking/create-result-checker.js';
 import { sharedChecker } from '../checking/shared-checker.js';
+import { wrappedChecker } from '../checking/wrapped-checker.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { nullableOptionals } from '../schema/nullable-schema.js';
+import { offeredParameters } from '../schema/offered-parameters.js';
 
 /** What can be decided about a tool's calls once, instead of at each of them. */
 export interface CallPlan {
   readonly parameters: object;
   readonly check: Checker;
+  /** The property that the arguments are offered in, where their schema has to be put into one. */
+  readonly wrapper?: string;
   readonly checkResult?: ResultChecker;
   /** Where results were told not to fit, of an output that was only inferred. */
   readonly toldMisfits: Set<string>;
@@ -43,13 +47,16 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     tool;
   const output = checkedAs?.output ?? tool.output;
   const isDestructive = annotations?.destructive ?? false;
+  const check = sharedChecker(checkedAs?.parameters ?? parameters, {
+    refuseExtra: isDestructive,
+    asSent: !coerce,
+    fillDefaults: fillsDefaults,
+  });
+  const { wrapper } = offeredParameters(parameters);
   return {
     parameters,
-    check: sharedChecker(checkedAs?.parameters ?? parameters, {
-      refuseExtra: isDestructive,
-      asSent: !coerce,
-      fillDefaults: fillsDefaults,
-    }),
+    wrapper,
+    check: wrapper === undefined ? check : wrappedChecker(check, wrapper),
     checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
     toldMisfits: new Set(),
     // What destroys does not run on what somebody may have meant.

@@ -1,9 +1,11 @@
 import type { Checked } from '../checking/create-checker.js';
 import { describeRejection } from '../checking/describe-rejection.js';
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
+import { isWrapped, placeWithin } from '../checking/wrapped-checker.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Hydrated, ToolDefinition } from '../contract/tool-definition.js';
+import { offeredParameters } from '../schema/offered-parameters.js';
 import type { CallPlan } from './call-plan.js';
 import type { CallRequest } from './invocation.js';
 
@@ -38,9 +40,18 @@ export function checkArguments(
   const finish = (hydrated: Hydrated): ReadyArguments =>
     hydrated.ok
       ? { ...ready, hydrated: hydrated.value as JsonObject }
-      : reject({ tool, call, faults: hydrated.faults });
+      : reject({ tool, call, faults: placeAsSent(hydrated.faults, read.value, plan) });
   const hydrated = tool.hydrate(checked.value);
   return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
+}
+
+/** Hydration sees the arguments as the tool takes them. */
+function placeAsSent(
+  faults: readonly ArgumentFault[],
+  sent: JsonObject,
+  { wrapper }: CallPlan,
+): readonly ArgumentFault[] {
+  return wrapper !== undefined && isWrapped(sent, wrapper) ? placeWithin(faults, wrapper) : faults;
 }
 
 function repairsOf(read: readonly string[], checked: Checked & { readonly ok: true }): readonly string[] {
@@ -74,7 +85,8 @@ interface Refused {
 }
 
 function reject({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
-  const { name, parameters: schema } = tool;
+  const { name, parameters } = tool;
+  const { schema } = offeredParameters(parameters);
   const message = describeRejection({ tool: name, faults, schema, removed, sent: call.arguments });
   return { ok: false, message, faults };
 }
