@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Format } from 'ajv';
 import { TEXT_FORMATS } from '../schema/text-formats.js';
+import { isWebAddress } from './web-address.js';
 
 const require = createRequire(import.meta.url);
 
@@ -8,7 +9,7 @@ const require = createRequire(import.meta.url);
 export function jsonFormats(): Readonly<Record<string, Format>> {
   const { fullFormats } =
     require('ajv-formats/dist/formats.js') as typeof import('ajv-formats/dist/formats.js');
-  return { ...fullFormats, ...TEXT_FORMATS };
+  return { ...fullFormats, url: isWebAddress, ...TEXT_FORMATS };
 }
 
 /** Whether a text is of a format; of one that nobody knows, every text is. */
