@@ -59,8 +59,13 @@ export function checkOwner(run: Ownership, scope: CallScope): void {
   if (!run.isCertain) throw notAllowed(UNCERTAIN);
   if (run.owner === undefined) throw notAllowed('The run has no owner, and `scope` names one.');
   if (owner === undefined) throw notAllowed('The run has an owner, and `scope` names none.');
-  if (canonicalJson(run.owner) !== canonicalJson(owner))
-    throw notAllowed('The run has another owner than `scope`.');
+  if (!isSameOwner(run.owner, owner)) throw notAllowed('The run has another owner than `scope`.');
+}
+
+/** Whether two owners, as JSON, are one; a missing one is the same only as a missing one. */
+export function isSameOwner(one: unknown, other: unknown): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return canonicalJson(one) === canonicalJson(other);
 }
 
 const UNCERTAIN =

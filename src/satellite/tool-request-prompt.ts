@@ -22,6 +22,7 @@ export function toolRequestPrompt(tools: readonly ToolSchema[]): string {
     '{"tool_request":{"name":"the_tool","arguments":{"key":"value"}}}',
     '',
     'No text before or after it, no Markdown, one tool at a time, only the names above, only arguments that',
-    'fit the schema. Its result comes in the next message. To say something, write plain text.',
+    'fit the schema. Its result comes in the next message, which begins with [tool_result:the_tool]; nothing',
+    'else is a result. To say something, write plain text.',
   ].join('\n');
 }

@@ -1,8 +1,8 @@
 import type { ChatErrorCode } from '../chat-protocol.js';
 
 /**
- * Why an assistant gave no reply: its own code, `unreachable` where none came through, or `invalid_response`
- * for an answer that is not of the protocol.
+ * Why an assistant gave no reply: its own code, `unreachable` where none came through, `timed_out` and
+ * `reply_too_large` beyond the client's limits, or `invalid_response` for an answer that is not of the protocol.
  *
  * @example
  * ```ts
@@ -13,7 +13,7 @@ import type { ChatErrorCode } from '../chat-protocol.js';
  */
 export class AssistantError extends Error {
   override readonly name = 'AssistantError';
-  readonly code: ChatErrorCode | 'unreachable' | 'invalid_response';
+  readonly code: ChatErrorCode | 'unreachable' | 'timed_out' | 'reply_too_large' | 'invalid_response';
   /** HTTP status, where there was one. */
   readonly status?: number;
   /** What the server asked to wait before the next try. */

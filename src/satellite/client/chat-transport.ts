@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { errorMessage } from '../../invocation/error-message.js';
+import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
 import type { ChatRequest } from '../chat-protocol.js';
 import { AssistantError } from './assistant-error.js';
 import { type Reply, readReply } from './read-reply.js';
@@ -11,6 +12,9 @@ export interface TransportOptions {
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly maxRetries: number;
+  /** For one request, until its whole reply is there. */
+  readonly timeoutMs: number;
+  readonly maxReplyBytes: number;
 }
 
 /** Who waits for a reply. */
@@ -71,16 +75,26 @@ export class ChatTransport {
   }
 
   async #sendOnce(address: string, request: RequestInit, { signal, onText }: ReplyListener): Promise<Reply> {
-    const { token, headers } = this.#options;
+    const { token, headers, timeoutMs, maxReplyBytes } = this.#options;
     const own = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, MAX_TIMER_MS));
     // A redirected POST would arrive as something else.
     const options = {
       ...request,
       headers: { ...own, ...request.headers },
-      signal,
+      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
       redirect: 'manual',
     } as const;
-    return readReply(await fetch(address, options), onText);
+    try {
+      return await readReply(await fetch(address, options), { onText, maxBytes: maxReplyBytes });
+    } catch (cause) {
+      if (!late.signal.aborted) throw cause;
+      const problem = `the assistant gave no whole reply within ${timeoutMs} ms`;
+      throw new AssistantError('timed_out', problem, { cause });
+    } finally {
+      clearTimeout(timer);
+    }
   }
 }
 

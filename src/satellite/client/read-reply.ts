@@ -10,17 +10,44 @@ export interface Reply {
   readonly response: ChatResponse;
 }
 
+/** How a response is read. */
+export interface ReplyReading {
+  readonly onText?: (text: string) => void;
+  readonly maxBytes: number;
+}
+
+type Body = AsyncIterable<Uint8Array>;
+
 /** What a response says, be it one body or events. Throws an {@link AssistantError} where it is no reply. */
-export async function readReply(response: Response, onText?: (text: string) => void): Promise<Reply> {
+export async function readReply(response: Response, { onText, maxBytes }: ReplyReading): Promise<Reply> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-  if (response.ok && isStream && response.body !== null) return readStream(response.body, onText);
-  const text = await response.text();
+  const body = atMost(maxBytes, response.body ?? []);
+  if (response.ok && isStream) return readStream(body, onText);
+  const text = await readText(body);
   if (!response.ok) throw readError(text, response);
   const [, turnId] = /^(?:W\/)?"(.*)"$/.exec(response.headers.get('etag') ?? '') ?? [];
   return { turnId, response: checkReply(parse(text)) };
 }
 
-async function readStream(body: ReadableStream<Uint8Array>, onText?: (text: string) => void): Promise<Reply> {
+/** Leaving the iteration closes the connection. */
+async function* atMost(maxBytes: number, body: Body | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.byteLength;
+    if (size > maxBytes)
+      throw new AssistantError('reply_too_large', `the assistant sent more than ${maxBytes} bytes`);
+    yield chunk;
+  }
+}
+
+async function readText(body: Body): Promise<string> {
+  const decoder = new TextDecoder();
+  const parts: string[] = [];
+  for await (const chunk of body) parts.push(decoder.decode(chunk, { stream: true }));
+  return parts.join('') + decoder.decode();
+}
+
+async function readStream(body: Body, onText?: (text: string) => void): Promise<Reply> {
   for await (const { event, data, id } of readEvents(body)) {
     if (event === 'response') return { turnId: id, response: checkReply(parse(data)) };
     if (event === 'error') throw readError(data);

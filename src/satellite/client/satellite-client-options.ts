@@ -29,6 +29,10 @@ export interface SatelliteClientOptions {
   readonly maxIterations?: number;
   /** How often a request is sent again that did not come through (5). */
   readonly maxRetries?: number;
+  /** Milliseconds for one request, until its whole reply is there (300,000). */
+  readonly timeoutMs?: number;
+  /** Bytes of a reply at most, all its events included (10 mebibytes). */
+  readonly maxReplyBytes?: number;
   /** Milliseconds for tools that set no `timeoutMs` (120,000). */
   readonly toolTimeoutMs?: number;
   /** Characters of a result at most, for tools that set no limit; the server takes a mebibyte (100,000). */
@@ -69,6 +73,8 @@ export const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClie
   }),
   maxIterations: COUNT_LIMIT,
   maxRetries: LIMIT,
+  timeoutMs: MILLISECONDS,
+  maxReplyBytes: COUNT_LIMIT,
   toolTimeoutMs: MILLISECONDS,
   maxResultChars: LIMIT,
   logger: LOGGER,

@@ -60,7 +60,8 @@ export class SatelliteClient {
   constructor(options: SatelliteClientOptions) {
     checkOptions(options, CLIENT_OPTIONS);
     this.#options = options;
-    this.#transport = new ChatTransport({ ...options, maxRetries: options.maxRetries ?? 5 });
+    const { maxRetries = 5, timeoutMs = 300_000, maxReplyBytes = 10 * 2 ** 20 } = options;
+    this.#transport = new ChatTransport({ ...options, maxRetries, timeoutMs, maxReplyBytes });
   }
 
   /**

@@ -37,6 +37,11 @@ export interface AssistantHandlerOptions {
   readonly logger?: Logger;
   /** What clients send as `Authorization: Bearer …`; without it everybody may ask. */
   readonly token?: string;
+  /**
+   * Names who asks, as JSON: a conversation is its first one's, and for everybody else there is none of that id.
+   * Default: nobody is told apart, and whoever knows the id of a conversation may go on with it.
+   */
+  readonly owner?: (request: Request) => unknown;
   /** Asked before the body of a request is read. */
   readonly rateLimit?: RateLimit;
   /** Which pages of other origins may ask; default: none. */
@@ -69,6 +74,7 @@ export const ASSISTANT_OPTIONS = optionTable<AssistantHandlerOptions>('createAss
   store: withMethods(['load', 'append'], "new SqliteConversationStore({ path: 'conversations.sqlite' })"),
   logger: LOGGER,
   token: protecting(secret({ ...FILLED_TEXT, fix: 'a secret that the clients know' })),
+  owner: protecting(FUNCTION),
   rateLimit: protecting(FUNCTION),
   cors: objectOf<CorsOptions>(
     { origins: required(ORIGINS) },

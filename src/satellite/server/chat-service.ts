@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { ownerOf } from '../../loop/run-owner.js';
 import type { ChatRequest } from '../chat-protocol.js';
 import { isConversationId } from '../conversation-id.js';
 import { SafeLog } from '../safe-log.js';
@@ -9,7 +10,7 @@ import { KeyQueue } from './key-queue.js';
 import { MemoryConversationStore } from './memory-conversation-store.js';
 import { readBody } from './read-body.js';
 import { checkConversationId, readChatRequest } from './read-chat-request.js';
-import { type TurnReply, type TurnRequest, takeTurn } from './take-turn.js';
+import { ownConversation, type TurnReply, type TurnRequest, takeTurn } from './take-turn.js';
 import { toChatResponse } from './to-chat-response.js';
 
 /** The two things that can be asked of an assistant; faults are thrown. */
@@ -38,11 +39,11 @@ export class ChatService {
     return eventStreamResponse(
       async (send, signal) => {
         try {
-          const onText = (text: string): void => send('text-delta', { text });
+          const onText = (text: string): Promise<void> => send('text-delta', { text });
           const { response, turnId } = await this.#take({ ...turn, signal, onText });
-          send('response', response, turnId);
+          await send('response', response, turnId);
         } catch (thrown) {
-          send('error', this.faultOf(thrown, { signal }).body);
+          await send('error', this.faultOf(thrown, { signal }).body);
         }
       },
       { heartbeatMs, signal: request.signal },
@@ -50,9 +51,10 @@ export class ChatService {
   }
 
   /** `GET /v1/chat/{conversation_id}`: the last reply again, with the request that is pending. */
-  async get(conversationId: string): Promise<Response> {
+  async get(conversationId: string, request: Request): Promise<Response> {
     const id = checkConversationId(conversationId);
-    const conversation = await this.#store.load(id);
+    const owner = await this.#ownerOf(request);
+    const conversation = ownConversation(await this.#store.load(id), owner);
     if (conversation === undefined)
       throw new HttpFault('conversation_not_found', 'there is no such conversation, or it has expired');
     return jsonReply({ turnId: conversation.turnId, response: toChatResponse(id, conversation) });
@@ -75,8 +77,14 @@ export class ChatService {
       turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
       after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
       systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
+      owner: await this.#ownerOf(request),
       signal: request.signal,
     };
+  }
+
+  async #ownerOf(request: Request): Promise<unknown> {
+    const { owner } = this.#options;
+    return owner && ownerOf({ owner: await owner(request) });
   }
 
   #take(turn: TurnRequest): Promise<TurnReply> {

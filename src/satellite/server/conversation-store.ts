@@ -12,6 +12,8 @@ export interface ConversationTurn {
   readonly id: string;
   /** `id` of the turn before; `undefined` for the first. */
   readonly after: string | undefined;
+  /** Who asked, as JSON, where the assistant tells its clients apart; kept with the first turn. */
+  readonly owner?: unknown;
   /** What was sent, and the reply as the last. */
   readonly messages: readonly StoredMessage[];
   readonly finishReason: FinishReason;
@@ -21,6 +23,8 @@ export interface ConversationTurn {
 export interface StoredConversation {
   /** `id` of the last turn. */
   readonly turnId: string;
+  /** Of the first turn: others are told that there is no such conversation. */
+  readonly owner?: unknown;
   /** Of all turns, oldest first; the last is the model's. */
   readonly messages: readonly StoredMessage[];
   /** Of the last turn. */

@@ -62,7 +62,7 @@ async function route(
     throw new HttpFault('method_not_allowed', `only ${method} is possible here`, { allow: method });
   checkToken(request, token);
   await enforceRateLimit(request, rateLimit);
-  return id === undefined ? service.post(request) : service.get(decode(id));
+  return id === undefined ? service.post(request) : service.get(decode(id), request);
 }
 
 function decode(id: string): string {

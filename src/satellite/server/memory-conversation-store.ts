@@ -35,8 +35,10 @@ export class MemoryConversationStore implements ConversationStore {
     this.#dropExpired();
     const before = this.#find(conversationId);
     if (before?.turnId !== turn.after) return false;
+    const { owner } = before ?? turn;
     this.#entries.delete(conversationId);
     this.#entries.set(conversationId, {
+      ...(owner === undefined ? {} : { owner }),
       turnId: turn.id,
       messages: [...(before?.messages ?? []), ...turn.messages],
       finishReason: turn.finishReason,

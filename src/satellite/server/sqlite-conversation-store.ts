@@ -22,7 +22,7 @@ const OPTIONS = optionTable<SqliteConversationStoreOptions>('SqliteConversationS
   path: DATABASE_PATH,
 });
 
-const VERSION = 1;
+const VERSION = 2;
 
 const BUSY_TIMEOUT_MS = 5000;
 
@@ -38,13 +38,25 @@ const SCHEMA = `
   CREATE TABLE conversations (
     id TEXT PRIMARY KEY,
     last_seq INTEGER NOT NULL,
-    used_at REAL NOT NULL
+    used_at REAL NOT NULL,
+    owner TEXT
   ) STRICT;
   CREATE INDEX conversations_by_use ON conversations (last_seq);
   PRAGMA user_version = ${VERSION};
 `;
 
-type TurnRow = { readonly turn_id: string; readonly messages: string; readonly finish_reason: FinishReason };
+const ADD_OWNERS = `
+  ALTER TABLE conversations ADD COLUMN owner TEXT;
+  PRAGMA user_version = ${VERSION};
+`;
+
+type TurnRow = {
+  readonly turn_id: string;
+  readonly messages: string;
+  readonly finish_reason: FinishReason;
+  /** Of the conversation. */
+  readonly owner: string | null;
+};
 
 /**
  * Keeps conversations in a file, with the SQLite that Node brings: they outlive the process, also one that is
@@ -82,7 +94,7 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
   async load(conversationId: string): Promise<StoredConversation | undefined> {
     const rows = this.#database
       .prepare(
-        `SELECT turn_id, messages, finish_reason FROM turns
+        `SELECT turn_id, messages, finish_reason, owner FROM turns
          JOIN conversations ON conversations.id = conversation_id AND used_at > ?
          WHERE conversation_id = ? ORDER BY seq`,
       )
@@ -91,6 +103,7 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     if (last === undefined) return undefined;
     return {
       turnId: last.turn_id,
+      ...(last.owner === null ? {} : { owner: JSON.parse(last.owner) as unknown }),
       messages: rows.flatMap(({ messages }) => JSON.parse(messages) as StoredMessage[]),
       finishReason: last.finish_reason,
     };
@@ -101,7 +114,11 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
       const { now } = this.#limits;
       this.#run('DELETE FROM conversations WHERE used_at <= ?', this.#expiry());
       if (this.#lastTurnId(conversationId) !== turn.after) return false;
-      this.#run('INSERT OR IGNORE INTO conversations VALUES (?, 0, ?)', conversationId, now());
+      const owner = turn.owner === undefined ? null : JSON.stringify(turn.owner);
+      this.#run(
+        'INSERT OR IGNORE INTO conversations (id, last_seq, used_at, owner) VALUES (?, 0, ?, ?)',
+        ...[conversationId, now(), owner],
+      );
       const seq = this.#run(
         'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason) VALUES (?, ?, ?, ?)',
         ...[conversationId, turn.id, JSON.stringify(turn.messages), turn.finishReason],
@@ -155,10 +172,11 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     };
     if (version > VERSION) throw new Error(`the conversations are of a newer version (${version})`);
     if (version === 0) this.#database.exec(SCHEMA);
+    if (version === 1) this.#database.exec(ADD_OWNERS);
   }
 
   /** Gives the number of the inserted row, if it was one. */
-  #run(sql: string, ...values: readonly (string | number)[]): number {
+  #run(sql: string, ...values: readonly (string | number | null)[]): number {
     return Number(this.#database.prepare(sql).run(...values).lastInsertRowid);
   }
 }

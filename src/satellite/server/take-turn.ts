@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Message } from '../../contract/message.js';
-import { requestReply } from '../../loop/request-reply.js';
+import { requestReply, type TextListener } from '../../loop/request-reply.js';
+import { isSameOwner } from '../../loop/run-owner.js';
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
 import type { SafeLog } from '../safe-log.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import type { ConversationStore, StoredConversation, StoredMessage } from './conversation-store.js';
 import { HttpFault } from './http-fault.js';
+import { markResult, unmarked } from './result-mark.js';
 import { TextGate } from './text-gate.js';
 import { pendingRequest, toChatResponse } from './to-chat-response.js';
 
@@ -15,12 +17,14 @@ export interface TurnRequest {
   readonly messages: readonly ChatMessage[];
   /** Names the turn; the same one again gets the same reply again. */
   readonly turnId?: string;
+  /** Who asks, where the assistant tells its clients apart. */
+  readonly owner?: unknown;
   /** The turn that must be the last one so far, where the client says so. */
   readonly after?: string;
   readonly systemPrompt?: string;
   readonly signal: AbortSignal;
   /** Hears of the reply while it is written. */
-  readonly onText?: (text: string) => void;
+  readonly onText?: TextListener;
 }
 
 /** A reply, and the turn that it ended; none where nothing was ever said. */
@@ -46,7 +50,7 @@ export interface TurnServices {
  */
 export async function takeTurn(request: TurnRequest, services: TurnServices): Promise<TurnReply> {
   const { conversationId: id, turnId = randomUUID() } = request;
-  const conversation = await services.store.load(id);
+  const conversation = ownConversation(await services.store.load(id), request.owner);
   if (conversation?.turnId === turnId) return replayed(request, conversation);
   if (request.after !== undefined && request.after !== conversation?.turnId)
     throw new HttpFault('conversation_changed', 'the conversation has gone on, or has expired');
@@ -60,38 +64,51 @@ export async function takeTurn(request: TurnRequest, services: TurnServices): Pr
   const turn = {
     id: turnId,
     after: conversation?.turnId,
+    ...(request.owner === undefined ? {} : { owner: request.owner }),
     messages: [...added, { role: 'assistant', content } as const],
     finishReason,
   };
   if (!(await services.store.append(id, turn))) return overtaken(request, services);
   const response = toChatResponse(id, { ...turn, turnId });
-  if (response.tool_request === undefined) gate?.end(content);
+  if (response.tool_request === undefined) await gate?.end(content);
   return { turnId, response };
+}
+
+/** The conversation, unless it is somebody else's: then nobody is told that there is one. */
+export function ownConversation(
+  conversation: StoredConversation | undefined,
+  owner: unknown,
+): StoredConversation | undefined {
+  if (conversation === undefined || isSameOwner(conversation.owner, owner)) return conversation;
+  throw new HttpFault('conversation_not_found', 'there is no such conversation, or it has expired');
 }
 
 /** Another process was faster: with the same request, sent again, or with another one. */
 async function overtaken(request: TurnRequest, { store }: TurnServices): Promise<TurnReply> {
-  const conversation = await store.load(request.conversationId);
+  const conversation = ownConversation(await store.load(request.conversationId), request.owner);
   if (conversation !== undefined && conversation.turnId === request.turnId)
     return replayed({ ...request, onText: undefined }, conversation);
   throw new HttpFault('conflict', 'the conversation was changed by another request meanwhile');
 }
 
 /** The same request again: its answer got lost on the way. */
-function replayed(request: TurnRequest, conversation: StoredConversation): TurnReply {
+async function replayed(request: TurnRequest, conversation: StoredConversation): Promise<TurnReply> {
   const response = toChatResponse(request.conversationId, conversation);
-  if (response.message.content !== '') request.onText?.(response.message.content);
+  if (response.message.content !== '') await request.onText?.(response.message.content);
   return { turnId: conversation.turnId, response };
 }
 
 /** Only results that nobody waits for: the model is not asked, and what it said last still stands. */
-function nothingNew(request: TurnRequest, conversation: StoredConversation | undefined): TurnReply {
+async function nothingNew(
+  request: TurnRequest,
+  conversation: StoredConversation | undefined,
+): Promise<TurnReply> {
   if (conversation !== undefined) return replayed(request, conversation);
   const message = { role: 'assistant', content: '' } as const;
   return { response: { conversation_id: request.conversationId, message, finish_reason: 'stop' } };
 }
 
-/** Without the results that nobody waits for; the others are passed on as they are. */
+/** Without the results that nobody waits for; the others are marked as results. */
 function honoured(
   messages: readonly ChatMessage[],
   conversation: StoredConversation | undefined,
@@ -99,7 +116,11 @@ function honoured(
   const isPending = pendingRequest(conversation) !== undefined;
   return messages
     .filter(({ role }) => role === 'user' || isPending)
-    .map(({ content }) => ({ role: 'user', content }));
+    .map((message) => ({ role: 'user', content: contentOf(message) }));
+}
+
+function contentOf(message: ChatMessage): string {
+  return message.role === 'user' ? unmarked(message.content) : markResult(message.name, message.content);
 }
 
 async function ask(

@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { FILLED_TEXT, required } from '../../kernel/option-rules.js';
 
@@ -25,6 +26,7 @@ export function openDatabase(place: DatabasePlace): DatabaseSync {
   const Database = loadDatabaseClass();
   let database: DatabaseSync | undefined;
   try {
+    makePrivate(path);
     database = new Database(path);
     database.exec(`PRAGMA busy_timeout = ${Math.ceil(busyTimeoutMs)}`);
     useWriteAheadLog(database, busyTimeoutMs);
@@ -32,6 +34,19 @@ export function openDatabase(place: DatabasePlace): DatabaseSync {
   } catch (cause) {
     database?.close();
     throw new Error(`Cannot open the SQLite file '${path}': ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Makes the file where it is missing, for its owner alone: it holds conversations. The files that SQLite puts
+ * beside it get the same rights. One that is there keeps its own.
+ */
+function makePrivate(path: string): void {
+  if (path === ':memory:' || path.startsWith('file:')) return;
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch {
+    // It is there, or cannot be made: SQLite will tell.
   }
 }
 

@@ -64,7 +64,11 @@ class Model {
     const honoured = messages.filter(({ role }) => role === 'user' || isPending);
     if (honoured.length === 0) return undefined;
     const history = this.#histories.get(conversation) ?? [];
-    return [...history, ...honoured.map(({ content }) => ({ role: 'user', content }))];
+    const marked = honoured.map(({ role, content }) => ({
+      role: 'user',
+      content: role === 'user' ? content : `[tool_result:any]\n${content}`,
+    }));
+    return [...history, ...marked];
   }
 
   reply({ conversation, reply }: Step, given: { role: string; content: string }[]): void {
