@@ -132,6 +132,24 @@ describe('a refusal', () => {
   });
 });
 
+test('a call that waits for an approval and then for the client knows who gave which', async () => {
+  const locate = defineTool({ name: 'locate', description: 'Where the user is', approval: true });
+  const config = configOf([locate], [callsOf('locate'), { content: 'Done.' }]);
+  const first = await runToolLoop(config, hello);
+  expect(first.pending).toMatchObject([{ kind: 'approval' }]);
+  const yes = { id: ids(first)[0] ?? '', approved: true };
+  const second = await resumeToolLoop(config, first.state, [yes], { answeredBy: 'Anna' });
+  expect(second.pending).toMatchObject([{ kind: 'client' }]);
+  const oslo = { id: ids(second)[0] ?? '', result: 'Oslo' };
+  const done = await resumeToolLoop(config, second.state, [oslo], { answeredBy: 'Ben' });
+  expect(done).toMatchObject({ status: 'completed' });
+  expect(contents(done)).toEqual(['Oslo']);
+  expect(done.toolCalls[0]?.answers).toMatchObject([
+    { kind: 'approval', answeredBy: 'Anna' },
+    { kind: 'client', answeredBy: 'Ben' },
+  ]);
+});
+
 test('an abort ends a run whose call waits: it is answered and not suspended', async () => {
   const controller = new AbortController();
   const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
