@@ -40,8 +40,8 @@ interface Whole {
 }
 
 function isDelicate(schema: JsonSchema, { root, parts }: Whole): boolean {
-  const { $ref, $dynamicRef, $recursiveRef, required = [], properties = {}, dependentRequired } = schema;
-  if ($dynamicRef !== undefined || $recursiveRef !== undefined || dependentRequired !== undefined)
+  const { $ref, $dynamicRef, $recursiveRef, required = [], properties = {} } = schema;
+  if (($dynamicRef ?? $recursiveRef ?? schema.dependentRequired ?? schema.maxProperties) !== undefined)
     return true;
   if ([...required, ...Object.keys(properties)].some(isInherited)) return true;
   if (typeof $ref === 'string') {

@@ -2,8 +2,8 @@ import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { closedSchema } from './closed-schema.js';
 import { describeErrors, type ValueFault } from './describe-errors.js';
 import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './fill-defaults.js';
-import { type CompiledSchema, compileSchema, compileTest } from './json-schema-compiler.js';
-import { createTidier } from './tidy-arguments.js';
+import { type CompiledSchema, compileSchema, compileTest, type SchemaError } from './json-schema-compiler.js';
+import { createTidier, type TidyOptions } from './tidy-arguments.js';
 import { boundFaults, boundsValues } from './value-bounds.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
@@ -66,38 +66,61 @@ function thoroughChecker(
 ): Checker {
   const validate: CompiledSchema = compileSchema(schema);
   const tidy = createTidier(schema, defaultsOf);
+  const tidied = (args: JsonObject, how: TidyOptions): Tidied => {
+    const notes = noNotes();
+    const value = tidy(args, how, notes);
+    return { value, notes, errors: value === args && !how.mend ? undefined : validate(value) };
+  };
   return (args) => {
     const unbounded = boundFaults(args);
     if (unbounded.length > 0) return { ok: false, faults: unbounded, removed: NONE };
     const errors = validate(args);
-    if (errors === undefined) {
-      const notes = noNotes();
-      const value = tidy(args, { mend: false }, notes);
-      if (!refuseExtra || notes.removed.length === 0)
-        return { ok: true, value, removed: notes.removed, coerced: NONE };
-    }
-    if (asSent && errors !== undefined)
+    if (errors !== undefined && asSent)
       return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
-    const notes = noNotes();
-    const mended = tidy(args, { mend: true }, notes);
-    const remaining = validate(mended);
-    const extra = refuseExtra ? notes.removed.map(refuse) : [];
-    if (remaining === undefined && extra.length === 0)
-      return {
-        ok: true,
-        value: mended,
-        removed: notes.removed,
-        coerced: notes.coerced,
-        ...(notes.dropped.length > 0 ? { dropped: notes.dropped } : {}),
-      };
-    const faults = unwrapped(describeErrors(remaining ?? [], schema), notes.wrapped);
-    return { ok: false, faults: [...faults, ...extra], removed: refuseExtra ? NONE : notes.removed };
+    const fitting = errors === undefined ? tidied(args, { mend: false, extra: 'unnamed' }) : undefined;
+    const isFitting = fitting !== undefined && (!refuseExtra || fitting.notes.removed.length === 0);
+    // What fits only as it was sent stays so.
+    if (isFitting && fitting.errors !== undefined)
+      return { ok: true, value: args, removed: NONE, coerced: NONE };
+    const outcome = isFitting ? fitting : mended((how) => tidied(args, how));
+    const { value, notes } = outcome;
+    const extra = refuseExtra ? notes.removed.map(refuse) : notes.misspelt.map(unknown);
+    if (outcome.errors === undefined && extra.length === 0) return { ok: true, value, ...changes(notes) };
+    const faults = unwrapped(describeErrors(outcome.errors ?? [], schema), notes.wrapped);
+    return { ok: false, faults: [...faults, ...extra], removed: notes.removed };
   };
+}
+
+/** Arguments after tidying, and what is wrong with them then. */
+interface Tidied {
+  readonly value: JsonObject;
+  readonly notes: ReturnType<typeof noNotes>;
+  readonly errors: readonly SchemaError[] | undefined;
+}
+
+/** Keys that no schema names go. Should that not do, those that the meant branch does not know; or else none. */
+function mended(tidied: (how: TidyOptions) => Tidied): Tidied {
+  const first = tidied({ mend: true, extra: 'unnamed' });
+  if (first.errors === undefined) return first;
+  const others: TidyOptions['extra'][] = [];
+  if (first.notes.spared.length > 0) others.push('unknown');
+  if (first.notes.removed.length > 0) others.push('none');
+  for (const extra of others) {
+    const other = tidied({ mend: true, extra });
+    if (other.errors === undefined) return other;
+  }
+  return first;
+}
+
+function changes({ removed, coerced, dropped }: ReturnType<typeof noNotes>) {
+  return { removed, coerced, ...(dropped.length > 0 ? { dropped } : {}) };
 }
 
 function noNotes() {
   return {
     removed: [] as string[],
+    misspelt: [] as string[],
+    spared: [] as string[],
     coerced: [] as string[],
     wrapped: [] as string[],
     dropped: [] as string[],
@@ -127,6 +150,10 @@ function listsAround(path: string, wrapped: ReadonlySet<string>): readonly Value
     if (list !== undefined && wrapped.has(list)) lists.push({ path: list, message: 'must be array' });
   }
   return lists;
+}
+
+function unknown(path: string): ValueFault {
+  return { path, message: 'is not a known property' };
 }
 
 function refuse(path: string): ValueFault {

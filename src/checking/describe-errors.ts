@@ -11,6 +11,8 @@ import { MAX_ERRORS } from './telling-union.js';
 
 /** A fault, with what hints can be made of. */
 export interface ValueFault extends ArgumentFault {
+  /** A required key that was not sent. */
+  readonly isMissing?: boolean;
   /** The value was none of these. */
   readonly choice?: { readonly sent: unknown; readonly allowed: readonly unknown[] };
 }
@@ -35,7 +37,7 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
   const at = placeOf(error.instancePath);
   switch (keyword) {
     case 'required':
-      return at(params.missingProperty, 'is required');
+      return { ...at(params.missingProperty, 'is required'), isMissing: true };
     case 'additionalProperties':
       return at(params.additionalProperty, 'is not a known property');
     case 'unevaluatedProperties':
@@ -49,9 +51,34 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
     case 'anyOf':
     case 'oneOf':
       return describeUnion(error, schema);
+    case 'format':
+    case 'pattern':
+      return at(undefined, describeText(error));
     default:
       return at(undefined, error.message ?? `must satisfy ${keyword}`);
   }
+}
+
+/** What texts of a format look like; the validator's names of formats say little to a model. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  'date-time': '2026-01-31T09:30:00Z',
+  date: '2026-01-31',
+  time: '09:30:00Z',
+  duration: 'P1DT2H30M',
+  email: 'anna@example.com',
+  uri: 'https://example.com/a',
+  url: 'https://example.com/a',
+  uuid: '123e4567-e89b-42d3-a456-426614174000',
+  ipv4: '192.0.2.1',
+  ipv6: '2001:db8::1',
+  hostname: 'example.com',
+};
+
+/** Some libraries write the pattern of a format beside it: hundreds of characters that say the same. */
+function describeText({ keyword, message, parentSchema }: SchemaError): string {
+  const format = String((parentSchema as JsonSchema | undefined)?.format);
+  if (Object.hasOwn(EXAMPLES, format)) return `must match format "${format}", e.g. ${EXAMPLES[format]}`;
+  return message ?? `must satisfy ${keyword}`;
 }
 
 /** What a union says for itself: the tags or values it knows, the types it takes, or that nothing fits. */

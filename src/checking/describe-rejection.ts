@@ -1,13 +1,13 @@
-import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { nearestName } from '../kernel/nearest-name.js';
-import { describeFaults } from './describe-faults.js';
+import type { ValueFault } from './describe-errors.js';
+import { describeFaults, isCutInLine } from './describe-faults.js';
 import { resolveReference } from './resolve-reference.js';
 
 /** Arguments that were refused, and what is known about it. */
 export interface Rejection {
   readonly tool: string;
-  readonly faults: readonly ArgumentFault[];
+  readonly faults: readonly ValueFault[];
   readonly schema: JsonSchema;
   /** Paths of keys that the schema does not know. */
   readonly removed: readonly string[];
@@ -17,13 +17,15 @@ export interface Rejection {
 
 const MAX_EXCERPT = 300;
 const MAX_HINTS = 5;
+const MAX_NAME = 64;
 
 /**
- * What the model is told about refused arguments: every fault, then on lines of their own which known key
- * an unknown one may have meant, and what was sent. Models repeat what they do not see.
+ * What the model is told about refused arguments: every fault, then on lines of their own which known key or
+ * value it may have meant, and what was sent. Models repeat what they do not see.
  */
-export function describeRejection({ tool, faults, schema, removed, sent }: Rejection): string {
-  const hints = removed.slice(0, MAX_HINTS).flatMap((path) => hint(path, schema));
+export function describeRejection(rejection: Rejection): string {
+  const { tool, faults, sent } = rejection;
+  const hints = [...keyHints(rejection), ...valueHints(faults)].slice(0, MAX_HINTS);
   const excerpt = excerptOf(sent);
   return [
     describeFaults(tool, faults),
@@ -32,13 +34,23 @@ export function describeRejection({ tool, faults, schema, removed, sent }: Rejec
   ].join('\n');
 }
 
-function hint(path: string, schema: JsonSchema): readonly string[] {
+/** Of keys that no schema knows. */
+function keyHints({ faults, removed, schema }: Rejection): readonly string[] {
+  const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
+  return removed.slice(0, MAX_HINTS).flatMap((path) => keyHint(path, schema, missing));
+}
+
+function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>): readonly string[] {
   const steps = path.split('.');
   const name = steps.at(-1) ?? path;
-  const nearest = nearestName(name, knownNames(steps.slice(0, -1), schema));
+  const known = knownNames(steps.slice(0, -1), schema);
+  const place = path.slice(0, path.length - name.length);
+  // What the call lacks is what it most likely meant.
+  const wanted = known.filter((candidate) => missing.has(place + candidate));
+  const nearest = nearestName(name, wanted) ?? nearestName(name, known);
   return nearest === undefined
     ? []
-    : [`There is no property "${name.slice(0, 64)}"; did you mean "${nearest}"?`];
+    : [`There is no property "${name.slice(0, MAX_NAME)}"; did you mean "${nearest}"?`];
 }
 
 function knownNames(steps: readonly string[], root: JsonSchema): readonly string[] {
@@ -48,6 +60,18 @@ function knownNames(steps: readonly string[], root: JsonSchema): readonly string
     return (properties && Object.hasOwn(properties, step) && properties[step]) || {};
   }, root);
   return Object.keys(resolveReference(holder, root).properties ?? {});
+}
+
+/** Of values whose list is too long to be read on the line of their fault. */
+function valueHints(faults: readonly ValueFault[]): readonly string[] {
+  const cut = faults.slice(0, MAX_HINTS).filter((fault) => fault.choice !== undefined && isCutInLine(fault));
+  return cut.flatMap(({ path, choice }) => {
+    const allowed = (choice?.allowed ?? []).filter((value) => typeof value === 'string');
+    const nearest = typeof choice?.sent === 'string' ? nearestName(choice.sent, allowed) : undefined;
+    return nearest === undefined
+      ? []
+      : [`For ${path.slice(0, MAX_NAME)}, did you mean ${JSON.stringify(nearest)}?`];
+  });
 }
 
 function excerptOf(sent: unknown): string | undefined {

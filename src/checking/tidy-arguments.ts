@@ -1,13 +1,19 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import { misspeltName } from '../kernel/nearest-name.js';
 import { chooserOf } from './choose-branch.js';
 import { coerceValue } from './coerce-value.js';
 import type { DefaultsOf } from './fill-defaults.js';
+import { SchemaLevel } from './schema-level.js';
 import { type Shape, type ShapeSource, shapesOf } from './shape.js';
 
 /** What was changed about the arguments, by path. */
 export interface TidyNotes {
   /** Keys that the schema does not know, taken away. */
   readonly removed: string[];
+  /** Of those, the ones that are hardly but a slip of an optional key that was not sent. */
+  readonly misspelt: string[];
+  /** Keys that another schema than the one that was meant speaks of, and that therefore stay. */
+  readonly spared: string[];
   /** Values that were turned into the type that the schema wants. */
   readonly coerced: string[];
   /** Of those, the ones that were put into an array of one. */
@@ -20,6 +26,8 @@ export interface TidyNotes {
 export interface TidyOptions {
   /** Mend types and drop `null`; only after plain validation failed. */
   readonly mend: boolean;
+  /** Which keys are extra: those of which no schema speaks that may apply, those that the meant one does not know, or none. */
+  readonly extra: 'unnamed' | 'unknown' | 'none';
 }
 
 /** A value brought into the form the schema describes; the input is never changed, only copied where needed. */
@@ -30,7 +38,7 @@ export function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier
   const shapeOf = shapesOf(schema, defaultsOf);
   return (args, options, notes) => {
     const walk: Walk = { ...options, ...notes, shapeOf, root: schema };
-    return tidyObject(shapeOf(schema), args, { walk, path: '' });
+    return tidyObject(shapeOf(schema), args, new Place(walk));
   };
 }
 
@@ -39,9 +47,33 @@ interface Walk extends TidyOptions, TidyNotes {
   readonly root: JsonSchema;
 }
 
-interface Place {
+/** Beyond this many unknown keys, slips are not looked for. */
+const MAX_LOOKED_AT = 50;
+
+/** Where a value lies; what the schemas say about that place is read only for those who ask. */
+class Place {
   readonly walk: Walk;
   readonly path: string;
+  readonly #step: string;
+  readonly #above: Place | undefined;
+  #level: SchemaLevel | undefined;
+
+  constructor(walk: Walk, step = '', above?: Place) {
+    this.walk = walk;
+    this.path = above === undefined || above.path === '' ? step : `${above.path}.${step}`;
+    this.#step = step;
+    this.#above = above;
+  }
+
+  get level(): SchemaLevel {
+    const { root } = this.walk;
+    this.#level ??= this.#above?.level.below(this.#step) ?? new SchemaLevel([root], root);
+    return this.#level;
+  }
+
+  below(step: string): Place {
+    return new Place(this.walk, step, this);
+  }
 }
 
 function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
@@ -67,20 +99,19 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
   const { walk } = place;
   let copy: JsonObject | undefined;
   for (const key of Object.keys(value)) {
-    const path = place.path === '' ? key : `${place.path}.${key}`;
     const child = shape.properties.get(key) ?? shape.values;
     const before = value[key];
     if (child === undefined) {
-      if (shape.keepsExtra) continue;
-      walk.removed.push(path);
+      if (shape.keepsExtra || !isExtra(key, place)) continue;
+      noteRemoved(key, { shape, value, place });
     } else if (!isAbsent({ shape, child, key, value: before, walk })) {
-      const after = tidyValue(child(), before, { walk, path });
+      const after = tidyValue(child(), before, place.below(key));
       if (after === before) continue;
       copy ??= { ...value };
       copy[key] = after;
       continue;
     }
-    if (before === null && child !== undefined) walk.dropped.push(path);
+    if (before === null && child !== undefined) walk.dropped.push(place.below(key).path);
     copy ??= { ...value };
     delete copy[key];
   }
@@ -90,6 +121,31 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
     copy[name] = typeof fallback === 'object' ? structuredClone(fallback) : fallback;
   }
   return copy ?? value;
+}
+
+function isExtra(key: string, place: Place): boolean {
+  const { extra, spared } = place.walk;
+  if (extra !== 'unnamed') return extra === 'unknown';
+  const isNamed = place.level.names(key);
+  if (isNamed) spared.push(key);
+  return !isNamed;
+}
+
+interface RemovedFrom {
+  readonly shape: Shape;
+  readonly value: JsonObject;
+  readonly place: Place;
+}
+
+function noteRemoved(key: string, { shape, value, place }: RemovedFrom): void {
+  const { removed, misspelt } = place.walk;
+  const { path } = place.below(key);
+  removed.push(path);
+  if (removed.length > MAX_LOOKED_AT) return;
+  const open = [...shape.properties.keys()].filter(
+    (name) => !shape.required.has(name) && !Object.hasOwn(value, name),
+  );
+  if (misspeltName(key, open) !== undefined) misspelt.push(path);
 }
 
 /** `null` for an optional property means absent: strict-mode models send it. */
@@ -112,10 +168,10 @@ function acceptsNull(shape: Shape, walk: Walk): boolean {
   return shape.schema.const === undefined || shape.schema.const === null;
 }
 
-function tidyArray(items: Shape, values: readonly unknown[], { walk, path }: Place): readonly unknown[] {
+function tidyArray(items: Shape, values: readonly unknown[], place: Place): readonly unknown[] {
   let copy: unknown[] | undefined;
   values.forEach((value, index) => {
-    const after = tidyValue(items, value, { walk, path: path === '' ? String(index) : `${path}.${index}` });
+    const after = tidyValue(items, value, place.below(String(index)));
     if (after === value) return;
     copy ??= [...values];
     copy[index] = after;

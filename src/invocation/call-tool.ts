@@ -5,6 +5,7 @@ import type { Suspension } from '../contract/suspension.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { copyOfJson } from '../kernel/copy-of-json.js';
+import { namesByNearness } from '../kernel/nearest-name.js';
 import { CallContext } from './call-context.js';
 import { CallLog } from './call-log.js';
 import { type CallPlan, planOf } from './call-plan.js';
@@ -105,7 +106,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
         this.log.notFound();
         return this.#end({
           status: 'rejected',
-          result: failedResult('ToolNotFound', `tool not found: ${call.name}`),
+          result: failedResult('ToolNotFound', notFound(call.name, environment)),
         });
       }
       this.tool = tool;
@@ -216,4 +217,12 @@ function withJournalFor(checked: JsonObject, call: CallRequest): CallRequest {
   const { id, name, arguments: args, read, text, journal } = call;
   if (journal === undefined || canonicalJson(checked) === canonicalJson(journal.arguments)) return call;
   return { id, name, arguments: args, read, text };
+}
+
+const MAX_SUGGESTED = 3;
+
+function notFound(name: string, { names }: CallEnvironment): string {
+  const near = namesByNearness(name, names?.() ?? NONE).slice(0, MAX_SUGGESTED);
+  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
+  return `tool not found: ${name}${suggestion}`;
 }

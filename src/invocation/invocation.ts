@@ -29,6 +29,8 @@ export type DescribeError = (thrown: unknown, tool: string) => string;
 /** What surrounds a call. */
 export interface CallEnvironment {
   readonly find: (name: string) => ToolDefinition | undefined;
+  /** The names of the tools that there are, for those who ask for another one. */
+  readonly names?: () => readonly string[];
   readonly scope: CallScope;
   readonly logger?: Logger;
   /** `false`: arguments are not logged. */

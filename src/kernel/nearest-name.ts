@@ -20,6 +20,30 @@ export function nearestNames(name: string, known: readonly string[]): readonly s
   return nearest;
 }
 
+/** The known names that are near another one, the nearest first. */
+export function namesByNearness(name: string, known: readonly string[]): readonly string[] {
+  const wanted = plain(name);
+  return (
+    known
+      .map((candidate) => ({ candidate, rating: rate(wanted, plain(candidate)) }))
+      // Of names of one letter, all are one slip apart.
+      .filter(({ rating }) => rating <= wanted.length / 2)
+      .sort((one, other) => one.rating - other.rating)
+      .map(({ candidate }) => candidate)
+  );
+}
+
+/** The known name that another one can hardly be but a slip of: a letter in four, cases and separators aside. */
+export function misspeltName(name: string, known: readonly string[]): string | undefined {
+  const wanted = plain(name);
+  const slips = Math.floor(wanted.length / LETTERS_PER_SLIP);
+  return known.find((candidate) => {
+    const other = plain(candidate);
+    return Math.abs(other.length - wanted.length) <= slips && distance(wanted, other) <= slips;
+  });
+}
+
+const LETTERS_PER_SLIP = 4;
 const LONGEST = 64;
 /** Shorter names are held by others by chance. */
 const SHORTEST_HELD = 3;
@@ -34,10 +58,14 @@ function plain(name: string): string {
 
 /** The lower, the nearer; `Infinity` for what is not near. */
 function rate(wanted: string, candidate: string): number {
+  const isHeld = holds(wanted, candidate) || holds(candidate, wanted);
+  const most = Math.max(1, wanted.length / 3);
+  // Most names are far too long or short: they need not be compared letter by letter.
+  if (!isHeld && Math.abs(wanted.length - candidate.length) > most) return Number.POSITIVE_INFINITY;
   const slips = distance(wanted, candidate);
   if (slips <= 1) return slips;
-  if (holds(wanted, candidate) || holds(candidate, wanted)) return 1 + slips / (2 * LONGEST);
-  return slips <= wanted.length / 3 ? slips : Number.POSITIVE_INFINITY;
+  if (isHeld) return 1 + slips / (2 * LONGEST);
+  return slips <= most ? slips : Number.POSITIVE_INFINITY;
 }
 
 function holds(longer: string, shorter: string): boolean {

@@ -2,7 +2,7 @@ import type { CallRecord } from '../contract/call-record.js';
 import type { FinishReason } from '../contract/llm-provider.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { failedResult } from '../invocation/failed-result.js';
-import { resultText } from '../registry/result-text.js';
+import { ignoredText, resultText } from '../registry/result-text.js';
 import { abortedRun } from './aborted-run.js';
 import type { LoopRun } from './begin-run.js';
 import { type CallOutcome, isUnanswered, type UnansweredCall } from './call-outcome.js';
@@ -56,7 +56,8 @@ function answered(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undef
   const { state, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
   for (const record of records) {
-    state.messages.push(toolMessage(record.id, record.result, verdict?.notes.get(record.id)));
+    const notes = [ignoredText(record), verdict?.notes.get(record.id)].filter((note) => note !== undefined);
+    state.messages.push(toolMessage(record.id, record.result, notes));
     state.toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);

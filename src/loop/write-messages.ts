@@ -17,13 +17,17 @@ export function assistantMessage(content: string, calls: readonly ReadCall[]): A
   return { role: 'assistant', content, tool_calls };
 }
 
-/** The answer to one call, with what the loop has to say about it. */
-export function toolMessage(toolCallId: string, result: ToolResult, note?: string): ToolMessage {
+/** The answer to one call, and below it what else there is to say about the call. */
+export function toolMessage(
+  toolCallId: string,
+  result: ToolResult,
+  notes: readonly string[] = [],
+): ToolMessage {
   const text = resultText(result) || attachmentsText(result);
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return {
     role: 'tool',
-    content: note === undefined ? text : `${text}\n\n${note}`,
+    content: [text, ...notes].join('\n\n'),
     tool_call_id: toolCallId,
     ...(isMoreThanText ? { parts: result.content } : {}),
   };

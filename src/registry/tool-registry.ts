@@ -1,3 +1,4 @@
+import type { CallRecord } from '../contract/call-record.js';
 import type { CallScope } from '../contract/call-scope.js';
 import type { Logger } from '../contract/logger.js';
 import type { AsyncCallback, Tool } from '../contract/tool.js';
@@ -14,7 +15,7 @@ import { createRedaction } from '../invocation/redact.js';
 import { TaskQueue } from '../invocation/task-queue.js';
 import { createNameFilter, NAME_FILTER, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
-import { resultText } from './result-text.js';
+import { answerText } from './result-text.js';
 import { REGISTRY_OPTIONS, type ToolRegistryOptions } from './tool-registry-options.js';
 import { type RegisteredTool, type ToolTable, ToolTableView, WritableToolTable } from './tool-table.js';
 import { toolToSchema } from './tool-to-schema.js';
@@ -81,6 +82,7 @@ export class ToolRegistry {
       ...(redact ? { redact: createRedaction(redact) } : {}),
       scope: {},
       find: (name) => this.get(name),
+      names: () => this.list(),
     };
   }
 
@@ -223,8 +225,8 @@ export class ToolRegistry {
   ): Promise<ToolCallResult> {
     const { name, arguments: args } = call;
     const id = call.id ?? scope.callId ?? this.#numbered(name, args).id;
-    const result = await callTool({ id, name, arguments: args }, { ...this.#environment, scope }, resultOf);
-    return { toolCallId: id, name, content: resultText(result), isError: result.isError };
+    const record = await callTool({ id, name, arguments: args }, { ...this.#environment, scope }, recordOf);
+    return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
   }
 
   #numbered(name: string, args: unknown): NumberedCall {
@@ -246,4 +248,8 @@ export class ToolRegistry {
 
 function resultOf({ result }: Invocation): ToolResult {
   return result;
+}
+
+function recordOf({ record }: Invocation): CallRecord {
+  return record;
 }

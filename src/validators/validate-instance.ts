@@ -43,10 +43,22 @@ export async function validateInstance(
   return errors.flatMap((error) => flatten(error, options));
 }
 
-/** The user's copy, not a second one: containers set by `useContainer` live in the copy that was told. */
+/** By the class of the store: that is made by one copy, which was loaded before it. */
+const validators = new WeakMap<object, Validator>();
+
+/** Looked for once: a process may have loaded thousands of modules. */
 function loadValidator(): Validator {
-  const copies = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
   const store = validationStore()?.constructor;
+  const known = store && validators.get(store);
+  if (known !== undefined) return known;
+  const found = findValidator(store);
+  if (store !== undefined) validators.set(store, found);
+  return found;
+}
+
+/** The user's copy, not a second one: containers set by `useContainer` live in the copy that was told. */
+function findValidator(store: unknown): Validator {
+  const copies = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
   const copy = copies.find(({ MetadataStorage }) => MetadataStorage === store) ?? copies[0];
   return copy ?? (loadInstalled('class-validator') as Validator);
 }

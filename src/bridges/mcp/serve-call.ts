@@ -47,12 +47,12 @@ export async function serveCall(served: ServedCall): Promise<CallToolResult | In
   const resumed = resume(served);
   if (resumed?.ok === false) return ask(served, tools.offered(name), resumed.asked) ?? invalidState();
   const invocation = await invoke(served, resumed?.journal);
-  const { result } = invocation;
+  const { result, record } = invocation;
   const tool = tools.offered(name);
   if (isUnknown(invocation)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   const asked = invocation.status === 'suspended' ? ask(served, tool, invocation.suspension) : undefined;
   const output = tool && promisedOutput(tool);
-  return asked ?? server.projectCallToolResult(writeCallResult(result, output), output);
+  return asked ?? server.projectCallToolResult(writeCallResult(record, output), output);
 }
 
 async function invoke(served: ServedCall, journal: Suspension['journal'] | undefined): Promise<Invocation> {

@@ -1,14 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
+import type { CallRecord } from '../../contract/call-record.js';
 import type { ContentPart, FilePart } from '../../contract/content-part.js';
 import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolResult } from '../../contract/tool-result.js';
 import { isCutDetails } from '../../invocation/cut-result.js';
-import { resultText } from '../../registry/result-text.js';
+import { ignoredText, resultText } from '../../registry/result-text.js';
 
-/** What a client is told of a result. With a declared `output`, also as data. */
-export function writeCallResult(result: ToolResult, output: JsonSchema | undefined): CallToolResult {
-  const content = [...contentOf(result), ...forUser(result)];
+/** What a client is told of a call's result. With a declared `output`, also as data. */
+export function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {
+  const { result } = record;
+  const ignored = ignoredText(record);
+  const content = [...contentOf(result), ...textBlocks(ignored), ...forUser(result)];
   if (result.isError) return { content, isError: true };
   if (output === undefined || result.async) return { content };
   return { content, structuredContent: structuredOf(result, output) };
@@ -21,6 +24,10 @@ function contentOf(result: ToolResult): ContentBlock[] {
   const blocks = content.map(blockOf);
   const isWorded = content.some(({ type }) => type === 'text');
   return isWorded || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+}
+
+function textBlocks(text: string | undefined): ContentBlock[] {
+  return text === undefined ? [] : [{ type: 'text', text }];
 }
 
 /** What the user is to see and the model need not, in the protocol's words (MCP, annotations). */

@@ -3,7 +3,7 @@ import type { CallScope } from '../../contract/call-scope.js';
 import type { ToolRequest } from '../../detection/parse-tool-request.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
 import { errorMessage } from '../../invocation/error-message.js';
-import { resultText } from '../../registry/result-text.js';
+import { answerText } from '../../registry/result-text.js';
 import type { ChatMessage } from '../chat-protocol.js';
 import type { SafeLog } from '../safe-log.js';
 import type { ChatTransport } from './chat-transport.js';
@@ -69,11 +69,11 @@ export class SatelliteRun {
         const error = new ToolwrightError('ToolLoopLimitReached', problem);
         return { ...this.#progress(), status: 'limit', pending: request, error };
       }
-      const { result } = await this.#call(request, reply.turnId);
+      const record = await this.#call(request, reply.turnId);
       // A result of an abort is nothing the tool has said; the request stays pending.
       signal?.throwIfAborted();
       reply = await this.#post(
-        { role: 'tool_result', name: request.name, content: resultText(result) },
+        { role: 'tool_result', name: request.name, content: answerText(record) },
         reply,
       );
     }

@@ -99,6 +99,61 @@ describe('extra keys', () => {
   });
 });
 
+describe('a key that some part of the schema speaks of stays', () => {
+  const branches: JsonSchema[] = [
+    { type: 'object', properties: { kind: { const: 'a' }, one: {} }, required: ['kind'] },
+    { type: 'object', properties: { kind: { const: 'b' }, two: {} }, required: ['kind'] },
+  ];
+  const wide = { type: 'object', properties: { id: {} } };
+  test.each<[string, JsonSchema, JsonObject]>([
+    ['in another branch', { anyOf: branches }, { kind: 'a', one: 1, two: 2 }],
+    ['beside a reference', { $ref: '#/$defs/wide', properties: { beside: {} } }, { id: 1, beside: 2 }],
+    ['in dependentRequired', { ...wide, dependentRequired: { id: ['more'] } }, { id: 1, more: 2 }],
+    [
+      'in dependentSchemas',
+      { ...wide, dependentSchemas: { id: { properties: { more: {} } } } },
+      { id: 1, more: 2 },
+    ],
+    ['only in required', { ...wide, required: ['more'] }, { more: 2 }],
+    ['beside a union', { properties: { own: {} }, anyOf: branches }, { kind: 'a', own: 1 }],
+    [
+      'in a pattern of a branch',
+      { anyOf: [{ ...wide, allOf: [{ patternProperties: { '^x': {} } }] }] },
+      { x1: 1 },
+    ],
+  ])('%s', (_where, place, sent) => {
+    const root = { type: 'object', properties: { at: place }, $defs: { wide } };
+    expect(createChecker(root)({ at: sent, extra: 1 })).toMatchObject({
+      ok: true,
+      value: { at: sent },
+      removed: ['extra'],
+    });
+  });
+
+  test('unless the branch that was meant refuses it', () => {
+    const closed = branches.map((branch) => ({ ...branch, additionalProperties: false }));
+    const root = { type: 'object', properties: { at: { anyOf: closed } } };
+    expect(createChecker(root)({ at: { kind: 'a', two: 2 } })).toMatchObject({
+      ok: true,
+      value: { at: { kind: 'a' } },
+      removed: ['at.two'],
+    });
+  });
+
+  test.each<[string, JsonSchema, JsonObject]>([
+    [
+      'that make it different from another item',
+      { type: 'array', uniqueItems: true, items: wide },
+      { at: [{ x: 1 }, { x: 2 }] },
+    ],
+    ['that make it large enough', { ...wide, minProperties: 2 }, { at: { id: 1, x: 2 } }],
+    ['of a constant', { ...wide, const: { id: 1, x: 2 } }, { at: { id: 1, x: 2 } }],
+  ])('as do keys %s', (_why, place, sent) => {
+    const checked = createChecker({ type: 'object', properties: { at: place } })(sent);
+    expect(checked).toEqual({ ok: true, value: sent, removed: [], coerced: [] });
+  });
+});
+
 describe('null and defaults', () => {
   test('null for an optional property means absent, and its default applies', () => {
     expect(check({ id: 'a', note: null, limit: null })).toMatchObject({

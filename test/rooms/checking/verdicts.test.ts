@@ -1,84 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
-
-const KEYS = ['kind', 'a', 'b'];
-
-const leaf = fc.constantFrom<JsonSchema>(
-  { type: 'integer' },
-  { type: 'string' },
-  { type: 'null' },
-  { const: 'x' },
-  { enum: ['x', 1, null] },
-  { $ref: '#/$defs/one' },
-  { $ref: '#/$defs/other' },
-  {},
-);
-
-/** Schemas full of what is judged in an own way: unions with and without tags, references, equal items, what is left over. */
-const schemaOf = fc.memo((depth): fc.Arbitrary<JsonSchema> => {
-  if (depth <= 1) return leaf;
-  const items = fc.record({ type: fc.constant('array'), items: schemaOf(), uniqueItems: fc.boolean() });
-  return fc.oneof(leaf, objectOf(), unionOf(), items);
-});
-
-const objectOf = fc.memo((depth): fc.Arbitrary<JsonSchema> => {
-  const part = depth <= 1 ? leaf : schemaOf(depth - 1);
-  return fc.record(
-    {
-      type: fc.constant('object'),
-      properties: fc.dictionary(fc.constantFrom(...KEYS), part, { maxKeys: 2 }),
-      required: fc.uniqueArray(fc.constantFrom(...KEYS), { maxLength: 2 }),
-      allOf: fc.tuple(part),
-      if: part,
-      else: leaf,
-      unevaluatedProperties: fc.boolean(),
-      additionalProperties: fc.boolean(),
-    },
-    { requiredKeys: ['properties'] },
-  );
-});
-
-const unionOf = fc.memo((depth): fc.Arbitrary<JsonSchema> => {
-  const branch = fc.tuple(objectOf(depth - 1), fc.constantFrom(undefined, 'x', 'y', 1), fc.boolean());
-  return fc
-    .record({
-      keyword: fc.constantFrom('anyOf', 'oneOf'),
-      branches: fc.array(branch, { minLength: 1, maxLength: 3 }),
-      isNullable: fc.boolean(),
-    })
-    .map(({ keyword, branches, isNullable }) => {
-      const tags = branches.map(([schema, tag, isRequired]) => tagged(schema, tag, isRequired));
-      return { [keyword]: isNullable ? [...tags, { type: 'null' }] : tags };
-    });
-});
-
-function tagged(branch: JsonSchema, tag: unknown, isRequired: boolean): JsonSchema {
-  if (tag === undefined) return branch;
-  const { properties, required = [] } = branch;
-  return {
-    ...branch,
-    properties: { kind: { const: tag }, ...properties },
-    ...(isRequired ? { required: [...new Set(['kind', ...required])] } : {}),
-  };
-}
-
-const value = fc.letrec<{ value: unknown }>((tie) => ({
-  value: fc.oneof(
-    { depthSize: 'small', maxDepth: 4 },
-    fc.constantFrom<unknown>('x', 'y', 1, null),
-    fc.dictionary(fc.constantFrom(...KEYS, 'c'), tie('value')),
-    fc.array(tie('value'), { maxLength: 3 }),
-  ),
-})).value;
+import { defineTool, ToolRegistry } from 'toolwright';
+import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-schema.js';
 
 test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is mended', async () => {
   const property = fc.asyncProperty(
     schemaOf(2),
     schemaOf(2),
     unionOf(3),
-    fc.array(value, { minLength: 10, maxLength: 10 }),
+    fc.array(randomValue, { minLength: 10, maxLength: 10 }),
     async (one, other, root, values) => {
       const parameters = {
         type: 'object',
@@ -98,7 +29,33 @@ test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is men
   await fc.assert(property, { numRuns: 40 });
 }, 120_000);
 
-/** A reference that led straight to itself would never end. */
-function wrapped(schema: JsonSchema): JsonSchema {
-  return { type: 'object', properties: { a: schema } };
-}
+test('ToolRegistry.execute hands on what fits, and what it hands on fits still', async () => {
+  const property = fc.asyncProperty(
+    schemaOf(2),
+    objectOf(3),
+    fc.array(randomValue, { minLength: 10, maxLength: 10 }),
+    async (one, root, values) => {
+      const parameters = {
+        type: 'object',
+        properties: { value: root },
+        required: ['value'],
+        $defs: { one: wrapped(one), other: wrapped(one) },
+      };
+      const validate = new Ajv2020({ strict: false, logger: false }).compile(parameters);
+      let delivered: unknown;
+      const execute = (args: object): void => {
+        delivered = args;
+      };
+      const tools = new ToolRegistry().register(
+        defineTool({ name: 'call', description: 'x', parameters, execute }),
+      );
+      for (const each of values) {
+        delivered = undefined;
+        await tools.execute('call', { value: each });
+        if (delivered !== undefined) expect([delivered, validate(delivered)]).toEqual([delivered, true]);
+        if (validate({ value: each })) expect(delivered).toBeDefined();
+      }
+    },
+  );
+  await fc.assert(property, { numRuns: 40 });
+}, 120_000);

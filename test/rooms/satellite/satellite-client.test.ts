@@ -57,7 +57,7 @@ describe('what a satellite runs', () => {
     ]);
     const outcome = await clientOf(server).send('Add');
     expect(resultsIn(server).slice(1, 3)).toEqual([
-      '3',
+      '3\n\nIgnored: c is not an argument of add.',
       expect.stringContaining("Validation failed for tool 'add':\n  - a: must be number\n  - b: is required"),
     ]);
     expect(resultsIn(server).slice(3)).toEqual(['tool not found: subtract', 'tool not found: constructor']);

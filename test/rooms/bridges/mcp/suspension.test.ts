@@ -122,7 +122,10 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
   test('is asked for its user’s approval, with the arguments, before anything runs', async () => {
     answers = [accept()];
     const result = await client.callTool({ name: 'place_order', arguments: { sku: 'a-1', gift: true } });
-    expect(result.content).toEqual([{ type: 'text', text: 'placed a-1' }]);
+    expect(result.content).toEqual([
+      { type: 'text', text: 'placed a-1' },
+      { type: 'text', text: 'Ignored: gift is not an argument of place_order.' },
+    ]);
     expect(asked).toMatchObject([
       {
         message: 'Run \'Place an order\' (place_order) with these arguments?\n{\n  "sku": "a-1"\n}',

@@ -1,0 +1,160 @@
+import { describe, expect, test } from '@jest/globals';
+import { defineTool, type JsonSchema, runToolLoop, ToolRegistry } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+import * as z from 'zod';
+
+function toolsOf(parameters: JsonSchema, annotations = {}): ToolRegistry {
+  return new ToolRegistry().register(
+    defineTool({ name: 'list', description: 'Lists', parameters, annotations, execute: () => 'all of it' }),
+  );
+}
+
+async function answer(parameters: JsonSchema, args: object, annotations = {}): Promise<readonly string[]> {
+  const { content } = await toolsOf(parameters, annotations).call({ name: 'list', arguments: args });
+  return content.split('\n');
+}
+
+const listing: JsonSchema = {
+  type: 'object',
+  properties: {
+    limit: { type: 'integer' },
+    where: { type: 'object', properties: { city: { type: 'string' } } },
+  },
+};
+
+describe('ToolRegistry.call with keys that are no arguments', () => {
+  test('says which ones were ignored, in a last line', async () => {
+    expect(await answer(listing, { status: 'paid' })).toEqual([
+      'all of it',
+      '',
+      'Ignored: status is not an argument of list.',
+    ]);
+    expect(await answer(listing, { status: 'paid', where: { zip: '1' } })).toContain(
+      'Ignored: status, where.zip are not arguments of list.',
+    );
+  });
+
+  test('names ten of them, and counts the others', async () => {
+    const sent = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`key\n${index}`, 1]));
+    const [, , last = ''] = await answer(listing, sent);
+    expect(last).toMatch(/^Ignored: key 0, .*, key 9 and 2 more are not arguments of list\.$/);
+  });
+
+  test('takes a slip of an optional key that was not sent for a fault', async () => {
+    expect(await answer(listing, { limt: 5 })).toEqual([
+      "Validation failed for tool 'list':",
+      '  - limt: is not a known property',
+      'There is no property "limt"; did you mean "limit"?',
+      'Received: {"limt":5}',
+    ]);
+    expect(await answer(listing, { limit: 3, limt: 5 })).toContain(
+      'Ignored: limt is not an argument of list.',
+    );
+    expect(await answer(listing, { where: { City: 'x' } })).toContain(
+      '  - where.City: is not a known property',
+    );
+  });
+
+  test('refuses all of them where the tool destroys, and keeps them where the schema takes any', async () => {
+    expect(await answer(listing, { status: 'paid' }, { destructive: true })).toContain(
+      '  - status: is not a known property, and this tool takes no others',
+    );
+    expect(await answer({ ...listing, additionalProperties: true }, { limt: 5 })).toEqual(['all of it']);
+  });
+});
+
+test('ToolRegistry.execute leaves the result as it is; what was ignored is in the record and in the message', async () => {
+  const tools = toolsOf(listing);
+  expect((await tools.execute('list', { status: 'paid' })).forLLM).toBe('all of it');
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ name: 'list', arguments: { status: 'paid' } }] },
+    { content: 'done' },
+  ]);
+  const run = await runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'go' }]);
+  expect(run.messages.find(({ role }) => role === 'tool')?.content).toBe(
+    'all of it\n\nIgnored: status is not an argument of list.',
+  );
+  expect(run.toolCalls[0]).toMatchObject({ removed: ['status'], result: { forLLM: 'all of it' } });
+});
+
+describe('ToolRegistry.call hints', () => {
+  const file: JsonSchema = {
+    type: 'object',
+    properties: { file_hash: { type: 'string' }, path: { type: 'string' }, encoding: { type: 'string' } },
+    required: ['path', 'file_hash'],
+  };
+
+  test('at the required key that is missing, rather than at one that looks more alike', async () => {
+    expect(await answer(file, { file_path: 'a', file_hash: 'b' })).toContain(
+      'There is no property "file_path"; did you mean "path"?',
+    );
+  });
+
+  test('at the key that contains the one that was sent', async () => {
+    const schema = { type: 'object', properties: { file_path: { type: 'string' } }, required: ['file_path'] };
+    expect(await answer(schema, { path: 'a' })).toContain(
+      'There is no property "path"; did you mean "file_path"?',
+    );
+  });
+
+  test('at the nearest value of a list that is too long for its line', async () => {
+    const champions = [...Array.from({ length: 150 }, (_, index) => `Champion ${index}`), 'Jinx'];
+    const schema = { type: 'object', properties: { champion: { enum: champions } } };
+    expect(await answer(schema, { champion: 'JINX' })).toContain('For champion, did you mean "Jinx"?');
+  });
+
+  test('at the three nearest names of tools', async () => {
+    const names = [
+      'search_orders',
+      'search_order',
+      'searchorders2',
+      'place_order',
+      'search_orders_by_date',
+      'x',
+    ];
+    const tools = new ToolRegistry().register(
+      ...names.map((name) => defineTool({ name, description: name, parameters: {}, execute: () => '' })),
+    );
+    const { content } = await tools.call({ name: 'search_ordrs' });
+    expect(content.split('\n')).toEqual([
+      'tool not found: search_ordrs',
+      'Did you mean search_orders, search_order, searchorders2?',
+    ]);
+    expect((await tools.call({ name: 'fly' })).content).toBe('tool not found: fly');
+  });
+});
+
+describe('ToolRegistry.call words', () => {
+  test('a format with an example, and without the pattern that says the same', async () => {
+    const due = z.toJSONSchema(z.object({ due: z.iso.datetime(), at: z.email() })) as JsonSchema;
+    expect((await answer(due, { due: 'tomorrow', at: 'anna' })).slice(1, 3)).toEqual([
+      '  - due: must match format "date-time", e.g. 2026-01-31T09:30:00Z',
+      '  - at: must match format "email", e.g. anna@example.com',
+    ]);
+  });
+
+  test('something thrown that is no error as its JSON', async () => {
+    const thrown: readonly unknown[] = [{ code: 5, reason: 'closed' }, ['a', 1], {}, 'text', new Map()];
+    const contents: string[] = [];
+    for (const each of thrown) {
+      const tools = new ToolRegistry().register(
+        defineTool({
+          name: 'fail',
+          description: 'x',
+          parameters: {},
+          execute: () => {
+            throw each;
+          },
+        }),
+      );
+      contents.push((await tools.call({ name: 'fail' })).content);
+    }
+    expect(contents).toEqual([
+      '{"code":5,"reason":"closed"}',
+      '["a",1]',
+      'the tool failed without a message',
+      'text',
+      'the tool failed without a message',
+    ]);
+  });
+});
