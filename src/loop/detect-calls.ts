@@ -21,7 +21,8 @@ export type CallDetector = (
 
 /**
  * Where the loop looks for calls beside the reply's own: `native` nowhere else, `tool_request` in a text that
- * is one strict request, `scan` in such a text and otherwise anywhere in it, for registered names.
+ * is one strict request, `scan` in such a text and otherwise anywhere in it: for registered names, and between the marks
+ * of calls for others too, which the model is told.
  */
 export type Detector = 'native' | 'tool_request' | 'scan' | CallDetector;
 
