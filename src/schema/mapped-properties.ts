@@ -31,8 +31,8 @@ export function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOp
   for (const one of lineage(target)) {
     for (const [key, source] of mappedProperties(one)) {
       const said = inheritedOptions(source).get(key);
-      if (said !== undefined)
-        add(key, isMadeOptional(one, { key, source }) ? { ...said, required: false } : said);
+      if (isMadeOptional(one, { key, source })) add(key, { ...said, required: false });
+      else if (said !== undefined) add(key, said);
     }
     for (const [key, own] of propertyOptions(one)) add(key, own);
   }

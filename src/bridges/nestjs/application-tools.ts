@@ -93,13 +93,14 @@ export class ApplicationTools {
   }
 
   #bind(found: FoundHandler): ToolDefinition {
-    const { options, name, toolset, parameters, output, hydrate, injected } = found.planned;
+    const { options, name, toolset, parameters, output, isOutputInferred, hydrate, injected } = found.planned;
     const target = providerTarget(found, found.host);
     const tool: ToolDefinition = freezeTool(options, {
       name,
       toolset,
       parameters,
       output,
+      isOutputInferred,
       hydrate,
       observesSignal: injected.has('signal') || undefined,
       container: this.#parts.container,

@@ -180,3 +180,36 @@ test('what is generated of a class with @Exclude() agrees with ClassSerializerIn
   expect(tools.get('get_user')?.output).toMatchObject({ required: ['id', 'age'] });
   expect(await tools.execute('get_user')).toMatchObject({ isError: false, forLLM: '{"id":"u1","age":36}' });
 });
+
+@Injectable()
+class Rows {
+  @Tool('A row')
+  row() {
+    return { id: 1, note: null, price: '12.50' };
+  }
+}
+describeClass(Rows, {
+  tools: {
+    row: {
+      parameters: [],
+      output: {
+        type: 'object',
+        properties: { id: { type: 'number' }, note: { type: 'string' }, price: { type: 'number' } },
+        required: ['id', 'note', 'price'],
+      },
+    },
+  },
+});
+
+test('ToolwrightModule gives the model what does not fit an inferred output, as it is, and warns of it', async () => {
+  for (const providers of [[Rows], [Rows, WRAPPED]]) {
+    const warned: string[] = [];
+    const ignore = (): void => {};
+    const warn = (message: string, fields?: object) => warned.push(`${message} ${JSON.stringify(fields)}`);
+    const logger = { debug: ignore, info: ignore, error: ignore, warn };
+    const { tools } = await boot({ options: { logger }, providers });
+    const result = await tools.execute('row');
+    expect(result).toMatchObject({ isError: false, forLLM: expect.stringContaining('"price":"12.50"') });
+    expect(warned.filter((warning) => warning.includes('"tool":"row"')).length).toBeGreaterThan(0);
+  }
+});

@@ -1,0 +1,135 @@
+import { expect, test } from '@jest/globals';
+import { Injectable, Module } from '@nestjs/common';
+import * as plain from '@nestjs/mapped-types';
+import * as swagger from '@nestjs/swagger';
+import { Test } from '@nestjs/testing';
+import { IsInt, IsString, Min } from 'class-validator';
+import { Param, Tool, ToolRegistry } from 'toolwright';
+import { ToolwrightModule } from 'toolwright/nestjs';
+
+const { ApiOperation, ApiProperty, ApiPropertyOptional } = swagger;
+
+enum Size {
+  Small = 'small',
+  Large = 'large',
+}
+
+class Place {
+  @ApiProperty({ description: 'Street and number', example: 'Main Street 1' })
+  street!: string;
+}
+
+class CreateOrder {
+  @Param('What to order')
+  @ApiProperty({ description: 'Not this text', example: 'tea' })
+  @IsString()
+  item!: string;
+
+  @ApiProperty({ description: 'How many', minimum: 1, maximum: 10, example: 3 })
+  @IsInt()
+  @Min(2)
+  quantity!: number;
+
+  @ApiProperty({ enum: Size, nullable: true })
+  size!: Size | null;
+
+  @ApiProperty({ enum: Size, isArray: true, description: 'All that would do' })
+  sizes!: Size[];
+
+  @ApiProperty({ type: () => [Place] })
+  places!: Place[];
+
+  @ApiPropertyOptional({ type: 'integer', default: 1, deprecated: true })
+  priority?: number;
+}
+
+class Paged {
+  @Param('Page, from 1')
+  @IsInt()
+  page!: number;
+}
+
+/** The schema of a tool that takes a DTO, in an application. */
+async function schemaOf(dto: new () => object) {
+  @Injectable()
+  class Tools {
+    @Tool()
+    @ApiOperation({ summary: 'Take it' })
+    take(taken: object) {
+      return taken;
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [dto], Tools.prototype, 'take');
+  @Module({ imports: [ToolwrightModule.forRoot()], providers: [Tools] })
+  class AppModule {}
+  const module = await Test.createTestingModule({ imports: [AppModule] }).compile();
+  const tool = module.get(ToolRegistry).get('take');
+  expect(tool?.description).toBe('Take it');
+  return tool?.parameters;
+}
+
+const ITEM = { type: 'string', description: 'What to order', examples: ['tea'] };
+const QUANTITY = { type: 'integer', description: 'How many', minimum: 2, maximum: 10, examples: [3] };
+const SIZE = { enum: ['small', 'large', null] };
+
+test('@ApiProperty of @nestjs/swagger is read as it records itself', async () => {
+  expect(await schemaOf(CreateOrder)).toMatchObject({
+    properties: {
+      item: ITEM,
+      quantity: QUANTITY,
+      size: SIZE,
+      sizes: { type: 'array', description: 'All that would do', items: { enum: ['small', 'large'] } },
+      places: { type: 'array', items: { properties: { street: { description: 'Street and number' } } } },
+      priority: { type: 'integer', default: 1, deprecated: true },
+    },
+    required: ['item', 'quantity', 'size', 'sizes', 'places'],
+  });
+});
+
+test('@ApiProperty and @Param survive the mapped types of @nestjs/swagger', async () => {
+  const { IntersectionType, OmitType, PartialType, PickType } = swagger;
+  class Partly extends PartialType(CreateOrder) {}
+  expect(await schemaOf(Partly)).toMatchObject({
+    properties: { item: ITEM, quantity: QUANTITY, sizes: { description: 'All that would do' } },
+    required: [],
+  });
+  class Picked extends PickType(CreateOrder, ['item', 'size']) {}
+  expect(await schemaOf(Picked)).toMatchObject({
+    properties: { item: ITEM, size: SIZE },
+    required: ['item', 'size'],
+  });
+  class Omitted extends OmitType(CreateOrder, ['item', 'places']) {}
+  expect(Object.keys((await schemaOf(Omitted))?.properties ?? {})).toEqual([
+    'quantity',
+    'size',
+    'sizes',
+    'priority',
+  ]);
+  class Both extends IntersectionType(CreateOrder, Paged) {}
+  expect(await schemaOf(Both)).toMatchObject({
+    properties: { item: ITEM, quantity: QUANTITY, page: { description: 'Page, from 1' } },
+  });
+  class Twice extends PartialType(OmitType(CreateOrder, ['places'])) {}
+  expect(await schemaOf(Twice)).toMatchObject({
+    properties: { item: ITEM, quantity: QUANTITY },
+    required: [],
+  });
+});
+
+test('@ApiProperty and @Param survive the mapped types of @nestjs/mapped-types', async () => {
+  const { IntersectionType, OmitType, PartialType, PickType } = plain;
+  class Partly extends PartialType(CreateOrder) {}
+  expect(await schemaOf(Partly)).toMatchObject({
+    properties: { item: ITEM, quantity: QUANTITY, size: SIZE },
+    required: [],
+  });
+  class Picked extends PickType(CreateOrder, ['item']) {}
+  expect(await schemaOf(Picked)).toMatchObject({ properties: { item: ITEM }, required: ['item'] });
+  expect((await schemaOf(Picked))?.properties).not.toHaveProperty('quantity');
+  class Omitted extends OmitType(CreateOrder, ['item']) {}
+  expect(await schemaOf(Omitted)).toMatchObject({ properties: { quantity: QUANTITY } });
+  class Both extends IntersectionType(CreateOrder, Paged) {}
+  expect(await schemaOf(Both)).toMatchObject({
+    properties: { item: ITEM, quantity: QUANTITY, size: SIZE, page: { description: 'Page, from 1' } },
+  });
+});
