@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer';
 import type { DescribedSchema } from '../contract/class-description.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { JsonSchema } from '../contract/json-schema.js';
-import type { ScalarName, ValueType } from './value-type.js';
+import { isSchemaNode } from './keywords.js';
+import { NUMBER_KEY, type RecordType, type ScalarName, type ValueType } from './value-type.js';
 
 /** The types that contain themselves, by name: what `$ref` in a description leads to. */
 export type DescribedDefinitions = Readonly<Record<string, DescribedSchema>>;
@@ -99,8 +100,13 @@ function recordType(
   const value = describedValue(schema, definitions);
   const isPlain = !value.nullable && Object.keys(value.keywords).length === 0;
   const values: ValueType = isPlain ? value.type : { kind: 'described', schema, definitions };
-  const collection = instanceOf === Map ? { collection: 'map' as const } : {};
-  return { type: { kind: 'record', values, ...collection }, keywords };
+  return { type: { kind: 'record', values, ...mapOf(instanceOf, keywords) }, keywords };
+}
+
+function mapOf(instanceOf: unknown, { propertyNames }: JsonSchema): Pick<RecordType, 'collection' | 'keys'> {
+  if (instanceOf !== Map) return {};
+  const hasNumbers = isSchemaNode(propertyNames) && propertyNames.pattern === NUMBER_KEY;
+  return hasNumbers ? { collection: 'map', keys: 'number' } : { collection: 'map' };
 }
 
 function isOneSchema(items: unknown, others: JsonSchema): boolean {

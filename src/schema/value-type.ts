@@ -18,7 +18,7 @@ export type ValueType =
   | { readonly kind: 'date' | 'url' | 'bytes' | 'buffer' | 'bigint' }
   | { readonly kind: 'enum'; readonly values: readonly unknown[] }
   | ArrayType
-  | { readonly kind: 'record'; readonly values: ValueType; readonly collection?: 'map' }
+  | RecordType
   | { readonly kind: 'class'; readonly class: ClassType; readonly groups?: readonly string[] }
   | TaggedType
   /** An explicit schema; values arrive as JSON delivers them, or as the Standard Schema parses them. */
@@ -29,6 +29,18 @@ export type ValueType =
       readonly schema: DescribedSchema;
       readonly definitions: Readonly<Record<string, DescribedSchema>>;
     };
+
+/** An object in JSON, and in the tool unless it is a `Map` there. */
+export interface RecordType {
+  readonly kind: 'record';
+  readonly values: ValueType;
+  readonly collection?: 'map';
+  /** JSON has only text for keys. */
+  readonly keys?: 'number';
+}
+
+/** What the keys of a `Map` look like in JSON where they are numbers in the tool. */
+export const NUMBER_KEY = '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$';
 
 /** An array in JSON, and in the tool unless it is a `Set` there. */
 export interface ArrayType {

@@ -171,6 +171,17 @@ describe('values are revived wherever they stand', () => {
       due: { optional: true, schema: { type: 'string', format: 'date-time', instanceOf: Date } },
     },
   });
+  class Dog {
+    name?: string;
+  }
+  describeClass(Dog, { name: 'Dog', properties: { name: { optional: true, schema: { type: 'string' } } } });
+  class Money {
+    cents?: number;
+  }
+  describeClass(Money, {
+    name: 'Money',
+    properties: { cents: { optional: true, schema: { type: 'integer' } } },
+  });
   const date = { type: 'string', format: 'date-time', instanceOf: Date };
   const circle = {
     type: 'object',
@@ -229,6 +240,26 @@ describe('values are revived wherever they stand', () => {
       { type: 'object', additionalProperties: { type: 'array', items: date }, instanceOf: Map },
       { a: ['2030-01-01T00:00:00Z'] },
       new Map([['a', [new Date('2030-01-01T00:00:00Z')]]]),
+    ],
+    [
+      'a map whose keys are numbers',
+      {
+        type: 'object',
+        propertyNames: { pattern: '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$' },
+        additionalProperties: { type: 'string' },
+        instanceOf: Map,
+      },
+      { 7: 'seven', '-1.5': 'less' },
+      new Map([
+        [7, 'seven'],
+        [-1.5, 'less'],
+      ]),
+    ],
+    [
+      'the class of a union that knows what was sent',
+      { anyOf: [{ instanceOf: Dog }, { instanceOf: Money }] },
+      { cents: 5 },
+      Object.assign(new Money(), { cents: 5 }),
     ],
     [
       'a DTO deep in plain objects',

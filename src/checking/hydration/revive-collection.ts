@@ -29,9 +29,12 @@ export function reviveSet(reviveArray: Revive | undefined): Revive {
   return collect(reviveArray, (items) => new Set(items as readonly unknown[]));
 }
 
-/** A `Map` from an object. */
-export function reviveMap(reviveObject: Revive | undefined): Revive {
-  return collect(reviveObject, (values) => new Map(Object.entries(values as object)));
+/** A `Map` from an object, whose keys are text whatever they stand for. */
+export function reviveMap(reviveObject: Revive | undefined, keys?: 'number'): Revive {
+  return collect(reviveObject, (values) => {
+    const entries: [unknown, unknown][] = Object.entries(values as object);
+    return new Map(keys === 'number' ? entries.map(([key, value]) => [Number(key), value]) : entries);
+  });
 }
 
 function collect(revive: Revive | undefined, build: (plain: unknown) => unknown): Revive {

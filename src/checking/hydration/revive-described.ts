@@ -6,6 +6,7 @@ import type { ValueType } from '../../schema/value-type.js';
 import { referredDefinition } from '../../schema/write-described.js';
 import { typeSchema } from '../../schema/write-schema.js';
 import { compileTest, type SchemaTest } from '../json-schema-compiler.js';
+import { SchemaLevel } from '../schema-level.js';
 import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf, setOwn } from './revival.js';
 import { reviveItems, reviveValues } from './revive-collection.js';
 
@@ -58,21 +59,47 @@ function reviveReferred(reference: string, of: Revivers): Revive | undefined {
   return (value, place) => slot.revive?.(value, place) ?? value;
 }
 
-/** The first branch that the value fits decides: the same schemas that the check has just used. */
+/** What may become of a value of a union. */
+interface Choice {
+  readonly fits: () => SchemaTest;
+  readonly names: () => ReadonlySet<string>;
+  readonly revive: Revive | undefined;
+}
+
+/** The branch that the value fits decides, by the same schemas that the check has just used; of several, the one that knows most of its keys. */
 function reviveUnion(branches: readonly DescribedSchema[], of: Revivers): Revive {
-  const choices = branches.map((branch) => ({ fits: testOf(branch, of), revive: reviverFor(branch, of) }));
+  const choices = branches.map((branch): Choice => {
+    const schema = once(() =>
+      plainSchema({ kind: 'described', schema: branch, definitions: of.definitions }),
+    );
+    return {
+      fits: once(() => compileTest(schema())),
+      names: once(() => new Set(new SchemaLevel([schema()], schema()).positions.keys())),
+      revive: reviverFor(branch, of),
+    };
+  });
   return (value, place) => {
-    const choice = choices.find(({ fits }) => fits()(value));
+    const choice = best(
+      choices.filter(({ fits }) => fits()(value)),
+      value,
+    );
     return choice?.revive === undefined ? value : choice.revive(value, place);
   };
 }
 
-/** Compiled with the first value that comes. */
-function testOf(schema: DescribedSchema, { definitions }: Revivers): () => SchemaTest {
-  let test: SchemaTest | undefined;
+function best([first, ...others]: readonly Choice[], value: unknown): Choice | undefined {
+  if (first === undefined || others.length === 0 || typeof value !== 'object' || value === null) return first;
+  const keys = Object.keys(value);
+  const known = ({ names }: Choice): number => keys.filter((key) => names().has(key)).length;
+  return others.reduce((chosen, other) => (known(other) > known(chosen) ? other : chosen), first);
+}
+
+/** Made with the first value that comes. */
+function once<Made extends object>(make: () => Made): () => Made {
+  let made: Made | undefined;
   return () => {
-    test ??= compileTest(plainSchema({ kind: 'described', schema, definitions }));
-    return test;
+    made ??= make();
+    return made;
   };
 }
 

@@ -38,7 +38,7 @@ function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined 
       // class-validator does not go into the values of plain objects, but it does into those of a Map.
       const value = reviverOf(type.values, cascaded && type.collection === 'map');
       const record = value && reviveValues(value);
-      return type.collection === 'map' ? reviveMap(record) : record;
+      return type.collection === 'map' ? reviveMap(record, type.keys) : record;
     }
     case 'class':
       return reviveClass(type, cascaded, reviverOf);

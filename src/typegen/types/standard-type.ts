@@ -1,7 +1,8 @@
+import { NUMBER_KEY } from '../../schema/value-type.js';
 import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
 import { CodeReference, type DescribedSchema } from './described-schema.js';
 import { writeSchema } from './finish-schema.js';
-import { fault, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
+import { definedParts, fault, hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
 
 type Writer = (place: TypePlace, walk: TypeWalk) => Written;
 
@@ -29,11 +30,16 @@ const writeSet: Writer = ({ type, path }, walk) => {
   return { schema: { type: 'array', items, instanceOf: SET } };
 };
 
+const NUMBERS = ['Number', 'NumberLiteral'];
+
 const writeMap: Writer = ({ type, path }, walk) => {
   if (walk.direction === 'out') return { schema: { type: 'object' } };
-  const [, value] = walk.view.typeArguments(type);
+  const [key, value] = walk.view.typeArguments(type);
   const values = value === undefined ? {} : writeSchema({ type: value, path: `${path}{}` }, walk);
-  return { schema: { type: 'object', additionalProperties: values, instanceOf: MAP } };
+  const isNumber =
+    key !== undefined && definedParts(walk, key).every((part) => hasFlag(walk, part, ...NUMBERS));
+  const keys = isNumber ? { propertyNames: { pattern: NUMBER_KEY } } : {};
+  return { schema: { type: 'object', ...keys, additionalProperties: values, instanceOf: MAP } };
 };
 
 const refused =

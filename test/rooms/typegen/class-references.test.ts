@@ -18,6 +18,15 @@ test('a class that is called like one of the language does not stand in for it',
   expect(text).toMatch(/additionalProperties: \{ type: 'number' \},\s+instanceOf: Map\b/);
 });
 
+test('toolwright generate says which keys of a Map are numbers', async () => {
+  const { faults, text } = await generateTool(
+    '  @Tool() run(prices: Map<number, string>, names: Map<1 | 2, string>, others: Map<string, string>) {}',
+    '',
+  );
+  expect(faults).toEqual([]);
+  expect(text.match(/propertyNames/g)).toHaveLength(2);
+});
+
 test('a parameter property has its initialiser as default', async () => {
   const { text } = await generateTool(
     '  @Tool() run(at: Point, b: string) {}',
