@@ -89,3 +89,43 @@ describe('resumeToolLoop', () => {
     );
   });
 });
+
+describe('defineTool with an approval function', () => {
+  test.each<[string, () => unknown]>([
+    ['nothing', () => undefined],
+    ['null', () => null],
+    ['zero', () => 0],
+    ['an empty text', () => ''],
+    ['NaN', () => Number.NaN],
+    ['a no in words', () => 'false'],
+    ['a boxed no', () => new Boolean(false)],
+    ['a promise of nothing', async () => undefined],
+    ['an error', () => Promise.reject(new Error('the database is down'))],
+    ['a yes', () => true],
+  ])('asks where it says %s', async (_what, approval) => {
+    const { config, ran } = setup({}, { approval: approval as never });
+    expect(await runToolLoop(config, hello)).toMatchObject({ pending: [{ kind: 'approval' }] });
+    expect(ran).toEqual([]);
+  });
+
+  test.each<[string, () => unknown]>([
+    ['no', () => false],
+    ['no later', async () => false],
+  ])('does not ask where it says %s', async (_what, approval) => {
+    const { config, ran } = setup({}, { approval: approval as never });
+    expect(await runToolLoop(config, hello)).toMatchObject({ status: 'completed' });
+    expect(ran).toHaveLength(1);
+  });
+
+  test('asks where it does not answer within the limit of the call', async () => {
+    const { config } = setup({}, { approval: () => new Promise(() => {}), timeoutMs: 20 });
+    expect(await runToolLoop(config, hello)).toMatchObject({ pending: [{ kind: 'approval' }] });
+  });
+});
+
+test('runToolLoop refuses a call whose policy does not answer within the limit of the call', async () => {
+  const { config, ran } = setup({}, { approval: false, timeoutMs: 20 });
+  const run = await runToolLoop({ ...config, policy: () => new Promise(() => {}) }, hello);
+  expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'refused' }] });
+  expect(ran).toEqual([]);
+});
