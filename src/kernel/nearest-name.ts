@@ -44,6 +44,7 @@ export function misspeltName(name: string, known: readonly string[]): string | u
 }
 
 const LETTERS_PER_SLIP = 4;
+
 const LONGEST = 64;
 /** Shorter names are held by others by chance. */
 const SHORTEST_HELD = 3;

@@ -94,9 +94,12 @@ export function exactly(wanted: unknown): OptionRule {
 /** An object by what it can do: it may come from another copy of this package. */
 export function withMethods(methods: readonly string[], fix: string): OptionRule {
   return {
-    accepts: (value) =>
-      Object(value) === value &&
-      methods.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function'),
+    accepts: (value) => {
+      if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
+      for (const name of methods)
+        if (typeof (value as Readonly<Record<string, unknown>>)[name] !== 'function') return false;
+      return true;
+    },
     fix,
   };
 }

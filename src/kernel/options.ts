@@ -1,5 +1,5 @@
 import { isRecord } from './is-record.js';
-import { nearestNames } from './nearest-name.js';
+import { misspeltName, nearestNames } from './nearest-name.js';
 import type { OptionFault, OptionRule } from './option-rules.js';
 
 /** The options that something takes. */
@@ -50,9 +50,14 @@ export function wrongValues(given: object, table: OptionTable, path = ''): reado
   return faults ?? NO_FAULTS;
 }
 
-/** Of names that are no options only those that are often given instead. */
+/** Of names that are no options only those that are often given instead, or that are an option's but for a slip. */
 export function mistakenNames(given: object, table: OptionTable): readonly OptionFault[] {
-  const mistaken = Object.keys(table.meant).filter((name) => Object.hasOwn(given, name));
+  const others = Object.keys(given).filter((name) => !table.rules.has(name));
+  if (others.length === 0) return NO_FAULTS;
+  const known = Array.from(table.rules.keys());
+  const mistaken = others.filter(
+    (name) => Object.hasOwn(table.meant, name) || misspeltName(name, known) !== undefined,
+  );
   return mistaken.map((name) => describeUnknown(name, table, ''));
 }
 
@@ -84,7 +89,7 @@ export function listOf(rule: OptionRule, fix: string): OptionRule {
 }
 
 /** Whether nothing is wrong, told without making anything: a run's config is checked each time. */
-function areRight(given: unknown, { rules, required }: OptionTable): boolean {
+export function areRight(given: unknown, { rules, required }: OptionTable): boolean {
   if (!isRecord(given)) return false;
   for (const name in given) {
     const rule = rules.get(name);

@@ -1,7 +1,7 @@
 import { type CallScope, SCOPE } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
 import { invalidOptions, refuseOptions } from '../errors/invalid-options.js';
-import { optionTable } from '../kernel/options.js';
+import { areRight, optionTable } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from './loop-config.js';
 import { historyFaults } from './read-history.js';
 import { ownerFaults } from './run-owner.js';
@@ -21,6 +21,8 @@ export interface GivenRun {
  * @throws InvalidOptionsError (521): a run cannot begin with what its author got wrong.
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
+  const isOwned = scope?.owner !== undefined;
+  if (areRight(config, CONFIG) && areRight(scope, SCOPE) && !isOwned && Array.isArray(messages)) return;
   refuseOptions([
     ...invalidOptions(config, CONFIG),
     ...invalidOptions(scope, SCOPE),

@@ -1,3 +1,4 @@
+import type { AsyncTool, ContextualTool } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolAnnotations, ToolBehaviour, ToolOptions } from '../contract/tool-options.js';
 import type { ToolsetOptions } from '../contract/toolset-options.js';
@@ -14,6 +15,7 @@ import {
 } from '../kernel/option-rules.js';
 import {
   mistakenNames,
+  type OptionTable,
   objectOf,
   optionFaults,
   optionTable,
@@ -73,28 +75,26 @@ const TOOL = optionTable<ToolOptions>(
   MEANT,
 );
 
+const DEFINITION: RulesOf<ToolDefinition> = {
+  name: ANYTHING,
+  description: TEXT,
+  execute: FUNCTION,
+  toolset: ANYTHING,
+  parameters: ANYTHING,
+  output: ANYTHING,
+  ...BEHAVIOUR,
+  hydrate: FUNCTION,
+  observesSignal: BOOLEAN,
+  ignoresContext: BOOLEAN,
+  isOutputInferred: BOOLEAN,
+  returnsContent: BOOLEAN,
+  fillsDefaults: BOOLEAN,
+  checkedAs: ANYTHING,
+  container: ANYTHING,
+};
+
 /** A definition may be given again, changed: `defineTool({ ...tool, name })`. */
-const DEFINED = optionTable<ToolDefinition>(
-  'defineTool',
-  {
-    name: ANYTHING,
-    description: TEXT,
-    execute: FUNCTION,
-    toolset: ANYTHING,
-    parameters: ANYTHING,
-    output: ANYTHING,
-    ...BEHAVIOUR,
-    hydrate: FUNCTION,
-    observesSignal: BOOLEAN,
-    ignoresContext: BOOLEAN,
-    isOutputInferred: BOOLEAN,
-    returnsContent: BOOLEAN,
-    fillsDefaults: BOOLEAN,
-    checkedAs: ANYTHING,
-    container: ANYTHING,
-  },
-  MEANT,
-);
+const DEFINED = optionTable<ToolDefinition>('defineTool', DEFINITION, MEANT);
 
 /** What is given of a definition; of an instance of a class also what it has by getters. */
 export function givenOptions<Options extends object>(given: Options): Options {
@@ -102,13 +102,21 @@ export function givenOptions<Options extends object>(given: Options): Options {
   return Object.fromEntries(named.filter(([, value]) => value !== undefined)) as Options;
 }
 
-const AGENT_TOOL = optionTable<ToolBehaviour & { readonly label: string; readonly description: string }>(
+/** What every tool has is checked by who takes it. */
+const MEMBERS = { name: ANYTHING, description: ANYTHING, parameters: ANYTHING, execute: ANYTHING };
+
+const AGENT_TOOL = optionTable<ToolOptions & typeof MEMBERS & { readonly label: string }>(
   'agentTool',
-  { label: TEXT, description: TEXT, ...BEHAVIOUR },
+  { ...MEMBERS, description: TEXT, label: TEXT, output: ANYTHING, ...BEHAVIOUR },
   MEANT,
 );
 
-const HAND_WRITTEN = optionTable<ToolBehaviour>('a tool', BEHAVIOUR);
+const HAND_WRITTEN = optionTable<ToolDefinition & ContextualTool & AsyncTool>('a tool', {
+  ...DEFINITION,
+  ...MEMBERS,
+  setContext: ANYTHING,
+  setCallback: ANYTHING,
+});
 
 const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
   name: TEXT,
@@ -127,15 +135,19 @@ export function definedToolFaults(options: unknown): readonly OptionFault[] {
   return optionFaults(options, DEFINED);
 }
 
-/** What is wrong with the options of `agentTool`; an instance of a class has members of its own beside them. */
+/** What is wrong with the options of `agentTool`. */
 export function agentToolFaults(tool: object): readonly OptionFault[] {
-  const isPlain = Object.getPrototypeOf(tool) === Object.prototype;
-  return [...wrongValues(tool, AGENT_TOOL), ...(isPlain ? mistakenNames(tool, AGENT_TOOL) : [])];
+  return [...wrongValues(tool, AGENT_TOOL), ...slips(tool, AGENT_TOOL)];
 }
 
 /** What is wrong with the options that a hand-written tool carries. */
 export function behaviourFaults(tool: object): readonly OptionFault[] {
-  return wrongValues(tool, HAND_WRITTEN);
+  return [...wrongValues(tool, HAND_WRITTEN), ...slips(tool, HAND_WRITTEN)];
+}
+
+/** An object may have members of its own beside the options, and the instance of a class any. */
+function slips(tool: object, table: OptionTable): readonly OptionFault[] {
+  return Object.getPrototypeOf(tool) === Object.prototype ? mistakenNames(tool, table) : [];
 }
 
 /** What is wrong with the options of `@Toolset`. */

@@ -103,6 +103,39 @@ describe.each<[string, (wrong: object) => unknown]>([
   });
 });
 
+test.each<[string, (wrong: object) => unknown]>([
+  ['@Tool', (wrong) => discoverTools({ toolsets: [toolsetOf({ description: 'Works', ...wrong })] })],
+  ['defineTool', (wrong) => defineTool({ ...described, ...wrong })],
+  ['agentTool', (wrong) => agentTool({ ...described, label: 'Work', parameters: {}, ...wrong } as never)],
+  ['register', (wrong) => new ToolRegistry().register({ ...described, parameters: {}, ...wrong } as never)],
+])('%s names the option that was meant by a name with a slip', (_by, declare) => {
+  for (const [name, slip] of [
+    ['approval', 'aproval'],
+    ['timeoutMs', 'timeoutMS'],
+    ['sequential', 'seqeuntial'],
+  ]) {
+    const [[problem] = []] = told(() => declare({ [slip as string]: true }));
+    expect(problem).toContain(`${slip} is no option of `);
+    expect(problem).toContain(`did you mean \`${name}\`?`);
+  }
+  expect(told(() => declare({ approval: undefined }))).toEqual([
+    ['approval is there, but undefined', expect.stringContaining('or no approval at all')],
+  ]);
+});
+
+test('@Param names the constraint that was meant by a name with a slip', () => {
+  class Tools {
+    @Tool('x')
+    work(@Param({ minimun: 1 } as object) count: number) {
+      return count;
+    }
+  }
+  expect(told(() => discoverTools({ toolsets: [Tools] }))).toContainEqual([
+    'minimun is no option of @Param (did you mean `minimum`?)',
+    'minimum: a number',
+  ]);
+});
+
 describe('a registry refuses', () => {
   test.each(WRONG)('a hand-written tool with %s', (_what, wrong, problem, fix) => {
     const tool = { ...described, parameters: { type: 'object' }, ...wrong };
