@@ -4,6 +4,7 @@ import {
   defineTool,
   resumeToolLoop,
   runToolLoop,
+  streamToolLoop,
   type ToolDefinition,
   type ToolLoopConfig,
   type ToolLoopResult,
@@ -87,6 +88,41 @@ describe('resumeToolLoop with an approval', () => {
       expect(ran).toEqual(['paid']);
     },
   );
+});
+
+test('resumeToolLoop names answers that are no objects with an id', async () => {
+  const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+  const config = configOf([pay], [callsOf('pay')]);
+  const run = await runToolLoop(config, hello);
+  for (const wrong of ['yes', 7, null, undefined, true, {}, { id: 7 }, []]) {
+    const resumed = resumeToolLoop(config, run.state, [wrong] as unknown as Answer[]);
+    await expect(resumed).rejects.toMatchObject({
+      name: 'InvalidAnswer',
+      message: expect.stringContaining('an answer without an id'),
+    });
+  }
+});
+
+test('streamToolLoop tells beginning and end of each call, also of those that a failing run answers for', async () => {
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pay',
+    approval: true,
+    sequential: true,
+    execute: () => 'paid',
+  });
+  const echo = defineTool({ name: 'echo', description: 'Echo', execute: () => 'echo' });
+  const config = configOf([pay, echo], [callsOf('nothing', 'pay', 'echo')], { maxRetries: 0 });
+  const told: string[] = [];
+  const stream = streamToolLoop(config, hello);
+  for await (const event of stream)
+    if (event.type === 'call-start' || event.type === 'call-end') told.push(`${event.type} ${event.tool}`);
+  expect(await stream.result).toMatchObject({ status: 'failed', error: { name: 'ToolRetriesExhausted' } });
+  for (const tool of ['nothing', 'pay', 'echo'])
+    expect(told.filter((line) => line.endsWith(` ${tool}`))).toEqual([
+      `call-start ${tool}`,
+      `call-end ${tool}`,
+    ]);
 });
 
 describe('a refusal', () => {
