@@ -2,13 +2,14 @@ import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import { lineage } from '../metadata/class-record.js';
 import { propertyOptions } from '../metadata/property-options.js';
+import { loadedDtoClasses } from '../metadata/record-property.js';
 import { copiedFrom, validatedProperties, validationRules } from '../validators/validation-rules.js';
 import { apiProperties } from './api-property.js';
 
 /**
  * The properties of a class that a mapped type made (`PartialType`, `PickType`, …), with the class that each was
  * taken from. Such a class extends nothing and knows nothing of `@Param`; but class-validator's rules are copied to
- * it, and by them the class is found that they were written for.
+ * it, and by them the class is found that they were written for; where there are none, by its name.
  */
 export function mappedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
   const sources = new Map<string, ClassType>();
@@ -16,8 +17,9 @@ export function mappedProperties(target: ClassType): ReadonlyMap<string, ClassTy
     const source = copiedFrom(target, key);
     if (source !== undefined) sources.set(key, source);
   }
-  for (const source of new Set(sources.values())) {
-    const kept = takesAll(target, source) ? undefined : validatedProperties(target);
+  for (const source of new Set([...sources.values(), ...namedSource(target)])) {
+    const known = [...validatedProperties(target), ...apiProperties(target)];
+    const kept = takesAll(target, source) ? undefined : known;
     for (const key of decoratedKeys(source))
       if (!sources.has(key) && kept?.includes(key) !== false) sources.set(key, source);
   }
@@ -43,6 +45,19 @@ export function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOp
 function decoratedKeys(source: ClassType): readonly string[] {
   return lineage(source).flatMap((one) => [...propertyOptions(one).keys(), ...apiProperties(one)]);
 }
+
+/** What a class was made from that has no rules to tell it: the one whose name stands in its own. */
+function namedSource(target: ClassType): readonly ClassType[] {
+  if (!MAPPED_CLASS.test(Function.prototype.toString.call(target))) return [];
+  const named = loadedDtoClasses().filter(({ name }) => MAPPED_NAME.exec(target.name)?.[1]?.startsWith(name));
+  const longest = Math.max(0, ...named.map(({ name }) => name.length));
+  const meant = named.filter(({ name }) => name !== '' && name.length === longest);
+  return meant.length === 1 ? meant : [];
+}
+
+/** What the constructors of all mapped types begin with. */
+const MAPPED_CLASS = /inheritPropertyInitializers\)?\(this\b/;
+const MAPPED_NAME = /^(?:Partial|Pick|Omit)(.+)$/;
 
 /** The name says whether a mapped type took every property, also those that no rule stands on. */
 function takesAll({ name }: ClassType, source: ClassType): boolean {

@@ -133,3 +133,40 @@ test('@ApiProperty and @Param survive the mapped types of @nestjs/mapped-types',
     properties: { item: ITEM, quantity: QUANTITY, size: SIZE, page: { description: 'Page, from 1' } },
   });
 });
+
+class Documented {
+  @Param('In my words')
+  @ApiProperty({ description: 'Documented' })
+  name!: string;
+
+  @Param('A note')
+  @ApiProperty()
+  note!: string;
+
+  @Param('Nothing else stands on it')
+  plain!: string;
+}
+
+class Undocumented {
+  @Param('Nothing else stands on it')
+  plain!: string;
+
+  @Param('Nor on this')
+  other!: number;
+}
+
+test('@Param survives mapped types also where no rule of class-validator stands on the class', async () => {
+  const name = { type: 'string', description: 'In my words' };
+  const plainText = { type: 'string', description: 'Nothing else stands on it' };
+  class Picked extends swagger.PickType(Documented, ['name']) {}
+  expect(await schemaOf(Picked)).toEqual({ type: 'object', properties: { name }, required: ['name'] });
+  class Omitted extends swagger.OmitType(Documented, ['note']) {}
+  expect(await schemaOf(Omitted)).toMatchObject({ properties: { name } });
+  class Partly extends swagger.PartialType(Documented) {}
+  expect(await schemaOf(Partly)).toMatchObject({ properties: { name, plain: plainText }, required: [] });
+  class PlainPartly extends plain.PartialType(Undocumented) {}
+  expect(await schemaOf(PlainPartly)).toMatchObject({
+    properties: { plain: plainText, other: { type: 'number' } },
+    required: [],
+  });
+});
