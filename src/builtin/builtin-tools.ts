@@ -24,7 +24,7 @@ import { formatNumber } from './format-number.js';
 export class BuiltinTools {
   /** The value of an arithmetic expression as text; throws an Error that says why there is none. */
   @Tool({ description: CALCULATE_DESCRIPTION, annotations: { title: 'Calculate', readOnly: true } })
-  calculate(@Param(EXPRESSION_DESCRIPTION) expression: string): string {
+  calculate(@Param({ description: EXPRESSION_DESCRIPTION, required: true }) expression: string): string {
     return formatNumber(evaluateExpression(expression));
   }
 

@@ -129,7 +129,8 @@ function tellUnknownOptionality(plans: readonly ToolsetPlan[], logger: Logger | 
   const message =
     `${first}${others}: required, as decorator metadata does not tell whether a parameter has a \`?\` ` +
     '(npx toolwright generate, which reads the types; or @Param({ required }))';
-  if (logger === undefined) process.emitWarning(message, { type: 'ToolwrightWarning' });
+  if (logger === undefined)
+    process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_OPTIONALITY' });
   else logger.info(message);
 }
 
