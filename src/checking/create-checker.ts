@@ -16,7 +16,13 @@ export type Checked =
       /** Paths of optional properties whose `null` was taken for absence; absent where there are none. */
       readonly dropped?: readonly string[];
     }
-  | { readonly ok: false; readonly faults: readonly ValueFault[]; readonly removed: readonly string[] };
+  | {
+      readonly ok: false;
+      readonly faults: readonly ValueFault[];
+      readonly removed: readonly string[];
+      /** The arguments as far as they could be mended. */
+      readonly value?: JsonObject;
+    };
 
 /** Checks arguments against one schema. Never changes its input. */
 export type Checker = (args: JsonObject) => Checked;
@@ -87,7 +93,7 @@ function thoroughChecker(
     const extra = refuseExtra ? notes.removed.map(refuse) : notes.misspelt.map(unknown);
     if (outcome.errors === undefined && extra.length === 0) return { ok: true, value, ...changes(notes) };
     const faults = unwrapped(describeErrors(outcome.errors ?? [], schema), notes.wrapped);
-    return { ok: false, faults: [...faults, ...extra], removed: notes.removed };
+    return { ok: false, faults: [...faults, ...extra], removed: notes.removed, value };
   };
 }
 

@@ -11,7 +11,17 @@ export type Hydrated =
   | { readonly ok: false; readonly faults: readonly ArgumentFault[] };
 
 /** From arguments that fit the schema to what `execute` takes: class instances, dates, parsed values. */
-export type Hydrate = (args: JsonObject) => Hydrated | Promise<Hydrated>;
+export interface Hydrate {
+  (args: JsonObject): Hydrated | Promise<Hydrated>;
+  /** What rules of the author say about arguments that do not fit the schema, so that all is told at once. */
+  readonly review?: (args: JsonObject) => Promise<readonly ReviewFault[]>;
+}
+
+/** A fault that a rule of a class has found. */
+export interface ReviewFault extends ArgumentFault {
+  /** The message is the author's own, not the rule's. */
+  readonly isAuthored: boolean;
+}
 
 /**
  * A tool with all that the framework knows about it: what discovery and `defineTool` make (frozen), and

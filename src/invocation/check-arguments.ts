@@ -1,6 +1,7 @@
 import type { Checked } from '../checking/create-checker.js';
 import { describeRejection } from '../checking/describe-rejection.js';
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
+import { reviewedFaults } from '../checking/reviewed-faults.js';
 import { isWrapped, placeWithin } from '../checking/wrapped-checker.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -33,7 +34,15 @@ export function checkArguments(
   if (!read.ok) return reject({ tool, call, faults: [{ path: '', message: read.message }] });
   if (read.repairs.length > 0 && !plan.takesRepaired) return reject({ tool, call, faults: [UNREPAIRED] });
   const checked = plan.check(read.value);
-  if (!checked.ok) return reject({ tool, call, faults: checked.faults, removed: checked.removed });
+  if (!checked.ok) {
+    const { faults, removed, value } = checked;
+    const review = tool.hydrate?.review;
+    if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
+      return reject({ tool, call, faults, removed });
+    return review(value).then((found) =>
+      reject({ tool, call, faults: reviewedFaults(faults, found), removed }),
+    );
+  }
   const mended = repairsOf(read.repairs, checked);
   const ready = mended.length === 0 ? checked : { ...checked, repairs: mended };
   if (tool.hydrate === undefined) return ready;
@@ -63,6 +72,9 @@ function repairsOf(read: readonly string[], checked: Checked & { readonly ok: tr
     ...dropped.map((path) => `dropped null ${path}`),
   ];
 }
+
+/** With more faults than that, the author's words for some of them help nobody. */
+const MOST_REVIEWED = 50;
 
 const NONE: readonly string[] = [];
 

@@ -1,6 +1,7 @@
-import type { ArgumentFault } from '../contract/argument-fault.js';
+import type { ClassType } from '../contract/class-type.js';
+import type { ReviewFault } from '../contract/tool-definition.js';
 import { loadedCopies, loadInstalled } from './loaded-copies.js';
-import { validationStore } from './validation-rules.js';
+import { hasOwnMessage, validationStore } from './validation-rules.js';
 
 /** How an instance is validated. */
 export interface ValidateOptions {
@@ -34,7 +35,7 @@ interface Validator {
 export async function validateInstance(
   instance: object,
   options: ValidateOptions,
-): Promise<readonly ArgumentFault[]> {
+): Promise<readonly ReviewFault[]> {
   const errors = await loadValidator().validate(instance, {
     groups: options.groups ? [...options.groups] : undefined,
     // Classes without rules are plain values here; the schema has judged them.
@@ -63,14 +64,19 @@ function findValidator(store: unknown): Validator {
   return copy ?? (loadInstalled('class-validator') as Validator);
 }
 
-function flatten(error: ValidationError, options: ValidateOptions): readonly ArgumentFault[] {
+function flatten(error: ValidationError, options: ValidateOptions): readonly ReviewFault[] {
   const name = error.target === undefined ? error.property : options.nameOf(error.target, error.property);
   const path = options.path === '' ? name : `${options.path}.${name}`;
-  const own = Object.values(error.constraints ?? {}).map((message) => ({
+  const own = Object.entries(error.constraints ?? {}).map(([rule, message]) => ({
     path,
     message: withoutName(message, error.property),
+    isAuthored: isAuthored(error, rule),
   }));
   return [...own, ...(error.children ?? []).flatMap((child) => flatten(child, { ...options, path }))];
+}
+
+function isAuthored({ target, property }: ValidationError, rule: string): boolean {
+  return target !== undefined && hasOwnMessage(target.constructor as ClassType, property, rule);
 }
 
 /** The path names the property already. */

@@ -31,6 +31,7 @@ interface StoredRule {
   readonly always?: boolean;
   readonly each?: boolean;
   readonly validateIf?: unknown;
+  readonly message?: unknown;
   readonly constraintCls?: unknown;
 }
 
@@ -136,6 +137,16 @@ export function validationStore(): Store | undefined {
 function isInGroups(rule: StoredRule, groups: readonly string[]): boolean {
   if (rule.always === true || groups.length === 0) return true;
   return (rule.groups ?? []).some((group) => groups.includes(group));
+}
+
+/** Whether the author gave a rule of a property its message; `name` is what class-validator reports it as. */
+export function hasOwnMessage(target: ClassType, property: string, name: string): boolean {
+  return lineage(target)
+    .flatMap(storedRules)
+    .some(
+      (rule) =>
+        rule.propertyName === property && (rule.name ?? rule.type) === name && rule.message !== undefined,
+    );
 }
 
 function readRule(rule: StoredRule): ValidationRule {

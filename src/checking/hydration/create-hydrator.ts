@@ -1,6 +1,6 @@
 import type { ClassType } from '../../contract/class-type.js';
 import type { JsonObject } from '../../contract/json-schema.js';
-import type { Hydrate, Hydrated } from '../../contract/tool-definition.js';
+import type { Hydrate, Hydrated, ReviewFault } from '../../contract/tool-definition.js';
 import type { PropertyModel, ValueType } from '../../schema/value-type.js';
 import { childPath, type Place, type Revival, type Revive } from './revival.js';
 import { reviverOf } from './reviver-of.js';
@@ -29,7 +29,7 @@ export type HydrationSource =
 export function createHydrator(source: HydrationSource): Hydrate | undefined {
   const revive = reviverFor(source);
   if (revive === undefined) return undefined;
-  return (args) => {
+  const hydrate = (args: JsonObject): Hydrated | Promise<Hydrated> => {
     let value: unknown;
     const put = (later: unknown) => {
       value = later;
@@ -42,6 +42,19 @@ export function createHydrator(source: HydrationSource): Hydrate | undefined {
       return finish();
     return settle(revival).then(finish);
   };
+  return Object.assign(hydrate, { review: (args: JsonObject) => review(revive, args) });
+}
+
+/** What cannot even be revived says nothing: the schema has told what is wrong with it. */
+async function review(revive: Revive, args: JsonObject): Promise<readonly ReviewFault[]> {
+  const revival: Revival = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
+  try {
+    revive(args, { revival, path: '', put: () => {} });
+    await Promise.all(revival.pending);
+    return await runValidations(revival.validations);
+  } catch {
+    return [];
+  }
 }
 
 function needsValidator({ validations, doubtful }: Revival): boolean {
@@ -58,7 +71,8 @@ function reviverFor(source: HydrationSource): Revive | undefined {
 async function settle(revival: Revival): Promise<void> {
   await Promise.all(revival.pending);
   if (revival.faults.length > 0 || !needsValidator(revival)) return;
-  revival.faults.push(...(await runValidations(revival.validations)));
+  for (const { path, message } of await runValidations(revival.validations))
+    revival.faults.push({ path, message });
 }
 
 /** The arguments with those properties revived that need it; all others stay as they are. */

@@ -13,6 +13,8 @@ export interface Validation {
 /** What comes up while one call's arguments are revived. */
 export interface Revival {
   readonly faults: ArgumentFault[];
+  /** The arguments do not fit the schema: every rule is asked what it has to say. */
+  readonly isReview?: boolean;
   /** Values that come later: Standard Schemas may validate asynchronously. */
   readonly pending: Promise<void>[];
   readonly validations: Validation[];

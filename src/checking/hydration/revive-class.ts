@@ -49,9 +49,11 @@ export function reviveClass(type: ClassValue, cascaded: boolean, reviverOf: Revi
     known ??= planOf(type, reviverOf);
     const plan = known;
     const instance = build(plan, value as JsonObject, place);
-    for (const holds of plan.rules) if (!holds(instance)) place.revival.doubtful.push(instance);
-    if (plan.need !== 'none' && !cascaded) {
-      const isCertain = plan.need === 'always';
+    const { isReview } = place.revival;
+    if (!isReview)
+      for (const holds of plan.rules) if (!holds(instance)) place.revival.doubtful.push(instance);
+    if ((plan.need !== 'none' || isReview) && !cascaded) {
+      const isCertain = plan.need === 'always' || isReview === true;
       place.revival.validations.push({ instance, path: place.path, groups: plan.groups, isCertain });
     }
     return instance;

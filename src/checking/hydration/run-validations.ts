@@ -1,11 +1,11 @@
-import type { ArgumentFault } from '../../contract/argument-fault.js';
 import type { ClassType } from '../../contract/class-type.js';
+import type { ReviewFault } from '../../contract/tool-definition.js';
 import { classModel } from '../../schema/class-model.js';
 import { validateInstance } from '../../validators/validate-instance.js';
 import type { Validation } from './revival.js';
 
 /** Lets class-validator judge the instances; paths carry the names that the properties have in JSON. */
-export async function runValidations(validations: readonly Validation[]): Promise<readonly ArgumentFault[]> {
+export async function runValidations(validations: readonly Validation[]): Promise<readonly ReviewFault[]> {
   const faults = await Promise.all(
     validations.map(async ({ instance, path, groups, isCertain }) => {
       const nameOf = (owner: object, key: string) => jsonName({ owner, key, groups });
@@ -14,7 +14,7 @@ export async function runValidations(validations: readonly Validation[]): Promis
       } catch (error) {
         // Where all rules are class-validator's own, it is the value that they could not bear.
         if (isCertain) throw error;
-        return [{ path, message: 'has a value that its rules cannot judge' }];
+        return [{ path, message: 'has a value that its rules cannot judge', isAuthored: false }];
       }
     }),
   );

@@ -94,9 +94,13 @@ test('faults carry the path and the message without the property’s name', asyn
   const instance = Object.assign(new Order(), { items: [new Item(), 5], count: 'x' });
   const nameOf = (_: object, property: string) => (property === 'sku' ? 'SKU' : property);
   expect(await validateInstance(instance, { path: 'order', nameOf })).toEqual([
-    { path: 'order.items.0.SKU', message: 'must be a string' },
-    { path: 'order.items.1', message: 'each value in nested property items must be either object or array' },
-    { path: 'order.count', message: 'please count' },
+    { path: 'order.items.0.SKU', message: 'must be a string', isAuthored: false },
+    {
+      path: 'order.items.1',
+      message: 'each value in nested property items must be either object or array',
+      isAuthored: false,
+    },
+    { path: 'order.count', message: 'please count', isAuthored: true },
   ]);
 });
 
