@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/is-record.js';
-import { eachSubschema, isSchemaNode, KEYWORDS } from '../schema/keywords.js';
+import { KEYWORDS } from '../schema/keywords.js';
 import { fitsSchema } from './fits-schema.js';
-import { type SchemaFault, schemaFaults } from './schema-faults.js';
+import { readSchema, type SchemaFault, type SchemaPart, schemaFaults } from './schema-faults.js';
 
 /** Schemas that nothing is wrong with; in those that a library derives, defaults are its own affair. */
 const sound = new WeakSet<object>();
@@ -21,8 +21,8 @@ export type OwnDefaults = 'all' | 'of arguments' | 'none';
 export function authorSchemaFaults(schema: unknown, defaults: OwnDefaults = 'all'): readonly SchemaFault[] {
   if (!isRecord(schema)) return schemaFaults(schema);
   if (sound.has(schema)) return [];
-  const malformed = schemaFaults(schema);
-  const faults = malformed.length > 0 ? malformed : contradictions(schema, defaults);
+  const { faults: malformed, doubtful } = readSchema(schema);
+  const faults = malformed.length > 0 ? malformed : contradictions(schema, doubtful, defaults);
   if (faults.length === 0) sound.add(schema);
   return faults;
 }
@@ -38,38 +38,32 @@ export function describeSchemaFault({ path, problem, fix }: SchemaFault, what: s
   return { problem: `${place} ${problem}`, fix };
 }
 
-function contradictions(root: JsonSchema, defaults: OwnDefaults): readonly SchemaFault[] {
+function contradictions(
+  root: JsonSchema,
+  doubtful: readonly SchemaPart[],
+  defaults: OwnDefaults,
+): readonly SchemaFault[] {
+  const ofArguments = defaults === 'of arguments' ? new Set(Object.values(root.properties ?? {})) : undefined;
   const faults: SchemaFault[] = [];
-  const seen = new Set<JsonSchema>();
-  const open = [{ schema: root, path: '' }];
-  for (const { schema, path } of open) {
-    if (seen.has(schema)) continue;
-    seen.add(schema);
+  for (const { schema, path } of doubtful) {
     const within = path === '' ? '' : `${path}.`;
-    faults.push(...emptyBounds(schema, within));
-    const isOwn = defaults === 'all' || (defaults === 'of arguments' && isArgument(schema, root));
+    addEmptyBounds(schema, within, faults);
+    const isOwn = defaults !== 'none' && (ofArguments === undefined || ofArguments.has(schema));
     if (isOwn && schema.default !== undefined && !fitsSchema(schema.default, { schema, root }))
       faults.push(misfittingDefault(schema, within));
-    eachSubschema(schema, ({ node, name, key }) => {
-      if (isSchemaNode(node))
-        open.push({ schema: node, path: `${within}${name}${key === undefined ? '' : `.${key}`}` });
-    });
   }
   return faults;
 }
 
-function isArgument(schema: JsonSchema, { properties = {} }: JsonSchema): boolean {
-  return Object.values(properties).includes(schema);
-}
-
-function emptyBounds(schema: JsonSchema, within: string): readonly SchemaFault[] {
-  return Object.keys(schema).flatMap((name) => {
+function addEmptyBounds(schema: JsonSchema, within: string, faults: SchemaFault[]): void {
+  for (const name of Object.keys(schema)) {
     const upTo = KEYWORDS.get(name)?.upTo;
-    if (upTo === undefined || schema[upTo] === undefined || !(Number(schema[name]) > Number(schema[upTo])))
-      return [];
-    const problem = `is ${schema[name]}, above its \`${upTo}\` of ${schema[upTo]}: nothing fits`;
-    return [{ path: within + name, problem, fix: `a ${name} of at most ${schema[upTo]}` }];
-  });
+    if (upTo === undefined || schema[upTo] === undefined) continue;
+    const [least, most] = [Number(schema[name]), Number(schema[upTo])];
+    if (least <= most) continue;
+    const problem = `is ${least}, above its \`${upTo}\` of ${most}: nothing fits`;
+    faults.push({ path: within + name, problem, fix: `a ${name} of at most ${most}` });
+  }
 }
 
 function misfittingDefault({ default: fallback, type }: JsonSchema, within: string): SchemaFault {

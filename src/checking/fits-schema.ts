@@ -43,10 +43,13 @@ const JUDGES: readonly Judge[] = [fitsItself, fitsTogether, fitsBounds, fitsText
 
 function fitsItself(value: unknown, { schema }: Place): boolean {
   const { type, const: only, enum: values } = schema;
-  const types = [type ?? []].flat();
-  if (types.length > 0 && !types.some((one) => isOfType(value, one) && isFinal(value))) return false;
-  if ('const' in schema && !areEqual(value, only)) return false;
+  if (type !== undefined && !(isFinal(value) && isOfOneType(value, type))) return false;
+  if (only !== undefined && !areEqual(value, only)) return false;
   return !Array.isArray(values) || values.some((one) => areEqual(value, one));
+}
+
+function isOfOneType(value: unknown, type: string | readonly string[]): boolean {
+  return typeof type === 'string' ? isOfType(value, type) : type.some((one) => isOfType(value, one));
 }
 
 function isFinal(value: unknown): boolean {
@@ -54,6 +57,7 @@ function isFinal(value: unknown): boolean {
 }
 
 function areEqual(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
   return canonicalJson(one) === canonicalJson(other);
 }
 
@@ -88,11 +92,17 @@ function numberOr(value: unknown, otherwise: number): number {
 function fitsText(value: unknown, { schema }: Place): boolean {
   if (typeof value !== 'string') return true;
   const { minLength, maxLength, pattern, format } = schema;
-  if (minLength !== undefined || maxLength !== undefined) {
-    if (!isWithin([...value].length, minLength, maxLength)) return false;
-  }
+  const isBound = minLength !== undefined || maxLength !== undefined;
+  if (isBound && !isWithin(lengthOf(value), minLength, maxLength)) return false;
   if (typeof pattern === 'string' && !patternOf(pattern).test(value)) return false;
   return typeof format !== 'string' || fitsFormat(value, format);
+}
+
+/** In characters, of which some take two units. */
+function lengthOf(text: string): number {
+  let length = 0;
+  for (const _ of text) length += 1;
+  return length;
 }
 
 function isWithin(count: number, least: unknown, most: unknown): boolean {

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { findReference } from '../schema/find-reference.js';
 import { type Draft, eachSubschema, isSchemaNode, KEYWORDS, type Keyword } from '../schema/keywords.js';
-import { draftOf } from './draft-of.js';
+import { belongsToEarlier, draftOf, saidDraft } from './draft-of.js';
 import { isNameList, isPattern, isSchema, KEYWORD_RULES } from './keyword-rules.js';
 
 /** What keeps a schema from being used, and what to write there. */
@@ -21,24 +21,40 @@ const MOST_FAULTS = 50;
 
 const known = new WeakMap<object, readonly SchemaFault[]>();
 
+/** What one look at a whole schema finds. */
+export interface ReadSchema {
+  readonly faults: readonly SchemaFault[];
+  /** The parts with a default or a bound, which may contradict themselves. */
+  readonly doubtful: readonly SchemaPart[];
+}
+
+/** A schema within a schema, and where it stands. */
+export interface SchemaPart {
+  readonly schema: JsonSchema;
+  readonly path: string;
+}
+
 /**
  * Everything that the validator would refuse in a schema, told by the table of keywords: it takes a small
  * fraction of what compiling the schema would, and is done once for each.
  */
 export function schemaFaults(schema: unknown): readonly SchemaFault[] {
-  if (!isSchemaNode(schema))
-    return isSchema(schema) ? [] : [misfit('', schema, KEYWORD_RULES['a schema'].what)];
-  const before = known.get(schema);
-  if (before !== undefined) return before;
-  const faults = new SchemaReading(schema).faults();
-  known.set(schema, faults);
-  return faults;
+  if (isSchemaNode(schema)) return known.get(schema) ?? readSchema(schema).faults;
+  return isSchema(schema) ? [] : [misfit('', schema, KEYWORD_RULES['a schema'].what)];
 }
 
-/** A schema on its way to be read, and where it stands. */
-interface Reading {
-  readonly schema: JsonSchema;
-  readonly path: string;
+/** Looks at a whole schema. */
+export function readSchema(schema: JsonSchema): ReadSchema {
+  const read =
+    new SchemaReading(schema, saidDraft(schema) ?? '2020-12').read() ??
+    new SchemaReading(schema, draftOf(schema)).read();
+  const found = read ?? { faults: [], doubtful: [] };
+  known.set(schema, found.faults);
+  return found;
+}
+
+/** A schema on its way to be read. */
+interface Reading extends SchemaPart {
   readonly level: number;
 }
 
@@ -48,22 +64,31 @@ class SchemaReading {
   readonly #faults: SchemaFault[] = [];
   readonly #seen = new Set<JsonSchema>();
   readonly #open: Reading[] = [];
-  /** References that lead nowhere. */
-  readonly #dangling: Reading[] = [];
+  /** What does harm only where a schema is used. */
+  readonly #inUse: { readonly schema: JsonSchema; readonly fault: SchemaFault }[] = [];
 
-  constructor(root: JsonSchema) {
+  readonly #doubtful: SchemaPart[] = [];
+  /** It has keywords of another draft than was thought. */
+  #isMistaken = false;
+
+  constructor(root: JsonSchema, draft: Draft) {
     this.#root = root;
-    this.#draft = draftOf(root);
+    this.#draft = draft;
   }
 
-  faults(): readonly SchemaFault[] {
+  /** Nothing where the schema is of another draft. */
+  read(): ReadSchema | undefined {
     this.#enter({ schema: this.#root, path: '', level: 0 });
     for (const next of this.#open) {
       if (this.#faults.length >= MOST_FAULTS) break;
       this.#read(next);
     }
-    if (this.#dangling.length > 0) this.#tellDangling();
-    return this.#faults.slice(0, MOST_FAULTS);
+    if (this.#inUse.length > 0) {
+      const used = usedParts(this.#root);
+      this.#faults.push(...this.#inUse.flatMap(({ schema, fault }) => (used.has(schema) ? [fault] : [])));
+    }
+    if (this.#isMistaken) return undefined;
+    return { faults: this.#faults.slice(0, MOST_FAULTS), doubtful: this.#doubtful };
   }
 
   #enter(reading: Reading): void {
@@ -80,13 +105,20 @@ class SchemaReading {
 
   #read(reading: Reading): void {
     const { schema, path } = reading;
-    for (const [name, value] of Object.entries(schema)) {
+    let isDoubtful = false;
+    for (const name of Object.keys(schema)) {
       const keyword = KEYWORDS.get(name);
-      if (keyword === undefined || value === undefined || !isKnownIn(this.#draft, keyword)) continue;
+      const value = schema[name];
+      if (keyword === undefined || value === undefined) continue;
+      if (this.#draft === '2020-12' && belongsToEarlier(name, value)) this.#isMistaken = true;
+      isDoubtful ||= name === 'default' || keyword.upTo !== undefined;
+      if (!isKnownIn(this.#draft, keyword)) continue;
       const { accepts, what } = KEYWORD_RULES[keyword.takes];
       if (!accepts(value)) this.#faults.push(misfit(joined(path, name), value, what));
     }
-    this.#faults.push(...nullableFaults(reading));
+    if (isDoubtful) this.#doubtful.push(reading);
+    if (schema.nullable !== undefined)
+      this.#inUse.push(...nullableFaults(reading).map((fault) => ({ schema, fault })));
     eachSubschema(schema, ({ node, name, keyword, key }) => {
       if (!isKnownIn(this.#draft, keyword)) return;
       const place = key === undefined ? joined(path, name) : `${joined(path, name)}.${key}`;
@@ -104,27 +136,20 @@ class SchemaReading {
     if (typeof schema.$ref !== 'string') return;
     const target = findReference(schema.$ref, { root: this.#root, from: schema });
     if (isSchemaNode(target)) this.#enter({ schema: target, path: schema.$ref, level: level + 1 });
-    else if (target === undefined && !JSON_SCHEMA.test(schema.$ref))
-      this.#dangling.push({ schema, path: joined(path, '$ref'), level });
-  }
-
-  /** In definitions that nothing refers to, they do no harm. */
-  #tellDangling(): void {
-    const used = usedParts(this.#root);
-    for (const { schema, path } of this.#dangling) {
-      if (!used.has(schema)) continue;
+    else if (target === undefined && !JSON_SCHEMA.test(schema.$ref)) {
       const problem = `is ${shown(schema.$ref)}, which leads nowhere`;
-      this.#faults.push({ path, problem, fix: "a reference within the schema, such as '#/$defs/Item'" });
+      const fix = "a reference within the schema, such as '#/$defs/Item'";
+      this.#inUse.push({ schema, fault: { path: joined(path, '$ref'), problem, fix } });
     }
   }
 }
 
-/** What of a schema judges anything: all but definitions that nothing refers to. */
+/** What of a schema judges anything: not definitions that nothing refers to, nor `then` without `if`. */
 function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
   const used = new Set<JsonSchema>([root]);
   for (const schema of used) {
-    eachSubschema(schema, ({ node, keyword }) => {
-      if (isSchemaNode(node) && keyword.judges !== undefined) used.add(node);
+    eachSubschema(schema, ({ node, name, keyword }) => {
+      if (isSchemaNode(node) && keyword.judges !== undefined && !isIdle(name, schema)) used.add(node);
     });
     const target =
       typeof schema.$ref === 'string' ? findReference(schema.$ref, { root, from: schema }) : undefined;
@@ -133,12 +158,28 @@ function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
   return used;
 }
 
+function isIdle(name: string, schema: JsonSchema): boolean {
+  const { if: condition, then: follows, else: otherwise, items, minContains, maxContains } = schema;
+  switch (name) {
+    case 'if':
+      return follows === undefined && otherwise === undefined;
+    case 'then':
+    case 'else':
+      return condition === undefined;
+    case 'additionalItems':
+      return !Array.isArray(items);
+    case 'contains':
+      return minContains === 0 && maxContains === undefined;
+    default:
+      return false;
+  }
+}
+
 /** JSON Schema itself, which the validator brings. */
 const JSON_SCHEMA = /^https?:\/\/json-schema\.org\//;
 
 function nullableFaults({ schema, path }: Reading): readonly SchemaFault[] {
   const { nullable, type } = schema;
-  if (nullable === undefined) return [];
   const types = [type ?? []].flat();
   if (types.length > 0 && !(nullable === false && types.includes('null'))) return [];
   return [
@@ -156,9 +197,10 @@ function isListed(node: unknown, { takes }: Keyword): boolean {
 
 const DRAFTS: readonly Draft[] = ['7', '2019-09', '2020-12'];
 
-function isKnownIn(draft: Draft, { since = '7', until = '2020-12' }: Keyword): boolean {
+function isKnownIn(draft: Draft, { since, until }: Keyword): boolean {
+  if (since === undefined && until === undefined) return true;
   const at = DRAFTS.indexOf(draft);
-  return DRAFTS.indexOf(since) <= at && at <= DRAFTS.indexOf(until);
+  return DRAFTS.indexOf(since ?? '7') <= at && at <= DRAFTS.indexOf(until ?? '2020-12');
 }
 
 function misfit(path: string, value: unknown, what: string): SchemaFault {

@@ -1,7 +1,10 @@
 // Calls that a real model made of real MCP tools: agreement with ajv on the tools' own schemas, coercion off.
 // npm run measure:calls -- <folder with real-calls.jsonl and mcp-tool-lists/>
+import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
+import { Server } from '@modelcontextprotocol/server';
 import { Ajv } from 'ajv';
-import { defineTool, ToolRegistry } from '../../dist/src/index.js';
+import { mcpTools } from '../../dist/src/bridges/mcp/index.js';
+import { ToolRegistry } from '../../dist/src/index.js';
 import { readSuite } from './read-suite.mjs';
 
 const rows = readSuite('real-calls.jsonl');
@@ -9,9 +12,8 @@ let agreed = 0;
 let unnamed = 0;
 for (const { server, tool, arguments: args, ajv } of rows) {
   const registry = new ToolRegistry({ coerce: false });
-  registry.register(
-    defineTool({ name: 'call', description: tool.name, parameters: tool.inputSchema, execute: () => 'ran' }),
-  );
+  const { annotations: _, ...offered } = await imported(tool.inputSchema);
+  registry.register({ ...offered, execute: () => 'ran' });
   const { isError, forLLM } = await registry.execute('call', args);
   const verdict = isError ? 'invalid' : 'valid';
   if (verdict === ajv) agreed += 1;
@@ -23,6 +25,19 @@ for (const { server, tool, arguments: args, ajv } of rows) {
   for (const path of missing) console.log(`${server} ${tool.name}: ${path} is not named in: ${forLLM}`);
 }
 console.log(`${agreed} of ${rows.length} agree with ajv; ${unnamed} failing paths not named`);
+
+/** A tool as its server offers it: schemas of real servers are not always what an author may write. */
+async function imported(inputSchema) {
+  const server = new Server({ name: 'measured', version: '1' }, { capabilities: { tools: {} } });
+  server.setRequestHandler('tools/list', () => ({ tools: [{ name: 'call', inputSchema }] }));
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  await server.connect(far);
+  const client = new Client({ name: 'measure', version: '1' });
+  await client.connect(near);
+  const [tool] = await mcpTools(client);
+  await client.close();
+  return tool;
+}
 
 /** The places that ajv complains about, with dots; a missing property counts as the place itself. */
 function failingPaths(schema, args) {

@@ -25,7 +25,7 @@ const KEYWORDS = [
   ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$defs', 'definitions', 'dependencies'],
   ...['dependentSchemas', 'dependentRequired', 'unevaluatedItems', 'unevaluatedProperties'],
   ...['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', '$comment'],
-  ...['$ref', 'nullable'],
+  '$ref',
   ...['contentMediaType', 'contentEncoding', 'contentSchema', 'x-own'],
 ];
 
@@ -104,6 +104,9 @@ test('all faults of a schema are told, each by its place', () => {
     "properties.a.type is 'strnig'",
   ]);
   expect(at({ anyOf: [{}, { minLength: -1 }] })).toEqual(['anyOf.1.minLength is -1']);
+  expect(at({ nullable: true })).toEqual(['nullable has no `type` beside it']);
+  expect(at({ type: 'string', nullable: true })).toEqual([]);
+  expect(at({ else: { $ref: '#/nowhere' }, $defs: { unused: { $ref: '#/nowhere' } } })).toEqual([]);
   expect(at({ enum: [] })).toEqual(['enum is []']);
   expect(at({ patternProperties: { '(': {} } })).toEqual(["patternProperties.( is '('"]);
   expect(at('object')).toEqual([" is 'object'"]);
