@@ -1,3 +1,4 @@
+import '../src/metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
 export { Integer } from '../src/contract/integer.js';

@@ -1,3 +1,4 @@
+import './metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
 export { Args, type ArgsOptions } from '../decorators/args.js';

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import { setOwn } from '../kernel/set-own.js';
 import { isSchemaNode } from '../schema/keywords.js';
 import { fitsSchema } from './fits-schema.js';
 
@@ -33,7 +34,7 @@ export function createFiller(defaults: ReturnType<DefaultsOf>): Filler {
     for (const [name, fallback] of defaults) {
       if (Object.hasOwn(args, name) && args[name] !== undefined) continue;
       if (filled === args) filled = { ...args };
-      filled[name] = typeof fallback === 'object' ? structuredClone(fallback) : fallback;
+      setOwn(filled, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
     }
     return filled;
   };

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { misspeltName } from '../kernel/nearest-name.js';
+import { setOwn } from '../kernel/set-own.js';
 import { chooserOf } from './choose-branch.js';
 import { coerceValue } from './coerce-value.js';
 import type { DefaultsOf } from './fill-defaults.js';
@@ -118,7 +119,7 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
   for (const [name, fallback] of shape.defaults) {
     if (Object.hasOwn(copy ?? value, name)) continue;
     copy ??= { ...value };
-    copy[name] = typeof fallback === 'object' ? structuredClone(fallback) : fallback;
+    setOwn(copy, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
   }
   return copy ?? value;
 }

@@ -9,6 +9,7 @@ import type { OptionFault } from '../kernel/option-rules.js';
 import { definedToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
 import { describeSchemas } from './describe-schemas.js';
 import { freezeTool } from './freeze-tool.js';
+import { ignoresContext } from './ignores-context.js';
 import { illegalName, TOOL_NAME } from './tool-name.js';
 
 /**
@@ -83,6 +84,7 @@ export function toDefinition<Source extends SchemaSource>(
     parameters,
     output,
     hydrate,
+    ignoresContext: (execute && ignoresContext(execute)) || undefined,
     execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
   });
 }

@@ -11,13 +11,19 @@ const BRAND = Symbol.for('toolwright.ToolwrightError');
  * ```
  */
 export class ToolwrightError extends Error {
-  override readonly name: ErrorName;
+  declare readonly name: ErrorName;
   /** The number of the error: 500 for `ToolNotFound`, … */
   readonly code: number;
 
   constructor(name: ErrorName, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = name;
+    // Plain assignment fails where `Error.prototype` is frozen.
+    Object.defineProperty(this, 'name', {
+      value: name,
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
     this.code = ERROR_TABLE[name].code;
   }
 

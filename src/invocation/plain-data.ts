@@ -6,35 +6,41 @@ const MAX_DEPTH = 100;
  * own. It runs for each result, so that it makes nothing; what it cannot be sure of is none (`formOf` finds out).
  */
 export function isPlainData(value: object, depth = 0): boolean {
-  if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index += 1) if (!isPlainPart(value[index], depth)) return false;
-    return true;
-  }
   const prototype: object | null = Object.getPrototypeOf(value);
-  const isBase = prototype === null || prototype === Object.prototype;
-  if (!isBase && !isOrdinary(prototype)) return value instanceof Date && !Number.isNaN(value.getTime());
+  if (prototype !== Object.prototype && prototype !== lastOrdinary) {
+    if (Array.isArray(value)) return isPlainList(value, depth);
+    if (prototype !== null && !isOrdinary(prototype))
+      return value instanceof Date && !Number.isNaN(value.getTime());
+  }
   let isEmpty = true;
   for (const key in value) {
     isEmpty = false;
-    if (!isPlainPart((value as Readonly<Record<string, unknown>>)[key], depth)) return false;
+    const part = (value as Readonly<Record<string, unknown>>)[key];
+    if (typeof part !== 'string' && !isPlainPart(part, depth)) return false;
   }
-  return !isEmpty || (isBase && Reflect.ownKeys(value).length === 0);
+  return !isEmpty || (isBase(prototype) && Reflect.ownKeys(value).length === 0);
+}
+
+function isPlainList(list: readonly unknown[], depth: number): boolean {
+  for (let index = 0; index < list.length; index += 1) {
+    const item = list[index];
+    if (typeof item !== 'string' && !isPlainPart(item, depth)) return false;
+  }
+  return true;
 }
 
 function isPlainPart(part: unknown, depth: number): boolean {
-  switch (typeof part) {
-    case 'string':
-    case 'boolean':
-    case 'undefined':
-      return true;
-    case 'number':
-      return Number.isFinite(part);
-    case 'object':
-      return part === null || (depth < MAX_DEPTH && isPlainData(part, depth + 1));
-    default:
-      return false;
-  }
+  if (typeof part === 'object') return part === null || (depth < MAX_DEPTH && isPlainData(part, depth + 1));
+  if (typeof part === 'number') return Number.isFinite(part);
+  return typeof part === 'string' || typeof part === 'boolean' || part === undefined;
 }
+
+function isBase(prototype: object | null): boolean {
+  return prototype === null || prototype === Object.prototype;
+}
+
+/** Rows of a list are of the same class. */
+let lastOrdinary: object | undefined;
 
 /** Of each prototype whether its objects are their own fields and nothing else. */
 const ordinary = new WeakMap<object, boolean>();
@@ -47,7 +53,10 @@ const MEANINGFUL = [
 
 function isOrdinary(prototype: object): boolean {
   const known = ordinary.get(prototype);
-  if (known !== undefined) return known;
+  if (known !== undefined) {
+    if (known) lastOrdinary = prototype;
+    return known;
+  }
   const answer = MEANINGFUL.every((name) => !(name in prototype));
   ordinary.set(prototype, answer);
   return answer;

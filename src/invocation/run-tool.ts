@@ -51,36 +51,36 @@ export function runTool<Outcome>(run: ToolRun<Outcome>): Outcome | Promise<Outco
     // A tool that ignores the context gets none.
     value = tool.execute(args, context as ToolContext);
     if (!isReady(value)) {
-      body = new BodyOf(run);
-      value = isThenable(value) ? Promise.resolve(value) : settled(value, body);
+      if (!isThenable(value)) body = new BodyOf(run);
+      value = body === undefined ? Promise.resolve(value) : settled(value, body);
     }
   } catch (error) {
     return run.onEnd({ how: 'threw', error });
   }
-  return body !== undefined && value instanceof Promise
-    ? awaitWork(run, value, body)
-    : run.onEnd({ how: 'returned', value });
+  return value instanceof Promise ? awaitBody(run, value, body) : run.onEnd({ how: 'returned', value });
 }
 
-/**
- * Goes on with the end of work that is under way, raced by the limits of its call. With a body, what it gives is
- * the result of the tool.
- */
-export function awaitWork<Outcome>(
+/** Goes on with the end of a body that is under way; what it gives is the result of the tool. */
+function awaitBody<Outcome>(
   run: ToolRun<Outcome>,
   work: Promise<unknown>,
-  body?: BodyOf,
+  body: BodyOf | undefined,
 ): Promise<Outcome> {
-  const { signal, timeoutMs } = limitsOf(run);
-  if (signal !== undefined || timeoutMs !== undefined)
-    return race(run, { work, body, signal, timeoutMs }).then((ended) => run.onEnd(ended));
+  const limits = limitsOf(run);
+  if (limits.signal !== undefined || limits.timeoutMs !== undefined)
+    return race(run, { ...limits, work, body: body ?? new BodyOf(run) }).then((ended) => run.onEnd(ended));
   return work.then(
     (value) =>
-      body === undefined || isReady(value)
+      isReady(value)
         ? run.onEnd({ how: 'returned', value })
-        : settledEnd(value, body).then((ended) => run.onEnd(ended)),
+        : settledEnd(value, body ?? new BodyOf(run)).then((ended) => run.onEnd(ended)),
     (error) => run.onEnd({ how: 'threw', error }),
   );
+}
+
+/** Goes on with the end of other work of a call that is under way, raced by the limits of the call. */
+export function awaitWork<Outcome>(run: ToolRun<Outcome>, work: Promise<unknown>): Promise<Outcome> {
+  return race(run, { ...limitsOf(run), work, body: undefined }).then((ended) => run.onEnd(ended));
 }
 
 /** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */

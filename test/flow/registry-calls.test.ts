@@ -296,6 +296,31 @@ describe('a tool that is an instance of a class', () => {
   });
 });
 
+describe('defineTool', () => {
+  test.each<[string, unknown]>([
+    ['by name', (_args: unknown, context: ToolContext) => context.callId],
+    ['with a default', (_args: unknown, context: ToolContext = undefined as never) => context.callId],
+    ['within a rest', (...all: { callId: string }[]) => all[1]?.callId],
+    [
+      'by arguments',
+      function (this: unknown) {
+        // biome-ignore lint/complexity/noArguments: what is tested
+        return arguments[1].callId;
+      },
+    ],
+    [
+      'behind another default',
+      ({ a = [1, 2] }: { a?: unknown }, context: ToolContext = null as never) => [a, context.callId][1],
+    ],
+  ])('gives a body its context that takes it %s', async (_how, execute) => {
+    const tool = defineTool({ ...base, execute: execute as never });
+    const { forLLM } = await new ToolRegistry()
+      .register(tool)
+      .executeWithContext('work', {}, { callId: 'c7' });
+    expect(forLLM).toBe('c7');
+  });
+});
+
 describe('ToolRegistry.invoke', () => {
   const scope = { data: { userId: 'secret-user' }, channel: 'c', chatId: '1' };
 

@@ -1,3 +1,4 @@
+import '../../metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
 export type {

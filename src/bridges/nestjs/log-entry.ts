@@ -18,7 +18,8 @@ export class LogEntry {
     const { error } = fields;
     const told = error instanceof Error ? { error: error.message, err: error } : {};
     // JSON.stringify shows nothing of an error but what was added to it.
-    Object.assign(this, { ...fields, ...told, message });
+    // Fields may be called anything, and a frozen `Object.prototype` lets nobody assign `toString`.
+    Object.defineProperties(this, Object.getOwnPropertyDescriptors({ ...fields, ...told, message }));
   }
 
   [inspect.custom](_depth: number, options: InspectOptions): string {

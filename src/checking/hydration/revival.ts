@@ -1,4 +1,5 @@
 import type { ArgumentFault } from '../../contract/argument-fault.js';
+import { setOwn } from '../../kernel/set-own.js';
 import type { ValueType } from '../../schema/value-type.js';
 
 /** An instance that class-validator has to look at once everything is revived. */
@@ -55,12 +56,6 @@ export class ChildPlace implements Place {
   put(value: unknown): void {
     setOwn(this.#holder, this.#name, value);
   }
-}
-
-/** Keys are data: `__proto__` is one like any other. */
-export function setOwn(holder: Holder, key: PropertyKey, value: unknown): void {
-  if (key !== '__proto__') holder[key] = value;
-  else Object.defineProperty(holder, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** From a JSON value that fits the schema to what the tool takes. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../contract/json-schema.js';
+import { setOwn } from '../../kernel/set-own.js';
 import { classModel } from '../../schema/class-model.js';
 import type {
   ClassModel,
@@ -139,18 +140,17 @@ function assign(step: Step, assembly: Assembly): void {
   const { instance, source, place } = assembly;
   const { name, key, transforms, revive } = step;
   if (transforms !== undefined) assignTransformed(step, transforms, assembly);
-  else if (revive === undefined) instance[key] = source[name];
-  else
-    instance[key] = revive(
-      source[name],
-      new ChildPlace(place, name, key === name ? instance : renamed(step, instance)),
-    );
+  else if (revive === undefined) setOwn(instance, key, source[name]);
+  else {
+    const child = new ChildPlace(place, name, key === name ? instance : renamed(step, instance));
+    setOwn(instance, key, revive(source[name], child));
+  }
 }
 
 /** What takes the value that comes later, where the instance calls the property otherwise than JSON does. */
 function renamed({ name, key }: Step, instance: Holder): Holder {
   const set = (value: unknown): void => {
-    instance[key] = value;
+    setOwn(instance, key, value);
   };
   return Object.defineProperty({}, name, { set });
 }
@@ -164,7 +164,11 @@ function assignTransformed(
   const { pending } = place.revival;
   const revived: Holder = { [name]: source[name] };
   const set = (): void => {
-    instance[key] = transforms.reduce((value, transform) => transform(value, { key, source }), revived[name]);
+    const transformed = transforms.reduce(
+      (value, transform) => transform(value, { key, source }),
+      revived[name],
+    );
+    setOwn(instance, key, transformed);
   };
   const before = pending.length;
   if (revive) revived[name] = revive(source[name], new ChildPlace(place, name, revived));

@@ -1,4 +1,5 @@
-import { ChildPlace, type Holder, type Place, type Revive, setOwn } from './revival.js';
+import { setOwn } from '../../kernel/set-own.js';
+import { ChildPlace, type Holder, type Place, type Revive } from './revival.js';
 
 /** An array whose items need reviving. */
 export function reviveItems(reviveItem: Revive): Revive {

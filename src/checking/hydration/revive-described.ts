@@ -1,5 +1,6 @@
 import type { DescribedSchema } from '../../contract/class-description.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
+import { setOwn } from '../../kernel/set-own.js';
 import { describedValue } from '../../schema/described-type.js';
 import { isSchemaNode, subschemas } from '../../schema/keywords.js';
 import type { ValueType } from '../../schema/value-type.js';
@@ -7,7 +8,7 @@ import { referredDefinition } from '../../schema/write-described.js';
 import { typeSchema } from '../../schema/write-schema.js';
 import { compileTest, type SchemaTest } from '../json-schema-compiler.js';
 import { SchemaLevel } from '../schema-level.js';
-import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf, setOwn } from './revival.js';
+import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf } from './revival.js';
 import { reviveItems, reviveValues } from './revive-collection.js';
 
 type DescribedType = ValueType & { readonly kind: 'described' };

@@ -59,6 +59,23 @@ test('createMcpServer: turning all pages lists the tools once, also where caller
   expect(views).toBe(1);
 });
 
+test('createMcpServer: an output that was only read from types is no promise, and a result that breaks it arrives', async () => {
+  const output = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] } as const;
+  const execute = () => ({ id: null });
+  const inferred = { ...plain('inferred'), output, isOutputInferred: true, execute };
+  const declared = { ...plain('declared'), output, execute };
+  const connected = await connect(new ToolRegistry().register(inferred, declared));
+  const { tools } = await connected.listTools();
+  expect(tools.map(({ outputSchema }) => outputSchema)).toEqual([undefined, output]);
+  const passed = await connected.callTool({ name: 'inferred' });
+  expect(passed).toMatchObject({ content: [{ type: 'text', text: '{"id":null}' }] });
+  expect(passed.isError).not.toBe(true);
+  expect(await connected.callTool({ name: 'declared' })).toMatchObject({
+    isError: true,
+    content: [{ type: 'text', text: expect.stringMatching(/^The tool ran, but/) }],
+  });
+});
+
 test('createMcpServer: toolsets that say what they are about are the server’s instructions where it has none', async () => {
   const ofShop = { ...plain('find'), toolset: { name: 'Shop', description: 'Orders and invoices' } };
   const registry = new ToolRegistry().register(ofShop, plain('other'));
