@@ -22,11 +22,12 @@ export interface GivenRun {
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
   const isOwned = scope?.owner !== undefined;
-  if (areRight(config, CONFIG) && areRight(scope, SCOPE) && !isOwned && Array.isArray(messages)) return;
+  const history = historyFaults(messages);
+  if (areRight(config, CONFIG) && areRight(scope, SCOPE) && !isOwned && history.length === 0) return;
   refuseOptions([
     ...invalidOptions(config, CONFIG),
     ...invalidOptions(scope, SCOPE),
     ...ownerFaults(scope),
-    ...historyFaults(messages),
+    ...history,
   ]);
 }

@@ -16,14 +16,22 @@ export function historyFaults(messages: unknown): readonly InvalidOption[] {
   if (!Array.isArray(messages))
     return [faultAt('', 'they are no array', "messages: [{ role: 'user', content: '…' }]")];
   const faults: InvalidOption[] = [];
-  let open = new Set<unknown>();
+  let open = NONE;
   for (const [index, message] of (messages as readonly unknown[]).entries()) {
     const problem = problemOf(message, open);
     if (problem !== undefined) faults.push(faultAt(`[${index}]`, ...problem));
     if (isRecord(message) && message.role === 'tool') open.delete(message.tool_call_id);
-    else open = new Set(callsOf(message).map((call) => (isRecord(call) ? call.id : undefined)));
+    else open = idsOf(callsOf(message));
   }
   return faults;
+}
+
+/** Of most messages there are none. */
+const NONE = new Set<unknown>();
+
+function idsOf(calls: readonly unknown[]): Set<unknown> {
+  if (calls.length === 0) return NONE;
+  return new Set(calls.map((call) => (isRecord(call) ? call.id : undefined)));
 }
 
 /** A problem, and what to write instead. */
