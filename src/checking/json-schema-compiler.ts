@@ -137,11 +137,9 @@ function makeValidator(draft: Draft, options: Options): Ajv {
     errors: true,
     validate: uniqueItems,
   });
-  if (options.verbose) {
-    for (const keyword of ['anyOf', 'oneOf']) {
-      validator.removeKeyword(keyword);
-      validator.addKeyword(tellingUnion(keyword, require('ajv') as typeof import('ajv')));
-    }
+  for (const keyword of ['anyOf', 'oneOf']) {
+    validator.removeKeyword(keyword);
+    validator.addKeyword(tellingUnion(keyword, require('ajv') as typeof import('ajv')));
   }
   for (const [name, format] of Object.entries(jsonFormats())) validator.addFormat(name, format);
   return validator;

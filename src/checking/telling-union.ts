@@ -26,7 +26,7 @@ export function boundErrors(code: string, compiled?: { readonly schema: unknown 
 }
 
 /**
- * `anyOf` or `oneOf`. Where the value shows which branch it was meant for, no other can accept it, and that
+ * `anyOf` or `oneOf`, in time that does not double with each union within another. Where the value shows which branch it was meant for, no other can accept it, and that
  * branch alone is asked; otherwise all of them are, and what they say against it is not kept.
  */
 export function tellingUnion(keyword: string, { _, Name }: AjvPackage): CodeKeywordDefinition {

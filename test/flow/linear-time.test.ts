@@ -14,7 +14,13 @@ const animals = kinds.map((kind) => ({
 }));
 
 function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  const tree = ['left', 'right'].map((kind) => ({
+    type: 'object',
+    properties: { of: { $ref: '#/$defs/tree' }, kind: { const: kind } },
+    required: ['kind'],
+  }));
   const $defs = {
+    tree: { anyOf: tree },
     animal: { anyOf: animals },
     line: { type: 'object', properties: { of: { $ref: '#/$defs/sku' } } },
     sku: integers,
@@ -73,6 +79,11 @@ const SHAPES: Readonly<Record<string, Shape>> = {
     schema: object({ one: { $ref: '#/$defs/animal' } }),
     sent: (size) => ({ one: nested(size, { kind: 'cow', cowAge: 'x' }, (of) => ({ kind: 'cow', of })) }),
     size: 8,
+  },
+  'unions within unions whose tags come last': {
+    schema: object({ one: { $ref: '#/$defs/tree' } }),
+    sent: (size) => ({ one: nested(size, 3, (of) => ({ of, kind: 'right' })) }),
+    size: 3,
   },
   'a key of spaces': {
     schema: object({ all: { type: 'object', additionalProperties: { type: 'integer' } } }),
