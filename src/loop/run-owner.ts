@@ -25,7 +25,8 @@ export function ownerOf(scope: CallScope): unknown {
 export function ownerFaults(scope: CallScope | undefined): readonly InvalidOption[] {
   const owner = scope?.owner;
   if (owner === undefined) return [];
-  const problems: string[] = [];
+  // `session.user ?? null` would make all strangers one owner.
+  const problems: string[] = owner === null ? ['owner is null'] : [];
   try {
     JSON.stringify(owner, (key, member: unknown) => {
       if (!isJson(member)) problems.push(`owner${key === '' ? '' : `.${key}`} is ${wordFor(member)}`);

@@ -94,7 +94,6 @@ describe.each(doors)('%s', (_door, resume) => {
     ['another', alice, bob],
     ['one where the run has none', {}, alice],
     ['none where the run has one', alice, {}],
-    ['`null` where the run has none', {}, { owner: null }],
     ['one that has one thing more', alice, { owner: { ...alice.owner, admin: true } }],
     ['a text that looks like it', { owner: ['1'] }, { owner: '1' }],
   ])(
@@ -110,9 +109,19 @@ describe.each(doors)('%s', (_door, resume) => {
     },
   );
 
+  test('refuses `null` as an owner, which would be that of every stranger', async () => {
+    const { config } = setup({ content: 'Done.' });
+    const invalid = { name: 'InvalidOptions', faults: [{ option: 'owner', problem: 'owner is null' }] };
+    await expect(runToolLoop(config, hello, { owner: null })).rejects.toMatchObject(invalid);
+    const run = await runToolLoop(config, hello);
+    const request = { config, state: run.state!, answers: yes(run) };
+    await expect(resume({ ...request, scope: { owner: null } })).rejects.toMatchObject(invalid);
+  });
+
   test('compares owners as canonical JSON, whatever JSON they are', async () => {
+    const owners = fc.jsonValue().filter((owner) => owner !== null);
     await fc.assert(
-      fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (one, other) => {
+      fc.asyncProperty(owners, owners, async (one, other) => {
         const { config } = setup({ content: 'Done.' });
         const run = await runToolLoop(config, hello, { owner: one });
         const request = { config, state: wire(run.state!), answers: yes(run) };

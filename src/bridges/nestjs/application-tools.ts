@@ -39,6 +39,8 @@ export class ApplicationTools {
   readonly #policy: ToolPolicy | undefined;
   /** What a tool of the registry comes down to. */
   readonly #targets = new WeakMap<ToolDefinition, CallTarget>();
+  /** The method that declares a tool, of those that providers have. */
+  readonly #declared = new WeakMap<ToolDefinition, string>();
   /** What stands in the registry for a tool that was registered. */
   readonly #adopted = new WeakMap<ToolDefinition, ToolDefinition>();
   /** Classes of tools that `discoverTools` made and that were registered, and their bases. */
@@ -50,7 +52,10 @@ export class ApplicationTools {
     this.#policy = parts.options.policy;
     this.registry = new ToolRegistry(
       { ...parts.options, policy: (request) => this.#decide(request) },
-      new ApplicationToolTable((tool) => this.#adopt(tool)),
+      new ApplicationToolTable({
+        adopt: (tool) => this.#adopt(tool),
+        onReplace: (before, now) => this.#warnOfReplaced(before, now),
+      }),
     );
   }
 
@@ -92,6 +97,15 @@ export class ApplicationTools {
     );
   }
 
+  /** Whoever registers a tool by hand may not know that a provider has one of that name. */
+  #warnOfReplaced(before: ToolDefinition, now: ToolDefinition): void {
+    const declared = this.#declared.get(before);
+    if (declared === undefined || this.#declared.has(now)) return;
+    this.#parts.options.logger?.warn(
+      `register("${now.name}"): it replaces the tool of ${declared}, a provider of the application (another name, or registry.unregister("${now.name}") before)`,
+    );
+  }
+
   #bind(found: FoundHandler): ToolDefinition {
     const { options, name, toolset, parameters, output, isOutputInferred, hydrate, injected } = found.planned;
     const target = providerTarget(found, found.host);
@@ -107,6 +121,7 @@ export class ApplicationTools {
       execute: (args, context) => this.#parts.caller.perform(target, { tool, arguments: args, context }),
     });
     this.#targets.set(tool, target);
+    this.#declared.set(tool, `${found.planned.class.name}.${String(found.planned.key)}`);
     return tool;
   }
 

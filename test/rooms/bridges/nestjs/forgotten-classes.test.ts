@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Controller, Get, Inject, Injectable, Module } from '@nestjs/common';
-import { type Logger, Tool, ToolDeclarationError, Toolset } from 'toolwright';
+import { defineTool, type Logger, Tool, ToolDeclarationError, Toolset } from 'toolwright';
 import { ToolwrightModule } from 'toolwright/nestjs';
 import { boot } from './boot.js';
 
@@ -145,4 +145,23 @@ test('ToolwrightModule warns once of loaded tool classes that no module provides
   });
   expect(provided.tools.list()).toEqual(expect.arrayContaining(['alone', 'also_alone']));
   expect(warned.at(-1)).not.toMatch(/Lonely/);
+});
+
+test('ToolwrightModule warns where a registered tool takes the place of a provider’s, and says whose', async () => {
+  @Injectable()
+  class Shop {
+    @Tool('Finds in the shop') find() {}
+    @Tool('Only the shop has it') other() {}
+  }
+  const warnings: string[] = [];
+  const logger: Logger = { debug() {}, info() {}, error() {}, warn: (message) => warnings.push(message) };
+  const { tools } = await boot({ providers: [Shop], options: { logger } });
+  expect(warnings.filter((warning) => warning.includes('replaces'))).toEqual([]);
+  const find = (description: string) => defineTool({ name: 'find', description, execute: () => description });
+  tools.register(find('Finds elsewhere'));
+  tools.register(find('Finds elsewhere again'));
+  expect(warnings.filter((warning) => warning.includes('replaces'))).toEqual([
+    expect.stringContaining('register("find"): it replaces the tool of Shop.find, a provider'),
+  ]);
+  expect((await tools.execute('find')).forLLM).toBe('Finds elsewhere again');
 });
