@@ -129,7 +129,7 @@ describe('ToolRegistry.call words', () => {
     const due = z.toJSONSchema(z.object({ due: z.iso.datetime(), at: z.email() })) as JsonSchema;
     expect((await answer(due, { due: 'tomorrow', at: 'anna' })).slice(1, 3)).toEqual([
       '  - due: must match format "date-time", e.g. 2026-01-31T09:30:00Z',
-      '  - at: must match format "email", e.g. anna@example.com',
+      '  - at: must match format "email"',
     ]);
   });
 
