@@ -37,8 +37,11 @@ export type Tidier = (args: JsonObject, options: TidyOptions, notes: TidyNotes) 
 /** The tidier of a schema: takes extra keys away and fills in defaults; where asked, mends types too. */
 export function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier {
   const shapeOf = shapesOf(schema, defaultsOf);
+  let level: SchemaLevel | undefined;
+  // What the schemas say of a place is the same for all calls.
+  const levelOfRoot = (): SchemaLevel => (level ??= new SchemaLevel([schema], schema));
   return (args, options, notes) => {
-    const walk: Walk = { ...options, ...notes, shapeOf, root: schema };
+    const walk: Walk = { ...options, ...notes, shapeOf, root: schema, levelOfRoot };
     return tidyObject(shapeOf(schema), args, new Place(walk));
   };
 }
@@ -46,6 +49,7 @@ export function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier
 interface Walk extends TidyOptions, TidyNotes {
   readonly shapeOf: (schema: JsonSchema) => Shape;
   readonly root: JsonSchema;
+  readonly levelOfRoot: () => SchemaLevel;
 }
 
 /** Beyond this many unknown keys, slips are not looked for. */
@@ -67,8 +71,7 @@ class Place {
   }
 
   get level(): SchemaLevel {
-    const { root } = this.walk;
-    this.#level ??= this.#above?.level.below(this.#step) ?? new SchemaLevel([root], root);
+    this.#level ??= this.#above?.level.below(this.#step) ?? this.walk.levelOfRoot();
     return this.#level;
   }
 
