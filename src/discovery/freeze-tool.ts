@@ -20,5 +20,15 @@ export type ToolParts = Pick<
 export function freezeTool(options: ToolOptions, parts: ToolParts): ToolDefinition {
   const all = { ...options, description: options.description ?? '', ...parts };
   const present = Object.entries(all).filter(([, value]) => value !== undefined);
-  return Object.freeze(Object.fromEntries(present)) as unknown as ToolDefinition;
+  const tool = Object.freeze(Object.fromEntries(present)) as unknown as ToolDefinition;
+  finished.add(tool);
+  return tool;
+}
+
+/** Definitions of which everything was checked when they were made. */
+const finished = new WeakSet<object>();
+
+/** Whether {@link freezeTool} made this very definition, so that nothing of it need be checked again. */
+export function isFinishedTool(tool: unknown): tool is ToolDefinition {
+  return typeof tool === 'object' && tool !== null && finished.has(tool);
 }

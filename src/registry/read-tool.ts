@@ -2,6 +2,7 @@ import { authorSchemaFaults, describeSchemaFault } from '../checking/author-sche
 import type { ClassType } from '../contract/class-type.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { adaptAgentTool } from '../discovery/agent-tool.js';
+import { isFinishedTool } from '../discovery/freeze-tool.js';
 import { illegalName, TOOL_NAME } from '../discovery/tool-name.js';
 import { type AuthorFault, ToolDeclarationError, undescribed } from '../errors/author-fault.js';
 import { errorMessage } from '../invocation/error-message.js';
@@ -17,6 +18,8 @@ export type ReadTool =
 
 /** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
 export function readTool(registered: RegisteredTool): ReadTool {
+  if (isFinishedTool(registered))
+    return { name: registered.name, entry: { open: () => registered, offered: registered } };
   let offered: unknown = registered;
   if (typeof registered === 'function') {
     try {
