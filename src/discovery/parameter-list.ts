@@ -18,8 +18,8 @@ export interface ParsedParameter {
  */
 export function parameterList(fn: (...args: never[]) => unknown): readonly ParsedParameter[] | undefined {
   const source = Function.prototype.toString.call(fn);
-  const names = bareNames(source);
-  if (names !== undefined) return names.map((name) => ({ name, isRest: false, hasDefault: false }));
+  const plain = plainList(source);
+  if (plain !== undefined) return plain;
   try {
     const list = listSource(source);
     return list === undefined ? undefined : parseList(list).map(readParameter);
@@ -28,14 +28,37 @@ export function parameterList(fn: (...args: never[]) => unknown): readonly Parse
   }
 }
 
-/** Most lists are names and commas, which need no parser. */
-const BARE_METHOD =
-  /^(?:async\s+)?\*?\s*[\w$]+\s*\(((?:\s*[A-Za-z_$][\w$]*\s*,)*(?:\s*[A-Za-z_$][\w$]*)?)\s*\)\s*\{/;
+/** The beginning of a method; most lists behind it are names and plain literals, which need no parser. */
+const METHOD_HEAD = /^(?:async\s+)?\*?\s*[\w$]+\s*\(\s*/;
+const PLAIN_PARAMETER =
+  /([A-Za-z_$][\w$]*)\s*(?:=\s*(-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false|null|'[^'\\\n\r]*'|"[^"\\\n\r]*")\s*)?(?:,\s*|(?=\)))/y;
+const METHOD_BODY = /\)\s*\{/y;
 
-function bareNames(source: string): readonly string[] | undefined {
-  if (source.endsWith('[native code] }')) return undefined;
-  const list = BARE_METHOD.exec(source)?.[1];
-  return list?.split(',').flatMap((name) => name.trim() || []);
+/** The parameters of a method whose list is plain; `undefined` for any other. */
+function plainList(source: string): readonly ParsedParameter[] | undefined {
+  const head = METHOD_HEAD.exec(source);
+  if (head === null || source.endsWith('[native code] }')) return undefined;
+  const list: ParsedParameter[] = [];
+  let at = head[0].length;
+  for (;;) {
+    PLAIN_PARAMETER.lastIndex = at;
+    const [, name, literal] = PLAIN_PARAMETER.exec(source) ?? [];
+    if (name === undefined) break;
+    at = PLAIN_PARAMETER.lastIndex;
+    const hasDefault = literal !== undefined;
+    list.push({
+      name,
+      isRest: false,
+      hasDefault,
+      ...(hasDefault ? { defaultValue: { value: plainValue(literal) } } : {}),
+    });
+  }
+  METHOD_BODY.lastIndex = at;
+  return METHOD_BODY.test(source) ? list : undefined;
+}
+
+function plainValue(literal: string): unknown {
+  return /^['"]/.test(literal) ? literal.slice(1, -1) : JSON.parse(literal);
 }
 
 function listSource(source: string): string | undefined {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { parameterList } from '../../../src/discovery/parameter-list.js';
 
 const names = (fn: (...args: never[]) => unknown) => parameterList(fn)?.map(({ name }) => name);
@@ -53,6 +54,46 @@ describe('the names of parameters', () => {
 
   test('are read where a default says super', () => {
     expect(names(method('find(id = super.id, b) {}'))).toEqual(['id', 'b']);
+  });
+});
+
+describe('a list without brackets', () => {
+  const literal = fc.constantFrom(
+    '0',
+    '-0',
+    '12',
+    '1.5',
+    '-3.25',
+    'true',
+    'false',
+    'null',
+    "'a b'",
+    '"x, y"',
+    "')'",
+    '"="',
+    "''",
+  );
+  const parameter = fc.tuple(fc.constantFrom('a', 'b2', '$c', '_d'), fc.option(literal, { nil: undefined }));
+  const space = fc.constantFrom('', ' ', '\n  ');
+
+  test('says the same as it does with a comment in it, which takes the parser', () => {
+    const lists = fc.uniqueArray(parameter, { selector: ([name]) => name, maxLength: 4 });
+    fc.assert(
+      fc.property(
+        lists,
+        space,
+        fc.constantFrom('run', 'async run', '*run', 'async *run'),
+        (list, gap, head) => {
+          const parameters = list.map(([name, value]) =>
+            value === undefined ? name : `${name}${gap}=${gap}${value}`,
+          );
+          const text = parameters.join(`${gap},${gap}`);
+          const plain = parameterList(method(`${head}(${gap}${text}${gap})${gap}{}`));
+          expect(plain).toEqual(parameterList(method(`${head}(/**/${text}) {}`)));
+          expect(plain).toHaveLength(list.length);
+        },
+      ),
+    );
   });
 });
 
