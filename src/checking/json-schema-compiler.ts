@@ -71,7 +71,7 @@ export function compileSchema(schema: JsonSchema): CompiledSchema {
       return all(value);
     } catch (error) {
       // Where all errors are wanted, the validator's code for some `unevaluatedProperties` breaks.
-      if (!(error instanceof TypeError)) throw error;
+      if (!(error instanceof TypeError || error instanceof ReferenceError)) throw error;
       first ??= runnable(schema, 'tellingFirst');
       return first(value);
     }

@@ -23,9 +23,13 @@ export interface WaitInCall {
 }
 
 const EXPECTED: Readonly<Record<PendingKind, { readonly field: string; readonly form: string }>> = {
-  client: { field: 'result', form: '{ id, result }' },
-  approval: { field: 'approved', form: '{ id, approved: true } or { id, approved: false, reason }' },
-  question: { field: 'value', form: '{ id, value }' },
+  client: { noun: 'a call of the client', field: 'result', form: '{ id, result }' },
+  approval: {
+    noun: 'an approval',
+    field: 'approved',
+    form: '{ id, approved: true } or { id, approved: false, reason }',
+  },
+  question: { noun: 'a question', field: 'value', form: '{ id, value }' },
 };
 
 /**
@@ -49,8 +53,8 @@ export function answerWait({ wait, journal }: WaitInCall, answer: WaitAnswer): A
     if (typeof approved !== 'boolean') return { ok: false, problem: '`approved` is neither true nor false' };
     if (!approved) return refuse(journal, reason);
   }
-  const { field, form } = EXPECTED[wait.kind];
-  if (!Object.hasOwn(answer, field)) return { ok: false, problem: `a ${wait.kind} is answered by ${form}` };
+  const { noun, field, form } = EXPECTED[wait.kind];
+  if (!Object.hasOwn(answer, field)) return { ok: false, problem: `${noun} is answered by ${form}` };
   const given = asJson((answer as Record<string, unknown>)[field]);
   if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
   if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };

@@ -57,7 +57,9 @@ export function resumeWith(config: ResumeConfig, state: unknown, resumption: Res
   const { answers, answeredBy, scope = {}, model, isCertain = false } = resumption;
   const secret = config?.stateSecret;
   const read = readState(state, secret);
-  checkOwner({ owner: read.owner, isCertain: isCertain || isSignedWith(read, secret) }, scope);
+  const isKnown = isCertain || isSignedWith(read, secret);
+  const isForged = !isKnown && read.signature !== undefined;
+  checkOwner({ owner: read.owner, isCertain: isKnown, isForged }, scope);
   const suspended = model === undefined ? read : { ...read, model };
   return { suspended, calls: applyAnswers(suspended, answers, answeredBy) };
 }

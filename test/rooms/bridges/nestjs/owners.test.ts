@@ -238,8 +238,12 @@ test('ToolwrightService.resume believes the owner in a state only where it is si
 });
 
 test('ToolwrightModule compares owners as JSON, whatever the order of their keys; no owner is like another', async () => {
-  const named = fc.dictionary(fc.constantFrom('user', 'tenant', 'a', 'b'), fc.integer({ min: 0 }));
-  const owners = fc.option(fc.oneof(fc.string(), fc.integer({ min: 0 }), named), { nil: undefined });
+  const named = fc.dictionary(fc.constantFrom('user', 'tenant', 'a', 'b'), fc.integer({ min: 0 }), {
+    minKeys: 1,
+  });
+  const owners = fc.option(fc.oneof(fc.string({ minLength: 1 }), fc.integer({ min: 0 }), named), {
+    nil: undefined,
+  });
   const booted = await bank({
     owner: ({ is }: { readonly is: unknown }) => is,
     mayAnswer: undefined,
