@@ -22,7 +22,7 @@ export interface WaitInCall {
   readonly journal: CallJournal;
 }
 
-const EXPECTED: Readonly<Record<PendingKind, { readonly field: string; readonly form: string }>> = {
+const EXPECTED: Readonly<Record<PendingKind, Readonly<Record<'noun' | 'field' | 'form', string>>>> = {
   client: { noun: 'a call of the client', field: 'result', form: '{ id, result }' },
   approval: {
     noun: 'an approval',
