@@ -5,6 +5,7 @@ import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import { ToolDeclarationError, undescribed, warnAuthor } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { isRecord } from '../kernel/is-record.js';
 import type { OptionFault } from '../kernel/option-rules.js';
 import { definedToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
 import { describeSchemas } from './describe-schemas.js';
@@ -61,13 +62,12 @@ export function toDefinition<Source extends SchemaSource>(
   options: DefineToolOptions<Source>,
   { by, wrong }: Maker,
 ): ToolDefinition {
+  // From JavaScript, or of files that import each other in a circle.
+  if (!isRecord(options))
+    throw new ToolDeclarationError(wrong.map((fault) => ({ where: `${by}(${options})`, ...fault })));
   const { name, execute, ...others } = givenOptions(options);
   const schemas = describeSchemas(others, { properties: [] });
-  const faults = [
-    ...(TOOL_NAME.test(name) ? [] : [illegalName(name)]),
-    ...wrong,
-    ...(schemas.ok ? [] : schemas.faults),
-  ];
+  const faults = [...nameFaults(name), ...wrong, ...(schemas.ok ? [] : schemas.faults)];
   if (faults.length > 0 || !schemas.ok) {
     throw new ToolDeclarationError(
       faults.map((fault) => ({ where: `${by}(${JSON.stringify(name)})`, ...fault })),
@@ -87,6 +87,11 @@ export function toDefinition<Source extends SchemaSource>(
     ignoresContext: (execute && ignoresContext(execute)) || undefined,
     execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
   });
+}
+
+function nameFaults(name: unknown): readonly Pick<OptionFault, 'problem' | 'fix'>[] {
+  if (typeof name !== 'string') return [{ problem: 'it has no name', fix: 'a `name` that is a string' }];
+  return TOOL_NAME.test(name) ? [] : [illegalName(name)];
 }
 
 /** An instance of a class may look at itself. */

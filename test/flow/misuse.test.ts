@@ -7,7 +7,7 @@ import {
   registerFunction,
   runToolLoop,
   Tool,
-  type ToolDeclarationError,
+  ToolDeclarationError,
   ToolRegistry,
   Toolset,
 } from 'toolwright';
@@ -230,4 +230,15 @@ test('all mistakes of one call are one error with faults as data', () => {
     return;
   }
   throw new Error('nothing was thrown');
+});
+
+test.each([
+  ['nothing', undefined, 'what defineTool takes is undefined'],
+  ['null', null, 'what defineTool takes is null'],
+  ['no name', {}, 'it has no name'],
+  ['a name that is a number', { name: 7, description: 'Seven' }, 'it has no name'],
+])('defineTool refuses %s as a mistake of the author', (_, options, problem) => {
+  const define = () => defineTool(options as never);
+  expect(define).toThrow(ToolDeclarationError);
+  expect(define).toThrow(problem);
 });
