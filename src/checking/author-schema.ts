@@ -12,7 +12,7 @@ const sound = new WeakSet<object>();
  * Which defaults of a schema are its author's: all, those of the arguments themselves (what is in a class may
  * be documented for others), or none, where a library derives the schema and fills them in itself.
  */
-export type OwnDefaults = 'all' | 'of arguments' | 'none';
+type OwnDefaults = 'all' | 'of arguments' | 'none';
 
 /**
  * Everything that is wrong with a schema that the author of a tool gives: what keeps it from being used, bounds

@@ -6,7 +6,7 @@ import { fitsFormat, patternOf } from './json-formats.js';
 import { resolveReference } from './resolve-reference.js';
 
 /** A schema, and the whole that its references are relative to. */
-export interface SchemaPlace {
+interface SchemaPlace {
   readonly schema: JsonSchema | boolean;
   readonly root: JsonSchema;
 }

@@ -7,7 +7,7 @@ import { isSafePattern } from './safe-pattern.js';
 import { schemaFaults } from './schema-faults.js';
 
 /** A schema that somebody else sent, as it can be used; or why it cannot. */
-export type ForeignSchema =
+type ForeignSchema =
   | {
       readonly ok: true;
       /** What values are checked against: the very schema, unless something is left to who sent it. */

@@ -2,7 +2,7 @@ import { isRecord } from '../kernel/is-record.js';
 import type { KeywordValue } from '../schema/keywords.js';
 
 /** What a keyword's value must be, its own schemas apart. */
-export interface KeywordRule {
+interface KeywordRule {
   accepts(value: unknown): boolean;
   /** Continues "must be …". */
   readonly what: string;

@@ -18,7 +18,7 @@ export type RelaxedReading =
   | { readonly kind: 'broken' };
 
 /** How far a reading may go. */
-export interface RelaxedOptions {
+interface RelaxedOptions {
   /** No more text comes: brackets that are missing after a complete value are added. */
   readonly isWhole?: boolean;
   /**

@@ -5,7 +5,7 @@ export interface FoundLiteral {
 }
 
 /** Finds where one of many literals stands, or may begin. */
-export interface LiteralIndex {
+interface LiteralIndex {
   /** The next one at or after a place. */
   next(text: string, from: number): FoundLiteral | undefined;
   /** Whether the text from `start` on is only the beginning of some longer literal. */

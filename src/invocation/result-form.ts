@@ -32,7 +32,7 @@ export class ResultForm {
 }
 
 /** What the forming of a result needs of its call. */
-export interface FormOptions {
+interface FormOptions {
   /** Stops reading when nobody waits any more. */
   readonly reporter: Reporter;
   /** The text that stands for an error within the result. */

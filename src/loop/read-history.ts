@@ -3,7 +3,7 @@ import type { InvalidOption } from '../errors/invalid-options.js';
 import { isRecord } from '../kernel/is-record.js';
 
 /** A history in which every call has its answer. */
-export interface ReadHistory {
+interface ReadHistory {
   readonly messages: readonly Message[];
   /** Names of the calls that were answered with an error, because nobody had. */
   readonly unanswered: readonly string[];

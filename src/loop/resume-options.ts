@@ -41,7 +41,7 @@ const OPTIONS = optionTable<ResumeOptions>(
 const CONFIG = optionTable<ResumeConfig>('the loop’s config', { ...LOOP_RULES, model: MODEL }, LOOP_ALIASES);
 
 /** What a resume is given beside the run and its answers. */
-export interface GivenResume {
+interface GivenResume {
   readonly config: ResumeConfig;
   readonly options: ResumeOptions | CallScope;
   /** What else has been found wrong. */

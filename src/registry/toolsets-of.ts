@@ -1,7 +1,7 @@
 import type { ToolsetTitle } from '../contract/toolset-options.js';
 
 /** A toolset that has a title, and those of the tools that belong to it. */
-export interface TitledToolset<Tool> {
+interface TitledToolset<Tool> {
   readonly title: ToolsetTitle;
   readonly tools: readonly Tool[];
 }

@@ -2,7 +2,7 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import { isSchemaNode, subschemas } from './keywords.js';
 
 /** Where a reference stands: in which whole, and in which schema of it, the root by default. */
-export interface ReferencePlace {
+interface ReferencePlace {
   readonly root: JsonSchema;
   readonly from?: JsonSchema;
 }

@@ -4,7 +4,7 @@ import { embedSchema } from './embed-schema.js';
 import { allSchemas } from './keywords.js';
 
 /** Parameters as a provider takes them. */
-export interface OfferedParameters {
+interface OfferedParameters {
   readonly schema: JsonSchema;
   /** The property that holds the arguments, where they had to be put into one. */
   readonly wrapper?: string;

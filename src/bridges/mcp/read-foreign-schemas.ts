@@ -5,7 +5,7 @@ import type { ToolDefinition } from '../../contract/tool-definition.js';
 import { warnAuthor } from '../../errors/author-fault.js';
 
 /** What of a server's schemas is checked here. */
-export interface ForeignSchemas {
+interface ForeignSchemas {
   readonly checkedAs: NonNullable<ToolDefinition['checkedAs']>;
   /** All of them is. */
   readonly areWhole: boolean;

@@ -9,7 +9,7 @@ import type { OwnedRun, OwnerScope, ToolwrightModuleOptions } from './module-opt
 type OwnerOptions = Pick<ToolwrightModuleOptions, 'owner' | 'mayAnswer' | 'scopeOf'>;
 
 /** Somebody who answers a run. */
-export interface Answerer {
+interface Answerer {
   readonly request: object | undefined;
   readonly owner: unknown;
 }

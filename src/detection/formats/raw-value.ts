@@ -3,7 +3,7 @@ import { REASONING_CLOSERS, REASONING_OPENERS } from '../reasoning-marks.js';
 import type { TextCursor } from '../text-cursor.js';
 
 /** What stands around values that are written as they are, between two tags. */
-export interface RawValueTags {
+interface RawValueTags {
   /** What ends a value. */
   readonly closer: string;
   /** What begins the next one: models forget to close the one before it. */
@@ -13,7 +13,7 @@ export interface RawValueTags {
 }
 
 /** Reads the value at the cursor; `takes` tells whether a name may be the next value's. */
-export type RawValueReader = (cursor: TextCursor, takes: (name: string) => boolean) => string | undefined;
+type RawValueReader = (cursor: TextCursor, takes: (name: string) => boolean) => string | undefined;
 
 const CALL = '<[^\\s<>"/]{0,20}(?:tool_call|function|invoke)';
 
