@@ -8,6 +8,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener } from '../invocation/call-listener.js';
 import { interruptedResult } from '../invocation/interrupted-result.js';
+import { SafeLog } from '../invocation/safe-log.js';
 import { abortedRun } from '../loop/aborted-run.js';
 import { anySignal } from '../loop/any-signal.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
@@ -280,10 +281,7 @@ export class TurnTaker {
   }
 
   #warn(message: string, error: unknown): void {
-    callListener(
-      () => this.#config.logger?.warn(message, { error }),
-      () => {},
-    );
+    new SafeLog(this.#config.logger).warn(message, { error });
   }
 }
 

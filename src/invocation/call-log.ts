@@ -2,9 +2,8 @@ import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { LogFields, Logger } from '../contract/logger.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallEnvironment, CallRequest } from './invocation.js';
-import { boundField } from './log-field.js';
+import { loggedFields } from './log-field.js';
 import type { PerformedCall } from './performed-call.js';
-import { redact } from './redact.js';
 
 /** Where a call is logged, and what of it. */
 export type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
@@ -42,9 +41,8 @@ export class CallLog {
 
   started(args: unknown): void {
     this.#write('info', 'Tool started');
-    const { logArguments = true, redact: copy = redact } = this.#options;
-    if (logArguments && this.#enabled('debug'))
-      this.#write('debug', 'Tool arguments', { arguments: copy(args) });
+    const { logArguments = true } = this.#options;
+    if (logArguments && this.#enabled('debug')) this.#write('debug', 'Tool arguments', { arguments: args });
   }
 
   repaired(repairs: readonly string[] | undefined): void {
@@ -105,14 +103,10 @@ export class CallLog {
     try {
       const { durationMs, ...others } = fields ?? {};
       const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};
-      const told = Object.entries(others).map(([name, value]) => [name, boundField(value)]);
       const { name: tool, id: callId } = this.#call;
-      this.#logger[level](message, {
-        tool: boundField(tool),
-        callId: boundField(callId),
-        ...timing,
-        ...Object.fromEntries(told),
-      });
+      const { redact } = this.#options;
+      const head = loggedFields({ tool, callId }, redact);
+      this.#logger[level](message, { ...head, ...timing, ...loggedFields(others, redact) });
     } catch {
       // There is nowhere left to report a logger that throws.
     }

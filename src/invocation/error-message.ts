@@ -8,13 +8,26 @@ export function errorMessage(thrown: unknown): string {
       typeof thrown.message === 'string'
     ) {
       return (
-        thrown.message || ('name' in thrown && String(thrown.name)) || 'the tool failed without a message'
+        thrown.message ||
+        messagesIn(thrown) ||
+        ('name' in thrown && String(thrown.name)) ||
+        'the tool failed without a message'
       );
     }
     return textOf(thrown) || 'the tool failed without a message';
   } catch {
     return 'the tool failed with an error that cannot be read';
   }
+}
+
+const MOST_ERRORS = 5;
+
+/** Those of an AggregateError, which has often none of its own: of a connection that failed on every address. */
+function messagesIn(thrown: object): string {
+  const errors: unknown = 'errors' in thrown ? thrown.errors : undefined;
+  if (!Array.isArray(errors)) return '';
+  const messages = errors.slice(0, MOST_ERRORS).map((one) => (one instanceof Error ? one.message : ''));
+  return [...new Set(messages.filter((message) => message !== ''))].join('; ');
 }
 
 function textOf(thrown: unknown): string {

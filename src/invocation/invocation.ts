@@ -35,7 +35,7 @@ export interface CallEnvironment {
   readonly logger?: Logger;
   /** `false`: arguments are not logged. */
   readonly logArguments?: boolean;
-  /** Copies arguments for the log. */
+  /** Keeps secrets out of the log; default: what is known to be one. */
   readonly redact?: Redaction;
   /** Milliseconds for tools that set no `timeoutMs` of their own; none: no limit. */
   readonly toolTimeoutMs?: number;

@@ -1,46 +1,102 @@
-import { visibleText } from '../kernel/visible-text.js';
+import type { LogFields } from '../contract/logger.js';
+import { visibleLine, visibleText } from '../kernel/visible-text.js';
+import { KNOWN_SECRETS, type Redaction } from './redact.js';
 
 const MAX_TEXT = 2000;
+const MAX_NAME = 64;
 const MAX_ITEMS = 20;
 /** Causes of causes: a chain may be a ring. */
-const MAX_CAUSES = 5;
+const MAX_CAUSES = 10;
+/** Errors of one field: those of an AggregateError may be many, with causes of their own. */
+const MAX_ERRORS = 40;
 
-/** A field of an entry as it may be logged: of bounded size, and with nothing hidden in its texts. */
-export function boundField(value: unknown): unknown {
+/** Fields as they may be logged: of bounded size, without secrets, and with nothing hidden in their texts. */
+export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SECRETS): LogFields {
+  const told = Object.entries(fields).map(([name, value]) => [name, loggedField(value, redaction)]);
+  return Object.fromEntries(told);
+}
+
+function loggedField(value: unknown, redaction: Redaction): unknown {
   try {
-    return bound(value);
+    return new LoggedField(redaction).of(value);
   } catch {
     return 'it cannot be shown: it throws when it is looked at';
   }
 }
 
-function bound(value: unknown): unknown {
-  if (typeof value === 'string') return boundText(value);
-  if (Array.isArray(value) && value.length > MAX_ITEMS)
-    return [...value.slice(0, MAX_ITEMS).map(boundField), `… ${value.length - MAX_ITEMS} more`];
-  if (Array.isArray(value)) return value.map(boundField);
-  return value instanceof Error ? boundError(value, MAX_CAUSES) : value;
-}
+class LoggedField {
+  readonly #redaction: Redaction;
+  #errors = MAX_ERRORS;
 
-function boundText(text: string): string {
-  const shown = visibleText(text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) : text);
-  return text.length > MAX_TEXT ? `${shown}… (${text.length - MAX_TEXT} more characters)` : shown;
-}
-
-/** The error itself where its texts may be logged as they are; otherwise one that has it for its prototype. */
-function boundError(error: Error, causes: number): Error {
-  const told: PropertyDescriptorMap = {};
-  for (const part of ['message', 'stack'] as const) {
-    const text: unknown = error[part];
-    const bounded = typeof text === 'string' ? boundText(text) : text;
-    if (bounded !== text) told[part] = { value: bounded, configurable: true, writable: true };
+  constructor(redaction: Redaction) {
+    this.#redaction = redaction;
   }
-  const { cause } = error;
-  const bounded = causes > 0 ? boundCause(cause, causes - 1) : undefined;
-  if (bounded !== cause) told.cause = { value: bounded, configurable: true, writable: true };
-  return Object.keys(told).length === 0 ? error : Object.create(error, told);
+
+  of(value: unknown): unknown {
+    if (typeof value === 'string') return isName(value) ? value : visibleLine(this.#text(value));
+    if (Array.isArray(value) && value.length > MAX_ITEMS)
+      return [...this.#each(value.slice(0, MAX_ITEMS)), `… ${value.length - MAX_ITEMS} more`];
+    if (Array.isArray(value)) return this.#each(value);
+    if (value instanceof Error) return this.#error(value, MAX_CAUSES);
+    return this.#redaction.copy(value);
+  }
+
+  #each(values: readonly unknown[]): readonly unknown[] {
+    return values.map((value) => this.of(value));
+  }
+
+  #text(text: string): string {
+    // Looked for in somewhat more than is shown, so that no half of a secret stays.
+    const masked = this.#redaction.mask(text.slice(0, 2 * MAX_TEXT));
+    if (text.length <= MAX_TEXT) return masked;
+    return `${masked.slice(0, MAX_TEXT)}… (${text.length - MAX_TEXT} more characters)`;
+  }
+
+  /** The error itself where all of it may be logged as it is; otherwise a copy. */
+  #error(error: Error, causes: number): Error {
+    const told: PropertyDescriptorMap = {};
+    let isChanged = false;
+    for (const name of partsOf(error)) {
+      const value: unknown = error[name as keyof Error];
+      const shown = this.#part(name, value, causes - 1);
+      if (shown !== value) isChanged = true;
+      const enumerable = Object.prototype.propertyIsEnumerable.call(error, name);
+      told[name] = { value: shown, enumerable, configurable: true, writable: true };
+    }
+    if (!isChanged) return error;
+    // Loggers know errors by what only the engine makes.
+    const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error));
+    return Object.defineProperties(copy, told);
+  }
+
+  #part(name: string, value: unknown, causes: number): unknown {
+    if (name === 'errors' && Array.isArray(value)) return this.#errorsWithin(value, causes);
+    if (value instanceof Error) return this.#errorWithin(value, causes);
+    if (typeof value === 'string') return visibleText(this.#text(value));
+    return typeof value === 'object' && value !== null ? this.of(value) : value;
+  }
+
+  #errorWithin(error: Error, causes: number): unknown {
+    if (causes <= 0 || this.#errors <= 0) return '… more causes';
+    this.#errors -= 1;
+    return this.#error(error, causes);
+  }
+
+  #errorsWithin(errors: readonly unknown[], causes: number): readonly unknown[] {
+    const shown = errors.slice(0, MAX_ITEMS).map((one) => this.#part('', one, causes));
+    if (errors.length > MAX_ITEMS) return [...shown, `… ${errors.length - MAX_ITEMS} more`];
+    return shown.every((one, index) => one === errors[index]) ? errors : shown;
+  }
 }
 
-function boundCause(cause: unknown, causes: number): unknown {
-  return cause instanceof Error ? boundError(cause, causes) : boundField(cause);
+/** Most fields are names and ids, and there is one in every entry. */
+function isName(text: string): boolean {
+  return text.length <= MAX_NAME && /^[a-z][a-z_]*\d{0,9}$/.test(text);
+}
+
+const PARTS = ['message', 'stack', 'cause', 'errors'];
+
+/** What an error shows: what it has of its own, and what every error may have. */
+function partsOf(error: Error): ReadonlySet<string> {
+  return new Set([...PARTS.filter((name) => name in error), ...Object.getOwnPropertyNames(error)]);
 }

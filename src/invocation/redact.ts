@@ -1,7 +1,13 @@
 import { visibleText } from '../kernel/visible-text.js';
+import { HIDDEN, maskSecrets } from './mask-secrets.js';
 
-/** A copy of arguments for the log. */
-export type Redaction = (value: unknown) => unknown;
+/** What keeps secrets out of the log. */
+export interface Redaction {
+  /** A copy of a value: secrets hidden, long texts cut, deep objects flattened. */
+  copy(value: unknown): unknown;
+  /** A text of any length, without the secrets in it. */
+  mask(text: string): string;
+}
 
 /** Hidden wherever they stand in a key, whatever is written around them. */
 const SECRET_PARTS = [
@@ -27,7 +33,6 @@ const SECRET_WORDS = [
 ];
 /** From this length on, a name that is to be hidden counts as a part. */
 const MIN_PART = 6;
-const HIDDEN = '[redacted]';
 
 const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
@@ -35,10 +40,7 @@ const MAX_DEPTH = 5;
 /** Characters and values of one entry. */
 const MAX_SIZE = 4000;
 
-/**
- * Makes what copies arguments for the log: secrets hidden, long values cut, deep ones flattened. `names` are
- * hidden as well as what is known to be secret; `customerNo` stands for `customer_no` and `oldCustomerNo` too.
- */
+/** Hides `names` as well as what is known to be secret; `customerNo` stands for `customer_no` and `oldCustomerNo` too. */
 export function createRedaction(names: readonly string[] = []): Redaction {
   const own = names.map(joined).filter((name) => name !== '');
   const parts = [...SECRET_PARTS, ...own.filter((name) => name.length >= MIN_PART)];
@@ -52,11 +54,14 @@ export function createRedaction(names: readonly string[] = []): Redaction {
       parts.some((part) => whole.includes(part))
     );
   };
-  return (value) => new RedactedCopy(isSecret).of(value, 0);
+  return {
+    copy: (value) => new RedactedCopy(isSecret).of(value, 0),
+    mask: (text) => maskSecrets(text, isSecret),
+  };
 }
 
-/** What is known to be secret is hidden. */
-export const redact: Redaction = createRedaction();
+/** Hides what is known to be secret. */
+export const KNOWN_SECRETS: Redaction = createRedaction();
 
 class RedactedCopy {
   readonly #isSecret: (key: string) => boolean;
@@ -71,6 +76,7 @@ class RedactedCopy {
     if (typeof value === 'string') return this.#text(value);
     if (typeof value === 'bigint') return this.#text(value.toString());
     if (typeof value !== 'object' || value === null || value instanceof Date) return value;
+    if (value instanceof Error) return this.#text(`${value.name}: ${value.message}`);
     if (depth >= MAX_DEPTH || this.#left <= 0) return '…';
     if (Array.isArray(value)) return this.#some(value, (item) => this.of(item, depth + 1));
     return this.#object(value, depth);
@@ -80,7 +86,7 @@ class RedactedCopy {
     const shown = text.slice(0, Math.max(0, Math.min(MAX_TEXT, this.#left)));
     this.#left -= shown.length;
     // Looked for in somewhat more than is shown, so that no half of a secret stays.
-    const masked = maskText(text.slice(0, 2 * MAX_TEXT));
+    const masked = maskSecrets(text.slice(0, 2 * MAX_TEXT), this.#isSecret);
     const missing = text.length - shown.length;
     if (missing === 0) return visibleText(masked);
     return `${visibleText(masked.slice(0, shown.length))}… (${missing} more characters)`;
@@ -102,16 +108,6 @@ class RedactedCopy {
     const missing = values.length - shown.length;
     return missing === 0 ? shown : [...shown, `… ${missing} more`];
   }
-}
-
-/** Secrets that a text itself shows: what `Authorization` carries, signed tokens, passwords in addresses. */
-const IN_TEXT =
-  /\b(Bearer|Basic)[ \t]+[\w.~+/=-]{4,}|\beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?|(:\/\/[^\s/:@]{0,64}:)[^\s/@]+(?=@)/gi;
-
-function maskText(text: string): string {
-  return text.replace(IN_TEXT, (_secret, scheme?: string, address?: string) =>
-    scheme === undefined ? `${address ?? ''}${HIDDEN}` : `${scheme} ${HIDDEN}`,
-  );
 }
 
 function hasWord(words: ReadonlySet<string>, word: string): boolean {

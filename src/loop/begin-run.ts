@@ -5,7 +5,7 @@ import type { RunStore } from '../contract/run-store.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { hasTextTools } from '../detection/text-tools/has-text-tools.js';
 import { InvalidOptionsError } from '../errors/invalid-options.js';
-import { callListener } from '../invocation/call-listener.js';
+import { SafeLog } from '../invocation/safe-log.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../registry/tool-registry.js';
 import { anySignal } from './any-signal.js';
 import { judgeCompletion } from './inner-runs.js';
@@ -125,11 +125,8 @@ export function beginRun(
 function readMessages({ logger }: ToolLoopConfig, given: readonly Message[]): readonly Message[] {
   const { messages, unanswered } = readHistory(given);
   if (unanswered.length > 0) {
-    const fields = { tools: unanswered };
-    callListener(
-      () => logger?.warn('Calls of the history had no answers, and were answered with an error', fields),
-      () => {},
-    );
+    const what = 'Calls of the history had no answers, and were answered with an error';
+    new SafeLog(logger).warn(what, { tools: unanswered });
   }
   return messages;
 }

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { defineTool, type LLMProvider, ToolCallParser, ToolRegistry, withTextTools } from 'toolwright';
+import { KNOWN_SECRETS } from '../../src/invocation/redact.js';
 
 const SIZES = [1_900, 19_000, 190_000];
 const TRIES = 3;
@@ -123,5 +124,18 @@ test.each(shapes)(
       const request = { model: 'm', messages: [], tools, options: {} };
       for await (const _part of withTextTools(provider).stream!(request));
     });
+  },
+);
+
+const SECRETIVE = [
+  ...['token:', 'token: ', 'token=', '"token":"', '"token":{', '"token":[\\"', '\\"token\\":', 'token%3D'],
+  ...['eyJ-', 'eyJabcdef.', 'Bearer ', '://a:', 'sk-', '-----BEGIN PRIVATE KEY-----', '%5B', 'a.', '{"'],
+];
+
+test.each([...SECRETIVE, ...Object.values(UNITS)])(
+  'secrets are looked for in a text of %j in time that grows as the text does',
+  async (unit) => {
+    for (const tail of ['', '"', '}', '@'])
+      await expectLinear((size) => KNOWN_SECRETS.mask(unit.repeat(size / unit.length) + tail));
   },
 );

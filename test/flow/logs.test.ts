@@ -1,7 +1,15 @@
 import { Writable } from 'node:stream';
+import { inspect } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { defineTool, type LogFields, type Logger, ToolRegistry, type ToolRegistryOptions } from 'toolwright';
+import {
+  defineTool,
+  type LogFields,
+  type Logger,
+  RetryToolCall,
+  ToolRegistry,
+  type ToolRegistryOptions,
+} from 'toolwright';
 import { createLogger } from 'toolwright/winston';
 
 interface Entry {
@@ -87,6 +95,30 @@ const SECRETS = [
   ...['ssn', 'customer_ssn', 'iban', 'IBAN', 'ibans', 'otp', 'bearer'],
 ];
 
+/** Texts with a secret in them, each of which has `s3cr3t` in it. */
+const TEXTS_WITH_SECRETS: readonly (readonly [string, string])[] = [
+  ['a query', 'GET https://api.example.com/v1?api_key=s3cr3t-1&x=1 failed'],
+  ['a fragment', 'https://app.example.com/#access_token=s3cr3t&state=1'],
+  [
+    'an encoded address',
+    'https://a.example.com/?next=https%3A%2F%2Fb.example.com%3Faccess_token%3Ds3cr3t%26x',
+  ],
+  ['a query with brackets', '/?user%5Bpassword%5D=s3cr3t'],
+  ['JSON', '{"user":"me","password":"a\\"s3cr3t","x":1}'],
+  ['spaced JSON', '{ "clientSecret" : "s3cr3t" }'],
+  ['JSON within JSON', JSON.stringify({ body: JSON.stringify({ token: 's3cr3t "quoted" s3cr3t' }) })],
+  ['an object within JSON', '{"credentials":{"user":"s3cr3t","brackets":"}","password":"s3cr3t"},"x":1}'],
+  ['a list within JSON', '{"apiKeys":["s3cr3t-1","s3cr3t-2"]}'],
+  ['JSON that was cut', '{"password":"s3cr3t'],
+  ['a printed object', "{ user: 'me', password: 's3cr3t' }"],
+  ['a printed object in an object', "{ credentials: { user: 's3cr3t' } }"],
+  ['a command line', 'mysql --password=s3cr3t --host=db'],
+  ['a header', 'X-Api-Key: s3cr3t'],
+  ['an address', 'postgres://shop:s3cr3t@db/orders'],
+  ['a key of a service', 'Incorrect API key provided: sk-proj-s3cr3ts3cr3ts3cr3t.'],
+  ['a private key', '-----BEGIN RSA PRIVATE KEY-----\ns3cr3t\n-----END RSA PRIVATE KEY-----'],
+];
+
 describe('ToolRegistry.redact', () => {
   test.each(SECRETS)('hides %s without being asked, at any depth', async (key) => {
     const args = { [key]: 'x', in: [{ [key]: { deep: 1 } }] };
@@ -136,6 +168,39 @@ describe('ToolRegistry.redact', () => {
     expect(shown).toContain('postgres://shop:[redacted]@db/orders');
   });
 
+  test.each(TEXTS_WITH_SECRETS)('hides what %s tells, wherever it is logged', async (_where, text) => {
+    for (const logged of [
+      await loggedArguments({ text }),
+      ...(await failing(new Error(text, { cause: new AggregateError([new Error(text)], text) }))),
+      ...(await failing(Object.assign(new Error('no'), { config: { text } }))),
+      ...(await failing(text)),
+      ...(await failing(new RetryToolCall(text))),
+    ]) {
+      const shown = inspect(logged, { depth: 9, showHidden: true });
+      expect(shown).not.toMatch(/s3cr3t/);
+    }
+    expect(JSON.stringify(await loggedArguments({ text }))).toContain('[redacted]');
+  });
+
+  test.each([
+    'token: expired',
+    'Unexpected token } in JSON at position 7',
+    'the token must be a string',
+    'at read (file:///app/token.ts:12:5)',
+    'cards: none were found',
+    'price=5&currency=EUR',
+    '{"path":"/tmp","author":"me"}',
+  ])('leaves %s as it is', async (text) => {
+    expect(await loggedArguments({ text })).toEqual({ text });
+  });
+
+  test('hides names of one’s own in texts too, and all of what stands under them', async () => {
+    const text = 'GET /?customerNo=4711&x=1 {"customer_no":{"a":[1,"}"],"b":2},"y":[2]}';
+    expect(await loggedArguments({ text }, { redact: ['customerNo'] })).toEqual({
+      text: 'GET /?customerNo=[redacted]&x=1 {"customer_no":[redacted],"y":[2]}',
+    });
+  });
+
   test('takes nothing but names', () => {
     expect(() => new ToolRegistry({ redact: 'customerNo' as unknown as string[] })).toThrow(/redact/);
   });
@@ -164,6 +229,30 @@ describe('the log of a ToolRegistry', () => {
     }
   });
 
+  test('has all errors that one stands for, and the whole chain of causes', async () => {
+    const chain = [1, 2, 3, 4, 5, 6].reduce<Error | undefined>(
+      (cause, step) => new Error(`step ${step}`, { cause }),
+      undefined,
+    );
+    const both = new AggregateError([new Error('first way', { cause: chain }), 'second way'], 'none worked');
+    const [entry] = (await failing(both)).slice(-1);
+    const shown = inspect(entry?.fields.error, { depth: 20 });
+    for (const told of ['none worked', 'first way', 'second way', 'step 6', 'step 1'])
+      expect(shown).toContain(told);
+    const ring = new AggregateError([], 'ring');
+    ring.errors.push(...Array(15).fill(ring));
+    const [bounded] = (await failing(ring)).slice(-1);
+    expect(inspect(bounded, { depth: 20 }).length).toBeLessThan(200_000);
+  });
+
+  test('has names of tools and ids of calls on one line', async () => {
+    const { logger, entries } = logbook();
+    const name = 'x\n2026-01-01 error forged\r\n';
+    await new ToolRegistry({ logger }).call({ id: 'c\n1', name, arguments: '{}' });
+    expect(entries).toHaveLength(1);
+    expect(JSON.stringify(entries[0])).not.toMatch(/[^\\]\\[nr]/);
+  });
+
   test('leaves an error that hides nothing as it is', async () => {
     const error = new Error('disk full');
     const [entry] = (await failing(error)).slice(-1);
@@ -177,7 +266,9 @@ describe('the log of a ToolRegistry', () => {
       fc.asyncProperty(anything, fc.nat(3), async (value, times) => {
         const size = 10 ** times;
         const args = { value, text: 'x'.repeat(size), list: Array(size).fill(value), ['k'.repeat(size)]: 1 };
-        expect(JSON.stringify(await loggedArguments(args)).length).toBeLessThan(20_000);
+        // Arguments with NaN in them are refused before they are logged.
+        const logged = (await loggedArguments(args)) ?? {};
+        expect(JSON.stringify(logged).length).toBeLessThan(20_000);
       }),
       { numRuns: 25, endOnFailure: true },
     );

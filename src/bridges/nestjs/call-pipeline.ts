@@ -4,6 +4,8 @@ import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-hos
 import { InterceptorsConsumer } from '@nestjs/core/interceptors/index.js';
 import { PipesConsumer } from '@nestjs/core/pipes/index.js';
 import type { DescribeError } from '../../invocation/invocation.js';
+import { loggedFields } from '../../invocation/log-field.js';
+import type { Redaction } from '../../invocation/redact.js';
 import type { HandlerValue, TargetInContext } from './call-target.js';
 import { enhancerName } from './enhancer-name.js';
 import type { Enhancers, SurroundingEnhancers } from './enhancers.js';
@@ -40,10 +42,12 @@ export class CallPipeline {
   /** Filters and interceptors that were warned of. */
   readonly #unfit = new WeakSet<object>();
   readonly #describeError: DescribeError;
+  readonly #redaction: Redaction;
 
-  constructor(enhancers: Enhancers, describeError: DescribeError) {
+  constructor(enhancers: Enhancers, describeError: DescribeError, redaction: Redaction) {
     this.#enhancers = enhancers;
     this.#describeError = describeError;
+    this.#redaction = redaction;
   }
 
   /** Asks the guards. Why the call is refused; `undefined` where they let it pass. */
@@ -65,7 +69,8 @@ export class CallPipeline {
     const meant = publicText(exception);
     if (meant !== undefined) return meant;
     const told = this.#describeError(exception, tool);
-    this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, { told, error: exception }));
+    const fields = loggedFields({ told, error: exception }, this.#redaction);
+    this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, fields));
     return told;
   }
 

@@ -7,6 +7,7 @@ import {
   ModuleRef,
   ModulesContainer,
 } from '@nestjs/core';
+import { createRedaction } from '../../invocation/redact.js';
 import { TaskQueue } from '../../invocation/task-queue.js';
 import { ToolRegistry } from '../../registry/tool-registry.js';
 import { ApplicationTools } from './application-tools.js';
@@ -66,7 +67,11 @@ const PROVIDERS: Provider[] = [
       enhancers: Enhancers,
       ...[requests, running, visibility]: [RequestContexts, RunningCalls, ToolVisibility]
     ) => {
-      const pipeline = new CallPipeline(enhancers, createErrorDescriber(options));
+      const pipeline = new CallPipeline(
+        enhancers,
+        createErrorDescriber(options),
+        createRedaction(options.redact),
+      );
       return new ToolCaller({ enhancers, requests, running, pipeline, visibility });
     },
     inject: [MODULE_OPTIONS, Enhancers, RequestContexts, RunningCalls, ToolVisibility],

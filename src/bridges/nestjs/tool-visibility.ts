@@ -1,5 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
+import { loggedFields } from '../../invocation/log-field.js';
+import { createRedaction, type Redaction } from '../../invocation/redact.js';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
 import { LogEntry } from './log-entry.js';
 import type { ToolwrightModuleOptions } from './module-options.js';
@@ -7,10 +9,12 @@ import type { ToolwrightModuleOptions } from './module-options.js';
 /** Which tools a request sees, by the `visible` of the options: those of which it says `true`, and nothing else. */
 export class ToolVisibility {
   readonly #visible: ToolwrightModuleOptions['visible'];
+  readonly #redaction: Redaction;
   readonly #logger = new Logger('Toolwright');
 
-  constructor({ visible }: Pick<ToolwrightModuleOptions, 'visible'>) {
+  constructor({ visible, redact }: Pick<ToolwrightModuleOptions, 'visible' | 'redact'>) {
     this.#visible = visible;
+    this.#redaction = createRedaction(redact);
   }
 
   /** Whether anything may be hidden at all. */
@@ -23,7 +27,8 @@ export class ToolVisibility {
     try {
       return (await this.#visible(request as never, tool)) === true;
     } catch (error) {
-      this.#logger.error(new LogEntry(`The tool '${tool.name}' is hidden: visible threw`, { error }));
+      const fields = loggedFields({ error }, this.#redaction);
+      this.#logger.error(new LogEntry(`The tool '${tool.name}' is hidden: visible threw`, fields));
       return false;
     }
   }

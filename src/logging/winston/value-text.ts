@@ -18,7 +18,7 @@ export function jsonOf(value: unknown, style: ValueStyle): string {
 
 /** A value for a line that people read: bare where that is clear, otherwise its JSON. */
 export function textOfValue(value: unknown, style: ValueStyle): string {
-  if (value instanceof Error) return jsonOf(value.message, style);
+  if (value instanceof Error) return jsonOf(messagesOf(value), style);
   if (typeof value === 'string' && /^[^\s"'=\p{Cc}\p{Cf}]+$/u.test(value)) return value;
   return jsonOf(value, style);
 }
@@ -26,7 +26,35 @@ export function textOfValue(value: unknown, style: ValueStyle): string {
 function plainPart(part: unknown, { stacks }: ValueStyle): unknown {
   if (typeof part === 'bigint') return String(part);
   if (!(part instanceof Error)) return part;
-  const { name, message, stack, cause } = part;
+  const { name, message, stack } = part;
   const { code } = part as { code?: unknown };
-  return { name, message, ...(code === undefined ? {} : { code }), ...(stacks ? { stack, cause } : {}) };
+  const { cause, errors } = within(part);
+  return { name, message, code, stack: stacks ? stack : undefined, cause, errors };
+}
+
+/** The message of an error with those of its causes, and of all errors that it stands for. */
+function messagesOf(thrown: unknown, seen = new Set<unknown>()): string {
+  return messageOf(thrown) + messagesWithin(thrown, seen);
+}
+
+function messagesWithin(thrown: unknown, seen: Set<unknown>): string {
+  // A chain of causes may be a ring.
+  if (!(thrown instanceof Error) || seen.has(thrown)) return '';
+  seen.add(thrown);
+  const { cause, errors = [] } = within(thrown);
+  const all = errors.map((one) => messagesOf(one, seen)).join('; ');
+  const others = all === '' ? '' : ` (errors: ${all})`;
+  if (cause === undefined) return others;
+  // Many an error tells its cause itself.
+  const isTold = messageOf(thrown).endsWith(messageOf(cause));
+  return isTold ? messagesWithin(cause, seen) + others : ` (cause: ${messagesOf(cause, seen)})${others}`;
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+}
+
+function within(error: Error): { readonly cause?: unknown; readonly errors?: readonly unknown[] } {
+  const { cause, errors } = error as { cause?: unknown; errors?: unknown };
+  return { cause: cause ?? undefined, ...(Array.isArray(errors) ? { errors } : {}) };
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { SafeLog } from '../../invocation/safe-log.js';
 import { ownerOf } from '../../loop/run-owner.js';
 import type { ChatRequest } from '../chat-protocol.js';
 import { isConversationId } from '../conversation-id.js';
-import { SafeLog } from '../safe-log.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import { eventStreamResponse } from './event-stream-response.js';
 import { HttpFault } from './http-fault.js';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Message } from '../../contract/message.js';
+import type { SafeLog } from '../../invocation/safe-log.js';
 import { requestReply, type TextListener } from '../../loop/request-reply.js';
 import { isSameOwner } from '../../loop/run-owner.js';
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
-import type { SafeLog } from '../safe-log.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import type { ConversationStore, StoredConversation, StoredMessage } from './conversation-store.js';
 import { HttpFault } from './http-fault.js';

@@ -89,15 +89,37 @@ describe('createLogger', () => {
     expect(() => createLogger({ level })).toThrow(/level is 'loud'.*'error' or 'warn' or 'info'/s);
   });
 
-  test('an error among the fields is its message, and its stack only while debugging', () => {
+  test('an error among the fields is its message and its causes’, and its stack only while debugging', () => {
     const error = new Error('no such order', { cause: new Error('row 7') });
     const log = (logger: Logger) => logger.warn('tool failed', { error });
-    expect(written({}, log)).toEqual(['warn  tool failed error="no such order"']);
+    expect(written({}, log)).toEqual(['warn  tool failed error="no such order (cause: row 7)"']);
     const [first, ...stack] = written({ level: 'debug' }, log);
-    expect(first).toBe('warn  tool failed error="no such order"');
+    expect(first).toBe('warn  tool failed error="no such order (cause: row 7)"');
     expect(stack[0]).toBe('  Error: no such order');
     expect(stack.join('\n')).toContain('row 7');
     expect(stack.every((line) => line.startsWith('  '))).toBe(true);
+  });
+
+  test('every error that an error stands for is told once, and a cause that is told already is not', () => {
+    const refused = new Error('refused', { cause: new Error('port 1') });
+    const all = new AggregateError([refused, 'late', refused], 'none answered');
+    const error = new Error('The call failed: none answered', { cause: all });
+    expect(written({}, (logger) => logger.warn('failed', { error }))).toEqual([
+      'warn  failed error="The call failed: none answered (errors: refused (cause: port 1); late; refused)"',
+    ]);
+    const [json] = written({ json: true }, (logger) => logger.warn('failed', { error: all }));
+    expect(JSON.parse(json ?? '').error).toMatchObject({
+      message: 'none answered',
+      errors: [{ message: 'refused', cause: { name: 'Error', message: 'port 1' } }, 'late', {}],
+    });
+  });
+
+  test('a ring of causes is told once', () => {
+    const error = new Error('first');
+    error.cause = new Error('second', { cause: error });
+    expect(written({}, (logger) => logger.warn('failed', { error }))).toEqual([
+      'warn  failed error="first (cause: second (cause: first))"',
+    ]);
   });
 
   test('an error given in place of the fields is a field', () => {

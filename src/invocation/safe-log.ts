@@ -1,6 +1,7 @@
 import type { LogFields, Logger } from '../contract/logger.js';
+import { loggedFields } from './log-field.js';
 
-/** Writes what the other side is not told. A logger that throws changes nothing. */
+/** Writes what nobody else is told, without its secrets. A logger that throws changes nothing. */
 export class SafeLog {
   readonly #logger: Logger | undefined;
 
@@ -18,7 +19,7 @@ export class SafeLog {
 
   #write(level: 'warn' | 'error', message: string, fields: LogFields): void {
     try {
-      this.#logger?.[level](message, fields);
+      this.#logger?.[level](message, loggedFields(fields));
     } catch {
       // There is nowhere left to report a logger that throws.
     }
