@@ -131,6 +131,11 @@ export const ERROR_TABLE = {
     happened: 'A run was to be resumed on behalf of another owner than it has, or its owner is not certain.',
     remedy: 'Resume with the owner’s `scope`, and give `stateSecret` where states leave the process.',
   },
+  ToolDeadlock: {
+    code: 524,
+    happened: 'A call would have waited for ever: for one that waits for the tool which made this call.',
+    remedy: 'Let tools that have `setContext` or `setCallback` not call each other crosswise.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

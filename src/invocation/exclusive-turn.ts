@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { unlessAborted } from './unless-aborted.js';
 
 /** Whose turn it is. */
@@ -12,8 +13,13 @@ export interface TurnOptions {
 
 /** Who waits for an object, or for a turn on it within another. */
 interface Line {
-  tail?: Promise<void>;
+  /** Ends when all of its turns have. */
+  tail?: Promise<void> | undefined;
+  last?: ExclusiveTurn | undefined;
 }
+
+/** How the wait for a turn ended; `stuck`: it would never end. */
+export type TurnBeginning = 'begun' | 'aborted' | 'stuck';
 
 const lines = new WeakMap<object, Line>();
 
@@ -33,6 +39,11 @@ export class ExclusiveTurn {
   /** The turn on the same object that this one is a part of. */
   #within: ExclusiveTurn | undefined;
   #isOver = false;
+  /** Where it stands, and behind whom. */
+  #place: Line | undefined;
+  #previous: ExclusiveTurn | undefined;
+  /** Turns on other objects that calls made within this one wait for. */
+  readonly #awaited = new Set<ExclusiveTurn>();
 
   constructor(options: TurnOptions) {
     this.#options = options;
@@ -53,18 +64,68 @@ export class ExclusiveTurn {
     return turn;
   }
 
-  /** Waits until all earlier turns have ended, and begins; an abort ends the wait, and `false` says so. */
-  async begin(signal: AbortSignal | undefined): Promise<boolean> {
+  /** Waits until all earlier turns have ended, and begins; an abort ends the wait. */
+  async begin(signal: AbortSignal | undefined): Promise<TurnBeginning> {
     this.#within = this.#openTurnAround();
     const line = this.#within === undefined ? lineOf(this.#options.shared) : this.#within.#line;
-    const before = line.tail;
+    const { tail: before, last } = line;
     const turn = new Promise<void>((resolve) => {
       this.#release = resolve;
     });
     line.tail = before ? before.then(() => turn) : turn;
+    line.last = this;
+    this.#place = line;
+    this.#previous = last;
     // Turns only end, they never fail: what rejects here is the abort, which ends the wait like a turn's end.
-    if (before !== undefined) await (signal ? unlessAborted(before, signal).catch(() => {}) : before);
-    return !signal?.aborted;
+    const wait = before && signal ? unlessAborted(before, signal).catch(() => {}) : before;
+    if (wait !== undefined && (await this.#waitOrStick(wait))) return 'stuck';
+    if (signal?.aborted) return 'aborted';
+    this.#previous = undefined;
+    return 'begun';
+  }
+
+  /** Waits; `true` where that would never end. Only what is called within another turn can close a ring. */
+  async #waitOrStick(wait: Promise<void>): Promise<boolean> {
+    const holding = this.#held();
+    if (holding.size === 0) {
+      await wait;
+      return false;
+    }
+    for (const turn of holding) turn.#awaited.add(this);
+    try {
+      // A body that does not wait for what it calls may end by then.
+      const isOver = await Promise.race([wait.then(() => true), nextTurn(false)]);
+      if (!isOver && this.#isInRing(holding)) return true;
+      await wait;
+      return false;
+    } finally {
+      for (const turn of holding) turn.#awaited.delete(this);
+    }
+  }
+
+  /** The turns that cannot end before this one does. */
+  #held(): ReadonlySet<ExclusiveTurn> {
+    const held = new Set<ExclusiveTurn>();
+    for (let turn = this.#outer; turn !== undefined; turn = turn.#outer) {
+      if (turn.#isOver) continue;
+      for (let kept: ExclusiveTurn | undefined = turn; kept !== undefined; kept = kept.#within)
+        held.add(kept);
+    }
+    return held;
+  }
+
+  /** Whether a turn that this one waits for, directly or not, waits for one of those. */
+  #isInRing(held: ReadonlySet<ExclusiveTurn>): boolean {
+    const seen = new Set<ExclusiveTurn>();
+    const open = [this.#previous];
+    for (const turn of open) {
+      if (turn === undefined || seen.has(turn)) continue;
+      if (held.has(turn)) return true;
+      seen.add(turn);
+      open.push(turn.#previous);
+      for (const awaited of turn.#awaited) open.push(awaited.#previous);
+    }
+    return false;
   }
 
   /** Does the work of the turn, and ends it when that is done. */
@@ -92,6 +153,11 @@ export class ExclusiveTurn {
     const outer = this.#within;
     if (outer !== undefined && !outer.isOver) outer.#enterAgain();
     this.#release();
+    const line = this.#place;
+    // Nobody is left to wait for; one whose wait was cut short may have others before it.
+    if (line?.last !== this || this.#previous !== undefined) return;
+    line.tail = undefined;
+    line.last = undefined;
   }
 
   #enterAgain(): void {

@@ -6,6 +6,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { CallContext } from './call-context.js';
 import { CallTask } from './call-task.js';
 import { ExclusiveTurn } from './exclusive-turn.js';
+import { failedResult } from './failed-result.js';
 import type { PerformedCall } from './performed-call.js';
 import type { PermittedCall } from './permitted-call.js';
 
@@ -42,14 +43,17 @@ export class OpenCall {
 
   /**
    * Runs the body. A shared object has its turn for that, and is told of this call first; `undefined` where an
-   * abort ended the wait for it.
+   * abort ended the wait for it, and an error where that would never have ended.
    */
-  inTurn<Value>(body: () => Value | Promise<Value>): Value | Promise<Value | undefined> {
+  inTurn<Value>(body: () => Value | Promise<Value>): Value | Promise<Value | ToolResult | undefined> {
     const { tool } = this.#permitted;
     return isContextual(tool) || isAsync(tool) ? this.#inTurnOn(tool, body) : body();
   }
 
-  async #inTurnOn<Value>(shared: object, body: () => Value | Promise<Value>): Promise<Value | undefined> {
+  async #inTurnOn<Value>(
+    shared: ToolDefinition,
+    body: () => Value | Promise<Value>,
+  ): Promise<Value | ToolResult | undefined> {
     const { environment, log } = this.#permitted;
     const callback: AsyncCallback = (context, result) =>
       this.#calledBack(callback, context)?.callBack(result);
@@ -59,10 +63,10 @@ export class OpenCall {
       onError: (error) => log.ignored('A tool threw when it was told again of its call', { error }),
     });
     if (this.#task !== undefined) tasks.set(turn, this.#task);
-    const isMine = await turn.begin(environment.scope.signal);
-    if (isMine && !this.context.isStopped) return turn.run(body);
+    const beginning = await turn.begin(environment.scope.signal);
+    if (beginning === 'begun' && !this.context.isStopped) return turn.run(body);
     turn.end();
-    return undefined;
+    return beginning === 'stuck' ? failedResult('ToolDeadlock', ringOf(shared.name)) : undefined;
   }
 
   #tell(callback: AsyncCallback): void {
@@ -121,6 +125,10 @@ export class OpenCall {
   close(): Promise<void> {
     return this.context.close();
   }
+}
+
+function ringOf(tool: string): string {
+  return `The tool '${tool}' was not run: a call of it is under way that waits for the tool which made this call.`;
 }
 
 /** The callback that a shared object has now. */

@@ -56,7 +56,7 @@ async function run(permitted: PermittedCall, open: OpenCall): Promise<Ended> {
   try {
     const onEnd = (ended: Ended): Ended => ended;
     const ended = await open.inTurn(() => runTool({ tool, call, args, context, environment, log, onEnd }));
-    return ended ?? { how: 'aborted' };
+    return ended instanceof ToolResult ? { how: 'returned', value: ended } : (ended ?? { how: 'aborted' });
   } catch (error) {
     return { how: 'threw', error };
   }
