@@ -171,9 +171,9 @@ test('ToolwrightModule logs an unexpected error with its stack beside the refere
   const { forLLM } = await tools.execute('method');
   const entry = logged.find(({ message }) => message === 'Tool failed');
   expect(entry?.fields.told).toBe(forLLM);
-  const { cause } = (entry?.fields ?? {}).error as Error;
-  expect(cause).toMatchObject({ message: SECRET.replace('hunter2', '[redacted]') });
-  expect((cause as Error).stack).toMatch(/ECONNREFUSED[\s\S]*error-texts/);
+  const error = entry?.fields.error as (Error & { readonly cause: Error }) | undefined;
+  expect(error?.cause.message).toBe(SECRET.replace('hunter2', '[redacted]'));
+  expect(error?.cause.stack).toMatch(/ECONNREFUSED[\s\S]*error-texts/);
 });
 
 test('ToolwrightModule tells the messages of HTTP exceptions below 500, of RetryToolCall and of its own errors', async () => {
