@@ -12,12 +12,17 @@ const door = {
 export default {
   // Many tests wait for processes and sockets, so that the last core is not idle either.
   maxWorkers: '100%',
+  // Jest keeps a good deal of each file that a worker has run.
+  workerIdleMemoryLimit: '700MB',
   testEnvironment: 'node',
   // A busy machine may be many times slower, and no test is about speed.
-  testTimeout: 30_000,
+  testTimeout: 180_000,
+  reporters: ['default', '<rootDir>/test/setup/closing-line.mjs'],
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
+  // In the order in which they are tried: nearly all that is imported without one is TypeScript.
+  moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   moduleNameMapper: { ...door, '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: {

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { NodeRun } from '../processes/run-node.js';
 import { completion, json, LoopbackServer, page } from '../rooms/providers/loopback-server.js';
-import { type AssistantEnd, type AssistantStart, runAssistant } from './assistant-process.js';
+import { type AssistantStart, runAssistant } from './assistant-process.js';
 
 /** One line, of the program and not of Node. */
 const ONE_LINE = /^assistant: [^\n]+\n$/;
@@ -14,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<AssistantEnd> {
+function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<NodeRun> {
   return runAssistant({ folder, ...start });
 }
 
@@ -114,8 +115,8 @@ describe('the assistant with a model behind Chat Completions', () => {
     const { exitCode, stderr } = await run({
       args: ['Hello?'],
       environment: { OPENAI_BASE_URL: server.baseURL },
-      whileRunning: (child) => {
-        interrupt = () => child.kill('SIGINT');
+      whileRunning: (assistant) => {
+        interrupt = () => assistant.send('SIGINT');
       },
     });
     expect([exitCode, stderr]).toEqual([130, expect.stringMatching(/^assistant: .*aborted.*\n$/)]);

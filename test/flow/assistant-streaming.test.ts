@@ -5,8 +5,9 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { NodeRun } from '../processes/run-node.js';
 import { type Answer, delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
-import { type AssistantEnd, type AssistantStart, runAssistant } from './assistant-process.js';
+import { type AssistantStart, runAssistant } from './assistant-process.js';
 
 let folder: string;
 beforeEach(() => {
@@ -14,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function ask(server: LoopbackServer, start: Omit<AssistantStart, 'folder'> = {}): Promise<AssistantEnd> {
+function ask(server: LoopbackServer, start: Omit<AssistantStart, 'folder'> = {}): Promise<NodeRun> {
   const environment = { OPENAI_BASE_URL: server.baseURL };
   return runAssistant({ folder, args: ['Please'], environment, ...start });
 }
@@ -55,9 +56,9 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
     let shown: string | undefined;
     let read: Promise<string> | undefined;
     const { exitCode, stdout } = await ask(server, {
-      onOutput: (text) => {
-        if (read !== undefined || !text.includes('✓ calculate') || !text.includes('writing')) return;
-        shown = text;
+      whileRunning: async (assistant) => {
+        await Promise.all([assistant.said(/✓ calculate/), assistant.said(/writing/)]);
+        shown = assistant.stdout;
         read = readFile(pipe, 'utf8');
       },
     });
@@ -77,7 +78,7 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
       says('It is 42.')(response, request);
     });
     const { stdout } = await ask(server, {
-      onOutput: (text) => text.includes('✓ calculate') && shown.resolve(),
+      whileRunning: (assistant) => assistant.said(/✓ calculate/).then(() => shown.resolve()),
     });
     expect(stdout).toMatch(new RegExp(`^${MULTIPLIED}It is 42\\.\n$`));
   });
@@ -92,7 +93,7 @@ describe('the assistant in examples/assistant shows a run while it goes on', () 
       response.end('data: [DONE]\n\n');
     });
     const { exitCode, stdout, stderr } = await ask(server, {
-      onOutput: (text) => text === 'Once upon ' && begun.resolve(),
+      whileRunning: (assistant) => assistant.said(/^Once upon $/).then(() => begun.resolve()),
     });
     expect([exitCode, stdout, stderr]).toEqual([0, 'Once upon a time.\n', '']);
     expect(server.requests[0]?.body).toMatchObject({ stream: true });
@@ -139,7 +140,7 @@ describe('an answer that breaks off', () => {
       writePiece(response, delta({ content: 'On and ' }));
     });
     const { exitCode, stdout, stderr } = await ask(server, {
-      onOutput: (text, child) => text === 'On and ' && child.kill('SIGINT'),
+      whileRunning: (assistant) => assistant.said(/^On and $/).then(() => assistant.send('SIGINT')),
     });
     expect([exitCode, stdout, stderr]).toEqual([
       130,

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type AssistantEnd, type AssistantStart, runAssistant } from './assistant-process.js';
+import type { NodeRun } from '../processes/run-node.js';
+import { type AssistantStart, runAssistant } from './assistant-process.js';
 
 const QUESTION = 'What is 12 * (3 + 4), and which of my notes mention invoices?';
 const OFFLINE = /^assistant: no OPENAI_API_KEY: using the offline stand-in.*\n$/;
@@ -15,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<AssistantEnd> {
+function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<NodeRun> {
   return runAssistant({ folder, ...start });
 }
 

@@ -1,8 +1,6 @@
-import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
-
-const root = new URL('../../', import.meta.url);
+import { ROOT } from '../house/repository.js';
+import { runNode } from '../processes/run-node.js';
 
 /** Calls that go well and badly, a run that waits and is resumed, a conversation: with names that objects have. */
 const PROGRAM = `
@@ -50,13 +48,9 @@ interface Freezing {
 }
 
 function told({ flags = [], freeze: FREEZE = '', names: NAMES = '' }: Freezing): unknown {
-  const env = { ...process.env, FREEZE, NAMES, NODE_OPTIONS: '' };
-  const options = [...flags, '--no-warnings', '--input-type=module', '--eval', PROGRAM];
-  const { stdout, stderr } = spawnSync(process.execPath, options, {
-    cwd: fileURLToPath(root),
-    env,
-    encoding: 'utf8',
-  });
+  const environment = { ...process.env, FREEZE, NAMES, NODE_OPTIONS: '' };
+  const args = [...flags, '--no-warnings', '--input-type=module', '--eval', PROGRAM];
+  const { stdout, stderr } = runNode(args, { folder: ROOT, environment });
   return stdout === '' ? stderr : JSON.parse(stdout);
 }
 
@@ -66,10 +60,10 @@ test('toolwright works the same with frozen prototypes, whatever keys arguments 
   expect(plain).toContainEqual('3');
   expect(told({ freeze: 'Object' })).toEqual(plain);
   expect(told({ freeze: 'Object Array Error TypeError Map Set String' })).toEqual(plain);
-}, 120_000);
+});
 
 test('toolwright works the same with --frozen-intrinsics, whatever names schemas have', () => {
   const plain = told({ names: 'yes' });
   expect(plain).toContainEqual(['suspended', 'completed', expect.any(Array)]);
   expect(told({ names: 'yes', flags: ['--frozen-intrinsics'] })).toEqual(plain);
-}, 120_000);
+});

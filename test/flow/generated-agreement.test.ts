@@ -67,7 +67,7 @@ beforeAll(async () => {
     topRef: false,
   });
   theirs = (name) => compileTest(generator.createSchema(name) as JsonSchema);
-}, 60_000);
+});
 
 afterAll(closeCompilers);
 

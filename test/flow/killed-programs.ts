@@ -24,7 +24,7 @@ export function killedPrograms(name: 'stored-run' | 'conversation', fileName: st
 
   beforeAll(() => {
     program = buildProgram(name);
-  }, 30_000);
+  });
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolwright-kill-'));
     writeFileSync(effects(), '');

@@ -135,16 +135,12 @@ async function growth({ schema, sent, size = 300 }: Shape): Promise<number> {
 }
 
 describe('ToolRegistry.call refuses arguments in time that is linear in them', () => {
-  test.each(Object.entries(SHAPES))(
-    '%s',
-    async (_name, shape) => {
-      const measured: number[] = [];
-      do measured.push(await growth(shape));
-      while ((measured.at(-1) ?? 0) > FACTOR && measured.length < ATTEMPTS);
-      expect(Math.min(...measured)).toBeLessThan(FACTOR);
-    },
-    120_000,
-  );
+  test.each(Object.entries(SHAPES))('%s', async (_name, shape) => {
+    const measured: number[] = [];
+    do measured.push(await growth(shape));
+    while ((measured.at(-1) ?? 0) > FACTOR && measured.length < ATTEMPTS);
+    expect(Math.min(...measured)).toBeLessThan(FACTOR);
+  });
 });
 
 test('ToolRegistry.call tells the first fifty faults, and how many more there are', async () => {

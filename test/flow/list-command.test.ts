@@ -1,14 +1,12 @@
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-
-const COMMAND = resolve('dist/src/cli/main.js');
+import { builtFile } from '../processes/built-file.js';
+import { runNode } from '../processes/run-node.js';
 
 let folder: string;
 beforeAll(() => {
-  if (!existsSync(COMMAND)) throw new Error(`${COMMAND} is missing: run \`npm run build\` first`);
   folder = mkdtempSync(join(tmpdir(), 'toolwright-list-'));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -16,15 +14,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 test('toolwright list ends although the module that it listed keeps something open', () => {
   const code = `
     export const one = { name: 'one', description: 'One', parameters: { type: 'object' }, execute: () => 1 };
-    setInterval(() => {}, 60_000);`;
+    setInterval(() => {}, 1_000_000);`;
   writeFileSync(join(folder, 'open.mjs'), code);
-  const env = { ...process.env, NODE_OPTIONS: '' };
-  const { status, stdout } = spawnSync(process.execPath, [COMMAND, 'list', 'open.mjs'], {
-    cwd: folder,
-    env,
-    encoding: 'utf8',
-    timeout: 20_000,
-  });
-  expect(status).toBe(0);
+  const { exitCode, stdout } = runNode([builtFile('dist/src/cli/main.js'), 'list', 'open.mjs'], { folder });
+  expect(exitCode).toBe(0);
   expect(stdout).toMatch(/^one +- +explicit/m);
-}, 30_000);
+});

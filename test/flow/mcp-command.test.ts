@@ -1,15 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, type ClientOptions } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { builtFile } from '../processes/built-file.js';
+import { NodeProcess } from '../processes/node-process.js';
+import { PROCESS_ENVIRONMENT } from '../processes/run-node.js';
 import { ERAS } from '../rooms/bridges/mcp/mcp-connections.js';
 
-const COMMAND = resolve('dist/src/cli/main.js');
-const DOOR = JSON.stringify(resolve('dist/src/index.js'));
+const COMMAND = builtFile('dist/src/cli/main.js');
+const DOOR = JSON.stringify(builtFile('dist/src/index.js'));
 
 /** A built module as a user may have it: one that writes to standard output, which is not its own. */
 const NOISY = `
@@ -75,7 +76,6 @@ export const [one, other] = [new ToolRegistry(), new ToolRegistry()];
 
 let folder: string;
 beforeAll(() => {
-  if (!existsSync(COMMAND)) throw new Error(`${COMMAND} is missing: run \`npm run build\` first`);
   folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-'));
   writeFileSync(join(folder, 'noisy.mjs'), NOISY);
   writeFileSync(join(folder, 'loose.mjs'), LOOSE);
@@ -96,6 +96,7 @@ async function connect(args: readonly string[], options: ClientOptions = {}) {
     command: process.execPath,
     args: [COMMAND, 'mcp', ...args],
     cwd: folder,
+    env: { ...PROCESS_ENVIRONMENT },
     stderr: 'pipe',
   });
   const client = new Client({ name: 'a-desktop', version: '1.0.0' }, options);
@@ -108,11 +109,9 @@ async function connect(args: readonly string[], options: ClientOptions = {}) {
 }
 
 async function run(args: readonly string[]) {
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder });
-  child.stdin.end();
-  const ended = new Promise<number | null>((done) => child.on('close', done));
-  const [stdout, stderr, exitCode] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  return { stdout, stderr, exitCode };
+  await using command = new NodeProcess([COMMAND, ...args], { folder });
+  command.endInput();
+  return await command.ended();
 }
 
 describe.each(Object.entries(ERAS))('toolwright mcp, for a client of %s', (_era, options) => {
@@ -173,16 +172,14 @@ test.each([
 });
 
 const ENDS = {
-  SIGTERM: (child: ChildProcess) => child.kill('SIGTERM'),
-  'the end of the input': (child: ChildProcess) => child.stdin?.end(),
+  SIGTERM: (command: NodeProcess) => command.send('SIGTERM'),
+  'the end of the input': (command: NodeProcess) => command.endInput(),
 };
 test.each(Object.entries(ENDS))(
   '%s while calls run: they are answered, and the process ends',
   async (_name, end) => {
-    const child = spawn(process.execPath, [COMMAND, 'mcp', 'slow.mjs'], { cwd: folder });
-    const [stdout, ended] = [text(child.stdout), new Promise((done) => child.on('close', done))];
-    const write = (message: object) =>
-      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    await using command = new NodeProcess([COMMAND, 'mcp', 'slow.mjs'], { folder });
+    const write = (message: object) => command.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     const params = {
       protocolVersion: '2025-11-25',
       capabilities: {},
@@ -191,17 +188,12 @@ test.each(Object.entries(ENDS))(
     write({ id: 1, method: 'initialize', params });
     write({ id: 2, method: 'tools/call', params: { name: 'wind_up' } });
     write({ id: 3, method: 'tools/call', params: { name: 'deaf' } });
-    let log = '';
-    await new Promise<void>((resolve) =>
-      child.stderr.on('data', (piece) => {
-        log += String(piece);
-        if (log.split('running').length > 2) resolve();
-      }),
-    );
-    end(child);
-    expect(await ended).toBe(0);
+    await command.said(/running[\s\S]*running/);
+    end(command);
+    const { exitCode, stdout } = await command.ended();
+    expect(exitCode).toBe(0);
     const answers = new Map(
-      (await stdout)
+      stdout
         .trim()
         .split('\n')
         .map((line) => [JSON.parse(line).id, JSON.parse(line)]),

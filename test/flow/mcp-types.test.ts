@@ -1,5 +1,4 @@
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -12,7 +11,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { ROOT } from '../house/repository.js';
-import { runCompiler } from '../house/run-compiler.js';
+import { builtFile } from '../processes/built-file.js';
+import { runCompiler } from '../processes/run-compiler.js';
 
 const SERVER = `
 import { ToolRegistry } from 'toolwright';
@@ -22,11 +22,10 @@ await createMcpServer(new ToolRegistry(), { scope: (caller) => ({ data: { tenant
 `;
 const PACKAGES = ['@modelcontextprotocol/server', '@types/node', 'reflect-metadata', 'tsyringe'];
 const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/bridges/mcp/index.ts' };
-const BUILT = join(ROOT, 'dist');
+const BUILT = dirname(dirname(builtFile('dist/src/index.js')));
 
 let folder: string;
 beforeEach(() => {
-  if (!existsSync(BUILT)) throw new Error(`${BUILT} is missing: run \`npm run build\` first`);
   folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-types-'));
 });
 afterEach(() => rmSync(folder, { recursive: true }));

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { PendingCall } from 'toolwright';
 import { delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
-import { ShopProcess } from './nestjs-process.js';
+import { openShopProcess } from './nestjs-process.js';
 
 // Runs examples/nestjs as the process that it is.
 
@@ -45,15 +45,15 @@ function ordered(item: string): readonly unknown[] {
 }
 
 test('an approval is given to another process than the one that was killed while it waited, and the call runs once', async () => {
-  await using first = await ShopProcess.open(folder);
+  await using first = await openShopProcess(folder);
   const { conversationId, status, pending } = await outcome(
     post(`${first.url}/chat`, { text: 'Order 50 jam' }),
   );
   expect([status, pending.map(({ tool }) => tool)]).toEqual(['suspended', ['place_order']]);
-  await first.kill();
+  await first.process.kill();
   expect(ordered('jam')).toEqual([]);
 
-  await using second = await ShopProcess.open(folder);
+  await using second = await openShopProcess(folder);
   const answers = pending.map(({ id }) => ({ id, approved: true }));
   const approve = () => post(`${second.url}/chat/${conversationId}/answers`, { answers });
   const responses = await Promise.all([approve(), approve()]);
@@ -71,15 +71,16 @@ test('a chat that is under way when the process is told to end is finished first
     if (model.requests.length === 1) asked.resolve(response);
     else events([delta({ content: 'Ordered.' }, 'stop')])(response, request);
   });
-  await using shop = await ShopProcess.open(folder, { OPENAI_BASE_URL: model.baseURL, OPENAI_API_KEY: 'k' });
+  await using shop = await openShopProcess(folder, { OPENAI_BASE_URL: model.baseURL, OPENAI_API_KEY: 'k' });
   const chat = outcome(post(`${shop.url}/chat`, { text: 'Two jars of jam' }));
   const response = await asked.promise;
-  shop.terminate();
+  shop.process.send('SIGTERM');
   // An answer that comes after the signal: by then the process has heard of it.
   expect((await fetch(`${shop.url}/measurements`)).status).toBe(401);
   expect(ordered('jam')).toEqual([]);
   events([delta(call, 'tool_calls')])(response, model.requests[0]!);
   expect(await chat).toMatchObject({ status: 'completed', content: 'Ordered.' });
-  expect(await shop.ended()).toBe('SIGTERM');
+  await shop.process.ended();
+  expect(shop.process.signal).toBe('SIGTERM');
   expect(ordered('jam')).toEqual([2]);
 });

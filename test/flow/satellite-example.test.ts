@@ -2,17 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { builtFile } from '../processes/built-file.js';
+import { NodeProcess } from '../processes/node-process.js';
 import { LoopbackServer } from '../rooms/providers/loopback-server.js';
-import { SatelliteProcess, type SatelliteStart } from './satellite-process.js';
 
 // Runs examples/satellite as the processes that it is.
 
 const QUESTION = 'What is the weather in Lisbon?';
 const ANSWER = /Lisbon is 17°C and clear\.\n$/;
-
-// Several processes a test, on whatever machine this is.
-jest.setTimeout(30_000);
 
 let folder: string;
 beforeEach(() => {
@@ -20,11 +18,16 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function start(args: readonly string[], environment: SatelliteStart['environment'] = {}): SatelliteProcess {
-  return new SatelliteProcess({ args, folder, environment });
+function start(args: readonly string[], environment: Readonly<Record<string, string>> = {}): NodeProcess {
+  const program = new NodeProcess([builtFile('dist/examples/satellite/main.js'), ...args], {
+    folder,
+    environment,
+  });
+  program.endInput();
+  return program;
 }
 
-async function startServer(port = '0', environment: SatelliteStart['environment'] = {}) {
+async function startServer(port = '0', environment: Readonly<Record<string, string>> = {}) {
   const server = start(['server', '--port', port], environment);
   const [, url = ''] = await server.said(/^listening on (.+)\n/);
   return { server, url, port: new URL(url).port };

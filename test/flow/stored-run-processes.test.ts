@@ -23,7 +23,7 @@ beforeAll(async () => {
     { told: 'ready', hasLoadedSqlite: false },
     { told: 'ready', hasLoadedSqlite: false },
   ]);
-}, 30_000);
+});
 
 afterAll(async () => {
   await Promise.all(processes.map((one) => one.kill()));
@@ -63,7 +63,7 @@ test('of two processes that resume a run at the same moment one goes on, every t
     expect(historyFaults(end.messages ?? [])).toEqual([]);
     expect(happened(run)).toEqual([`counted ${run}`, `placed ${run}`]);
   }
-}, 30_000);
+});
 
 test('processes that make the same new file at the same moment all can use it', async () => {
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -72,7 +72,7 @@ test('processes that make the same new file at the same moment all can use it', 
     const said = await Promise.all(processes.map((one) => one.hear()));
     expect(said).toEqual([{ told: 'opened' }, { told: 'opened' }]);
   }
-}, 30_000);
+});
 
 test('a claim that is renewed does not keep a process from ending', async () => {
   const one = start();

@@ -1,9 +1,9 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { runCompiler } from '../processes/run-compiler.js';
 import { completeExample, type DocExample, docExamples, pageExamples } from './doc-examples.js';
 import { listFiles, ROOT, readText } from './repository.js';
-import { runCompiler } from './run-compiler.js';
 import { packageSources, readSource } from './source-tree.js';
 
 const FOLDER = 'node_modules/.cache/toolwright-doc-examples';
@@ -29,7 +29,7 @@ test('every example in a docstring or the manual type-checks, with the applicati
     'example 1: TS2741',
     'example 2: TS2339',
   ]);
-}, 60_000);
+});
 
 test('examples are found in docstrings of any depth, and only there', () => {
   const text = '/**\n * Text.\n *\n * ```ts\n * a();\n *\n *   b();\n * ```\n */\n// ```ts no ```\nlet a;\n';

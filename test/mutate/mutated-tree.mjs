@@ -21,7 +21,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CONFIG = `import base from './jest.config.js';
 export default {
   ...base,
-  testTimeout: 20_000,
+  testTimeout: 60_000,
   workerIdleMemoryLimit: '600MB',
   setupFilesAfterEnv: ['<rootDir>/test/mutate/mutant-setup.mjs'],
   cacheDirectory: '<rootDir>/.jest',

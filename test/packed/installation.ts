@@ -3,33 +3,44 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, write
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ROOT } from '../house/repository.js';
+import { builtFile } from '../processes/built-file.js';
+import { type NodeRun, outputOfNode, PROCESS_LIMIT_MS, runNode } from '../processes/run-node.js';
 
-/** A project outside the repository that has the packed package in its `node_modules`. */
-export interface Installation {
-  readonly folder: string;
-  /** The unpacked package. */
+/** The package as it would be published, unpacked. */
+export interface PackedPackage {
   readonly unpacked: string;
   remove(): void;
 }
 
-/** What a script of a project answered. */
-export interface ScriptRun {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
+/** A project outside the repository that has the packed package in its `node_modules`. */
+export interface Installation {
+  readonly folder: string;
+  /** The package within its `node_modules`. */
+  readonly unpacked: string;
+  remove(): void;
 }
 
-/**
- * Packs the repository as it would be published and installs it into a new project, beside links to the
- * packages that the repository itself has, except those left out.
- */
-export function installPacked({ without = [] }: { readonly without?: readonly string[] } = {}): Installation {
+/** Packs the repository as it is built. */
+export function packPackage(): PackedPackage {
+  builtFile('dist/src/index.js');
+  const folder = mkdtempSync(join(tmpdir(), 'toolwright-tarball-'));
+  unpack(pack(folder), folder);
+  return {
+    unpacked: join(folder, 'package'),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** Installs it into a new project, beside links to the packages that the repository has, except those left out. */
+export function installPacked(
+  { unpacked }: PackedPackage,
+  { without = [] }: { readonly without?: readonly string[] } = {},
+): Installation {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-packed-'));
   const modules = join(folder, 'node_modules');
   mkdirSync(modules);
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', type: 'module' }));
-  unpack(pack(folder), folder);
-  cpSync(join(folder, 'package'), join(modules, 'toolwright'), { recursive: true });
+  cpSync(unpacked, join(modules, 'toolwright'), { recursive: true });
   for (const name of packageNames().filter((one) => !without.includes(one))) link(name, modules);
   return {
     folder,
@@ -39,39 +50,30 @@ export function installPacked({ without = [] }: { readonly without?: readonly st
 }
 
 /** Runs a script in the project, as a module or as CommonJS. */
-export function runScript({ folder }: Installation, code: string, type: 'mjs' | 'cjs' = 'mjs'): ScriptRun {
+export function runScript({ folder }: Installation, code: string, type: 'mjs' | 'cjs' = 'mjs'): NodeRun {
   const file = join(folder, `script.${type}`);
   writeFileSync(file, code);
-  return runNode(folder, file);
-}
-
-/** Runs a file in a folder with this very Node, without the flags that Jest needs. */
-export function runNode(folder: string, file: string): ScriptRun {
-  const env = { ...process.env, NODE_OPTIONS: '' };
-  const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
-    cwd: folder,
-    env,
-    encoding: 'utf8',
-  });
-  return { status, stdout, stderr };
+  return runNode([file], { folder });
 }
 
 function pack(folder: string): string {
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
   // Under npm scripts this is the npm that runs them; a shell is what Windows needs for the bare name.
   const npm = process.env.npm_execpath;
-  const run = npm?.endsWith('npm-cli.js')
-    ? spawnSync(process.execPath, [npm, ...args], { cwd: ROOT, encoding: 'utf8' })
-    : spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8', shell: process.platform === 'win32' });
-  if (run.status !== 0) throw new Error(`npm pack failed: ${run.stderr}`);
+  if (npm?.endsWith('npm-cli.js')) outputOfNode([npm, ...args], { folder: ROOT });
+  else runTool('npm', args, { cwd: ROOT, shell: process.platform === 'win32' });
   const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz'));
-  if (tarball === undefined) throw new Error(`npm pack wrote no tarball: ${run.stdout}`);
+  if (tarball === undefined) throw new Error('npm pack wrote no tarball');
   return tarball;
 }
 
 function unpack(tarball: string, folder: string): void {
-  const run = spawnSync('tar', ['-xzf', tarball], { cwd: folder, encoding: 'utf8' });
-  if (run.status !== 0) throw new Error(`The tarball could not be unpacked: ${run.stderr}`);
+  runTool('tar', ['-xzf', tarball], { cwd: folder });
+}
+
+function runTool(tool: string, args: readonly string[], options: { cwd: string; shell?: boolean }): void {
+  const run = spawnSync(tool, args, { ...options, encoding: 'utf8', timeout: PROCESS_LIMIT_MS });
+  if (run.status !== 0) throw new Error(`${tool} ${args.join(' ')} failed: ${run.error ?? run.stderr}`);
 }
 
 function link(name: string, modules: string): void {

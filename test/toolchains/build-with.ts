@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { outputOfNode } from '../processes/run-node.js';
 
 /** Turns the project in a folder into a report: builds it if that is needed, and runs it. */
 export type Toolchain = (folder: string) => string;
@@ -13,26 +13,17 @@ export const TOOLCHAINS: Readonly<Record<string, Toolchain>> = {
   swc: (folder) => transformed(folder, false),
   'swc with metadata': (folder) => transformed(folder, true),
   'esbuild, bundled and minified': bundled,
-  tsx: (folder) => run(folder, [join('node_modules', 'tsx', 'dist', 'cli.mjs'), join('src', 'main.ts')]),
+  tsx: (folder) =>
+    outputOfNode([join('node_modules', 'tsx', 'dist', 'cli.mjs'), join('src', 'main.ts')], { folder }),
   Jest: jested,
 };
 
-/** Runs this very Node in a folder; throws what it complains of. */
-export function run(folder: string, args: readonly string[]): string {
-  const env = { ...process.env, NODE_OPTIONS: '' };
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
-    cwd: folder,
-    env,
-    encoding: 'utf8',
-  });
-  if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}: ${stdout}${stderr}`);
-  return stdout;
-}
-
 function compiled(folder: string, typescript: string, flags: readonly string[]): string {
   const out = `out-${typescript}-${flags.length}`;
-  run(folder, [join('node_modules', typescript, 'bin', 'tsc'), '-p', '.', '--outDir', out, ...flags]);
-  return run(folder, [join(out, 'main.js')]);
+  outputOfNode([join('node_modules', typescript, 'bin', 'tsc'), '-p', '.', '--outDir', out, ...flags], {
+    folder,
+  });
+  return outputOfNode([join(out, 'main.js')], { folder });
 }
 
 const TRANSFORM = `
@@ -57,8 +48,8 @@ function transformed(folder: string, withMetadata: boolean): string {
   const out = `out-swc-${withMetadata}`;
   mkdirSync(join(folder, out), { recursive: true });
   writeFileSync(join(folder, 'transform.mjs'), TRANSFORM);
-  run(folder, ['transform.mjs', out, String(withMetadata)]);
-  return run(folder, [join(out, 'main.js')]);
+  outputOfNode(['transform.mjs', out, String(withMetadata)], { folder });
+  return outputOfNode([join(out, 'main.js')], { folder });
 }
 
 const BUNDLE = `
@@ -76,12 +67,12 @@ const BUNDLE = `
 
 function bundled(folder: string): string {
   writeFileSync(join(folder, 'bundle.mjs'), BUNDLE);
-  run(folder, ['bundle.mjs']);
-  return run(folder, [join('out-esbuild', 'main.js')]);
+  outputOfNode(['bundle.mjs'], { folder });
+  return outputOfNode([join('out-esbuild', 'main.js')], { folder });
 }
 
 function jested(folder: string): string {
   const jest = join('node_modules', 'jest', 'bin', 'jest.js');
-  run(folder, ['--experimental-vm-modules', '--no-warnings', jest, '--silent']);
+  outputOfNode(['--experimental-vm-modules', '--no-warnings', jest, '--silent'], { folder });
   return readFileSync(join(folder, 'report.json'), 'utf8');
 }

@@ -1,35 +1,33 @@
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { isThere } from '../house/repository.js';
-import { type Installation, installPacked } from '../packed/installation.js';
-import { run, TOOLCHAINS } from './build-with.js';
+import { type Installation, installPacked, packPackage } from '../packed/installation.js';
+import { outputOfNode } from '../processes/run-node.js';
+import { TOOLCHAINS } from './build-with.js';
 
 let installed: Installation;
 
 beforeAll(() => {
-  if (!isThere('dist/src/cli/main.js')) throw new Error('There is no build to pack: npm run build');
-  installed = installPacked();
+  const packed = packPackage();
+  installed = installPacked(packed);
+  packed.remove();
   cpSync(join(import.meta.dirname, 'project'), installed.folder, { recursive: true });
-  run(installed.folder, [join('node_modules', 'toolwright', 'dist', 'src', 'cli', 'main.js'), 'generate']);
-}, 60_000);
+  const { folder, unpacked } = installed;
+  outputOfNode([join(unpacked, 'dist', 'src', 'cli', 'main.js'), 'generate'], { folder });
+});
 
 afterAll(() => installed?.remove());
 
 describe('the same toolsets, built without decorator metadata or with it', () => {
   let first: string | undefined;
 
-  test.each(Object.keys(TOOLCHAINS))(
-    '%s',
-    (name) => {
-      const report = TOOLCHAINS[name]?.(installed.folder).trim() ?? '';
-      first ??= report;
-      expect(JSON.parse(report)).toEqual(JSON.parse(first));
-      // The order of keys is part of the bytes that caches depend on.
-      expect(report).toBe(first);
-    },
-    60_000,
-  );
+  test.each(Object.keys(TOOLCHAINS))('%s', (name) => {
+    const report = TOOLCHAINS[name]?.(installed.folder).trim() ?? '';
+    first ??= report;
+    expect(JSON.parse(report)).toEqual(JSON.parse(first));
+    // The order of keys is part of the bytes that caches depend on.
+    expect(report).toBe(first);
+  });
 
   test('give the model what the types say, and the methods what they ask for', () => {
     const { definitions, results } = JSON.parse(first ?? '{}') as {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { readText } from '../house/repository.js';
-import { runCompiler } from '../house/run-compiler.js';
+import { runCompiler } from '../processes/run-compiler.js';
 
 const FIXTURE = 'test/packed/fixtures/wrong-types';
 
@@ -13,4 +13,4 @@ test('wrong uses of the package are refused by the compiler, each in its line an
     .map(({ line, code }) => `${line}: ${code}`);
   expect(expected.length).toBeGreaterThan(10);
   expect(found).toEqual(expected);
-}, 60_000);
+});

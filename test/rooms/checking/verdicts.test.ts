@@ -27,7 +27,7 @@ test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is men
     },
   );
   await fc.assert(property, { numRuns: 40 });
-}, 120_000);
+});
 
 test('ToolRegistry.execute hands on what fits, and what it hands on fits still', async () => {
   const property = fc.asyncProperty(
@@ -58,4 +58,4 @@ test('ToolRegistry.execute hands on what fits, and what it hands on fits still',
     },
   );
   await fc.assert(property, { numRuns: 40 });
-}, 120_000);
+});

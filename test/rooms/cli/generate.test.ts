@@ -198,7 +198,7 @@ describe('the compiler', () => {
     const { code, out, error } = await runCommand(['generate'], project.folder);
     expect({ code, error }).toEqual({ code: 0, error: '' });
     expect(out).toBe('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
-  }, 30_000);
+  });
 
   test.each([
     ['5.4.5', 'TypeScript 5.4.5 is too old: 5.9 or newer is needed'],
@@ -296,5 +296,5 @@ describe('toolwright generate --watch', () => {
     expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
     controller.abort();
     expect(await ended).toBe(0);
-  }, 60_000);
+  });
 });

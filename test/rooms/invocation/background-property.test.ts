@@ -191,4 +191,4 @@ test('whatever happens in whatever order, every started call completes once, aft
   );
   // Jest has timers of its own, and some of them end meanwhile.
   expect(timers()).toBeLessThanOrEqual(before);
-}, 60_000);
+});

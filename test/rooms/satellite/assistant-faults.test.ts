@@ -224,7 +224,6 @@ describe('a body that is too large', () => {
       const codes = [...answers.matchAll(/"code":"(\w+)"/g)].map(([, code]) => code);
       expect(codes).toEqual([path === '/v1/chat' ? 'body_too_large' : 'not_found', 'conversation_not_found']);
     },
-    10_000,
   );
 
   test('a body of exactly the limit is none', async () => {

@@ -134,7 +134,7 @@ test('under any sequence of requests, results, orphans and failures the server k
     }),
     { numRuns: 150 },
   );
-}, 30_000);
+});
 
 test('the same with a file, and with restarts in between', async () => {
   let run = 0;
@@ -153,4 +153,4 @@ test('the same with a file, and with restarts in between', async () => {
     }),
     { numRuns: 30 },
   );
-}, 30_000);
+});

@@ -91,7 +91,7 @@ describeClass(Mailer, {
 /** The toolsets of this project: \`discoverTools({ toolsets })\`. */
 export const toolsets = [Tools];
 `);
-  }, 60_000);
+  });
 });
 
 test('classes of a package that brings declarations are DTO classes too', async () => {
@@ -103,7 +103,7 @@ test('classes of a package that brings declarations are DTO classes too', async 
   expect(text).toContain("import { Line, Mailer, Signup } from '@small/shared';");
   expect(text).toContain("{ name: 'data', schema: { instanceOf: Signup } }");
   expect(text).toContain("properties: { sku: { schema: { type: 'string' } } }");
-}, 60_000);
+});
 
 /** Two packages; the one refers to the other, as `tsc -b` wants it. */
 function workspace(files: Readonly<Record<string, string>>) {

@@ -20,7 +20,7 @@ describe.each(VERSIONS)('TypeScript %s', (version) => {
     if (process.env.UPDATE_GENERATED && version === '7.0') writeFileSync(EXPECTED, text);
     // A change of the printed form is a decision: UPDATE_GENERATED=1 npm run jest -- test/rooms/typegen
     expect(text).toBe(readFileSync(EXPECTED, 'utf8'));
-  }, 60_000);
+  });
 
   test('warns of what is not checked', async () => {
     const view = (await compilerOf(version)).open(join(SHOP, 'tsconfig.json'));
@@ -28,5 +28,5 @@ describe.each(VERSIONS)('TypeScript %s', (version) => {
     expect(warnings.map(({ where, path, problem }) => [where, path, problem])).toEqual([
       ['OrderTools.objects, parameter anything', 'anything', 'is unknown: nothing is checked about it'],
     ]);
-  }, 60_000);
+  });
 });

@@ -88,4 +88,4 @@ test('createMcpServer: responses that nobody reads cost bounded memory, and thos
   const bytes = await Promise.all(unread.map(readAll));
   const whole = bytes.filter((count) => count >= SIZE);
   expect(whole.length).toBeLessThanOrEqual(1);
-}, 60_000);
+});

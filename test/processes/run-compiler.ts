@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { ROOT } from './repository.js';
+import { ROOT } from '../house/repository.js';
+import { runNode } from './run-node.js';
 
 /** One complaint of the compiler. */
 export interface CompilerError {
@@ -18,17 +18,11 @@ export function runCompiler(
   { folder = ROOT, emit = false }: { readonly folder?: string; readonly emit?: boolean } = {},
 ): CompilerError[] {
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  const run = spawnSync(
-    process.execPath,
-    [compiler, '-p', project, ...(emit ? [] : ['--noEmit']), '--pretty', 'false'],
-    {
-      cwd: folder,
-      encoding: 'utf8',
-    },
-  );
+  const flags = [...(emit ? [] : ['--noEmit']), '--pretty', 'false'];
+  const run = runNode([compiler, '-p', project, ...flags], { folder });
   const errors = [...run.stdout.matchAll(/^(?:(.+)\((\d+),\d+\): )?error (TS\d+): (.*)$/gm)].map(
     ([, file = '', line = '0', code = '', message = '']) => ({ file, line: Number(line), code, message }),
   );
-  if (run.status !== 0 && errors.length === 0) throw new Error(`tsc failed: ${run.stdout}${run.stderr}`);
+  if (run.exitCode !== 0 && errors.length === 0) throw new Error(`tsc failed: ${run.stdout}${run.stderr}`);
   return errors;
 }
