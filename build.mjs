@@ -4,6 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
@@ -32,10 +33,26 @@ const besideRoot = {
     onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));
   },
 };
+// What `require` loads late, and where a user's bundler sees it, stays CommonJS; a single file, for the same reason.
+const LATE = 'dist/chunks/late-packages.cjs';
+const lateModules = new Map();
+const latePackages = {
+  name: 'late-packages',
+  setup({ onResolve, onEnd }) {
+    onResolve({ filter: /^\.{1,2}\/.*\.cjs$/ }, async ({ path, resolveDir }) => {
+      const file = join(resolveDir, path);
+      lateModules.set(file, await readFile(file, 'utf8'));
+      return { path: LATE, external: true };
+    });
+    onEnd(() =>
+      writeFile(new URL(LATE, import.meta.url), joined([...lateModules].sort().map(([, text]) => text))),
+    );
+  },
+};
 const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: doors,
-  plugins: [besideRoot],
+  plugins: [besideRoot, latePackages],
   outbase: 'dist',
   outdir: 'dist',
   allowOverwrite: true,
@@ -51,17 +68,31 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
-// `var X = class _X` (or `X2`): the bundler renames what a class calls itself, and frameworks tell people that name.
-// Its `keepNames` would mend it with a call for each function, also for those that a call of a tool makes.
-const RENAMED_CLASS = /^var (\w+) = (?:\w+ = )?class (_\1|\1\d+)\b/gm;
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
   const file = new URL(path, import.meta.url);
-  const text = await readFile(file, 'utf8');
-  const names = new Map([...text.matchAll(RENAMED_CLASS)].map(([, name, inner]) => [inner, name]));
-  if (names.size === 0) continue;
+  // Outputs lie in folders of their own, and name other files from there.
+  const text = (await readFile(file, 'utf8')).replaceAll(`"${LATE}"`, `"${fromFolder(dirname(path), LATE)}"`);
+  await writeFile(file, withClassNames(text));
+}
+
+function fromFolder(folder, file) {
+  const path = relative(folder, file).replaceAll('\\', '/');
+  return path.startsWith('.') ? path : `./${path}`;
+}
+
+/** Their names are all different, so that they can share a scope; what they were mapped from they name no more. */
+function joined(modules) {
+  return `"use strict";\n${modules.map((text) => text.replace(/^"use strict";\n|^\/\/# sourceMappingURL.*$/gm, '')).join('')}`;
+}
+
+/**
+ * `var X = class _X` (or `X2`): the bundler renames what a class calls itself, and frameworks tell people that name.
+ * Its `keepNames` would mend it with a call for each function, also for those that a call of a tool makes.
+ */
+function withClassNames(text) {
+  const renamed = text.matchAll(/^var (\w+) = (?:\w+ = )?class (_\1|\1\d+)\b/gm);
+  const names = new Map([...renamed].map(([, name, inner]) => [inner, name]));
+  if (names.size === 0) return text;
   const inner = new RegExp(`\\b(?:${[...names.keys()].join('|')})\\b`, 'g');
-  await writeFile(
-    file,
-    text.replace(inner, (name) => names.get(name)),
-  );
+  return text.replace(inner, (name) => names.get(name));
 }

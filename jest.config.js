@@ -24,7 +24,11 @@ export default {
   // In the order in which they are tried: nearly all that is imported without one is TypeScript.
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
-  moduleNameMapper: { ...door, '^(\\.{1,2}/.*)\\.js$': '$1' },
+  moduleNameMapper: {
+    ...door,
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+    '^(\\.{1,2}/.*)\\.cjs$': ['$1.cts', '$1.cjs'],
+  },
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
@@ -37,6 +41,10 @@ export default {
         },
         module: { type: 'es6' },
       },
+    ],
+    '^.+\\.cts$': [
+      '@swc/jest',
+      { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'commonjs' } },
     ],
   },
   collectCoverageFrom: ['src/**/*.ts', 'decorators/**/*.ts'],

@@ -1,15 +1,11 @@
-import { createRequire } from 'node:module';
 import type { Format } from 'ajv';
 import { TEXT_FORMATS } from '../schema/text-formats.js';
+import { loadFormats } from './load-ajv.cjs';
 import { isWebAddress } from './web-address.js';
-
-const require = createRequire(import.meta.url);
 
 /** The formats that are checked, by name; loaded with the first schema that needs them. */
 export function jsonFormats(): Readonly<Record<string, Format>> {
-  const { fullFormats } =
-    require('ajv-formats/dist/formats.js') as typeof import('ajv-formats/dist/formats.js');
-  return { ...fullFormats, url: isWebAddress, ...TEXT_FORMATS };
+  return { ...loadFormats().fullFormats, url: isWebAddress, ...TEXT_FORMATS };
 }
 
 /** Whether a text is of a format; of one that nobody knows, every text is. */

@@ -1,9 +1,9 @@
-import { createRequire } from 'node:module';
 import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { allSchemas, type Draft, subschemas } from '../schema/keywords.js';
 import { draftOf } from './draft-of.js';
 import { jsonFormats, patternOf } from './json-formats.js';
+import { loadAjv, loadAjv2019, loadAjv2020 } from './load-ajv.cjs';
 import { schemaFaults } from './schema-faults.js';
 import { boundErrors, tellingUnion } from './telling-union.js';
 import { uniqueItems } from './unique-items.js';
@@ -13,8 +13,6 @@ export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefi
 
 /** One disagreement, in the validator's terms. `verbose` adds the value and the schema around it. */
 export type SchemaError = ErrorObject<string, Record<string, unknown>, unknown>;
-
-const require = createRequire(import.meta.url);
 
 /** Whether a value fits a schema, without saying why not. */
 export type SchemaTest = (value: unknown) => boolean;
@@ -139,7 +137,7 @@ function makeValidator(draft: Draft, options: Options): Ajv {
   });
   for (const keyword of ['anyOf', 'oneOf']) {
     validator.removeKeyword(keyword);
-    validator.addKeyword(tellingUnion(keyword, require('ajv') as typeof import('ajv')));
+    validator.addKeyword(tellingUnion(keyword, loadAjv()));
   }
   for (const [name, format] of Object.entries(jsonFormats())) validator.addFormat(name, format);
   return validator;
@@ -147,13 +145,13 @@ function makeValidator(draft: Draft, options: Options): Ajv {
 
 function create(draft: Draft, options: Options): Ajv {
   if (draft === '7') {
-    const { Ajv } = require('ajv') as typeof import('ajv');
+    const { Ajv } = loadAjv();
     return new Ajv(options);
   }
   if (draft === '2019-09') {
-    const { Ajv2019 } = require('ajv/dist/2019.js') as typeof import('ajv/dist/2019.js');
+    const { Ajv2019 } = loadAjv2019();
     return new Ajv2019(options);
   }
-  const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
+  const { Ajv2020 } = loadAjv2020();
   return new Ajv2020(options);
 }

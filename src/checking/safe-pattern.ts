@@ -1,6 +1,4 @@
-import { createRequire } from 'node:module';
-
-const require = createRequire(import.meta.url);
+import { loadRedosDetector } from './load-redos-detector.cjs';
 
 /** Longer ones are no patterns that somebody reads. */
 const MOST_CHARACTERS = 1_000;
@@ -28,7 +26,7 @@ export function isSafePattern(pattern: string): boolean {
 }
 
 function look(pattern: string): boolean {
-  const detector = require('redos-detector') as typeof import('redos-detector');
+  const detector = loadRedosDetector();
   try {
     return detector.isSafePattern(pattern, { unicode: true, maxSteps: MOST_STEPS, maxScore: MOST_WAYS }).safe;
   } catch {

@@ -1,6 +1,6 @@
 import type { Expression, Pattern } from 'acorn';
 import { type LiteralValue, literalValue } from './literal-value.js';
-import { loadAcorn } from './load-acorn.js';
+import { loadAcorn } from './load-acorn.cjs';
 
 /** One parameter as the method's own source spells it. */
 export interface ParsedParameter {

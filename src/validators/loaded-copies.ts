@@ -1,7 +1,4 @@
-import { createRequire } from 'node:module';
-import { sep } from 'node:path';
-
-const require = createRequire(import.meta.url);
+import { isBundled, loadedModules, TRANSFORM_STORES } from './loaded-modules.cjs';
 
 interface Found {
   readonly modules: number;
@@ -16,27 +13,32 @@ const found = new Map<string, Found>();
  * nested installation that may be another copy than the one this package would resolve.
  */
 export function loadedCopies(file: string): readonly unknown[] {
-  const paths = Object.keys(require.cache);
+  const loaded = loadedModules();
+  const paths = Object.keys(loaded);
   const before = found.get(file);
   if (before?.modules === paths.length) return before.copies;
-  const ending = `${sep}node_modules${sep}${file.split('/').join(sep)}`;
-  const copies = paths.filter((path) => path.endsWith(ending)).map((path) => require.cache[path]?.exports);
+  // Windows separates folders by backslashes.
+  const ending = `/node_modules/${file}`;
+  const copies = paths
+    .filter((path) => path.replaceAll('\\', '/').endsWith(ending))
+    .map((path) => loaded[path]?.exports);
   found.set(file, { modules: paths.length, copies });
   return copies;
 }
 
-/**
- * Loads an installed package, synchronously: nothing that is not needed is loaded, and a call that needs
- * it does not become asynchronous for that.
- *
- * @throws Error when the package is not installed.
- */
-export function loadInstalled(name: string): unknown {
-  try {
-    return require(name);
-  } catch (cause) {
-    throw new Error(`The package ${name} is needed here but cannot be loaded: npm install ${name}`, {
-      cause,
-    });
-  }
+let bundled: readonly unknown[] | undefined;
+
+/** Every copy of class-transformer's store, those in the bundle included that this package may be part of. */
+export function transformStores(): readonly unknown[] {
+  const loaded = loadedCopies('class-transformer/cjs/storage.js');
+  if (!isBundled()) return loaded;
+  bundled ??= TRANSFORM_STORES.flatMap((load) => {
+    try {
+      return [load()];
+    } catch {
+      // The bundler was told to leave it outside.
+      return [];
+    }
+  });
+  return [...bundled, ...loaded];
 }

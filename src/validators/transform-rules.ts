@@ -1,6 +1,6 @@
 import type { ClassType } from '../contract/class-type.js';
 import { lineage } from '../metadata/class-record.js';
-import { loadedCopies } from './loaded-copies.js';
+import { transformStores } from './loaded-copies.js';
 
 /** What `@Type` said of a property. */
 export interface TypeRule {
@@ -104,7 +104,7 @@ export function isExposed(target: ClassType, property: string): boolean {
 }
 
 function stores(): readonly Store[] {
-  return loadedCopies('class-transformer/cjs/storage.js').flatMap((copy) => {
+  return transformStores().flatMap((copy) => {
     const store = (copy as { defaultMetadataStorage?: Store } | undefined)?.defaultMetadataStorage;
     return store === undefined ? [] : [store];
   });

@@ -1,6 +1,7 @@
 import type { ClassType } from '../contract/class-type.js';
 import type { ReviewFault } from '../contract/tool-definition.js';
-import { loadedCopies, loadInstalled } from './loaded-copies.js';
+import { loadedCopies } from './loaded-copies.js';
+import { loadClassValidator } from './loaded-modules.cjs';
 import { hasOwnMessage, validationStore } from './validation-rules.js';
 
 /** How an instance is validated. */
@@ -61,7 +62,7 @@ function loadValidator(): Validator {
 function findValidator(store: unknown): Validator {
   const copies = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
   const copy = copies.find(({ MetadataStorage }) => MetadataStorage === store) ?? copies[0];
-  return copy ?? (loadInstalled('class-validator') as Validator);
+  return copy ?? (loadClassValidator() as Validator);
 }
 
 function flatten(error: ValidationError, options: ValidateOptions): readonly ReviewFault[] {

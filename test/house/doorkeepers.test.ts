@@ -38,12 +38,11 @@ const OPEN_TO_EXAMPLES = new Set([
   '@modelcontextprotocol/client',
 ]);
 
-/** The files whose job is to load what they are told; the callers of the last name the package. */
+/** The files whose job is to load what they are told. */
 const LOADERS_BY_NAME = [
   // The module whose tools are listed; the compiler of the user's project.
   'src/cli/load-module.ts',
   'src/typegen/compiler/load-compiler.ts',
-  'src/validators/loaded-copies.ts',
 ];
 
 test('a third-party package is imported by its doorkeeper only', () => {
@@ -100,7 +99,7 @@ test('every way to name a module is seen', () => {
     const g = load.resolve('g');
     const h = require('h') as H;
     const i = createRequire(import.meta.url)('i');
-    const j = loadInstalled('j');
+    const j = loadedCopies('j');
     import k = require('k');
   `;
   const names = packageImports(readSource('src/loop/x.ts', text));

@@ -23,10 +23,10 @@ test('an import between two leaves, or upwards, would be found', () => {
   ]);
 });
 
-test('relative imports end in .js and name files that exist', () => {
+test('relative imports end in .js or .cjs and name files that exist', () => {
   const wrong = sourceTree().flatMap((file) =>
     localImports(file)
-      .filter(({ specifier, target }) => !specifier.endsWith('.js') || !target.endsWith('.ts'))
+      .filter(({ specifier, target }) => !/\.c?js$/.test(specifier) || !/\.c?ts$/.test(target))
       .map(({ specifier }) => `${file.path} imports ${specifier}`),
   );
   expect(wrong).toEqual([]);

@@ -8,7 +8,7 @@ export interface ImportEdge {
 }
 
 /** Functions of this package that take a module's name as `require` does. */
-const OWN_LOADERS = new Set(['loadInstalled', 'loadedCopies']);
+const OWN_LOADERS = new Set(['loadedCopies']);
 
 /**
  * Every way in which a file can name another module: `import`, `export … from`, `import()`, `require`

@@ -10,7 +10,7 @@ const NAMELESS = /^(utils?|common|helpers?|misc|shared|lib|stuff)$/;
 test('no file or folder is called utils, common, helpers or misc', () => {
   const nameless = sourceTree().filter(({ path }) =>
     path
-      .replace(/\.ts$/, '')
+      .replace(/\.c?ts$/, '')
       .split('/')
       .some((part) => NAMELESS.test(part)),
   );
@@ -18,7 +18,7 @@ test('no file or folder is called utils, common, helpers or misc', () => {
 });
 
 test('files and folders are written in kebab-case', () => {
-  const odd = sourceTree().filter(({ path }) => !/^[a-z0-9]+([-/][a-z0-9]+)*\.ts$/.test(path));
+  const odd = sourceTree().filter(({ path }) => !/^[a-z0-9]+([-/][a-z0-9]+)*\.c?ts$/.test(path));
   expect(odd.map(({ path }) => path)).toEqual([]);
 });
 
@@ -47,7 +47,7 @@ test('a file named after nothing in it would be found', () => {
 });
 
 function isMisnamed(file: SourceFile): boolean {
-  const name = posix.basename(file.path, '.ts');
+  const name = posix.basename(file.path).replace(/\.c?ts$/, '');
   if (NAMED_BY_PART.has(name)) return false;
   const words = stemsOf(name);
   const isMain = (exported: string) => words.every((word) => stemsOf(exported).includes(word));

@@ -31,7 +31,7 @@ let tree: readonly SourceFile[] | undefined;
 export function sourceTree(): readonly SourceFile[] {
   tree ??= FOLDERS.flatMap(listFiles)
     // What is generated has the shape that its generator gives it.
-    .filter((path) => path.endsWith('.ts') && !path.endsWith('.gen.ts'))
+    .filter((path) => /\.c?ts$/.test(path) && !path.endsWith('.gen.ts'))
     .map((path) => readSource(path, readText(path)));
   return tree;
 }
@@ -72,7 +72,7 @@ function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** The imports of a file that stay within the repository (`./x.js` means `./x.ts`). */
+/** The imports of a file that stay within the repository (`./x.js` means `./x.ts`, `./x.cjs` `./x.cts`). */
 export function localImports({ path, imports }: SourceFile): LocalImport[] {
   return imports.flatMap(({ specifier }) => {
     if (specifier === undefined || !specifier.startsWith('.')) return [];
@@ -91,6 +91,6 @@ export function packageImports({ imports }: SourceFile): string[] {
 
 function targetOf(path: string, specifier: string): string {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
-  const source = target.replace(/\.js$/, '.ts');
+  const source = target.replace(/\.(c?)js$/, '.$1ts');
   return isThere(source) ? source : target;
 }

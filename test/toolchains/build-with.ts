@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { outputOfNode } from '../processes/run-node.js';
 
@@ -13,6 +14,8 @@ export const TOOLCHAINS: Readonly<Record<string, Toolchain>> = {
   swc: (folder) => transformed(folder, false),
   'swc with metadata': (folder) => transformed(folder, true),
   'esbuild, bundled and minified': bundled,
+  'esbuild, everything in one ESM file': (folder) => alone(folder, 'mjs'),
+  'esbuild, everything in one CommonJS file': (folder) => alone(folder, 'cjs'),
   tsx: (folder) =>
     outputOfNode([join('node_modules', 'tsx', 'dist', 'cli.mjs'), join('src', 'main.ts')], { folder }),
   Jest: jested,
@@ -69,6 +72,33 @@ function bundled(folder: string): string {
   writeFileSync(join(folder, 'bundle.mjs'), BUNDLE);
   outputOfNode(['bundle.mjs'], { folder });
   return outputOfNode([join('out-esbuild', 'main.js')], { folder });
+}
+
+/** One file with everything in it, run where no package is to be found. */
+function alone(folder: string, kind: 'mjs' | 'cjs'): string {
+  const place = mkdtempSync(join(tmpdir(), 'toolwright-alone-'));
+  const outfile = join(place, `main.${kind}`);
+  const contents = `
+    import { buildSync } from 'esbuild';
+    const { warnings } = buildSync({
+      stdin: {
+        contents: "import { report } from './report.js'; report().then((text) => console.log(text));",
+        resolveDir: 'src',
+      },
+      outfile: ${JSON.stringify(outfile)},
+      bundle: true,
+      minify: true,
+      format: '${kind === 'mjs' ? 'esm' : 'cjs'}',
+      platform: 'node',
+    });
+    if (warnings.length > 0) process.exitCode = 1;`;
+  try {
+    writeFileSync(join(folder, 'bundle-alone.mjs'), contents);
+    outputOfNode(['bundle-alone.mjs'], { folder });
+    return outputOfNode([outfile], { folder: place });
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
 }
 
 function jested(folder: string): string {

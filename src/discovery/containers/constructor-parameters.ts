@@ -1,7 +1,7 @@
 import type { InjectionToken } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
 import { readDescription } from '../../metadata/record-description.js';
-import { loadTsyringe } from './load-tsyringe.js';
+import { loadTsyringe } from './load-tsyringe.cjs';
 
 /** What one constructor parameter asks the container for. */
 export interface ConstructorParameter {

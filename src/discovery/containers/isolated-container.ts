@@ -2,7 +2,7 @@ import type { DependencyContainer, InjectionToken } from 'tsyringe';
 import type { ClassType } from '../../contract/class-type.js';
 import { inspectDependencies, type ProvidedClass } from './dependency-graph.js';
 import { lifecycleOf } from './lifetimes.js';
-import { loadTsyringe } from './load-tsyringe.js';
+import { loadTsyringe } from './load-tsyringe.cjs';
 import { isRegistered, providersOf } from './providers-of.js';
 
 /** A token and what stands in for it. */

@@ -1,5 +1,5 @@
 import type { Lifecycle } from 'tsyringe';
-import { loadTsyringe } from './load-tsyringe.js';
+import { loadTsyringe } from './load-tsyringe.cjs';
 
 /** How long what a token resolves to lives. */
 export type ProviderLifetime = 'singleton' | 'scoped' | 'transient';

@@ -6,7 +6,7 @@ import type { ToolsetScope } from '../../contract/toolset-options.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { inspectDependencies } from './dependency-graph.js';
 import { lifecycleOf } from './lifetimes.js';
-import { loadTsyringe } from './load-tsyringe.js';
+import { loadTsyringe } from './load-tsyringe.cjs';
 import { isRegistered, providersOf } from './providers-of.js';
 import { settleSingletons } from './settle-singletons.js';
 import { tsyringeResolver } from './tsyringe-resolver.js';

@@ -1,7 +1,3 @@
-import { createRequire } from 'node:module';
-
-const require = createRequire(import.meta.url);
-
 /** acorn, loaded with the first parameter list that has to be parsed. */
 export function loadAcorn(): typeof import('acorn') {
   return require('acorn');

@@ -1,7 +1,3 @@
-import { createRequire } from 'node:module';
-
-const require = createRequire(import.meta.url);
-
 /** tsyringe, loaded with the first discovery: a process that only declares tools need not wait for it. */
 export function loadTsyringe(): typeof import('tsyringe') {
   return require('tsyringe');

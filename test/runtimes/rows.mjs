@@ -1,0 +1,60 @@
+import { bunExecutable, esbuildFile, viteBuild, webpackBuild } from './bundles.mjs';
+import { BIN, node, run } from './processes.mjs';
+import { worker } from './worker.mjs';
+
+/** Where the toolset runs; the first row is what the others are compared with. */
+export const ROWS = [
+  {
+    name: 'Node.js, ESM',
+    command: '`node main.js`',
+    run: ({ project }) => node(project, ['esm/main.js']),
+  },
+  {
+    name: 'Node.js, CommonJS',
+    command: '`node main.cjs`, with `require`',
+    run: ({ project }) => node(project, ['cjs/main.js']),
+  },
+  {
+    name: 'Node.js without code generation',
+    command: '`node --disallow-code-generation-from-strings main.js`',
+    run: ({ project }) => node(project, ['--disallow-code-generation-from-strings', 'esm/main.js']),
+  },
+  {
+    name: 'esbuild, one ESM file',
+    command: '`esbuild main.js --bundle --platform=node --format=esm --outfile=main.mjs`',
+    run: (folders) => esbuildFile(folders, { format: 'esm', file: 'main.mjs' }),
+  },
+  {
+    name: 'esbuild, one CommonJS file',
+    command: '`esbuild main.js --bundle --platform=node --format=cjs --outfile=main.cjs`',
+    run: (folders) => esbuildFile(folders, { format: 'cjs', file: 'main.cjs' }),
+  },
+  {
+    name: 'Vite, SSR build',
+    command: '`vite build --ssr main.js`, `ssr: { noExternal: true }`',
+    run: viteBuild,
+  },
+  { name: 'webpack', command: "`target: 'node'`, no externals", run: webpackBuild },
+  {
+    name: 'Bun',
+    command: '`bun main.js`',
+    run: ({ project }) => run(project, `${BIN}bun`, ['esm/main.js']),
+  },
+  {
+    name: 'Bun, from TypeScript',
+    command: '`bun main.ts`',
+    run: ({ project }) => run(project, `${BIN}bun`, ['src/main.ts']),
+  },
+  { name: 'Bun, one executable', command: '`bun build --compile main.js`', run: bunExecutable },
+  {
+    name: 'Deno',
+    command: '`deno run --allow-read --allow-env main.js`',
+    run: ({ project }) => run(project, `${BIN}deno`, ['run', '--allow-read', '--allow-env', 'esm/main.js']),
+  },
+  {
+    name: 'Cloudflare Workers',
+    command: '`esbuild worker.js --bundle --format=esm`, then workerd',
+    setting: '`nodejs_compat`',
+    run: worker,
+  },
+];

@@ -1,0 +1,71 @@
+// `npm run runtimes`: the same toolset in each runtime and out of each bundler; definitions and results must be the
+// same bytes everywhere. Fails where the table of docs/runtimes.md says something else; `-- --write` writes it anew,
+// and other words choose the rows whose names hold them.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { prepare } from './prepare.mjs';
+import { ROWS } from './rows.mjs';
+
+const PAGE = new URL('../../docs/runtimes.md', import.meta.url);
+const TABLE = /(?<=<!-- rows -->\n)[\s\S]*(?=\n<!-- \/rows -->)/;
+
+const words = process.argv.slice(2).filter((word) => word !== '--write');
+const [first, ...others] = ROWS;
+const chosen = others.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
+const base = mkdtempSync(join(tmpdir(), 'toolwright-runtimes-'));
+const lines = [];
+try {
+  const folders = prepare(base);
+  const expected = (await first.run(folders)).trim();
+  for (const row of [first, ...chosen]) lines.push(await tryRow(row, { folders, expected }));
+} finally {
+  rmSync(base, { recursive: true, force: true });
+}
+const page = readFileSync(PAGE, 'utf8');
+if (process.argv.includes('--write')) {
+  const table = ['', '| where | how | outcome |', '| --- | --- | --- |', ...lines, ''].join('\n');
+  writeFileSync(
+    PAGE,
+    page.replace(TABLE, () => table),
+  );
+} else {
+  const failed = lines.filter((line) => !page.includes(line));
+  console.log(`\n${lines.length - failed.length} passed, ${failed.length} failed`);
+  if (failed.length > 0) console.log(`docs/runtimes.md says something else than:\n${failed.join('\n')}`);
+  process.exitCode = failed.length === 0 ? 0 : 1;
+}
+
+/** A row of the table, after what happened was printed. */
+async function tryRow({ name, command, setting, run }, { folders, expected }) {
+  const started = performance.now();
+  const problem = await problemOf(() => run(folders), expected);
+  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  console.log(
+    problem === undefined ? `✓ ${name} (${seconds} s)` : `✗ ${name} (${seconds} s)\n${indented(problem)}`,
+  );
+  const works = setting === undefined ? 'works' : `works with ${setting}`;
+  return `| ${name} | ${command} | ${problem === undefined ? works : 'does not work yet'} |`;
+}
+
+/** Nothing where the row gives the expected bytes. */
+async function problemOf(run, expected) {
+  try {
+    const report = (await run()).trim();
+    return report === expected ? undefined : firstDifference(report, expected);
+  } catch (error) {
+    return error.message;
+  }
+}
+
+function firstDifference(report, expected) {
+  let at = 0;
+  while (report[at] === expected[at]) at += 1;
+  const around = (text) => text.slice(Math.max(0, at - 60), at + 100);
+  return `is:     ${around(report)}\nwanted: ${around(expected)}`;
+}
+
+function indented(text) {
+  const shown = text.split('\n').slice(0, 24);
+  return shown.map((line) => `    ${line.slice(0, 300)}`).join('\n');
+}
