@@ -1,3 +1,4 @@
+import { parseExactJson } from './exact-json.js';
 import { isOfType } from './is-of-type.js';
 
 /**
@@ -46,7 +47,7 @@ function readNumber(text: string): number | undefined {
 
 function readJson(text: string, type: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseExactJson(text);
     return isOfType(value, type) ? value : undefined;
   } catch {
     return undefined;

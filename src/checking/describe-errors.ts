@@ -4,6 +4,7 @@ import { branchTypes } from './branch-types.js';
 import { branchValues } from './branch-values.js';
 import { chooserOf } from './choose-branch.js';
 import { UNTOLD } from './describe-faults.js';
+import { losesDigits } from './exact-json.js';
 import { isOfType } from './is-of-type.js';
 import type { SchemaError } from './json-schema-compiler.js';
 import { schemaOrder } from './schema-order.js';
@@ -47,7 +48,7 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
     case 'const':
       return at(undefined, `must be ${JSON.stringify(params.allowedValue)}`);
     case 'type':
-      return wrongType(at, [params.type].flat());
+      return wrongType(at, [params.type].flat(), error.data);
     case 'anyOf':
     case 'oneOf':
       return describeUnion(error, schema);
@@ -93,14 +94,23 @@ function describeUnion({ instancePath, data, schema: union }: SchemaError, schem
   const types = branchTypes(branches, schema);
   return types.length === 0 || types.some((type) => isOfType(data, type))
     ? at(undefined, 'must have one of the forms that the schema allows')
-    : wrongType(at, types);
+    : wrongType(at, types, data);
 }
 
 /** Makes a fault of a place, or of a key in it. */
 type At = (key: unknown, message: string) => PlacedFault;
 
-function wrongType(at: At, types: readonly unknown[]): PlacedFault {
-  return at(undefined, `must be ${types.join(' or ')}`);
+function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFault {
+  const isNumber = types.includes('integer') || types.includes('number');
+  const lost = isNumber && losesDigits(sent) ? digitsLost(sent) : '';
+  return at(undefined, `must be ${types.join(' or ')}${lost}`);
+}
+
+const MOST_DIGITS = 40;
+
+function digitsLost(sent: string): string {
+  const digits = sent.length > MOST_DIGITS ? `${sent.slice(0, MOST_DIGITS)}…` : sent;
+  return `, and digits of ${digits} would be lost: at most ${Number.MAX_SAFE_INTEGER}`;
 }
 
 function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault {

@@ -1,7 +1,13 @@
 import type { JsonObject } from '../contract/json-schema.js';
+import { type ExactJson, readExactJson } from './exact-json.js';
 import { repairJson } from './repair-json.js';
 
 const NONE: readonly string[] = [];
+
+/** The repair of an integer that has more digits than a number keeps. */
+export const KEPT_DIGITS = 'kept an integer of many digits as text';
+const KEPT: readonly string[] = [KEPT_DIGITS];
+const DECODED = 'decoded JSON that was encoded twice';
 
 /** Arguments as an object, or why there is none. */
 export type ReadArguments =
@@ -23,20 +29,20 @@ export function readArguments(raw: unknown): ReadArguments {
   const text = raw.trim();
   if (text === '') return none();
   const parsed = parse(text);
-  if (parsed !== undefined) return readParsed(parsed.value);
+  if (parsed !== undefined) return readParsed(parsed);
   const repaired = repairJson(text);
   return repaired.ok
     ? readObject(repaired.value, [repaired.repair])
     : { ok: false, message: repaired.problem };
 }
 
-function readParsed(value: unknown): ReadArguments {
-  if (typeof value !== 'string') return readObject(value ?? {}, NONE);
+function readParsed({ value, hasDigitsAsText }: ExactJson): ReadArguments {
+  if (typeof value !== 'string') return readObject(value ?? {}, hasDigitsAsText ? KEPT : NONE);
   if (value.trim() === '') return none();
   const inner = parse(value);
   return inner === undefined
     ? readObject(value, NONE)
-    : readObject(inner.value ?? {}, ['decoded JSON that was encoded twice']);
+    : readObject(inner.value ?? {}, [DECODED, ...(inner.hasDigitsAsText ? KEPT : NONE)]);
 }
 
 function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
@@ -52,9 +58,9 @@ function none(): ReadArguments {
   return { ok: true, value: {}, repairs: NONE };
 }
 
-function parse(text: string): { readonly value: unknown } | undefined {
+function parse(text: string): ExactJson | undefined {
   try {
-    return { value: JSON.parse(text) };
+    return readExactJson(text);
   } catch {
     return undefined;
   }

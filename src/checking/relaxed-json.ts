@@ -1,3 +1,5 @@
+import { exactNumber } from './exact-json.js';
+
 /** A stretch of text: from `start` up to, not including, `end`. */
 export interface Span {
   readonly start: number;
@@ -249,8 +251,8 @@ class RelaxedReader {
     if (this.#runsOut(DIGITS)) return BROKEN;
     const start = this.at;
     const digits = this.#run(NUMBER);
-    if (!this.#mends) return digits === undefined ? BROKEN : Number(digits);
-    if (digits !== undefined && matches(AFTER_NUMBER, this.#text, this.at)) return Number(digits);
+    if (!this.#mends) return digits === undefined ? BROKEN : exactNumber(digits);
+    if (digits !== undefined && matches(AFTER_NUMBER, this.#text, this.at)) return exactNumber(digits);
     this.at = start;
     return this.#bareText();
   }

@@ -1,3 +1,4 @@
+import { parseExactJson } from './exact-json.js';
 import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
 /** What broken JSON text was taken to mean, or why it is not taken to mean anything. */
@@ -59,9 +60,9 @@ function startOfJson(text: string): number {
   return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
 }
 
-/** Another object, one that says something. */
+/** Another object: any that follows at once, and elsewhere one that says something. */
 function holdsObject(text: string, from: number): boolean {
-  return /\{\s*[^\s}]/.test(text.slice(from));
+  return /^\s*\{|\{\s*[^\s}]/.test(text.slice(from));
 }
 
 /** A quote and a brace behind the object: perhaps it ended inside a text whose quotes are not escaped. */
@@ -79,7 +80,7 @@ function unescaped(text: string): RepairedJson | undefined {
 
 function parse(text: string): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(text) };
+    return { value: parseExactJson(text) };
   } catch {
     return undefined;
   }

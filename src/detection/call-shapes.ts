@@ -1,3 +1,4 @@
+import { parseExactJson } from '../checking/exact-json.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { DraftCall } from './draft-call.js';
 import type { ReadJson } from './text-cursor.js';
@@ -76,7 +77,7 @@ function isObject(value: unknown): value is JsonObject {
 
 function parseObject(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseExactJson(text);
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;

@@ -1,3 +1,4 @@
+import { parseExactJson } from '../checking/exact-json.js';
 import type { JsonObject } from '../contract/json-schema.js';
 
 /** What a strict `tool_request` message asks for. */
@@ -40,7 +41,7 @@ function isObject(value: unknown): value is JsonObject {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactJson(text);
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { parseExactJson } from '../checking/exact-json.js';
 import { readRelaxedJson, type Span } from '../checking/relaxed-json.js';
 import { jsonSpan } from './json-span.js';
 
@@ -74,7 +75,7 @@ export class TextCursor {
     if (!'{['.includes(this.peek()) || this.ranOut) return undefined;
     const span = jsonSpan(this.text, this.at);
     if (span.kind === 'closed') {
-      const value: unknown = JSON.parse(this.text.slice(this.at, span.end));
+      const value = parseExactJson(this.text.slice(this.at, span.end));
       this.at = span.end;
       return { value };
     }

@@ -1,6 +1,6 @@
 import type { Checked } from '../checking/create-checker.js';
 import { describeRejection } from '../checking/describe-rejection.js';
-import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
+import { KEPT_DIGITS, type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import { reviewedFaults } from '../checking/reviewed-faults.js';
 import { isWrapped, placeWithin } from '../checking/wrapped-checker.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
@@ -32,7 +32,8 @@ export function checkArguments(
 ): ReadyArguments | Promise<ReadyArguments> {
   const read = call.read ?? readRaw(call.arguments);
   if (!read.ok) return reject({ tool, call, faults: [{ path: '', message: read.message }] });
-  if (read.repairs.length > 0 && !plan.takesRepaired) return reject({ tool, call, faults: [UNREPAIRED] });
+  if (read.repairs.length > 0 && !plan.takesRepaired)
+    return reject({ tool, call, faults: [read.repairs.includes(KEPT_DIGITS) ? MANY_DIGITS : UNREPAIRED] });
   const checked = plan.check(read.value);
   if (!checked.ok) {
     const { faults, removed, value } = checked;
@@ -87,6 +88,11 @@ function readRaw(raw: unknown): ReadArguments {
 const UNREPAIRED: ArgumentFault = {
   path: '',
   message: 'the arguments are no valid JSON object, and this tool takes none that had to be repaired',
+};
+
+const MANY_DIGITS: ArgumentFault = {
+  path: '',
+  message: 'an integer has more digits than a number keeps; send it as text, where text is wanted',
 };
 
 interface Refused {

@@ -1,3 +1,4 @@
+import { parseExactJson } from '../../checking/exact-json.js';
 import { callsInJson } from '../call-shapes.js';
 import { jsonSpan } from '../json-span.js';
 import type { TextCallFormat } from './text-call-format.js';
@@ -17,6 +18,6 @@ export const bareJson: TextCallFormat = {
     }
     cursor.at = span.kind === 'closed' ? span.end : span.resumeAt;
     if (span.kind === 'broken') return undefined;
-    return callsInJson({ value: JSON.parse(text.slice(start, span.end)) }, { text, marked: false });
+    return callsInJson({ value: parseExactJson(text.slice(start, span.end)) }, { text, marked: false });
   },
 };

@@ -1,3 +1,4 @@
+import { readExactJson } from '../../checking/exact-json.js';
 import type { FinishReason, LLMResponse, ToolCall, Usage } from '../../contract/llm-provider.js';
 import { isComplete, type WireCall } from './call-assembly.js';
 import { parseJsonRecord } from './lenient-json.js';
@@ -20,7 +21,13 @@ export function toResponse(reply: WireReply): LLMResponse {
 }
 
 function toToolCall({ id, name, input, custom }: WireCall): ToolCall {
-  return { id, name, arguments: (custom ? undefined : parseJsonRecord(input)) ?? input };
+  return { id, name, arguments: custom ? input : argumentsOf(input) };
+}
+
+/** As text where there is no object, or one whose long integers whoever reads the arguments is to decide on. */
+function argumentsOf(input: string): ToolCall['arguments'] {
+  const record = parseJsonRecord(input);
+  return record === undefined || readExactJson(input).hasDigitsAsText ? input : record;
 }
 
 function toFinishReason({ reason, calls, whole }: WireReply): FinishReason {

@@ -35,6 +35,13 @@ function call(name: string, args: unknown, more: Record<string, unknown> = {}) {
 }
 
 describe('whole replies of compatible servers', () => {
+  test('arguments of which a number would lose digits stay text', async () => {
+    const sent = '{"id":12345678901234567890}';
+    const message = { tool_calls: [call('find', sent), call('find', '{"id":1234567890123456}')] };
+    const { toolCalls } = await chat(json({ choices: [{ message }] }));
+    expect(toolCalls.map(({ arguments: args }) => args)).toEqual([sent, { id: 1234567890123456 }]);
+  });
+
   test('null content is an empty text, and left-out fields are left out', async () => {
     expect(await chat(json({ choices: [{ message: { content: null } }] }))).toEqual({
       content: '',

@@ -1,0 +1,154 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  defineTool,
+  describeClass,
+  discoverTools,
+  type JsonSchema,
+  Param,
+  runToolLoop,
+  Tool,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const DIGITS = '12345678901234567890';
+
+/** What a tool with one property is called with, or what the model is told instead. */
+async function given(text: string, id: JsonSchema, options = {}): Promise<unknown> {
+  let args: unknown;
+  const tools = new ToolRegistry().register(
+    defineTool({
+      name: 'find',
+      description: 'Finds one',
+      parameters: { type: 'object', properties: { id } },
+      execute: (sent) => {
+        args = sent;
+      },
+      ...options,
+    }),
+  );
+  const { content } = await tools.call({ name: 'find', arguments: text });
+  return content === 'ok' ? args : content;
+}
+
+describe('an integer of more digits than a number keeps', () => {
+  test.each<JsonSchema>([
+    { type: 'integer' },
+    { type: 'number' },
+    { type: ['integer', 'null'] },
+    { anyOf: [{ type: 'integer' }, { type: 'null' }] },
+  ])('is a fault where %j is wanted, which says so', async (schema) => {
+    const told = await given(`{"id":${DIGITS}}`, schema);
+    expect(told).toMatch(
+      /- id: must be \w+( or \w+)?, and digits of 12345678901234567890 would be lost: at most 9007199254740991\n/,
+    );
+    expect(await given(`{"id":-${DIGITS}}`, schema)).toContain(
+      'digits of -12345678901234567890 would be lost',
+    );
+  });
+
+  test.each<JsonSchema>([
+    { type: 'string' },
+    { type: ['integer', 'string'] },
+    { anyOf: [{ type: 'integer' }, { type: 'string', pattern: '^[0-9]+$' }] },
+    {},
+  ])('is kept as text where %j takes it', async (schema) => {
+    expect(await given(`{"id":${DIGITS}}`, schema)).toEqual({ id: DIGITS });
+    expect(await given(`{id: ${DIGITS}}`, schema)).toEqual({ id: DIGITS });
+    expect(await given(JSON.stringify(`{"id":${DIGITS}}`), schema)).toEqual({ id: DIGITS });
+    expect(await given(`{"id":${'9'.repeat(400)}}`, schema)).toEqual({ id: '9'.repeat(400) });
+  });
+
+  test('is a bigint to the digit', async () => {
+    @Toolset()
+    class Orders {
+      @Tool('Finds an order') find(@Param('Its number') id: bigint) {
+        return `${id + 1n}`;
+      }
+    }
+    const digits = { type: 'string', pattern: '^-?[0-9]+$', instanceOf: BigInt };
+    describeClass(Orders, { tools: { find: { parameters: [{ name: 'id', schema: digits }] } } });
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Orders] }));
+    const { content } = await tools.call({ name: 'find', arguments: `{"id": ${DIGITS}}` });
+    expect(content).toBe('12345678901234567891');
+  });
+
+  test('is exact within text too that calls a tool', async () => {
+    let args: unknown;
+    const tools = new ToolRegistry().register(
+      defineTool({
+        name: 'find',
+        description: 'Finds one',
+        parameters: { type: 'object', properties: { id: { type: 'string' } } },
+        execute: (sent) => {
+          args = sent;
+        },
+      }),
+    );
+    const provider = new ScriptedProvider([
+      { content: `<tool_call>{"name":"find","arguments":{"id":${DIGITS}}}</tool_call>` },
+      { content: 'done' },
+    ]);
+    await runToolLoop({ provider, model: 'm', tools, detector: 'scan' }, [
+      { role: 'user', content: 'find it' },
+    ]);
+    expect(args).toEqual({ id: DIGITS });
+  });
+
+  test('is refused by a tool that takes nothing mended, with the reason', async () => {
+    const told = await given(`{"id":${DIGITS}}`, { type: 'string' }, { repair: false });
+    expect(told).toContain('an integer has more digits than a number keeps; send it as text');
+  });
+
+  test('is a number where it is one exactly, also within text', async () => {
+    const sent = `{"id": 9007199254740991, "list": [10000000000000000000000, 9007199254740994, "${DIGITS}"]}`;
+    const any = { type: 'object', properties: { id: {} }, additionalProperties: true };
+    expect(await given(sent, any, { parameters: any })).toEqual(JSON.parse(sent));
+  });
+
+  test('is never another one', async () => {
+    const digits = fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n });
+    await fc.assert(
+      fc.asyncProperty(
+        digits,
+        fc.constantFrom('{"id":%}', '{id:%}', '```json\n{"id": % }\n```'),
+        async (id, text) => {
+          const args = (await given(text.replace('%', String(id)), {})) as { id: string | number };
+          expect([String(args.id), String(BigInt(args.id))]).toContain(String(id));
+        },
+      ),
+    );
+  });
+});
+
+describe('arguments that are more than one object', () => {
+  test.each(['{}{}', '{"id":5}{}', '{}{"id":5}', '{"id":5}{"id":5}', '{"id":5}\n{ }'])(
+    '%s are refused',
+    async (text) => {
+      expect(await given(text, { type: 'integer' })).toContain(
+        'the arguments must be one JSON object, and the text holds more than one',
+      );
+    },
+  );
+});
+
+describe('a key __proto__', () => {
+  test.each(['{"id":1,"__proto__":{"x":1}}', "{'id':1,'__proto__':2}", '{"id":"1","__proto__":3}'])(
+    'is an unknown key as any other: %s',
+    async (text) => {
+      const tools = new ToolRegistry().register(
+        defineTool({
+          name: 'find',
+          description: 'Finds one',
+          parameters: { type: 'object', properties: { id: { type: 'integer' } } },
+          execute: (args) => JSON.stringify(args),
+        }),
+      );
+      const { content } = await tools.call({ name: 'find', arguments: text });
+      expect(content).toBe('{"id":1}\n\nIgnored: __proto__ is not an argument of find.');
+    },
+  );
+});
