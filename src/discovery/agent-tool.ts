@@ -7,6 +7,7 @@ import type { SchemaSource } from '../contract/standard-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 import { agentToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
+import { unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
 import { type ArgumentsOf, toDefinition } from './define-tool.js';
 
 /** An agent tool: `label` is its title, `details` go to the application only. */
@@ -47,7 +48,8 @@ export function agentTool<Source extends SchemaSource, Details = unknown>(
 ): ToolDefinition {
   const { label, execute, annotations } = tool;
   const options = givenOptions(tool);
-  const wrong = [...(typeof execute === 'function' ? [] : [NO_BODY]), ...agentToolFaults(tool)];
+  const noBody = typeof execute === 'function' ? [] : [NO_BODY];
+  const wrong = [...noBody, ...agentToolFaults(tool), ...unloadedSchemaFaults(tool)];
   const definition = toDefinition<Source>(
     {
       ...options,

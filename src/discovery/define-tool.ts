@@ -3,11 +3,12 @@ import type { SchemaSource, ValueOf } from '../contract/standard-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
-import { ToolDeclarationError, undescribed, warnAuthor } from '../errors/author-fault.js';
+import { type AuthorFault, ToolDeclarationError, undescribed, warnAuthor } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/is-record.js';
 import type { OptionFault } from '../kernel/option-rules.js';
 import { definedToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
+import { unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
 import { describeSchemas } from './describe-schemas.js';
 import { freezeTool } from './freeze-tool.js';
 import { ignoresContext } from './ignores-context.js';
@@ -48,13 +49,14 @@ export interface DefineToolOptions<Source extends SchemaSource>
 export function defineTool<Source extends SchemaSource = JsonSchema>(
   options: DefineToolOptions<Source>,
 ): ToolDefinition {
-  return toDefinition(options, { by: 'defineTool', wrong: definedToolFaults(options) });
+  const wrong = [...definedToolFaults(options), ...unloadedSchemaFaults(options)];
+  return toDefinition(options, { by: 'defineTool', wrong });
 }
 
 /** Who makes the tool, and what it has found wrong with the options. */
 interface Maker {
   readonly by: string;
-  readonly wrong: readonly Pick<OptionFault, 'problem' | 'fix'>[];
+  readonly wrong: readonly Omit<AuthorFault, 'where'>[];
 }
 
 /** Makes the tool, or throws all that is wrong with it. */

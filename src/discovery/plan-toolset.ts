@@ -9,6 +9,7 @@ import { readRecord } from '../metadata/class-record.js';
 import { describedTool, readDescription } from '../metadata/record-description.js';
 import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
 import { toolOptionFaults, toolsetOptionFaults } from '../metadata/tool-option-faults.js';
+import { unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
 import { apiDescription } from '../schema/api-property.js';
 import { type ArgumentBinding, createCaller, type MethodCaller } from './argument-binding.js';
 import { bindExplicit } from './bind-explicit.js';
@@ -142,7 +143,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, record.key)?.value;
   if (typeof fn !== 'function')
     return only('@Tool stands on something that is no method', 'an ordinary method');
-  const wrong = toolOptionFaults(record.tool);
+  const wrong = [...toolOptionFaults(record.tool), ...unloadedSchemaFaults(record.tool)];
   const said = isRecord(record.tool) ? (record.tool as ToolOptions) : {};
   const name = nameOf(toolset, record.key, said);
   const ownFaults = [...wrong, ...(TOOL_NAME.test(name) ? [] : [illegalName(name)])];

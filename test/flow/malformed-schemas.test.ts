@@ -164,3 +164,42 @@ test('defineTool leaves the defaults of a library to it', async () => {
   });
   expect((await new ToolRegistry().register(tool).execute('t', {})).forLLM).toBe('6');
 });
+
+describe.each([undefined, null])(
+  '`parameters: %s`, as of a schema that is not loaded yet, are refused by',
+  (parameters) => {
+    const schema = parameters as unknown as JsonSchema;
+
+    test('defineTool', () => {
+      const declare = () => defineTool({ name: 't', description: 'd', parameters: schema, execute });
+      expect(faultsOf(declare)).toEqual([`defineTool("t"), its \`parameters\` are ${parameters}`]);
+      expect(declare).toThrow(/a file that imports this one, and is not loaded yet/);
+      expect(defineTool({ name: 't', description: 'd', execute }).parameters).toMatchObject({
+        type: 'object',
+      });
+    });
+
+    test('agentTool', () => {
+      const content = [{ type: 'text' as const, content: 'x' }];
+      const rest = {
+        name: 't',
+        label: 'T',
+        description: 'd',
+        execute: async () => ({ content, details: {} }),
+      };
+      expect(faultsOf(() => agentTool({ ...rest, parameters: schema }))).toEqual([
+        `agentTool("t"), its \`parameters\` are ${parameters}`,
+      ]);
+    });
+
+    test('@Tool', () => {
+      @Toolset()
+      class Tools {
+        @Tool({ description: 'Does it', parameters: schema }) run() {}
+      }
+      expect(faultsOf(() => discoverTools({ toolsets: [Tools] }))).toEqual([
+        `Tools.run, its \`parameters\` are ${parameters}`,
+      ]);
+    });
+  },
+);
