@@ -3,6 +3,7 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/is-record.js';
 import { KEYWORDS } from '../schema/keywords.js';
 import { fitsSchema } from './fits-schema.js';
+import { misspeltKeyword } from './misspelt-keyword.js';
 import { readSchema, type SchemaFault, type SchemaPart, schemaFaults } from './schema-faults.js';
 
 /** Schemas that nothing is wrong with; in those that a library derives, defaults are its own affair. */
@@ -21,8 +22,12 @@ type OwnDefaults = 'all' | 'of arguments' | 'none';
 export function authorSchemaFaults(schema: unknown, defaults: OwnDefaults = 'all'): readonly SchemaFault[] {
   if (!isRecord(schema)) return schemaFaults(schema);
   if (sound.has(schema)) return [];
-  const { faults: malformed, doubtful } = readSchema(schema);
-  const faults = malformed.length > 0 ? malformed : contradictions(schema, doubtful, defaults);
+  const { faults: malformed, doubtful, unknown } = readSchema(schema);
+  const misspelt = unknown.flatMap(misspeltKeyword);
+  const faults =
+    malformed.length > 0
+      ? [...malformed, ...misspelt]
+      : [...misspelt, ...contradictions(schema, doubtful, defaults)];
   if (faults.length === 0) sound.add(schema);
   return faults;
 }

@@ -19,13 +19,23 @@ const MOST_LEVELS = 200;
 /** Enough to mend; a list of thousands helps nobody. */
 const MOST_FAULTS = 50;
 
-const known = new WeakMap<object, readonly SchemaFault[]>();
+const known = new WeakMap<object, ReadSchema>();
 
 /** What one look at a whole schema finds. */
 export interface ReadSchema {
   readonly faults: readonly SchemaFault[];
   /** The parts with a default or a bound, which may contradict themselves. */
   readonly doubtful: readonly SchemaPart[];
+  /** The parts with a pattern or a format. */
+  readonly textual: readonly SchemaPart[];
+  /** Where keywords stand that JSON Schema does not have. */
+  readonly unknown: readonly KeywordPlace[];
+}
+
+/** A keyword, and where it stands. */
+export interface KeywordPlace {
+  readonly name: string;
+  readonly path: string;
 }
 
 /** A schema within a schema, and where it stands. */
@@ -39,19 +49,25 @@ export interface SchemaPart {
  * fraction of what compiling the schema would, and is done once for each.
  */
 export function schemaFaults(schema: unknown): readonly SchemaFault[] {
-  if (isSchemaNode(schema)) return known.get(schema) ?? readSchema(schema).faults;
+  if (isSchemaNode(schema)) return readSchema(schema).faults;
   return isSchema(schema) ? [] : [misfit('', schema, KEYWORD_RULES['a schema'].what)];
 }
 
-/** Looks at a whole schema. */
+const NOTHING: ReadSchema = { faults: [], doubtful: [], textual: [], unknown: [] };
+
+/** Looks at a whole schema, once. */
 export function readSchema(schema: JsonSchema): ReadSchema {
+  const before = known.get(schema);
+  if (before !== undefined) return before;
   const read =
     new SchemaReading(schema, saidDraft(schema) ?? '2020-12').read() ??
-    new SchemaReading(schema, draftOf(schema)).read();
-  const found = read ?? { faults: [], doubtful: [] };
-  known.set(schema, found.faults);
-  return found;
+    new SchemaReading(schema, draftOf(schema)).read() ??
+    NOTHING;
+  known.set(schema, read);
+  return read;
 }
+
+const TEXTUAL: ReadonlySet<string> = new Set(['pattern', 'format', 'patternProperties']);
 
 /** A schema on its way to be read. */
 interface Reading extends SchemaPart {
@@ -68,6 +84,8 @@ class SchemaReading {
   readonly #inUse: { readonly schema: JsonSchema; readonly fault: SchemaFault }[] = [];
 
   readonly #doubtful: SchemaPart[] = [];
+  readonly #textual: SchemaPart[] = [];
+  readonly #unknown: KeywordPlace[] = [];
   /** It has keywords of another draft than was thought. */
   #isMistaken = false;
 
@@ -88,7 +106,8 @@ class SchemaReading {
       this.#faults.push(...this.#inUse.flatMap(({ schema, fault }) => (used.has(schema) ? [fault] : [])));
     }
     if (this.#isMistaken) return undefined;
-    return { faults: this.#faults.slice(0, MOST_FAULTS), doubtful: this.#doubtful };
+    const faults = this.#faults.slice(0, MOST_FAULTS);
+    return { faults, doubtful: this.#doubtful, textual: this.#textual, unknown: this.#unknown };
   }
 
   #enter(reading: Reading): void {
@@ -106,17 +125,21 @@ class SchemaReading {
   #read(reading: Reading): void {
     const { schema, path } = reading;
     let isDoubtful = false;
+    let isTextual = false;
     for (const name of Object.keys(schema)) {
       const keyword = KEYWORDS.get(name);
       const value = schema[name];
+      if (keyword === undefined) this.#unknown.push({ name, path });
       if (keyword === undefined || value === undefined) continue;
       if (this.#draft === '2020-12' && belongsToEarlier(name, value)) this.#isMistaken = true;
       isDoubtful ||= name === 'default' || keyword.upTo !== undefined;
+      isTextual ||= TEXTUAL.has(name);
       if (!isKnownIn(this.#draft, keyword)) continue;
       const { accepts, what } = KEYWORD_RULES[keyword.takes];
       if (!accepts(value)) this.#faults.push(misfit(joined(path, name), value, what));
     }
     if (isDoubtful) this.#doubtful.push(reading);
+    if (isTextual) this.#textual.push(reading);
     if (schema.nullable !== undefined)
       this.#inUse.push(...nullableFaults(reading).map((fault) => ({ schema, fault })));
     eachSubschema(schema, ({ node, name, keyword, key }) => {

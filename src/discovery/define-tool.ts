@@ -79,7 +79,8 @@ export function toDefinition<Source extends SchemaSource>(
     warnAuthor(
       undescribed(`${by}(${JSON.stringify(name)})`, 'a `description` that says what it does, and when'),
     );
-  const { parameters, output, hydrate } = schemas;
+  const { parameters, output, hydrate, doubts } = schemas;
+  for (const doubt of doubts) warnAuthor({ where: `${by}(${JSON.stringify(name)})`, ...doubt });
   const behaviour = execute ? others : { ...others, execution: 'client' as const };
   return freezeTool(behaviour, {
     name,

@@ -1,6 +1,7 @@
 import { authorSchemaFaults, describeSchemaFault } from '../checking/author-schema.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
 import { resolveReference } from '../checking/resolve-reference.js';
+import { schemaDoubts } from '../checking/schema-doubts.js';
 import type { SchemaFault } from '../checking/schema-faults.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { SchemaSource } from '../contract/standard-schema.js';
@@ -18,6 +19,8 @@ export interface ToolSchemas {
   readonly hydrate?: Hydrate;
   /** Where types and rules of DTO classes say different things. */
   readonly disagreements?: readonly string[];
+  /** What works in the schema of the parameters and is probably not meant. */
+  readonly doubts: readonly ParameterFault[];
 }
 
 /** The schemas, or what keeps them from being written. */
@@ -36,14 +39,16 @@ export function describeSchemas(
     ? objectSchema(explicit(options.parameters, 'parameters', faults), faults)
     : derived(signature, faults);
   if (input === undefined || faults.length > 0) return { ok: false, faults };
-  const { schema: parameters, hydrate, disagreements } = input;
-  return { ok: true, parameters, hydrate, output: output?.schema, disagreements };
+  const { schema: parameters, hydrate, disagreements, writer } = input;
+  const doubts = schemaDoubts(parameters, writer).map((doubt) => describeSchemaFault(doubt, 'parameters'));
+  return { ok: true, parameters, hydrate, output: output?.schema, disagreements, doubts };
 }
 
 interface Described {
   readonly schema: JsonSchema;
   readonly hydrate?: Hydrate;
   readonly disagreements?: readonly string[];
+  readonly writer: 'author' | 'library';
 }
 
 function explicit(source: SchemaSource, what: string, faults: ParameterFault[]): Described | undefined {
@@ -56,7 +61,8 @@ function explicit(source: SchemaSource, what: string, faults: ParameterFault[]):
   faults.push(...malformed.map((fault) => describeSchemaFault(fault, what)));
   if (malformed.length > 0) return undefined;
   const type = { kind: 'schema', schema: read.schema, standard: read.standard } as const;
-  return { schema: read.schema, hydrate: read.standard && createHydrator({ type }) };
+  const hydrate = read.standard && createHydrator({ type });
+  return { schema: read.schema, hydrate, writer: read.standard === undefined ? 'author' : 'library' };
 }
 
 const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];
@@ -98,7 +104,8 @@ function derived(
   }
   const { schema, disagreements } = written;
   faults.push(...authorSchemaFaults(schema, argumentsClass ? 'none' : 'of arguments').map(faultOfParameter));
-  return { schema, disagreements, hydrate: createHydrator(argumentsClass ?? { properties }) };
+  const hydrate = createHydrator(argumentsClass ?? { properties });
+  return { schema, disagreements, hydrate, writer: 'author' };
 }
 
 /** What `@Param` or the rules of a class say, by the name of the property that they say it of. */
@@ -115,5 +122,6 @@ function derivedFromType(type: ValueType, faults: ParameterFault[]): Described |
     faults.push(...written.faults);
     return undefined;
   }
-  return objectSchema({ schema: written.schema, hydrate: createHydrator({ type }) }, faults);
+  const hydrate = createHydrator({ type });
+  return objectSchema({ schema: written.schema, hydrate, writer: 'author' }, faults);
 }

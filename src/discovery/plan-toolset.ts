@@ -162,7 +162,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   return {
     misfit,
     disagreements: schemas.disagreements,
-    doubts: doubtsAbout(planned),
+    doubts: [...doubtsAbout(planned), ...schemas.doubts.map((doubt) => ({ where, ...doubt }))],
     required: requiredByDefault(planned),
     tool: {
       class: toolset,

@@ -1,4 +1,5 @@
 import { authorSchemaFaults, describeSchemaFault } from '../checking/author-schema.js';
+import { schemaDoubts } from '../checking/schema-doubts.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { adaptAgentTool } from '../discovery/agent-tool.js';
@@ -13,7 +14,7 @@ import type { RegisteredTool, ToolEntry } from './tool-table.js';
 
 /** A registrable thing understood, or why it is none. */
 export type ReadTool =
-  | { readonly name: string; readonly entry: ToolEntry; readonly doubt?: AuthorFault }
+  | { readonly name: string; readonly entry: ToolEntry; readonly doubts?: readonly AuthorFault[] }
   | { readonly faults: readonly AuthorFault[] };
 
 /** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
@@ -40,9 +41,19 @@ export function readTool(registered: RegisteredTool): ReadTool {
   const open =
     typeof registered === 'function' ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
   // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
-  const isBare = !Object.isFrozen(tool) && !tool.description?.trim();
-  const doubt = isBare ? undescribed(`register(${JSON.stringify(tool.name)})`, DESCRIBE) : undefined;
-  return { name: tool.name, entry: { open, offered: tool }, doubt };
+  const doubts = Object.isFrozen(tool) ? [] : doubtsAbout(tool);
+  return { name: tool.name, entry: { open, offered: tool }, doubts };
+}
+
+function doubtsAbout({ name, description, parameters }: ToolDefinition): readonly AuthorFault[] {
+  const where = `register(${JSON.stringify(name)})`;
+  const ofSchema = schemaDoubts(parameters, 'author').map((doubt) =>
+    describeSchemaFault(doubt, 'parameters'),
+  );
+  return [
+    ...(description?.trim() ? [] : [undescribed(where, DESCRIBE)]),
+    ...ofSchema.map((doubt) => ({ where, ...doubt })),
+  ];
 }
 
 const DESCRIBE = 'a `description` that says what it does, and when';

@@ -98,7 +98,7 @@ export class ToolRegistry {
     if (faults.length > 0) throw new ToolDeclarationError(faults);
     for (const one of read) {
       if ('faults' in one) continue;
-      if (one.doubt) warnAuthor(one.doubt, this.#options.logger);
+      for (const doubt of one.doubts ?? []) warnAuthor(doubt, this.#options.logger);
       table.set(one.name, one.entry);
     }
     return this;

@@ -1,0 +1,214 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import { IsString, Matches } from 'class-validator';
+import {
+  Args,
+  defineTool,
+  discoverTools,
+  type JsonSchema,
+  type Logger,
+  Param,
+  Tool,
+  ToolDeclarationError,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import * as z from 'zod';
+import { isExponentialPattern } from '../../src/checking/exponential-pattern.js';
+import { jsonFormats } from '../../src/checking/json-formats.js';
+import { KNOWN_FORMATS } from '../../src/checking/known-formats.js';
+
+class Told implements Logger {
+  readonly warnings: string[] = [];
+  debug() {}
+  info() {}
+  warn(message: string) {
+    this.warnings.push(message);
+  }
+  error() {}
+}
+
+const execute = () => 'ran';
+const withName = (name: JsonSchema): JsonSchema => ({ type: 'object', properties: { name } });
+
+/** What a hand-written tool with one parameter is told when it is registered. */
+function warningsOf(name: JsonSchema): readonly string[] {
+  const logger = new Told();
+  new ToolRegistry({ logger }).register({
+    name: 'find',
+    description: 'd',
+    parameters: withName(name),
+    execute,
+  });
+  return logger.warnings;
+}
+
+function processWarnings(declare: () => unknown): readonly string[] {
+  const warned: string[] = [];
+  const { emitWarning } = process;
+  process.emitWarning = ((message: string) => warned.push(message)) as typeof emitWarning;
+  try {
+    declare();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+  return warned;
+}
+
+const SLOW = 'which a text of 40 characters can keep busy for ever';
+
+describe('a pattern that a short text can keep busy for ever is told, with the tool, the property and the pattern', () => {
+  test('where a tool is discovered, of a parameter and of a class', () => {
+    class Order {
+      @IsString() @Matches(/^([a-z]+\s?)*$/) name!: string;
+    }
+    @Toolset()
+    class Tools {
+      @Tool('Finds') find(@Param({ pattern: '^(a+)+$' }) name: string) {
+        return name;
+      }
+      @Tool('Orders') order(@Args() order: Order) {
+        return order;
+      }
+    }
+    const logger = new Told();
+    discoverTools({ toolsets: [Tools], logger });
+    expect(logger.warnings.map((warning) => warning.split(' (a ')[0])).toEqual([
+      `Tools.find: \`properties.name.pattern\` of its \`parameters\` is ^(a+)+$, ${SLOW}`,
+      `Tools.order: \`properties.name.pattern\` of its \`parameters\` is ^([a-z]+\\s?)*$, ${SLOW}`,
+    ]);
+  });
+
+  test('where it is defined, once', () => {
+    const declare = () =>
+      defineTool({ name: 'find', description: 'd', parameters: withName({ pattern: '^(a|aa)+$' }), execute });
+    expect(processWarnings(declare)).toEqual([expect.stringContaining(`^(a|aa)+$, ${SLOW}`)]);
+    expect(processWarnings(declare)).toEqual([]);
+    const parameters = z.object({ name: z.string().regex(/^(\w+ ?)*$/) });
+    const ofLibrary = () => defineTool({ name: 'find', description: 'd', parameters, execute });
+    expect(processWarnings(ofLibrary)).toEqual([expect.stringContaining(SLOW)]);
+  });
+
+  test('where it is registered, also of names', () => {
+    expect(warningsOf({ type: 'string', pattern: '^(a+)+$' })).toEqual([
+      expect.stringContaining(
+        'register("find"): `properties.name.pattern` of its `parameters` is ^(a+)+$, which',
+      ),
+    ]);
+    expect(warningsOf({ type: 'object', patternProperties: { '^(a+)+$': {} } })).toHaveLength(1);
+    expect(warningsOf({ type: 'string', pattern: '^a+$' })).toEqual([]);
+  });
+});
+
+test.each([
+  ...['^(a+)+$', '^(a|a)*$', '^(a|aa)+$', '(x+x+)+y', '(.*)*x', '^(\\w+\\s?)+$', '^((a{1,3})*)$'],
+  ...['^(.*?,){11}P', '^(a+b?)*$', '^(a|b|ab)*c$', '^(?:(?:\\d+)[.]?)+$', '^(?<word>\\w+\\s*)*;$'],
+  ...['^(?=(a+)+b)', '^(\\d+|\\p{L}|[0-9])*-$', '^([\\da-z.-]+)\\.([\\/\\w .-]*)*\\/?$'],
+])('%s can be kept busy for ever', (pattern) => {
+  expect(isExponentialPattern(pattern)).toBe(true);
+});
+
+test.each([
+  ...[
+    '^[a-z]+$',
+    '^[a-z0-9]+(?:-[a-z0-9]+)*$',
+    '^(\\d+,)*\\d+$',
+    '^(?:[a-z]+ )*[a-z]+$',
+    '^/(?:[^/]+/)*[^/]*$',
+  ],
+  ...['^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$', '^(?:\\d{1,3}\\.){3}\\d{1,3}$'],
+  ...['^(\\+?\\d{1,3}[- ]?)?(\\d[- ]?){6,14}$', '^(ab*)+$', '^(?:.+\\n)*$', '^(?:aab|aac)\\d+\\s*\\d+$'],
+  // What comes last and cannot fail is never tried in another way.
+  ...['^(\\w+\\s?)+', '(a+)*', '^\\d+\\s*\\d+$', '^(?:[0-9a-f]{64})*$', '(a)\\1{2}', '^(?:a|[^\\]a])*$'],
+])('%s cannot', (pattern) => {
+  expect(isExponentialPattern(pattern)).toBe(false);
+});
+
+describe('a format that nobody checks is told', () => {
+  test('with the known ones that are near', () => {
+    expect(warningsOf({ type: 'string', format: 'datetime' })).toEqual([
+      'register("find"): `properties.name.format` of its `parameters` is datetime, which nobody checks (date-time)',
+    ]);
+    expect(warningsOf({ type: 'string', format: 'currency' })).toEqual([
+      expect.stringContaining('is currency, which nobody checks (a format of JSON Schema'),
+    ]);
+  });
+
+  test.each(['email', 'date-time', 'int32', 'idn-email'])('but not %s', (format) => {
+    expect(warningsOf({ type: 'string', format })).toEqual([]);
+  });
+
+  test('and those of a library are its own affair', async () => {
+    const parameters = z.object({ id: z.cuid2() });
+    expect(processWarnings(() => defineTool({ name: 'a', description: 'd', parameters, execute }))).toEqual(
+      [],
+    );
+  });
+
+  test('all that are checked are known', () => {
+    expect(Object.keys(jsonFormats()).filter((name) => !KNOWN_FORMATS.has(name))).toEqual([]);
+  });
+});
+
+describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
+  const problemsOf = (parameters: JsonSchema): readonly string[] => {
+    try {
+      defineTool({ name: 't', description: 'd', parameters, execute });
+      return [];
+    } catch (error) {
+      return (error as ToolDeclarationError).faults.map(({ problem }) => problem);
+    }
+  };
+
+  test.each([
+    ['propertys', 'properties'],
+    ['requird', 'required'],
+    ['additionalproperties', 'additionalProperties'],
+    ['desciption', 'description'],
+    ['oneof', 'oneOf'],
+  ])('%s for %s', (slip, meant) => {
+    expect(problemsOf({ type: 'object', [slip]: {} })).toEqual([
+      `\`${slip}\` of its \`parameters\` is no keyword of JSON Schema: did you mean \`${meant}\`?`,
+    ]);
+  });
+
+  test.each([
+    ['minimun', 'minimum'],
+    ['exclusiveMaximun', 'exclusiveMaximum'],
+    ['maxLenght', 'maxLength'],
+    ['min_length', 'minLength'],
+    ['types', 'type'],
+  ])('%s for %s, however deep', (slip, meant) => {
+    expect(problemsOf(withName({ type: 'array', items: { [slip]: 3 } }))).toEqual([
+      `\`properties.name.items.${slip}\` of its \`parameters\` is no keyword of JSON Schema: did you mean \`${meant}\`?`,
+    ]);
+  });
+
+  test('names of other tools, of properties and within data pass', () => {
+    const own = {
+      'x-requird': 1,
+      example: 'a',
+      comment: 'b',
+      id: 'c',
+      propertyOrdering: [],
+      errorMessage: 'd',
+    };
+    const others = { enumNames: [], description_de: 'e', markdownDescription: 'f', discriminator: {} };
+    expect(problemsOf(withName({ ...own, ...others, default: { minimun: 1 } }))).toEqual([]);
+    expect(problemsOf({ type: 'object', properties: { requird: { type: 'string' } } })).toEqual([]);
+  });
+
+  test('in classes and hand-written tools too', () => {
+    @Toolset()
+    class Tools {
+      @Tool('Finds') find(@Param({ schema: { type: 'number', minimun: 1 } }) amount: number) {
+        return amount;
+      }
+    }
+    expect(() => discoverTools({ toolsets: [Tools] })).toThrow(/did you mean `minimum`\?/);
+    const parameters = { type: 'object', requird: ['a'] } as JsonSchema;
+    expect(() => new ToolRegistry().register({ name: 't', description: 'd', parameters, execute })).toThrow(
+      ToolDeclarationError,
+    );
+  });
+});
