@@ -54,8 +54,7 @@ function contradictions(
     const within = path === '' ? '' : `${path}.`;
     addEmptyBounds(schema, within, faults);
     const isOwn = defaults !== 'none' && (ofArguments === undefined || ofArguments.has(schema));
-    if (isOwn && schema.default !== undefined && !fitsSchema(schema.default, { schema, root }))
-      faults.push(misfittingDefault(schema, within));
+    if (isOwn) faults.push(...misfittingDefault({ schema, path }, root));
   }
   return faults;
 }
@@ -71,13 +70,18 @@ function addEmptyBounds(schema: JsonSchema, within: string, faults: SchemaFault[
   }
 }
 
-function misfittingDefault({ default: fallback, type }: JsonSchema, within: string): SchemaFault {
-  return {
-    path: `${within}default`,
-    problem: `is ${inspect(fallback, { depth: 1, maxStringLength: 80 })}, which its own schema does not take`,
-    fix:
-      fallback === null && type !== undefined
-        ? 'no default, or a type that takes null'
-        : 'a default that fits',
-  };
+/** A default that the schema beside it does not take, so that it is never filled in. */
+export function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
+  const { default: fallback, type } = schema;
+  if (fallback === undefined || fitsSchema(fallback, { schema, root })) return [];
+  return [
+    {
+      path: path === '' ? 'default' : `${path}.default`,
+      problem: `is ${inspect(fallback, { depth: 1, maxStringLength: 80 })}, which its own schema does not take`,
+      fix:
+        fallback === null && type !== undefined
+          ? 'no default, or a type that takes null'
+          : 'a default that fits',
+    },
+  ];
 }

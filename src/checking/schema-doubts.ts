@@ -1,6 +1,7 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/is-record.js';
 import { nearestNames } from '../kernel/nearest-name.js';
+import { misfittingDefault } from './author-schema.js';
 import { isExponentialPattern } from './exponential-pattern.js';
 import { KNOWN_FORMATS } from './known-formats.js';
 import { readSchema, type SchemaFault, type SchemaPart } from './schema-faults.js';
@@ -8,12 +9,16 @@ import { readSchema, type SchemaFault, type SchemaPart } from './schema-faults.j
 /** Who wrote a schema: the author by hand, or a library, whose formats are its own affair. */
 type Writer = 'author' | 'library';
 
-/** What works in a schema of an author and is probably not meant: patterns that never end, formats that nobody knows. */
+/**
+ * What works in a schema of an author and is probably not meant: patterns that never end, formats that nobody
+ * knows, and defaults that are never filled in, where they may be documented for others.
+ */
 export function schemaDoubts(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
-  return readSchema(schema).textual.flatMap((part) => [
-    ...slowPatterns(part),
-    ...(writer === 'author' ? unknownFormat(part) : []),
-  ]);
+  const { textual, doubtful } = readSchema(schema);
+  const slow = textual.flatMap(slowPatterns);
+  if (writer === 'library') return slow;
+  const misfits = doubtful.flatMap((part) => misfittingDefault(part, schema));
+  return [...slow, ...textual.flatMap(unknownFormat), ...misfits];
 }
 
 const ONE_WAY =

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
-import { IsString, Matches } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsInt, IsString, Matches, MaxLength, Min, ValidateNested } from 'class-validator';
 import {
   Args,
   defineTool,
@@ -148,6 +149,28 @@ describe('a format that nobody checks is told', () => {
   test('all that are checked are known', () => {
     expect(Object.keys(jsonFormats()).filter((name) => !KNOWN_FORMATS.has(name))).toEqual([]);
   });
+});
+
+test('a default of a class that does not fit its own rules is told; it may be documented for others', () => {
+  class Inner {
+    @IsString() @MaxLength(2) @Param({ default: 'abc' }) code!: string;
+  }
+  class Order {
+    @IsInt() @Min(1) @Param({ default: 0 }) amount!: number;
+    @ValidateNested() @Type(() => Inner) inner!: Inner;
+  }
+  @Toolset()
+  class Tools {
+    @Tool('Orders') order(@Args() order: Order) {
+      return order;
+    }
+  }
+  const logger = new Told();
+  discoverTools({ toolsets: [Tools], logger });
+  expect(logger.warnings).toEqual([
+    'Tools.order: `properties.amount.default` of its `parameters` is 0, which its own schema does not take (a default that fits)',
+    expect.stringContaining("default` of its `parameters` is 'abc', which its own schema does not take"),
+  ]);
 });
 
 describe('a keyword that is a slip of one of JSON Schema is a fault', () => {
