@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import type { Compiler } from '../typegen/compiler/compiler.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
+import type { ImportEnding } from '../typegen/printing/import-ending.js';
 import type { Command, CommandSurroundings } from './command.js';
 import { describeFindings } from './describe-findings.js';
 import { checkGeneratedFile, shownPath, writeGeneratedFile } from './generated-file.js';
@@ -15,6 +16,7 @@ interface GenerateOptions {
   /** tsconfig.json, absolute. */
   readonly project: string;
   readonly outFile?: string;
+  readonly ending?: ImportEnding;
   readonly check: boolean;
   readonly watch: boolean;
   /** Warnings keep the file from being written, too. */
@@ -61,17 +63,27 @@ function readOptions(args: readonly string[], { folder }: CommandSurroundings): 
     options: {
       project: { type: 'string', short: 'p', default: 'tsconfig.json' },
       out: { type: 'string', short: 'o' },
+      'import-ending': { type: 'string' },
       check: { type: 'boolean', default: false },
       watch: { type: 'boolean', short: 'w', default: false },
       strict: { type: 'boolean', default: false },
     },
   });
-  const { out, check, watch, strict } = values;
+  const { out, check, watch, strict, 'import-ending': named } = values;
   if (check && watch) throw new UserFault('--check looks once and --watch for ever: one of them');
   if (out !== undefined && !/(?<!\.d)\.[cm]?ts$/.test(out))
     throw new UserFault(`--out ${out} is no TypeScript file`);
+  const ending = named === undefined ? undefined : readEnding(named);
   const outFile = out === undefined ? undefined : slashed(resolve(folder, out));
-  return { project: findProject(resolve(folder, values.project)), outFile, check, watch, strict };
+  return { project: findProject(resolve(folder, values.project)), outFile, ending, check, watch, strict };
+}
+
+const ENDINGS: Readonly<Record<string, ImportEnding>> = { js: '.js', ts: '.ts', none: '' };
+
+function readEnding(name: string): ImportEnding {
+  const ending = Object.hasOwn(ENDINGS, name) ? ENDINGS[name] : undefined;
+  if (ending === undefined) throw new UserFault(`--import-ending is js, ts or none, not '${name}'`);
+  return ending;
 }
 
 /** tsconfig.json, or the folder that it is in. */
@@ -93,7 +105,7 @@ function generateOnce(
   options: GenerateOptions,
   surroundings: CommandSurroundings,
 ): Outcome {
-  const { project, outFile, check, strict } = options;
+  const { project, outFile, ending, check, strict } = options;
   const { folder, error, isTerminal } = surroundings;
   if (isTerminal) error('reading the types …\r');
   const view = compiler.open(project);
@@ -109,7 +121,7 @@ function generateOnce(
     );
     return { exitCode: 1 };
   }
-  const generated = generate({ view, folder: posixFolder(project), outFile });
+  const generated = generate({ view, folder: posixFolder(project), outFile, ending });
   const { faults, warnings } = generated;
   if (faults.length > 0 || (strict && warnings.length > 0)) {
     error(describeFindings(strict ? [...faults, ...warnings] : faults, folder));

@@ -12,7 +12,8 @@ interface ListedCommand {
 /** Each in a file of its own, which is loaded when the command is called. */
 const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   generate: {
-    usage: 'generate [--project tsconfig.json] [--out file] [--check | --watch] [--strict]',
+    usage:
+      'generate [--project tsconfig.json] [--out file] [--import-ending js|ts|none] [--check | --watch] [--strict]',
     summary: 'writes what the types of the toolsets say into a file that the application imports',
     load: async () => (await import('./generate-command.js')).generateCommand,
   },

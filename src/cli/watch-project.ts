@@ -32,8 +32,8 @@ export async function watchProject(folder: string, { signal, onChange }: WatchOp
   }
 }
 
+/** A folder that comes or goes stands for the files in it: not every system tells of each of them. */
 function isSource(filename: string): boolean {
-  return (
-    /(\.[cm]?tsx?|tsconfig[^/\\]*\.json)$/.test(filename) && !/(^|[/\\])node_modules[/\\]/.test(filename)
-  );
+  if (/(^|[/\\])(node_modules|\.git)([/\\]|$)/.test(filename)) return false;
+  return /(\.[cm]?tsx?|tsconfig[^/\\]*\.json|(^|[/\\])[^./\\]+)$/.test(filename);
 }

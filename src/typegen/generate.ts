@@ -3,7 +3,7 @@ import type { Finding } from './analysis/class-draft.js';
 import { describeClasses } from './analysis/describe-classes.js';
 import type { ProjectScan } from './analysis/project-scan.js';
 import type { CompilerView } from './compiler/compiler-view.js';
-import { importEnding } from './printing/import-list.js';
+import { type ImportEnding, importEnding } from './printing/import-ending.js';
 import { printFile } from './printing/print-file.js';
 
 /** What a generation is about. */
@@ -13,6 +13,8 @@ export interface Generation {
   readonly folder: string;
   /** Where the file goes, absolute, with `/`; without it: `src/toolwright.gen.ts`, or beside tsconfig.json. */
   readonly outFile?: string;
+  /** Default: the one that the project’s options want. */
+  readonly ending?: ImportEnding;
 }
 
 /** The file, or what keeps it from being written; and what the author should know either way. */
@@ -26,19 +28,15 @@ export interface Generated {
 }
 
 /** Reads the types of a project's toolsets and prints the file that registers what they say. */
-export function generate({ view, folder, outFile }: Generation): Generated {
+export function generate({ view, folder, outFile, ending }: Generation): Generated {
   const scan: ProjectScan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const drafts = describeClasses(scan);
   const toolsets = drafts.filter(({ tools }) => tools !== undefined);
   const files = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
   const out = outFile ?? defaultOutFile(folder, files);
-  const texts = view
-    .projectFiles()
-    .filter(({ path }) => path !== out)
-    .map(({ text }) => text);
   return {
     outFile: out,
-    text: printFile({ drafts, outFile: out, ending: importEnding(texts) }),
+    text: printFile({ drafts, outFile: out, ending: ending ?? importEnding(view.options, out) }),
     toolsets: toolsets.length,
     tools: toolsets.reduce((sum, { tools = [] }) => sum + tools.length, 0),
     faults: scan.faults,

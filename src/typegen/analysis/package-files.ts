@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const names = new Map<string, string | undefined>();
@@ -8,19 +8,35 @@ export function isOwnFile(path: string): boolean {
   return nearestPackage(dirname(path)) === 'toolwright';
 }
 
+/** Whether Node takes a TypeScript file for an ES module, once it is compiled. */
+export function isModuleFile(path: string): boolean {
+  const [, kind = ''] = /\.([cm]?)ts$/.exec(path) ?? [];
+  return kind === '' ? nearestManifest(dirname(path)).type === 'module' : kind === 'm';
+}
+
+function nearestManifest(folder: string): Manifest {
+  const found = manifestIn(folder);
+  const parent = dirname(folder);
+  return found ?? (parent === folder ? {} : nearestManifest(parent));
+}
+
 function nearestPackage(folder: string): string | undefined {
   if (names.has(folder)) return names.get(folder);
-  const manifest = join(folder, 'package.json');
   const parent = dirname(folder);
-  const name = existsSync(manifest) ? nameIn(manifest) : undefined;
+  const name = manifestIn(folder)?.name;
   const found = name ?? (parent === folder ? undefined : nearestPackage(parent));
   names.set(folder, found);
   return found;
 }
 
-function nameIn(manifest: string): string | undefined {
+interface Manifest {
+  readonly name?: string;
+  readonly type?: string;
+}
+
+function manifestIn(folder: string): Manifest | undefined {
   try {
-    return (JSON.parse(readFileSync(manifest, 'utf8')) as { readonly name?: string }).name;
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
   } catch {
     return undefined;
   }

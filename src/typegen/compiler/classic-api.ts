@@ -1,4 +1,5 @@
 import type { SignatureHandle, SymbolHandle, TypeHandle } from './compiler-view.js';
+import type { ProjectOptions } from './project-options.js';
 import type { SourceFile } from './source-file.js';
 import type { SyntaxNode } from './syntax-node.js';
 
@@ -27,7 +28,7 @@ export interface ClassicApi {
 /** A parsed tsconfig.json. */
 export interface ClassicConfig {
   readonly fileNames: readonly string[];
-  readonly options: Readonly<Record<string, unknown>>;
+  readonly options: ProjectOptions;
   readonly projectReferences?: readonly object[];
   readonly errors: readonly ClassicDiagnostic[];
 }

@@ -9,6 +9,7 @@ import type {
 import type { Compiler } from './compiler.js';
 import type { CheckerPart, CompilerView } from './compiler-view.js';
 import { isOwnSource, type ProjectRoots } from './is-own-source.js';
+import type { ProjectOptions } from './project-options.js';
 import { rememberAnswers } from './remember-answers.js';
 import { fileOf, sourceText } from './source-file.js';
 import { tupleRole } from './tuple-role.js';
@@ -38,7 +39,7 @@ export function classicCompiler(api: ClassicApi): Compiler {
       complaints.push(...program.getSyntacticDiagnostics());
       const problems = complaints.map((one) => describe(api, one));
       const roots = { project, roots: config?.fileNames ?? [] };
-      return rememberAnswers(viewOf({ api, program, problems, roots }));
+      return rememberAnswers(viewOf({ api, program, problems, roots, options: compilerOptions }));
     },
     close: () => {
       program = undefined;
@@ -51,12 +52,14 @@ interface Opened {
   readonly program: ClassicProgram;
   readonly problems: readonly string[];
   readonly roots: ProjectRoots;
+  readonly options: ProjectOptions;
 }
 
-function viewOf({ api, program, problems, roots }: Opened): CompilerView {
+function viewOf({ api, program, problems, roots, options }: Opened): CompilerView {
   const checker = program.getTypeChecker();
   return {
     version: api.version,
+    options,
     syntaxKinds: api.SyntaxKind,
     typeFlags: api.TypeFlags,
     objectFlags: api.ObjectFlags,

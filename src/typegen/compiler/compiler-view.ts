@@ -1,3 +1,4 @@
+import type { ProjectOptions } from './project-options.js';
 import type { SyntaxNode } from './syntax-node.js';
 
 /** A file of the project. */
@@ -82,6 +83,7 @@ export interface CheckerPart {
  */
 export interface CompilerView extends CheckerPart {
   readonly version: string;
+  readonly options: ProjectOptions;
   readonly syntaxKinds: Numbers;
   readonly typeFlags: Numbers;
   readonly objectFlags: Numbers;

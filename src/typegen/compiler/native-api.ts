@@ -1,4 +1,5 @@
 import type { SymbolHandle, TypeHandle } from './compiler-view.js';
+import type { ProjectOptions } from './project-options.js';
 import type { SourceFile } from './source-file.js';
 import type { SyntaxNode } from './syntax-node.js';
 
@@ -20,9 +21,9 @@ export interface NativeSyntax {
 /** A running compiler. */
 export interface NativeApi {
   updateSnapshot(params: {
-    readonly openProjects: readonly string[];
+    readonly openProjects?: readonly string[];
     readonly closeProjects?: readonly string[];
-    readonly fileChanges?: { readonly invalidateAll: true };
+    readonly fileChanges?: { readonly invalidateAll: true } | { readonly changed: readonly string[] };
   }): NativeSnapshot;
   close(): void;
 }
@@ -36,6 +37,7 @@ export interface NativeSnapshot {
 /** A project. */
 export interface NativeProject {
   readonly rootFiles: readonly string[];
+  readonly compilerOptions: ProjectOptions;
   readonly program: NativeProgram;
   readonly checker: NativeChecker;
 }

@@ -33,16 +33,15 @@ export function nativeCompiler(parts: NativeParts): Compiler {
   return {
     version: parts.version,
     open(project) {
-      const isAgain = api !== undefined;
+      const before = [snapshot, api?.updateSnapshot({ fileChanges: { invalidateAll: true } })];
       api ??= new parts.module.API({ cwd: dirname(project) });
-      const before = snapshot;
       snapshot = api.updateSnapshot({
-        // What was opened once stays open.
-        openProjects: current === project ? [] : [project],
+        openProjects: [project],
         ...(current !== undefined && current !== project ? { closeProjects: [current] } : {}),
-        ...(isAgain ? { fileChanges: { invalidateAll: true } } : {}),
+        // Which files it has, and what it extends, is looked up again only where the project itself has changed.
+        fileChanges: { changed: [project] },
       });
-      before?.dispose();
+      for (const one of before) one?.dispose();
       current = project;
       const opened = snapshot.getProject(project);
       if (opened === undefined)
@@ -73,6 +72,7 @@ function viewOf(parts: NativeParts, project: NativeProject, roots: ProjectRoots)
   };
   return {
     version,
+    options: project.compilerOptions,
     syntaxKinds: syntax.SyntaxKind,
     typeFlags: module.TypeFlags,
     objectFlags: module.ObjectFlags,

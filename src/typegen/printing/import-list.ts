@@ -1,9 +1,7 @@
 import { posix } from 'node:path';
 import type { CodeReference } from '../types/described-schema.js';
+import type { ImportEnding } from './import-ending.js';
 import { isIdentifier, printText } from './print-value.js';
-
-/** How a project writes the ends of its relative imports. */
-export type ImportEnding = '.js' | '.ts' | '';
 
 /** The imports that a generated file needs, and the names that its references have in it. */
 export class ImportList {
@@ -83,19 +81,4 @@ function order(one: string, other: string): number {
 function printName([name, local]: readonly [string, string]): string {
   if (name === local) return name;
   return `${isIdentifier(name) ? name : printText(name)} as ${local}`;
-}
-
-/** How a project ends its relative imports: as most of those that it has do. */
-export function importEnding(texts: readonly string[]): ImportEnding {
-  const counts: Record<ImportEnding, number> = { '.js': 0, '.ts': 0, '': 0 };
-  for (const text of texts) {
-    for (const [, specifier = ''] of text.matchAll(/\bfrom\s*['"](\.{1,2}\/[^'"\n]+)['"]/g)) {
-      if (/\.[cm]?js$/.test(specifier)) counts['.js'] += 1;
-      else if (/\.[cm]?tsx?$/.test(specifier)) counts['.ts'] += 1;
-      else if (!/\.\w+$/.test(specifier)) counts[''] += 1;
-    }
-  }
-  if (counts[''] > counts['.js'] && counts[''] > counts['.ts']) return '';
-  // Every kind of resolution understands `.js`.
-  return counts['.ts'] > counts['.js'] ? '.ts' : '.js';
 }

@@ -1,7 +1,8 @@
 import type { ClassDraft, MethodDraft, ParameterDraft } from '../analysis/class-draft.js';
 import { GENERATED_MARK } from '../generated-mark.js';
 import { CodeReference, type DescribedSchema } from '../types/described-schema.js';
-import { type ImportEnding, ImportList } from './import-list.js';
+import type { ImportEnding } from './import-ending.js';
+import { ImportList } from './import-list.js';
 import { printValue } from './print-value.js';
 
 /** What a file is printed from. */

@@ -21,7 +21,7 @@ export function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): Wri
 }
 
 /** `JSON.stringify` writes `null` where a list has a hole. */
-function writeItem(place: TypePlace, walk: TypeWalk): DescribedSchema {
+export function writeItem(place: TypePlace, walk: TypeWalk): DescribedSchema {
   const schema = writeSchema(place, walk);
   const hasHoles = walk.direction === 'out' && admitsUndefined(walk, place.type);
   const isNullable = definedParts(walk, place.type).some((part) => hasFlag(walk, part, 'Null'));

@@ -5,6 +5,7 @@ import { standardType } from './standard-type.js';
 import { fault, hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
 import { writeArray, writeTuple } from './write-array.js';
 import { writeClassType } from './write-class-type.js';
+import { listBase, writeExtendedList } from './write-extended-list.js';
 import { writeProperties } from './write-properties.js';
 
 /** An object type: an array, a tuple, a class, something of the language itself, or plain data. */
@@ -19,6 +20,9 @@ export function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
   }
   const standard = standardType(place, walk);
   if (standard !== undefined) return standard;
+  const list = listBase(type, walk);
+  if (list !== undefined)
+    return guarded({ key, type, path }, walk, () => writeExtendedList(list, place, walk));
   if (mayHaveMember(type, 'CallSignature', walk) && view.callSignatures(type).length > 0) {
     return writeFunction(place, walk);
   }

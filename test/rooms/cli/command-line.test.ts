@@ -30,6 +30,7 @@ describe('toolwright', () => {
     [['generate', 'positional'], 'positional'],
     [['generate', '--check', '--watch'], 'one of them'],
     [['generate', '--out', 'x.js'], '--out x.js is no TypeScript file'],
+    [['generate', '--import-ending', '.mjs'], "--import-ending is js, ts or none, not '.mjs'"],
     [['generate', '--project', 'nowhere/tsconfig.json'], 'there is no'],
     [['list'], 'list takes one module'],
   ])('%p is a mistake of one line and exit code 2', async (args, message) => {

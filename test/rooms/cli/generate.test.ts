@@ -49,20 +49,12 @@ describe('toolwright generate', () => {
   });
 
   test.each([
-    ["import './a';\nimport { b } from './b';\nexport const c = b;\n", "from './tools';"],
-    ["import { b } from './b.ts';\nexport const c = b;\n", "from './tools.ts';"],
-    ["import { b } from './b.js';\nexport const c = b;\n", "from './tools.js';"],
-  ])('ends imports as the project does (%#)', async (other, line) => {
-    using project = smallProject(
-      {
-        'src/tools.ts': TOOLS,
-        'src/other.ts': other,
-        'src/b.ts': 'export const b = 1;\n',
-        'src/a.ts': 'export {};\n',
-      },
-      { module: 'Preserve', moduleResolution: 'Bundler', allowImportingTsExtensions: true },
-    );
-    await runCommand(['generate'], project.folder);
+    ['js', "from './tools.js';"],
+    ['ts', "from './tools.ts';"],
+    ['none', "from './tools';"],
+  ])('--import-ending %s ends relative imports so, whatever tsconfig.json says', async (ending, line) => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    await runCommand(['generate', '--import-ending', ending], project.folder);
     expect(read(project, 'src/toolwright.gen.ts')).toContain(line);
   });
 
@@ -78,7 +70,7 @@ describe('toolwright generate', () => {
     const { code, error } = await runCommand(['generate', '-o', 'src/made.ts'], project.folder);
     expect({ code, error }).toEqual({ code: 0, error: '' });
     const text = read(project, 'src/made.ts');
-    expect(text).toContain(`import { "a'b" as Tools } from "./x'; throw 1; import '.js";`);
+    expect(text).toContain(`import { "a'b" as Tools } from "./x'; throw 1; import '";`);
     const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
     expect(diagnostics).toEqual([]);
     const imported = [...text.matchAll(/^import .*$/gm)];
@@ -294,6 +286,10 @@ describe('toolwright generate --watch', () => {
     project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
     await said('written');
     expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
+    project.write('src/deep/more.ts', TOOLS.replace('Tools', 'MoreTools'));
+    await said('2 toolsets, 2 tools');
+    rmSync(join(project.folder, 'src/deep'), { recursive: true });
+    await said('1 toolset, 1 tool');
     controller.abort();
     expect(await ended).toBe(0);
   });
