@@ -2,7 +2,7 @@
 // chunks that doors share. A user's process opens a handful of files instead of two hundred, which is most of
 // what importing costs.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -68,6 +68,7 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
+for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url), 0o755);
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
   const file = new URL(path, import.meta.url);
   // Outputs lie in folders of their own, and name other files from there.

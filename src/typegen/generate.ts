@@ -32,8 +32,9 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
   const scan: ProjectScan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const drafts = describeClasses(scan);
   const toolsets = drafts.filter(({ tools }) => tools !== undefined);
-  const files = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
-  const out = outFile ?? defaultOutFile(folder, files);
+  const toolFiles = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
+  const files = view.projectFiles().map(({ path }) => path);
+  const out = outFile ?? defaultOutFile(folder, toolFiles, files);
   return {
     outFile: out,
     text: printFile({ drafts, outFile: out, ending: ending ?? importEnding(view.options, out) }),
@@ -44,8 +45,11 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
   };
 }
 
-function defaultOutFile(folder: string, files: readonly string[]): string {
+/** In `src`, where all that the project has of its own tools, or else of sources, is there. */
+function defaultOutFile(folder: string, toolFiles: readonly string[], files: readonly string[]): string {
   const source = posix.join(folder, 'src');
-  const isInSource = files.length > 0 && files.every((file) => file.startsWith(`${source}/`));
+  const isWithin = (file: string) => file.startsWith(`${folder}/`);
+  const own = toolFiles.some(isWithin) ? toolFiles : files;
+  const isInSource = own.filter(isWithin).every((file) => file.startsWith(`${source}/`));
   return posix.join(isInSource ? source : folder, 'toolwright.gen.ts');
 }

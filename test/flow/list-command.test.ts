@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -10,6 +10,10 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'toolwright-list-'));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('a build leaves the command executable', () => {
+  expect(() => accessSync(builtFile('dist/src/cli/main.js'), constants.X_OK)).not.toThrow();
+});
 
 test('toolwright list ends although the module that it listed keeps something open', () => {
   const code = `

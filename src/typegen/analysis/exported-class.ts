@@ -12,12 +12,12 @@ export function classSymbol(node: SyntaxNode, view: CompilerView): SymbolHandle 
 
 /**
  * The reference to a class by which another file can import it; nothing where it is not exported. A class of
- * another package is imported as the project does it, and not from that package's source: it would be there
- * twice.
+ * another package or library is imported as the project does it, and not from its source: it would be there
+ * twice. Only what a library does not show has to be.
  */
 export function classReference(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
   const file = view.fileOf(node);
-  const isForeign = file.isDeclaration || !view.projectFiles().some(({ path }) => path === file.path);
+  const isForeign = file.isDeclaration || !file.path.startsWith(`${view.folder}/`);
   const imported = isForeign ? packageExport(node, view) : undefined;
   if (imported !== undefined || file.isDeclaration) return imported;
   return exportedClass(node, view);

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type {
   ClassicApi,
   ClassicDiagnostic,
@@ -9,6 +10,7 @@ import type {
 import type { Compiler } from './compiler.js';
 import type { CheckerPart, CompilerView } from './compiler-view.js';
 import { isOwnSource, type ProjectRoots } from './is-own-source.js';
+import { mappedFolders } from './mapped-folders.js';
 import type { ProjectOptions } from './project-options.js';
 import { rememberAnswers } from './remember-answers.js';
 import { fileOf, sourceText } from './source-file.js';
@@ -38,7 +40,7 @@ export function classicCompiler(api: ClassicApi): Compiler {
       });
       complaints.push(...program.getSyntacticDiagnostics());
       const problems = complaints.map((one) => describe(api, one));
-      const roots = { project, roots: config?.fileNames ?? [] };
+      const roots = { project, roots: config?.fileNames ?? [], mapped: mappedFolders(compilerOptions) };
       return rememberAnswers(viewOf({ api, program, problems, roots, options: compilerOptions }));
     },
     close: () => {
@@ -60,6 +62,7 @@ function viewOf({ api, program, problems, roots, options }: Opened): CompilerVie
   return {
     version: api.version,
     options,
+    folder: posix.dirname(roots.project),
     syntaxKinds: api.SyntaxKind,
     typeFlags: api.TypeFlags,
     objectFlags: api.ObjectFlags,

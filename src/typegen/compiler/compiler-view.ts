@@ -84,11 +84,13 @@ export interface CheckerPart {
 export interface CompilerView extends CheckerPart {
   readonly version: string;
   readonly options: ProjectOptions;
+  /** That of tsconfig.json, absolute, with `/`. */
+  readonly folder: string;
   readonly syntaxKinds: Numbers;
   readonly typeFlags: Numbers;
   readonly objectFlags: Numbers;
   readonly symbolFlags: Numbers;
-  /** The project's own files, in the order of their paths; no declarations, no packages. */
+  /** The project's own files and those of mapped libraries, by their paths; no declarations, no packages. */
   projectFiles(): readonly SourceText[];
   /** What the compiler could not read at all: a missing or broken tsconfig.json, syntax errors. */
   problems(): readonly string[];

@@ -1,8 +1,9 @@
-import { dirname } from 'node:path';
+import { posix } from 'node:path';
 import { batchedQuestions } from './batched-questions.js';
 import type { Compiler } from './compiler.js';
 import type { CheckerPart, CompilerView, SourceText, TypeHandle } from './compiler-view.js';
 import { isOwnSource, type ProjectRoots } from './is-own-source.js';
+import { mappedFolders } from './mapped-folders.js';
 import type {
   NativeApi,
   NativeDiagnostic,
@@ -34,7 +35,7 @@ export function nativeCompiler(parts: NativeParts): Compiler {
     version: parts.version,
     open(project) {
       const before = [snapshot, api?.updateSnapshot({ fileChanges: { invalidateAll: true } })];
-      api ??= new parts.module.API({ cwd: dirname(project) });
+      api ??= new parts.module.API({ cwd: posix.dirname(project) });
       snapshot = api.updateSnapshot({
         openProjects: [project],
         ...(current !== undefined && current !== project ? { closeProjects: [current] } : {}),
@@ -46,7 +47,13 @@ export function nativeCompiler(parts: NativeParts): Compiler {
       const opened = snapshot.getProject(project);
       if (opened === undefined)
         throw new Error(`TypeScript ${parts.version} opened no project at ${project}`);
-      return rememberAnswers(viewOf(parts, opened, { project, roots: opened.rootFiles }));
+      return rememberAnswers(
+        viewOf(parts, opened, {
+          project,
+          roots: opened.rootFiles,
+          mapped: mappedFolders(opened.compilerOptions),
+        }),
+      );
     },
     close() {
       api?.close();
@@ -73,6 +80,7 @@ function viewOf(parts: NativeParts, project: NativeProject, roots: ProjectRoots)
   return {
     version,
     options: project.compilerOptions,
+    folder: posix.dirname(roots.project),
     syntaxKinds: syntax.SyntaxKind,
     typeFlags: module.TypeFlags,
     objectFlags: module.ObjectFlags,
