@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util';
 import { ToolDeclarationError } from '../errors/author-fault.js';
 import { titleText, toolsetsOf } from '../registry/toolsets-of.js';
 import type { Command, CommandSurroundings } from './command.js';
-import { type ListedTool, listTools } from './listed-tools.js';
-import { loadModule } from './load-module.js';
-import { toolsOfModule } from './tools-of-module.js';
+import { type ListedTool, listTools, type ToolListing } from './listed-tools.js';
+import { openModule } from './open-module.js';
+import { NO_TOOLS, toolsOfModule } from './tools-of-module.js';
 import { UserFault } from './user-fault.js';
 
 /** `toolwright list <module>`: the tools that a module brings, the same ones that `toolwright mcp` serves. */
@@ -14,20 +14,26 @@ export const listCommand: Command = {
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('list takes one module: toolwright list dist/main.js');
-    const module = await loadModule(name, surroundings.folder);
-    const found = toolsOfModule(module);
-    if (found === undefined)
-      throw new UserFault(`${name} exports no ToolRegistry, no toolset class and no tool`, 1);
-    const { tools, faults, warnings } = listTools(found);
-    printToolsets(tools, surroundings);
-    for (const { where, problem, fix } of warnings)
-      surroundings.error(`warning: ${where}: ${problem} (${fix})\n`);
-    printTools(tools, surroundings);
-    if (faults.length === 0) return 0;
-    surroundings.error(`${new ToolDeclarationError(faults).message}\n`);
-    return 1;
+    const module = await openModule(name, surroundings.folder);
+    try {
+      const found = toolsOfModule(module.exports);
+      if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+      return print(listTools(found), surroundings);
+    } finally {
+      await module.close();
+    }
   },
 };
+
+function print({ tools, faults, warnings }: ToolListing, surroundings: CommandSurroundings): 0 | 1 {
+  printToolsets(tools, surroundings);
+  for (const { where, problem, fix } of warnings)
+    surroundings.error(`warning: ${where}: ${problem} (${fix})\n`);
+  printTools(tools, surroundings);
+  if (faults.length === 0) return 0;
+  surroundings.error(`${new ToolDeclarationError(faults).message}\n`);
+  return 1;
+}
 
 /** The toolsets that say what they are about. */
 function printToolsets(tools: readonly ListedTool[], { out }: CommandSurroundings): void {

@@ -5,9 +5,10 @@ import { ToolDeclarationError } from '../errors/author-fault.js';
 import { InvalidOptionsError } from '../errors/invalid-options.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
 import type { Command, CommandSurroundings } from './command.js';
-import { loadModule } from './load-module.js';
+import { type OpenModule, openModule } from './open-module.js';
 import { packageVersion } from './package-version.js';
 import { registryOfModule } from './registry-of-module.js';
+import { NO_TOOLS } from './tools-of-module.js';
 import { UserFault } from './user-fault.js';
 
 interface McpOptions {
@@ -26,8 +27,9 @@ export const mcpCommand: Command = {
     const options = readOptions(args);
     const output = keepStandardOutput();
     const { createMcpServer } = await loadBridge();
-    const registry = await loadTools(options, surroundings);
-    if (registry === undefined) return 1;
+    const opened = await openTools(options, surroundings);
+    if (opened === undefined) return 1;
+    const { registry } = opened;
     const mcp = createMcpServer(registry, {
       name: options.name,
       version: packageVersion(),
@@ -40,6 +42,7 @@ export const mcpCommand: Command = {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
     await connection.closed;
     await mcp.close();
+    await opened.close();
     return 0;
   },
 };
@@ -101,21 +104,28 @@ function checkPatterns(registry: ToolRegistry, patterns: Pick<McpOptions, 'allow
   throw new UserFault(`${unmet.join(' and ')} ${verb} no tool; there are ${registry.list().join(', ')}`);
 }
 
-async function loadTools(
-  { module, allow, deny }: McpOptions,
-  { folder, error }: CommandSurroundings,
-): Promise<ToolRegistry | undefined> {
-  const loaded = await loadModule(module, folder);
+/** The tools that are served, and the end of what was started for them. */
+interface OpenTools extends Pick<OpenModule, 'close'> {
+  readonly registry: ToolRegistry;
+}
+
+async function openTools(
+  options: McpOptions,
+  surroundings: CommandSurroundings,
+): Promise<OpenTools | undefined> {
   try {
-    const registry = registryOfModule(loaded);
-    if (registry === undefined)
-      throw new UserFault(`${module} exports no ToolRegistry, no toolset class and no tool`, 1);
-    checkPatterns(registry, { allow, deny });
-    const filter = { ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
-    return registry.view(filter);
+    const { exports, close } = await openModule(options.module, surroundings.folder);
+    return { registry: filteredRegistry(exports, options), close };
   } catch (fault) {
     if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
-    error(`${fault.message}\n`);
+    surroundings.error(`${fault.message}\n`);
     return undefined;
   }
+}
+
+function filteredRegistry(exports: OpenModule['exports'], { module, allow, deny }: McpOptions): ToolRegistry {
+  const registry = registryOfModule(exports);
+  if (registry === undefined) throw new UserFault(`${module} exports ${NO_TOOLS}`, 1);
+  checkPatterns(registry, { allow, deny });
+  return registry.view({ ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) });
 }

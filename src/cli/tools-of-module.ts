@@ -5,6 +5,9 @@ import { loadedToolsets } from '../metadata/record-toolset.js';
 import type { ToolRegistry } from '../registry/tool-registry.js';
 import { UserFault } from './user-fault.js';
 
+/** What a module lacks that has no tools. */
+export const NO_TOOLS = 'no ToolRegistry, no toolset class, no tool and no NestJS module';
+
 /** What a module brings: a registry with its tools, or what one is made of. */
 export interface ModuleTools {
   readonly registry?: ToolRegistry;
@@ -29,7 +32,7 @@ export function toolsOfModule(module: Readonly<Record<string, unknown>>): Module
 }
 
 /** Also of another copy of this package: what is used of it is public. */
-function isRegistry(value: unknown): value is ToolRegistry {
+export function isRegistry(value: unknown): value is ToolRegistry {
   return hasMethods(value, ['invoke', 'tools', 'view', 'onChange']);
 }
 

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -69,6 +70,18 @@ export const wind_up = agentTool({ name: 'wind_up', label: 'Wind up', descriptio
   }) });
 setInterval(() => {}, 1_000_000);
 `;
+/** An application whose module is made when the file is loaded; it says when it is closed. */
+const NEST = `
+import { Module } from ${JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'))};
+import { defineTool } from ${DOOR};
+import { ToolwrightModule } from ${JSON.stringify(builtFile('dist/src/bridges/nestjs/index.js'))};
+class AppModule {
+  onModuleDestroy() { console.log('destroyed'); }
+}
+Module({})(AppModule);
+const tools = [defineTool({ name: 'add', description: 'Adds', execute: () => 3 })];
+export const app = { module: AppModule, imports: [ToolwrightModule.forRoot({ tools })] };
+`;
 const TWO = `
 import { ToolRegistry } from ${DOOR};
 export const [one, other] = [new ToolRegistry(), new ToolRegistry()];
@@ -82,6 +95,7 @@ beforeAll(() => {
   writeFileSync(join(folder, 'wordy.mjs'), WORDY);
   writeFileSync(join(folder, 'strict.cjs'), STRICT);
   writeFileSync(join(folder, 'two.mjs'), TWO);
+  writeFileSync(join(folder, 'nest.mjs'), NEST);
   writeFileSync(join(folder, 'broken.mjs'), broken(true));
   writeFileSync(join(folder, 'found.mjs'), broken(false));
   writeFileSync(join(folder, 'typo.mjs'), 'export const = 1;');
@@ -134,6 +148,14 @@ test('toolwright mcp serves the tools that a module exports', async () => {
   await client.close();
 });
 
+test('toolwright mcp serves the tools of a NestJS application, and ends it with the client', async () => {
+  const { client, log } = await connect(['nest.mjs']);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['add']);
+  expect(await client.callTool({ name: 'add' })).toMatchObject({ content: [{ text: '3' }] });
+  await client.close();
+  expect(log()).toContain('destroyed');
+});
+
 test('toolwright mcp answers many calls at length, and says nothing of it in the log', async () => {
   const { client, log } = await connect(['wordy.mjs']);
   const results = await Promise.all(Array.from({ length: 50 }, () => client.callTool({ name: 'talk' })));
@@ -151,7 +173,11 @@ test.each([
   [['mcp'], 2, 'toolwright: mcp takes one module: toolwright mcp dist/tools.js\n'],
   [['mcp', 'missing.mjs'], 1, 'toolwright: there is no module missing.mjs\n'],
   [['mcp', 'typo.mjs'], 1, "toolwright: typo.mjs cannot be loaded: Unexpected token '='\n"],
-  [['mcp', 'empty.mjs'], 1, 'toolwright: empty.mjs exports no ToolRegistry, no toolset class and no tool\n'],
+  [
+    ['mcp', 'empty.mjs'],
+    1,
+    'toolwright: empty.mjs exports no ToolRegistry, no toolset class, no tool and no NestJS module\n',
+  ],
   [
     ['mcp', 'typed.ts'],
     1,

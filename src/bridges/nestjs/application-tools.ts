@@ -2,7 +2,7 @@ import type { ClassType } from '../../contract/class-type.js';
 import type { InstanceResolver } from '../../contract/instance-resolver.js';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../../contract/tool-policy.js';
-import { boundMethodOf } from '../../discovery/bound-method.js';
+import { boundMethodOf, keepBoundMethod } from '../../discovery/bound-method.js';
 import { freezeTool } from '../../discovery/freeze-tool.js';
 import { ToolDeclarationError } from '../../errors/author-fault.js';
 import { lineage } from '../../metadata/class-record.js';
@@ -122,7 +122,7 @@ export class ApplicationTools {
     });
     this.#targets.set(tool, target);
     this.#declared.set(tool, `${found.planned.class.name}.${String(found.planned.key)}`);
-    return tool;
+    return keepBoundMethod(tool, found.planned);
   }
 
   #adopt(tool: ToolDefinition): ToolDefinition {

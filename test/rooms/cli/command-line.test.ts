@@ -67,7 +67,10 @@ describe('toolwright list', () => {
 
   test.each([
     ['nothing.js', 'there is no module nothing.js'],
-    [join(ROOT, 'src/errors/error-table.ts'), 'exports no ToolRegistry, no toolset class and no tool'],
+    [
+      join(ROOT, 'src/errors/error-table.ts'),
+      'exports no ToolRegistry, no toolset class, no tool and no NestJS module',
+    ],
   ])('%s is a mistake of one line', async (module, message) => {
     const { code, error } = await runCommand(['list', module], join(ROOT, 'docs'));
     // Toolsets that another module of this process brought are loaded all the same.

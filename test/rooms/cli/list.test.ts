@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { runCommand } from './run-command.js';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
@@ -37,4 +37,33 @@ test('toolwright list shows what an exported registry has, and nothing that it l
 test('toolwright list tells what the toolsets say of themselves, above their tools', async () => {
   const { out } = await runCommand(['list', 'titled-tools.ts'], FIXTURES);
   expect(out).toMatch(/^Shop: Orders and invoices \(find, place\)\n\ntool +method/);
+});
+
+describe('toolwright list of a file that exports a NestJS module', () => {
+  test('starts the application, shows the tools of its registry, and ends it', async () => {
+    expect(await list('nest-module.ts')).toEqual({
+      code: 0,
+      error: '',
+      rows: [
+        ['loose', '-', 'explicit'],
+        ['count_stock', 'StockTools.countStock', '@Param, metadata'],
+        ['2 in all', expect.any(String), expect.any(String)],
+      ],
+    });
+    expect(Reflect.get(globalThis, 'nestModuleEvents')).toEqual(['started', 'ended']);
+  });
+
+  test.each([
+    ['nest-module-without-tools.ts', 'it has no tools; imports: [ToolwrightModule.forRoot()]'],
+    [
+      'nest-module-broken.ts',
+      'the application of BrokenModule in nest-module-broken.ts cannot be started: Nest can',
+    ],
+    ['nest-modules.ts', 'nest-modules.ts exports several NestJS modules: name a file that exports one'],
+  ])('%s is a mistake of one line', async (module, message) => {
+    const { code, out, error } = await runCommand(['list', module], FIXTURES);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(error).toContain(message);
+    expect(error).toMatch(/^toolwright: [^\n]+\n$/);
+  });
 });
