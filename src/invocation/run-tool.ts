@@ -73,7 +73,7 @@ function awaitBody<Outcome>(
     (value) =>
       isReady(value)
         ? run.onEnd({ how: 'returned', value })
-        : settledEnd(value, body ?? new BodyOf(run)).then((ended) => run.onEnd(ended)),
+        : settledEnd(value, new BodyOf(run)).then((ended) => run.onEnd(ended)),
     (error) => run.onEnd({ how: 'threw', error }),
   );
 }

@@ -114,6 +114,32 @@ describe('a tool with setContext', () => {
     expect(seen.filter((where) => where === 'c/in')).toHaveLength(2);
     expect(seen.filter((where) => where === 'c/2')).toHaveLength(1);
   });
+
+  test('that calls itself when its own call is over waits for its turn like any other', async () => {
+    const tools = new ToolRegistry();
+    const [over, late] = [Promise.withResolvers<void>(), Promise.withResolvers<ToolResult>()];
+    let running = 0;
+    let most = 0;
+    tools.register(
+      new Contextual(async (self, { starts }) => {
+        if (starts) {
+          const callLater = () =>
+            tools.executeWithContext('work', {}, { channel: 'c', chatId: 'late' }).then(late.resolve);
+          void over.promise.then(callLater);
+          return 'started';
+        }
+        running += 1;
+        most = Math.max(most, running);
+        over.resolve();
+        await wait(20);
+        running -= 1;
+        return self.where;
+      }),
+    );
+    await tools.executeWithContext('work', { starts: true }, { channel: 'c', chatId: 'first' });
+    const other = await tools.executeWithContext('work', {}, { channel: 'c', chatId: 'other' });
+    expect([other.forLLM, (await late.promise).forLLM, most]).toEqual(['c/other', 'c/late', 1]);
+  });
 });
 
 /** Keeps its callback in a field, as such tools do, and calls it when it is told to. */

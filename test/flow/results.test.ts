@@ -93,6 +93,7 @@ describe('what a tool returns', () => {
       ],
     ],
     ['a Set', { tags: new Set(['a', 'b']) }, { tags: ['a', 'b'] }],
+    ['a Set of a class with fields', Object.assign(new Set(['a', 'b']), { label: 'x' }), ['a', 'b']],
     ['a promise within', { a: Promise.resolve(1), b: [Promise.resolve(new Set([2]))] }, { a: 1, b: [[2]] }],
     // biome-ignore lint/suspicious/noThenProperty: a thenable
     ['a thenable within', { a: { then: (done: (value: number) => void) => done(1) } }, { a: 1 }],
@@ -213,6 +214,20 @@ describe('what a tool returns', () => {
       isError: true,
       forLLM: expect.stringMatching(/^The tool ran, but its result goes on/),
     });
+  });
+
+  test('an iterator of 100,000 values is whole, and one of more is too much', async () => {
+    const values = function* (count: number) {
+      for (let value = 0; value < count; value += 1) yield value;
+    };
+    const later = async function* (count: number) {
+      yield* values(count);
+    };
+    for (const rows of [values, later]) {
+      const whole = await run(() => ({ rows: rows(100_000) }), { maxResultChars: Number.POSITIVE_INFINITY });
+      expect(JSON.parse(whole.forLLM).rows).toHaveLength(100_000);
+      expect((await returning({ rows: rows(100_001) })).forLLM).toMatch(/goes on after 100000 values/);
+    }
   });
 
   test('a ToolResult is taken as it is, and one that is no result in all its fields is made one', async () => {
@@ -399,6 +414,8 @@ describe('content parts that a tool returns', () => {
     ['an empty list and nothing else', { content: [] }],
     ['other keys', { title: 'Chapter', content: parts }],
     ['what is no part', { content: ['a'] }],
+    ['parts of a type that there is not', { content: [{ type: 'audio', data: 'AA==' }] }],
+    ['a picture without its data', { content: [{ type: 'image', url: 'https://example.com/a.png' }] }],
   ])('are data with %s', async (_what, value) => {
     expect((await returning(value)).forLLM).toBe(JSON.stringify(value));
   });

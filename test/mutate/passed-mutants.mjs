@@ -7,6 +7,9 @@ import { runTests } from './mutated-tree.mjs';
 /** Tests of built code, of compilers and of other processes: no mutant is active there. */
 const ELSEWHERE = /child_process|Stdio|-process\.js|-programs?\.js|run-command|compilers\.js|run-compiler/;
 
+/** After so many test files what was seen is written down. */
+const AT_ONCE = 40;
+
 /** Test file → `{ ms, ids }`; a test file that fails without any mutant is left out, and told. */
 export async function readPassed({ folder, testFiles, sourceHash, cachePath }) {
   const kept = existsSync(cachePath) ? JSON.parse(readFileSync(cachePath, 'utf8')) : {};
@@ -21,9 +24,11 @@ export async function readPassed({ folder, testFiles, sourceHash, cachePath }) {
   }
   if (missing.length > 0) {
     console.log(`Seeing which mutants ${missing.length} test files pass …`);
-    Object.assign(passed, await measure(folder, missing));
-    const sound = Object.entries(passed).filter(([, { isSound }]) => isSound);
-    writeFileSync(cachePath, JSON.stringify(Object.fromEntries(sound)));
+    for (let at = 0; at < missing.length; at += AT_ONCE) {
+      Object.assign(passed, await measure(folder, missing.slice(at, at + AT_ONCE)));
+      const sound = Object.entries(passed).filter(([, { isSound }]) => isSound);
+      writeFileSync(cachePath, JSON.stringify(Object.fromEntries(sound)));
+    }
   }
   const sound = Object.entries(passed).filter(([, { isSound }]) => isSound);
   return new Map(sound.map(([path, { ms, ids }]) => [path, { ms, ids: new Set(ids) }]));

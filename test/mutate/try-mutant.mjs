@@ -7,9 +7,9 @@ const STEPS = [5, 15, 20];
 /** What so many test files do not find counts as survived, even if one of the others would. */
 const MOST_TESTS = STEPS.reduce((sum, step) => sum + step);
 
-/** `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. */
-export async function tryMutant(folder, mutant, passed) {
-  let tests = testsOf(mutant, passed);
+/** `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. `finder` found it an earlier time. */
+export async function tryMutant({ folder, mutant, passed, finder }) {
+  let tests = testsOf({ mutant, passed, finder });
   if (tests.length === 0) return { status: 'unseen' };
   const count = tests.length;
   for (let step = 0; tests.length > 0; step += 1) {
@@ -39,8 +39,8 @@ async function passes(folder, tests, by) {
   return test === undefined || test.isNear || (await run(folder, [test], -1)).status === 'passed';
 }
 
-/** Those of the mutant's own room first, then those that pass most of its file. */
-function testsOf(mutant, passed) {
+/** What found it before, those of the mutant's own room, then those that pass most of its file. */
+function testsOf({ mutant, passed, finder }) {
   const room = dirname(mutant.path).replace(/^src\//, 'test/rooms/');
   return [...passed]
     .filter(([, { ids }]) => ids.has(mutant.id))
@@ -50,6 +50,12 @@ function testsOf(mutant, passed) {
       isNear: path.startsWith(`${room}/`),
       share: mutant.fellows.filter((id) => ids.has(id)).length,
     }))
-    .sort((a, b) => Number(b.isNear) - Number(a.isNear) || b.share - a.share || a.ms - b.ms)
+    .sort(
+      (a, b) =>
+        Number(b.path === finder) - Number(a.path === finder) ||
+        Number(b.isNear) - Number(a.isNear) ||
+        b.share - a.share ||
+        a.ms - b.ms,
+    )
     .slice(0, MOST_TESTS);
 }

@@ -78,6 +78,14 @@ describe('the context of a call', () => {
     },
   );
 
+  test('a question that nobody can answer rejects with the error of the call, each time it is asked', async () => {
+    const context = await contextOf();
+    const ask = () => context.ask({ message: 'Sure?' }).catch((error: unknown) => error);
+    const errors = [await ask(), await ask()];
+    expect(errors[0]).toMatchObject({ name: 'NotExecutableHere', message: expect.stringMatching(/\w/) });
+    expect(errors[1]).toBe(errors[0]);
+  });
+
   test('once gives what the work gives', async () => {
     const context = await contextOf();
     await expect(context.once('charge', () => 7)).resolves.toBe(7);

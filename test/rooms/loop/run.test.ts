@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import type { LLMProvider } from '../../../src/contract/llm-provider.js';
 import type { Message } from '../../../src/contract/message.js';
@@ -52,6 +53,14 @@ describe('a run', () => {
       expect.objectContaining({ id: '2', name: 'b', rawArguments: '{}', status: 'rejected' }),
       expect.objectContaining({ id: '3', status: 'rejected' }),
     ]);
+  });
+
+  test('the record of a call says how long it took', async () => {
+    const slow = numberTool('a', { execute: () => wait(30) });
+    const began = performance.now();
+    const { run } = await runScript([call, done], { tools: [slow] });
+    expect(run.toolCalls[0]?.durationMs).toBeGreaterThan(25);
+    expect(run.toolCalls[0]?.durationMs).toBeLessThanOrEqual(performance.now() - began);
   });
 
   test('an author’s mistake throws: tools that are none, a provider that is none', async () => {
