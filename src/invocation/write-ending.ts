@@ -1,6 +1,8 @@
+import type { ResultChecker } from '../checking/create-result-checker.js';
 import { describeFaults } from '../checking/describe-faults.js';
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import { RetryToolCall } from '../contract/retry-tool-call.js';
+import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { cutResult } from './cut-result.js';
 import { failedResult } from './failed-result.js';
@@ -72,7 +74,7 @@ function writeReturned(parts: WritingParts, value: unknown): PerformedCall {
   // Nobody hears of a misfit that is only a warning, where nothing is logged.
   if (plan.checkResult === undefined || written.async || (tool.isOutputInferred && !log.isRead))
     return success;
-  const faults = resultFaults(parts, value, written);
+  const faults = resultFaults({ tool, check: plan.checkResult }, value, written);
   if (faults.length === 0) return success;
   if (tool.isOutputInferred) {
     warnOfMisfits(parts, faults);
@@ -105,11 +107,10 @@ function warnOfMisfits({ plan, log }: WritingParts, faults: readonly ArgumentFau
  * has none, of its text, as it is or as JSON. (Awaited background work comes as text.)
  */
 function resultFaults(
-  { tool, plan }: WritingParts,
+  { tool, check }: { readonly tool: ToolDefinition; readonly check: ResultChecker },
   value: unknown,
   { forLLM, details }: ToolResult,
 ): readonly ArgumentFault[] {
-  const check = plan.checkResult ?? (() => []);
   if (value instanceof ResultForm) return check(value.json);
   if (!isWorded(value, tool)) return check(value);
   if (details !== undefined) return check(details);

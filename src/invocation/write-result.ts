@@ -118,7 +118,7 @@ export function textOf(content: Content): string {
 
 function writeJson(tool: string, value: unknown, describe: DescribeError | undefined): ToolResult {
   try {
-    return toolResult(toJson(value) ?? 'ok');
+    return toolResult(toJson(value));
   } catch (cause) {
     const message = `The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`;
     return writeFailure(tool, new TypeError(message, { cause }), describe);
@@ -126,7 +126,7 @@ function writeJson(tool: string, value: unknown, describe: DescribeError | undef
 }
 
 /** JSON has no big integers; their digits lose nothing. Looked at only where plain writing failed. */
-function toJson(value: unknown): string | undefined {
+function toJson(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch {

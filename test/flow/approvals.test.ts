@@ -56,6 +56,20 @@ describe('resumeToolLoop', () => {
     expect(ran).toEqual([]);
   });
 
+  test('takes no refusal whose reason is no text, and still waits for an answer', async () => {
+    const { config, ran } = setup({});
+    const run = await runToolLoop(config, hello);
+    const [id = ''] = run.pending!.map((pending) => pending.id);
+    await expect(
+      resumeToolLoop(config, run.state, [{ id, approved: false, reason: { why: 'no' } } as never]),
+    ).rejects.toMatchObject({
+      name: 'InvalidAnswer',
+      message: expect.stringContaining('`reason` is no text'),
+    });
+    expect((await resumeToolLoop(config, run.state, [{ id, approved: true }])).status).toBe('completed');
+    expect(ran).toHaveLength(1);
+  });
+
   test('takes no answer of another kind beside an approval that is none', async () => {
     const { config } = setup({}, { approval: false, execution: 'client' });
     const run = await runToolLoop(config, hello);

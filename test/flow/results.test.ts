@@ -94,6 +94,13 @@ describe('what a tool returns', () => {
     ],
     ['a Set', { tags: new Set(['a', 'b']) }, { tags: ['a', 'b'] }],
     ['a Set of a class with fields', Object.assign(new Set(['a', 'b']), { label: 'x' }), ['a', 'b']],
+    [
+      'what is empty',
+      { of: new Map(), a: {}, b: Object.create(null), c: new (class {})() },
+      { of: {}, a: {}, b: {}, c: {} },
+    ],
+    ['what can be piped and is no stream', { pipe: () => 1, kind: 'x' }, { kind: 'x' }],
+    ['what gives a stream that is none', { getStream: () => 'text', kind: 'x' }, { kind: 'x' }],
     ['a promise within', { a: Promise.resolve(1), b: [Promise.resolve(new Set([2]))] }, { a: 1, b: [[2]] }],
     // biome-ignore lint/suspicious/noThenProperty: a thenable
     ['a thenable within', { a: { then: (done: (value: number) => void) => done(1) } }, { a: 1 }],
@@ -392,7 +399,11 @@ describe('bytes and files that a tool returns', () => {
     });
     expect(given).toBeLessThan(100);
     expect(endless.destroyed).toBe(true);
-    expect((await returning(Buffer.alloc(33 * 2 ** 20))).forLLM).toMatch(/more than 32 MB.*Return a link/);
+    const most = Buffer.alloc(32 * 2 ** 20);
+    const more = Buffer.alloc(most.byteLength + 1);
+    for (const value of [most, new Blob([most])]) expect((await returning(value)).isError).toBe(false);
+    for (const value of [more, new Blob([more])])
+      expect((await returning(value)).forLLM).toMatch(/more than 32 MB.*Return a link/);
   });
 });
 

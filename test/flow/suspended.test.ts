@@ -516,6 +516,27 @@ describe('a tool that asks', () => {
     expect(contents(await resumeToolLoop(config, run.state, [{ id, value: 'yes' }]))).toEqual(['yes']);
   });
 
+  test('that asks when its call has been answered already is told so, and suspends nothing', async () => {
+    const [timedOut, told] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
+    const late = defineTool({
+      name: 'late',
+      description: 'Late',
+      timeoutMs: 5,
+      async execute(_args, context) {
+        await timedOut.promise;
+        told.resolve(await context.ask({ message: 'Sure?' }).catch((error) => error));
+      },
+    });
+    const { config } = setup([late], [ask('c1', 'late'), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'timed_out' }] });
+    timedOut.resolve();
+    expect(await told.promise).toMatchObject({
+      name: 'NotExecutableHere',
+      message: expect.stringContaining('has been answered already'),
+    });
+  });
+
   test('that asks something else when it is run again is told so', async () => {
     let turn = 0;
     const fickle = defineTool({
