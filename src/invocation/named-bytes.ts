@@ -42,14 +42,13 @@ export function isBlob(value: object): value is Blob & { readonly name?: string 
 
 /** A stream of Node or of the web, or an object around one, as NestJS's `StreamableFile` is. */
 export function streamOf(value: object): ByteStream | undefined {
-  const { getStream, getHeaders, pipe, pipeTo, getReader } = value as Known;
+  const { getStream, getHeaders, pipe, pipeTo } = value as Known;
   if (typeof getStream === 'function') {
     const headers: unknown = typeof getHeaders === 'function' ? getHeaders.call(value) : undefined;
     const inner: unknown = getStream.call(value);
     return isIterable(inner) ? { chunks: inner, ...headersOf(headers) } : undefined;
   }
-  const isStream =
-    typeof pipe === 'function' || (typeof pipeTo === 'function' && typeof getReader === 'function');
+  const isStream = typeof pipe === 'function' || typeof pipeTo === 'function';
   return isStream && isIterable(value) ? { chunks: value } : undefined;
 }
 

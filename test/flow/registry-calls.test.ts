@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -247,6 +248,16 @@ describe('a tool with setCallback', () => {
     });
     setTimeout(() => waiting.reverse().map((call) => call()), 10);
     expect((await complete(tool)).heard).toEqual(each());
+  });
+
+  test('whose worker was started by a call that is completed completes the later ones too', async () => {
+    let inWorker: (<Value>(work: () => Value) => Value) | undefined;
+    const tool = new Callback((self, { n }) => {
+      inWorker ??= AsyncLocalStorage.snapshot();
+      inWorker(() => setTimeout(() => self.callback(undefined, toolResult(`done ${n}`)), 2));
+      return asyncResult('started');
+    });
+    for (let times = 0; times < 3; times += 1) expect((await complete(tool, 1)).heard).toEqual(each(1));
   });
 
   test('whose callback never comes holds up nobody', async () => {
