@@ -99,6 +99,12 @@ describe('what a tool returns', () => {
       { of: new Map(), a: {}, b: Object.create(null), c: new (class {})() },
       { of: {}, a: {}, b: {}, c: {} },
     ],
+    [
+      'what has a size and is no file',
+      { size: 3, type: 'box', of: new Set([1]) },
+      { size: 3, type: 'box', of: [1] },
+    ],
+    ['what has a status and is no Response', { status: 1, headers: new Map() }, { status: 1, headers: {} }],
     ['what can be piped and is no stream', { pipe: () => 1, kind: 'x' }, { kind: 'x' }],
     ['what gives a stream that is none', { getStream: () => 'text', kind: 'x' }, { kind: 'x' }],
     ['a promise within', { a: Promise.resolve(1), b: [Promise.resolve(new Set([2]))] }, { a: 1, b: [[2]] }],

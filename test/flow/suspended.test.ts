@@ -416,6 +416,15 @@ describe('a run that is suspended', () => {
     const wrong = streamResumedToolLoop(config, run.state, [{ id: 'x', approved: true }]);
     await expect(wrong.result).rejects.toMatchObject({ name: 'InvalidAnswer' });
   });
+
+  test('streams with another model where it is given one, and no scope', async () => {
+    const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const answers = ids(run).map((id) => ({ id, approved: true }));
+    const { result } = streamResumedToolLoop(config, run.state, answers, { model: 'other' });
+    expect(await result).toMatchObject({ status: 'completed', content: 'Done.' });
+    expect(provider.requests.map(({ model }) => model)).toEqual(['m', 'other']);
+  });
 });
 
 describe('a tool that asks', () => {

@@ -1,11 +1,13 @@
 import { dirname } from 'node:path';
 import { runTests } from './mutated-tree.mjs';
 
-/** Test files of a run: few at first, as most mutants are found by the tests of their own room. */
+/** Test files of a run: few at first, as most mutants are found by the tests of their own room; the rest at last. */
 const STEPS = [5, 15, 20];
 
-/** What so many test files do not find counts as survived, even if one of the others would. */
-const MOST_TESTS = STEPS.reduce((sum, step) => sum + step);
+const SOON = STEPS.reduce((sum, step) => sum + step);
+
+/** Of the rest, those that take longer are left out. */
+const MOST_MS = 15_000;
 
 /** `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. `finder` found it an earlier time. */
 export async function tryMutant({ folder, mutant, passed, finder }) {
@@ -13,7 +15,7 @@ export async function tryMutant({ folder, mutant, passed, finder }) {
   if (tests.length === 0) return { status: 'unseen' };
   const count = tests.length;
   for (let step = 0; tests.length > 0; step += 1) {
-    const some = tests.slice(0, STEPS[step]);
+    const some = tests.slice(0, STEPS[step] ?? tests.length);
     const outcome = await run(folder, some, mutant.id);
     if (outcome.status === 'timeout') return { status: 'timeout' };
     const { by } = outcome;
@@ -57,5 +59,5 @@ function testsOf({ mutant, passed, finder }) {
         b.share - a.share ||
         a.ms - b.ms,
     )
-    .slice(0, MOST_TESTS);
+    .filter(({ ms }, index) => index < SOON || ms <= MOST_MS);
 }
