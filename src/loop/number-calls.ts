@@ -18,10 +18,8 @@ export function createCallNumberer(history: readonly Message[]): CallNumberer {
         return call;
       }
       last = (last ?? highestNumber(history)) + 1;
-      while (seen.has(`call_${last}`) || calls.some(({ id }) => id === `call_${last}`)) last += 1;
-      const id = `call_${last}`;
-      seen.add(id);
-      return { ...call, id };
+      while (calls.some(({ id }) => id === `call_${last}`)) last += 1;
+      return { ...call, id: `call_${last}` };
     });
   };
 }

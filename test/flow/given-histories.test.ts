@@ -34,6 +34,11 @@ describe('runToolLoop', () => {
       [{ role: 'user', content: 7 }],
       'messages[0] has a content that is no text',
     ],
+    [
+      'calls beside a content that is no text',
+      [{ ...calling('c1'), content: 7 }, answer('c1')],
+      'messages[0] has a content that is no text',
+    ],
     ['no content', [{ role: 'user' }], 'messages[0] has a content that is no text'],
     ['an assistant without a word', [{ role: 'assistant', content: null }], 'messages[0] has a content'],
     ['calls that are no array', [{ ...calling(), tool_calls: {}, content: '' }], 'calls that are no array'],
@@ -56,6 +61,19 @@ describe('runToolLoop', () => {
     await expect(streamToolLoop(config, messages as Message[]).result).rejects.toMatchObject(refused);
     expect(() => new Conversation({ ...config, messages: messages as Message[] })).toThrow(problem);
     expect(provider.requests).toEqual([]);
+  });
+
+  test('refuses a history that is no list, and says what one is', async () => {
+    const { config } = setup();
+    const refused = runToolLoop(config, 'Hello' as never);
+    await expect(refused).rejects.toThrow(/the history: they are no array.*messages: \[\{ role: 'user'/s);
+  });
+
+  test.each([null, undefined])('takes calls beside a content that is %p', async (content) => {
+    const { config } = setup();
+    const given = [user, { ...calling('c1'), content }, answer('c1')] as Message[];
+    const run = await runToolLoop(config, given);
+    expect(run.messages.slice(0, 3)).toEqual(given);
   });
 
   test('names all that is wrong with a history', async () => {

@@ -53,6 +53,18 @@ describe('runToolLoop and its loop guard', () => {
     expect(JSON.stringify(resumed.messages)).toContain('This call gave the same result 5 times');
   });
 
+  test('find a circle in which the run is suspended again and again', async () => {
+    const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+    const round = [call('pay'), one];
+    const { config } = setup(Array.from({ length: 9 }, () => round).flat(), { tools: [look, pay] });
+    let run = await runToolLoop(config, hello);
+    for (let times = 0; run.status === 'suspended' && times < 9; times += 1) {
+      const answers = run.pending!.map(({ id }) => ({ id, approved: true }));
+      run = await resumeToolLoop(config, run.state, answers);
+    }
+    expect(run).toMatchObject({ status: 'failed', iterations: 12, error: { name: 'ToolLoopStuck' } });
+  });
+
   test('tell calls apart that differ in their arguments or results only', async () => {
     const steps = Array.from({ length: 12 }, (_, index) => call('look', { b: index }));
     const { config } = setup([...steps, { content: 'Done.' }]);

@@ -157,6 +157,14 @@ describe.each(doors)('%s', (_door, resume) => {
     expect(done.toolCalls[1]).not.toHaveProperty('answeredBy');
   });
 
+  test('records no answers where nobody says who gave them', async () => {
+    const { config } = setup({ content: 'Done.' });
+    const run = await runToolLoop(config, hello, alice);
+    const done = await resume({ config, state: wire(run.state!), answers: yes(run), scope: alice });
+    expect(done.toolCalls).toMatchObject([{ name: 'pay', status: 'success' }]);
+    expect(done.toolCalls[0]).not.toHaveProperty('answers');
+  });
+
   test('asks the model of the run, and another one only where the options of the resume say so', async () => {
     const { config, provider } = setup({ content: 'One.' }, { content: 'Two.' });
     const run = await runToolLoop(config, hello);

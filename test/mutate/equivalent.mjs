@@ -13,4 +13,9 @@ export const EQUIVALENT = [
     to: 'undefined',
     reason: 'What is not known to be plain takes the longer way to the same result (`formOf`).',
   },
+  {
+    source: "const remembered = this.#remembered.size > 0 && this.#remembered.get(signatureOf(call) ?? '');",
+    to: '(this.#remembered.size) >= (0)',
+    reason: 'Of what is empty nothing is found; being asked first spares a signature.',
+  },
 ];

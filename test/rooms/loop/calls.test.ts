@@ -130,6 +130,7 @@ describe('call ids', () => {
   test('missing ones are numbered, continuing from the history', () => {
     expect(ids([], ['', undefined, null])).toEqual(['call_1', 'call_2', 'call_3']);
     expect(ids([asked('call_7', 'x'), asked('call_2')], ['', ''])).toEqual(['call_8', 'call_9']);
+    expect(ids([{ role: 'assistant', content: 'Hi' }], [''])).toEqual(['call_1']);
   });
 
   test('one that stands twice in a message, or is no text, gets a number', () => {
@@ -187,6 +188,18 @@ describe('odd replies', () => {
     ]);
     expect(run.toolCalls[0]).toMatchObject({ name: 'weather.get now', status: 'rejected' });
     expect(answers(run)[0]).toBe('tool not found: weather.get now');
+  });
+
+  test('calls that lack a name, an id or arguments are read with their plain meaning', async () => {
+    const calls = [null, { id: 7, name: 'a', arguments: null }, { name: 'a', arguments: { n: 1 } }];
+    const replies = [{ toolCalls: calls }, { content: 'Done.' }];
+    const provider = { chat: async () => replies.shift() as never };
+    const run = await runToolLoop({ provider, model: 'm', tools: [numberTool('a')] }, hello);
+    expect(run.toolCalls).toMatchObject([
+      { id: 'call_1', name: '', rawArguments: {}, status: 'rejected' },
+      { id: 'call_2', name: 'a', rawArguments: {}, status: 'rejected' },
+      { id: 'call_3', name: 'a', rawArguments: { n: 1 }, status: 'success' },
+    ]);
   });
 
   test('a provider that leaves things out is read with their plain meaning', async () => {

@@ -38,6 +38,17 @@ describe('complete', () => {
     ]);
   });
 
+  test('a provider that does not say why it ended has ended with its calls, or with its text', async () => {
+    const replies = [{ content: 'Hi!' }, { toolCalls: [{ id: 'c1', name: 'search', arguments: {} }] }];
+    const provider = { chat: async () => replies.shift() as never };
+    const ends = [];
+    for (let times = 0; times < 2; times += 1)
+      ends.push(
+        (await complete({ provider, model: 'm' }, { messages: hello, tools: [search] })).finishReason,
+      );
+    expect(ends).toEqual(['stop', 'tool_calls']);
+  });
+
   test('the system prompt stands before the messages, and no tools means none are sent', async () => {
     const { provider } = await ask({ content: 'Hi!' }, { systemPrompt: 'Be brief.' });
     expect(provider.requests[0]?.messages).toEqual([{ role: 'system', content: 'Be brief.' }, ...hello]);

@@ -50,8 +50,11 @@ describe('the limit', () => {
       onLimit: 'answer',
     });
     expect(provider.requests.map(({ options }) => options)).toEqual([llmOptions, { temperature: 0 }]);
-    const { provider: toolless } = await runScript([{ content: 'Hello' }], { llmOptions });
-    expect(toolless.requests[0]?.options).toEqual({ temperature: 0 });
+    for (const aboutTools of [llmOptions, { tool_choice: 'auto' }, { parallel_tool_calls: true }]) {
+      const options = { ...aboutTools, temperature: 0 };
+      const { provider: toolless } = await runScript([{ content: 'Hello' }], { llmOptions: options });
+      expect(toolless.requests[0]?.options).toEqual({ temperature: 0 });
+    }
   });
 
   test("calls in the answer of onLimit 'answer' are left out of the history", async () => {

@@ -73,6 +73,14 @@ describe('leaving the iteration aborts the run', () => {
     expect(completions).toEqual(['done']);
   });
 
+  test('says that nothing follows, however often it is left', async () => {
+    const events = streamScript([{ content: 'Hi' }])[Symbol.asyncIterator]();
+    await events.next();
+    for (let times = 0; times < 2; times += 1)
+      expect(await events.return?.()).toEqual({ value: undefined, done: true });
+    expect(await events.next()).toEqual({ value: undefined, done: true });
+  });
+
   test('counts only requests that were made', async () => {
     const requests: LLMRequest[] = [];
     const provider: LLMProvider = {
