@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { defineTool, type LLMProvider, ToolCallParser, ToolRegistry, withTextTools } from 'toolwright';
 import { KNOWN_SECRETS } from '../../src/invocation/redact.js';
+import { leastGrowth } from '../setup/least-growth.js';
 
 const SIZES = [1_900, 19_000, 190_000];
-const TRIES = 3;
 /** Ten times the text may take so many times as long; a quadratic pass takes a hundred times as long. */
 const MOST = 40;
 /** What is measured for a short text is noise. */
@@ -59,25 +59,17 @@ function registry(): ToolRegistry {
   return tools;
 }
 
-/** The shortest of a few times that this takes, in milliseconds. */
-async function best(work: () => unknown): Promise<number> {
-  let shortest = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < TRIES; run += 1) {
-    const start = performance.now();
-    await work();
-    shortest = Math.min(shortest, performance.now() - start);
-  }
-  return shortest;
-}
-
 /** Fails where a text ten times as long takes much more than ten times as long, each time that it is tried. */
 async function expectLinear(work: (size: number) => unknown): Promise<void> {
   for (const [index, size] of SIZES.slice(1).entries()) {
     const shorter = SIZES[index]!;
-    let ratio = Number.POSITIVE_INFINITY;
-    for (let attempt = 0; attempt < 3 && ratio > MOST; attempt += 1)
-      ratio = (await best(() => work(size))) / Math.max(await best(() => work(shorter)), NOISE_MS);
-    expect(ratio).toBeLessThan(MOST);
+    const growth = await leastGrowth({
+      small: () => work(shorter),
+      large: () => work(size),
+      most: MOST,
+      noiseMs: NOISE_MS,
+    });
+    expect(growth).toBeLessThan(MOST);
   }
 }
 

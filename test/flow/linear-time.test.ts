@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
+import { leastGrowth } from '../setup/least-growth.js';
 
 /** Ten times as much may take so much longer; what takes the square takes a hundred times as long. */
 const FACTOR = 40;
-const ATTEMPTS = 4;
 
 const integers: JsonSchema = { type: 'array', items: { type: 'integer' } };
 const kinds = ['dog', 'cat', 'cow'];
@@ -112,34 +112,24 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 };
 
-async function bestTime(tools: ToolRegistry, args: object): Promise<number> {
-  const taken: number[] = [];
-  for (let run = 0; run < 3; run += 1) {
-    const since = performance.now();
-    const { isError } = await tools.call({ name: 'call', arguments: args });
-    taken.push(performance.now() - since);
-    expect(isError).toBe(true);
-  }
-  return Math.min(...taken);
-}
-
-async function growth({ schema, sent, size = 300 }: Shape): Promise<number> {
-  const tools = new ToolRegistry().register(
-    defineTool({ name: 'call', description: 'x', parameters: schema, execute: () => 'ran' }),
-  );
-  await bestTime(tools, sent(size));
-  const small = await bestTime(tools, sent(10 * size));
-  const large = await bestTime(tools, sent(100 * size));
-  // Below that it is the clock that is measured.
-  return large / Math.max(small, 0.5);
-}
-
 describe('ToolRegistry.call refuses arguments in time that is linear in them', () => {
-  test.each(Object.entries(SHAPES))('%s', async (_name, shape) => {
-    const measured: number[] = [];
-    do measured.push(await growth(shape));
-    while ((measured.at(-1) ?? 0) > FACTOR && measured.length < ATTEMPTS);
-    expect(Math.min(...measured)).toBeLessThan(FACTOR);
+  test.each(Object.entries(SHAPES))('%s', async (_name, { schema, sent, size = 300 }) => {
+    const tools = new ToolRegistry().register(
+      defineTool({ name: 'call', description: 'x', parameters: schema, execute: () => 'ran' }),
+    );
+    const refuse = async (args: object) => {
+      const { isError } = await tools.call({ name: 'call', arguments: args });
+      expect(isError).toBe(true);
+    };
+    await refuse(sent(size));
+    const [small, large] = [sent(10 * size), sent(100 * size)];
+    const growth = await leastGrowth({
+      small: () => refuse(small),
+      large: () => refuse(large),
+      most: FACTOR,
+      noiseMs: 0.5,
+    });
+    expect(growth).toBeLessThan(FACTOR);
   });
 });
 

@@ -114,7 +114,7 @@ export class ConversationWorld {
       if (inbox.length + tasks.length === 0 && turn === undefined) break;
     }
     const idle = this.conversation.idle({ tasks: true }).then(() => true);
-    const late = new Promise<boolean>((resolve) => setTimeout(resolve, 1000, false).unref());
+    const late = new Promise<boolean>((resolve) => setTimeout(resolve, 30_000, false).unref());
     if (!(await Promise.race([idle, late]))) this.faults.push('it never came to an end');
   }
 

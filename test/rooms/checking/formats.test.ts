@@ -3,6 +3,7 @@ import formats from 'ajv-formats/dist/formats.js';
 import fc from 'fast-check';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { fitsFormat, jsonFormats } from '../../../src/checking/json-formats.js';
+import { leastGrowth } from '../../setup/least-growth.js';
 
 const PIECES = [
   ...[
@@ -106,32 +107,19 @@ const ADVERSARIAL: readonly (readonly [string, string, string])[] = [
   ['2020-01-01T00:00:00.', '1', 'x'],
 ];
 
-/** The least of several times, so that what else the machine does counts less. */
-function timeOf(work: () => unknown): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < 5; run += 1) {
-    const since = performance.now();
-    work();
-    least = Math.min(least, performance.now() - since);
-  }
-  return least;
-}
-
 describe('a format takes time in proportion to the text:', () => {
-  test.each(Object.keys(jsonFormats()).filter((name) => name !== 'regex'))('%s', (name) => {
+  test.each(Object.keys(jsonFormats()).filter((name) => name !== 'regex'))('%s', async (name) => {
     for (const [start, middle, end] of ADVERSARIAL) {
       const of = (size: number) => start + middle.repeat(size / middle.length) + end;
       const [small, large] = [of(5_000), of(500_000)];
-      const least = Math.max(
-        0.1,
-        timeOf(() => fitsFormat(small, name)),
-      );
       // A hundred times the text; quadratic time would be ten thousand times as long.
-      expect([start, middle, timeOf(() => fitsFormat(large, name)) / least < 1_500]).toEqual([
-        start,
-        middle,
-        true,
-      ]);
+      const growth = await leastGrowth({
+        small: () => fitsFormat(small, name),
+        large: () => fitsFormat(large, name),
+        most: 1_500,
+        noiseMs: 0.1,
+      });
+      expect([start, middle, growth < 1_500]).toEqual([start, middle, true]);
     }
   });
 });

@@ -16,6 +16,7 @@ import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript-5.9';
 import { runCommandLine } from '../../../src/cli/run-command-line.js';
 import { ROOT } from '../../house/repository.js';
+import { PROCESS_LIMIT_MS } from '../../processes/run-node.js';
 import { type SmallProject, smallProject } from '../typegen/small-project.js';
 import { runCommand } from './run-command.js';
 
@@ -266,7 +267,7 @@ describe('toolwright generate --watch', () => {
           new Promise<void>((resolve) => {
             wake = resolve;
           }),
-          delay(20_000, undefined, { ref: false }).then(() => {
+          delay(PROCESS_LIMIT_MS, undefined, { ref: false }).then(() => {
             throw new Error(lines.join(''));
           }),
         ]);

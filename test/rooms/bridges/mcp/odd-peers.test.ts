@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from '@jest/globals';
@@ -51,9 +53,21 @@ describe('over stdio', () => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     const mcp = createMcpServer(registry, options);
     const connection = mcp.stdio({ input, output });
-    const said = text(output);
+    const lines = createInterface({ input: output });
+    const answers = new Map();
+    let heard = Promise.withResolvers<void>();
+    lines.on('line', (line) => {
+      const message = JSON.parse(line);
+      answers.set(message.id, message);
+      heard.resolve();
+      heard = Promise.withResolvers();
+    });
     return {
       connection,
+      /** When the request of this id has its answer. */
+      async answered(id: unknown) {
+        while (!answers.has(id)) await heard.promise;
+      },
       write: (line: string | Buffer | object) =>
         input.write(typeof line === 'string' || Buffer.isBuffer(line) ? line : `${JSON.stringify(line)}\n`),
       /** Ends the input, and gives everything that was answered, by id. */
@@ -61,16 +75,16 @@ describe('over stdio', () => {
         input.end();
         await connection.closed;
         await mcp.close();
+        const closed = once(lines, 'close');
         output.end();
-        const messages = (await said).split('\n').filter(Boolean);
-        return new Map(messages.map((line) => JSON.parse(line)).map((message) => [message.id, message]));
+        await closed;
+        return answers;
       },
     };
   }
-  const settled = () => new Promise((resolve) => setTimeout(resolve, 50));
 
   test('lines that are no messages, come in halves or name unknown calls disturb nobody', async () => {
-    const { write, end } = connect();
+    const { write, answered, end } = connect();
     write(INITIALIZE);
     write('\n  \r\nnot json\n[]\n{"jsonrpc":"2.0","id":null}\n');
     write(Buffer.from([0xff, 0xfe, 0x0a]));
@@ -78,21 +92,21 @@ describe('over stdio', () => {
     const line = Buffer.from(`${JSON.stringify(callOf(2, 'echo', { arguments: { words: 'é😀' } }))}\r\n`);
     const middle = line.indexOf(0xc3) + 1;
     write(line.subarray(0, middle));
-    await settled();
+    await new Promise(setImmediate);
     write(line.subarray(middle));
     write(callOf('three', 'echo'));
-    await settled();
+    await Promise.all([answered(2), answered('three')]);
     const answers = await end();
     expect(answers.get(2)).toMatchObject({ result: { content: [{ text: 'é😀' }] } });
     expect(answers.get('three')).toMatchObject({ result: { content: [{ text: 'nothing' }] } });
   });
 
   test('a large result comes whole, and the next one after it', async () => {
-    const { write, end } = connect();
+    const { write, answered, end } = connect();
     write(INITIALIZE);
     write(callOf(2, 'large'));
     write(callOf(3, 'echo'));
-    await settled();
+    await Promise.all([answered(2), answered(3)]);
     const answers = await end();
     expect(answers.get(2).result.content[0].text).toHaveLength(LARGE);
     expect(answers.get(3)).toMatchObject({ result: { content: [{ text: 'nothing' }] } });
@@ -117,7 +131,7 @@ describe('over stdio', () => {
     const connection = mcp.stdio({ input, output });
     await connection.closed;
     input.end(`${JSON.stringify(INITIALIZE)}\n`);
-    await settled();
+    await new Promise(setImmediate);
     output.end();
     expect(await text(output)).toBe('');
   });

@@ -47,9 +47,7 @@ async function begin(at: Listening, headers: Record<string, string> = {}): Promi
 }
 
 async function eventually(holds: () => boolean): Promise<void> {
-  const until = Date.now() + 5_000;
-  while (!holds() && Date.now() < until) await wait(10);
-  expect(holds()).toBe(true);
+  while (!holds()) await wait(10);
 }
 
 test('a 2025-11-25 client has a session of its own, which it can end', async () => {

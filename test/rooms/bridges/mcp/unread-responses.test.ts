@@ -1,5 +1,5 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
@@ -48,6 +48,7 @@ async function callUnread({ url }: Listening): Promise<Socket> {
   const headers = {
     ...HEADERS,
     host: url.host,
+    connection: 'close',
     'content-length': String(Buffer.byteLength(body)),
     'mcp-protocol-version': '2026-07-28',
     'mcp-method': 'tools/call',
@@ -58,21 +59,18 @@ async function callUnread({ url }: Listening): Promise<Socket> {
   socket.on('error', () => {});
   sockets.push(socket);
   socket.write(`POST ${url.pathname} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
-  await wait(300);
+  await Promise.race([once(socket, 'readable'), once(socket, 'close')]);
   return socket;
 }
 
 async function readAll(socket: Socket): Promise<number> {
   let bytes = 0;
-  const ended = new Promise((resolve) => socket.once('close', resolve).once('end', resolve));
-  const quiet = async (): Promise<void> => {
-    for (let before = -1; before !== bytes; await wait(500)) before = bytes;
-  };
+  const ended = socket.closed ? undefined : once(socket, 'close');
   socket.on('data', (chunk) => {
     bytes += chunk.length;
   });
   socket.resume();
-  await Promise.race([ended, quiet()]);
+  await ended;
   return bytes;
 }
 
