@@ -14,6 +14,8 @@ export default {
   maxWorkers: '100%',
   // Jest keeps a good deal of each file that a worker has run.
   workerIdleMemoryLimit: '700MB',
+  // Ending takes a large process a while where others want the processor too.
+  workerGracefulExitTimeout: 30_000,
   testEnvironment: 'node',
   // A busy machine may be many times slower, and no test is about speed.
   testTimeout: 180_000,
