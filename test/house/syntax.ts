@@ -51,19 +51,25 @@ export function isNode(value: unknown): value is SyntaxNode {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }
 
-/** Every node of a tree with the node above it, from the top. */
-export function* walk(
-  value: unknown,
-  parent?: SyntaxNode,
-): Generator<{ readonly node: SyntaxNode; readonly parent: SyntaxNode | undefined }> {
-  if (Array.isArray(value)) {
-    for (const item of value) yield* walk(item, parent);
-    return;
+/** A node with the node above it. */
+export interface PlacedNode {
+  readonly node: SyntaxNode;
+  readonly parent: SyntaxNode | undefined;
+}
+
+/** Every node of a tree, from the top. */
+export function* walk(tree: unknown): Generator<PlacedNode> {
+  // A generator for each level would take most of the time that the rules take.
+  const rest: { value: unknown; parent: SyntaxNode | undefined }[] = [{ value: tree, parent: undefined }];
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    const { value, parent } = next;
+    if (typeof value !== 'object' || value === null) continue;
+    const node = isNode(value) ? value : undefined;
+    if (node !== undefined) yield { node, parent };
+    // Call arguments are wrapped in objects without a type of their own.
+    for (const part of Object.values(value).reverse())
+      if (typeof part === 'object') rest.push({ value: part, parent: node ?? parent });
   }
-  if (typeof value !== 'object' || value === null) return;
-  if (isNode(value)) yield { node: value, parent };
-  // Call arguments are wrapped in objects without a type of their own.
-  for (const part of Object.values(value)) yield* walk(part, isNode(value) ? value : parent);
 }
 
 /** The text of a literal or a name; `undefined` for anything else. */
