@@ -40,10 +40,9 @@ interface Whole {
 }
 
 function isDelicate(schema: JsonSchema, { root, parts }: Whole): boolean {
-  const { $ref, $dynamicRef, $recursiveRef, required = [], properties = {} } = schema;
+  const { $ref, $dynamicRef, $recursiveRef } = schema;
   if (($dynamicRef ?? $recursiveRef ?? schema.dependentRequired ?? schema.maxProperties) !== undefined)
     return true;
-  if ([...required, ...Object.keys(properties)].some(isInherited)) return true;
   if (typeof $ref === 'string') {
     const target = findReference($ref, { root, from: schema });
     if (typeof target !== 'object' || !parts.has(target)) return true;
@@ -53,11 +52,6 @@ function isDelicate(schema: JsonSchema, { root, parts }: Whole): boolean {
     isOpenable ||= !CLOSABLE.has(name);
   });
   return isOpenable;
-}
-
-/** A name that every object has by inheritance: whether it was sent takes a closer look. */
-function isInherited(name: string): boolean {
-  return name in Object.prototype;
 }
 
 function refersToRoot(parts: ReadonlySet<JsonSchema>, root: JsonSchema): boolean {

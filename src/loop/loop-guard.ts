@@ -79,9 +79,9 @@ export class LoopGuard {
 
   /** Looks at the calls of one assistant message. */
   watch(records: readonly CallRecord[]): GuardVerdict {
-    const stretch = this.#stretch;
-    const calls = records.map((record) => this.#find(record, stretch + 1));
-    if (calls.some((call) => call?.stretch === stretch + 1)) this.#stretch = stretch + 1;
+    const next = this.#stretch + 1;
+    const calls = records.map((record) => this.#find(record, next));
+    if (calls.some((call) => call?.stretch === next)) this.#stretch = next;
     let verdict = NOTHING;
     const counted = new Set<SeenCall>();
     for (const [index, call] of calls.entries()) {

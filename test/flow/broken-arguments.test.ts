@@ -160,6 +160,7 @@ test.each([
   '{"command": "rm " + "-rf"}',
   '{"command": say("hi")}',
   '{"command": """rm"""}',
+  '{"command": ["""rm"""]}',
   '{"command": [(}] and more words',
   '{"a": 1 // b }, "c": 2 }',
 ])('ToolRegistry.execute refuses arguments that it would have to change: %j', async (text) => {

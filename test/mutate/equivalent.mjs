@@ -18,4 +18,30 @@ export const EQUIVALENT = [
     to: '(this.#remembered.size) >= (0)',
     reason: 'Of what is empty nothing is found; being asked first spares a signature.',
   },
+  {
+    source: 'if (call.signature !== undefined || call.record === undefined) return call.signature;',
+    to: '(call.signature !== undefined) && (call.record === undefined)',
+    reason: 'What was computed before is computed again, to the same text.',
+  },
+  {
+    source: 'if (referred === undefined) return undefined;',
+    to: 'false',
+    reason: 'A reference to nothing holds no instances, so that nobody asks how to revive it.',
+  },
+  {
+    source:
+      'if (areRight(config, CONFIG) && areRight(scope, SCOPE) && !isOwned && history.length === 0) return;',
+    to: 'false',
+    reason: 'The longer way finds nothing to refuse either.',
+  },
+  {
+    source: 'if (last !== undefined && key < last) return false;',
+    to: '(last !== undefined) || (key < last)',
+    reason: 'What is not known to be canonical is written the longer way, to the same text.',
+  },
+  {
+    source: 'let isOpenable = false;',
+    to: 'true',
+    reason: 'Without a closed form of the schema, arguments take the longer way to the same outcome.',
+  },
 ];

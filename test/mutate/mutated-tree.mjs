@@ -23,6 +23,7 @@ export default {
   ...base,
   testTimeout: 60_000,
   workerIdleMemoryLimit: '600MB',
+  testEnvironment: '<rootDir>/test/mutate/mutant-environment.mjs',
   setupFilesAfterEnv: ['<rootDir>/test/mutate/mutant-setup.mjs'],
   cacheDirectory: '<rootDir>/.jest',
 };

@@ -1,7 +1,7 @@
-// Which test file passes which mutants, measured once for each test file and kept until it or a source changes.
+// Which test file passes which mutants, measured once for each test file and kept until it changes.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { runTests } from './mutated-tree.mjs';
 
 /** Tests of built code, of compilers and of other processes: no mutant is active there. */
@@ -10,28 +10,58 @@ const ELSEWHERE = /child_process|Stdio|-process\.js|-programs?\.js|run-command|c
 /** After so many test files what was seen is written down. */
 const AT_ONCE = 40;
 
-/** Test file → `{ ms, ids }`; a test file that fails without any mutant is left out, and told. */
-export async function readPassed({ folder, testFiles, sourceHash, cachePath }) {
+/**
+ * Test file → `{ ms, ids }`; a test file that fails without any mutant is left out, and told. Where a source
+ * has changed since (`hashes`), what passed any of its mutants is believed to pass them all.
+ */
+export async function readPassed({ folder, testFiles, mutants, hashes, cachePath }) {
   const kept = existsSync(cachePath) ? JSON.parse(readFileSync(cachePath, 'utf8')) : {};
   const passed = {};
   const missing = [];
   for (const path of testFiles) {
     const text = readFileSync(join(folder, path), 'utf8');
     if (ELSEWHERE.test(text)) continue;
-    const hash = createHash('sha1').update(`${sourceHash}\n${text}`).digest('hex');
+    const hash = createHash('sha1').update(text).digest('hex');
     if (kept[path]?.hash === hash) passed[path] = kept[path];
     else missing.push({ path, hash });
   }
   if (missing.length > 0) {
     console.log(`Seeing which mutants ${missing.length} test files pass …`);
     for (let at = 0; at < missing.length; at += AT_ONCE) {
-      Object.assign(passed, await measure(folder, missing.slice(at, at + AT_ONCE)));
+      const measured = await measure(folder, missing.slice(at, at + AT_ONCE));
+      for (const [path, { ids, ...more }] of Object.entries(measured))
+        passed[path] = { ...more, files: placesOf(ids, { mutants, hashes }) };
       const sound = Object.entries(passed).filter(([, { isSound }]) => isSound);
       writeFileSync(cachePath, JSON.stringify(Object.fromEntries(sound)));
     }
   }
   const sound = Object.entries(passed).filter(([, { isSound }]) => isSound);
-  return new Map(sound.map(([path, { ms, ids }]) => [path, { ms, ids: new Set(ids) }]));
+  const known = new Set(sound.flatMap(([, { files }]) => Object.keys(files)));
+  return new Map(
+    sound.map(([path, { ms, files }]) => [path, { ms, ids: idsOf(files, { mutants, hashes, known }) }]),
+  );
+}
+
+/** Source file → its hash and the places of mutants among those of the file. */
+function placesOf(ids, { mutants, hashes }) {
+  const files = {};
+  for (const id of ids) {
+    const { path, fellows } = mutants[id];
+    files[path] ??= { hash: hashes.get(path), places: [] };
+    files[path].places.push(id - fellows[0]);
+  }
+  return files;
+}
+
+/** A source that nobody knew is believed to be passed by what passes others of its folder. */
+function idsOf(files, { mutants, hashes, known }) {
+  const folders = new Set(Object.keys(files).map(dirname));
+  const passes = ({ id, path, fellows }) => {
+    const file = files[path];
+    if (file === undefined) return !known.has(path) && folders.has(dirname(path));
+    return file.hash !== hashes.get(path) || file.places.includes(id - fellows[0]);
+  };
+  return new Set(mutants.filter(passes).map(({ id }) => id));
 }
 
 async function measure(folder, missing) {

@@ -61,7 +61,8 @@ async function tryAll(untried) {
     const passed = await readPassed({
       folder: tree.folder,
       testFiles: tree.testFiles,
-      sourceHash: sha1([...texts.values()].join('\n')),
+      mutants,
+      hashes,
       cachePath: `${RESULTS}/passed.json`,
     });
     let count = 0;

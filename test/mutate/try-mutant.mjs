@@ -2,11 +2,9 @@ import { dirname } from 'node:path';
 import { runTests } from './mutated-tree.mjs';
 
 /** Test files of a run: few at first, as most mutants are found by the tests of their own room; the rest at last. */
-const STEPS = [5, 15, 20];
+const STEPS = [3, 12, 25];
 
-const SOON = STEPS.reduce((sum, step) => sum + step);
-
-/** Of the rest, those that take longer are left out. */
+/** Test files that take longer are left out: they are about speed, or random through and through. */
 const MOST_MS = 15_000;
 
 /** `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. `finder` found it an earlier time. */
@@ -41,23 +39,16 @@ async function passes(folder, tests, by) {
   return test === undefined || test.isNear || (await run(folder, [test], -1)).status === 'passed';
 }
 
-/** What found it before, those of the mutant's own room, then those that pass most of its file. */
+/** What found it before, then what tells most in its time: of the mutant's own room, and most of its file. */
 function testsOf({ mutant, passed, finder }) {
   const room = dirname(mutant.path).replace(/^src\//, 'test/rooms/');
   return [...passed]
-    .filter(([, { ids }]) => ids.has(mutant.id))
-    .map(([path, { ms, ids }]) => ({
-      path,
-      ms,
-      isNear: path.startsWith(`${room}/`),
-      share: mutant.fellows.filter((id) => ids.has(id)).length,
-    }))
-    .sort(
-      (a, b) =>
-        Number(b.path === finder) - Number(a.path === finder) ||
-        Number(b.isNear) - Number(a.isNear) ||
-        b.share - a.share ||
-        a.ms - b.ms,
-    )
-    .filter(({ ms }, index) => index < SOON || ms <= MOST_MS);
+    .filter(([path, { ms, ids }]) => ids.has(mutant.id) && (ms <= MOST_MS || path === finder))
+    .map(([path, { ms, ids }]) => {
+      const isNear = path.startsWith(`${room}/`);
+      const share = mutant.fellows.filter((id) => ids.has(id)).length;
+      const worth = path === finder ? Number.POSITIVE_INFINITY : ((isNear ? 3 : 1) * share) / (ms + 500);
+      return { path, ms, isNear, worth };
+    })
+    .sort((a, b) => b.worth - a.worth);
 }

@@ -53,6 +53,7 @@ describe('complete', () => {
     const { provider } = await ask({ content: 'Hi!' }, { systemPrompt: 'Be brief.' });
     expect(provider.requests[0]?.messages).toEqual([{ role: 'system', content: 'Be brief.' }, ...hello]);
     expect(provider.requests[0]).not.toHaveProperty('tools');
+    expect(provider.requests[0]?.options).toEqual({});
     expect(hello).toHaveLength(1);
   });
 
