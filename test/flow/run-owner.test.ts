@@ -270,6 +270,15 @@ test('resumeToolLoop refuses a scope and options in one', async () => {
   await expect(resumeToolLoop(config, run.state, yes(run), odd)).rejects.toThrow('answeredBy');
 });
 
+test.each<[unknown, RegExp]>([
+  [{ of: new Map() }, /owner\.of is an instance of Map, of which JSON shows nothing/],
+  [{ of: [Number.NaN] }, /owner\.of\.0 is NaN/],
+  [() => 'u1', /owner is a function/],
+])('runToolLoop says what JSON does not show of an owner', async (owner, problem) => {
+  const { config } = setup();
+  await expect(runToolLoop(config, hello, { owner })).rejects.toThrow(problem);
+});
+
 test('runToolLoop refuses an owner that JSON shows as something else', async () => {
   const { config, provider } = setup();
   const ring: Record<string, unknown> = {};

@@ -417,6 +417,21 @@ describe('a run that is suspended', () => {
     await expect(wrong.result).rejects.toMatchObject({ name: 'InvalidAnswer' });
   });
 
+  test('keeps of arguments that JSON cannot say as much as of none', async () => {
+    const first = { ...pay, sequential: true };
+    const ring: Record<string, unknown> = {};
+    ring.self = ring;
+    const calls = [
+      { id: 'c1', name: 'pay', arguments: { amount: 5 } },
+      { id: 'c2', name: 'echo', arguments: ring },
+    ];
+    const { config } = setup([first, echo], [{ toolCalls: calls }, { content: 'Done.' }]);
+    const run = await runToolLoop(config, hello);
+    const answers = ids(run).map((id) => ({ id, approved: true }));
+    const resumed = await resumeToolLoop(config, wire(run.state), answers);
+    expect(resumed.toolCalls).toMatchObject([{ status: 'success' }, { id: 'c2', rawArguments: '' }]);
+  });
+
   test('streams with another model where it is given one, and no scope', async () => {
     const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
     const run = await runToolLoop(config, hello);
