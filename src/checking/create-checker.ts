@@ -2,7 +2,9 @@ import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { closedSchema } from './closed-schema.js';
 import { describeErrors, type ValueFault } from './describe-errors.js';
 import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './fill-defaults.js';
-import { type CompiledSchema, compileSchema, compileTest, type SchemaError } from './json-schema-compiler.js';
+import type { CompiledSchema } from './json-schema-compiler.js';
+import { schemaCheck, schemaTest } from './schema-check.js';
+import type { SchemaError } from './schema-error.js';
 import { createTidier, type TidyOptions } from './tidy-arguments.js';
 import { boundFaults, boundsValues } from './value-bounds.js';
 
@@ -50,7 +52,7 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   const defaultsOf = options.fillDefaults === false ? NO_DEFAULTS : fittingDefaults(schema);
   const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
   if (closed === undefined) return thoroughChecker(schema, { ...options, defaultsOf });
-  const fits = compileTest(closed);
+  const fits = schemaTest(closed);
   const fill = createFiller(defaultsOf(schema));
   const isBounded = boundsValues(closed);
   let thorough: Checker | undefined;
@@ -70,7 +72,7 @@ function thoroughChecker(
   schema: JsonSchema,
   { refuseExtra = false, asSent = false, defaultsOf }: ThoroughOptions,
 ): Checker {
-  const validate: CompiledSchema = compileSchema(schema);
+  const validate: CompiledSchema = schemaCheck(schema);
   const tidy = createTidier(schema, defaultsOf);
   const tidied = (args: JsonObject, how: TidyOptions): Tidied => {
     const notes = noNotes();

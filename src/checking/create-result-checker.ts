@@ -1,8 +1,9 @@
 import type { ArgumentFault } from '../contract/argument-fault.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { describeErrors } from './describe-errors.js';
-import { compileSchema } from './json-schema-compiler.js';
+
 import { plainJson } from './plain-json.js';
+import { schemaCheck } from './schema-check.js';
 
 /** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
 export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
@@ -14,7 +15,7 @@ export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
  * @throws Error when the schema itself is not valid.
  */
 export function createResultChecker(schema: JsonSchema): ResultChecker {
-  const validate = compileSchema(schema);
+  const validate = schemaCheck(schema);
   return (result) => {
     const json = plainJson(result);
     if (json === undefined && result !== undefined)

@@ -6,9 +6,8 @@ import { chooserOf } from './choose-branch.js';
 import { UNTOLD } from './describe-faults.js';
 import { losesDigits } from './exact-json.js';
 import { isOfType } from './is-of-type.js';
-import type { SchemaError } from './json-schema-compiler.js';
+import { MAX_ERRORS, type SchemaError } from './schema-error.js';
 import { schemaOrder } from './schema-order.js';
-import { MAX_ERRORS } from './telling-union.js';
 
 /** A fault, with what hints can be made of. */
 export interface ValueFault extends ArgumentFault {

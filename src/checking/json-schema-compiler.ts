@@ -1,18 +1,15 @@
-import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
+import type { Ajv, Options, ValidateFunction } from 'ajv';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { allSchemas, type Draft, subschemas } from '../schema/keywords.js';
+import { allSchemas, type Draft, isSchemaNode, subschemas } from '../schema/keywords.js';
 import { draftOf } from './draft-of.js';
 import { jsonFormats, patternOf } from './json-formats.js';
 import { loadAjv, loadAjv2019, loadAjv2020 } from './load-ajv.cjs';
-import { schemaFaults } from './schema-faults.js';
+import type { SchemaError } from './schema-error.js';
 import { boundErrors, tellingUnion } from './telling-union.js';
 import { uniqueItems } from './unique-items.js';
 
 /** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
 export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;
-
-/** One disagreement, in the validator's terms. `verbose` adds the value and the schema around it. */
-export type SchemaError = ErrorObject<string, Record<string, unknown>, unknown>;
 
 /** Whether a value fits a schema, without saying why not. */
 export type SchemaTest = (value: unknown) => boolean;
@@ -29,21 +26,19 @@ const COMMON: Options = {
   code: { regExp: Object.assign(patternOf, { code: 'new RegExp' }) },
 };
 
-const TELLING: Options = {
-  ...COMMON,
-  code: { ...COMMON.code, process: boundErrors },
-  verbose: true,
-  ownProperties: true,
-};
-
 /**
  * `telling` says everything that is wrong; a key such as `toString` counts only if it was sent. `testing` says
  * only whether; looking at own keys alone would cost three times as much. `wide` does that for schemas for
  * which the validator would otherwise nest a block of code in another for each property.
  */
 const PURPOSES = {
-  telling: { ...TELLING, allErrors: true },
-  tellingFirst: TELLING,
+  telling: {
+    ...COMMON,
+    code: { ...COMMON.code, process: boundErrors },
+    verbose: true,
+    ownProperties: true,
+    allErrors: true,
+  },
   testing: COMMON,
   wide: { ...COMMON, allErrors: true },
 } satisfies Record<string, Options>;
@@ -56,28 +51,13 @@ const WIDE = 200;
 const validators = new Map<string, Ajv>();
 
 /**
- * Compiles a schema of draft 7, 2019-09 or 2020-12, formats included. The validator is loaded with the first
- * schema: it takes 40 ms that a process without tool calls need not spend.
+ * Generates code for a schema of draft 7, 2019-09 or 2020-12, formats included. The validator is loaded with the first
+ * schema: it takes 40 ms that a process without many tool calls need not spend.
  *
  * @throws Error when the schema itself is not valid.
  */
 export function compileSchema(schema: JsonSchema): CompiledSchema {
-  const all = runnable(schema, 'telling');
-  let first: CompiledSchema | undefined;
-  return (value) => {
-    try {
-      return all(value);
-    } catch (error) {
-      // Where all errors are wanted, the validator's code for some `unevaluatedProperties` breaks.
-      if (!(error instanceof TypeError || error instanceof ReferenceError)) throw error;
-      first ??= runnable(schema, 'tellingFirst');
-      return first(value);
-    }
-  };
-}
-
-function runnable(schema: JsonSchema, purpose: Purpose): CompiledSchema {
-  const validate = compile(schema, purpose);
+  const validate = compile(schema, 'telling');
   return (value) => (validate(value) === true ? undefined : (validate.errors as SchemaError[]));
 }
 
@@ -90,37 +70,31 @@ export function compileTest(schema: JsonSchema): SchemaTest {
   return compile(schema, isWide ? 'wide' : 'testing') as SchemaTest;
 }
 
+/** The schemas of JSON Schema itself. */
+export function metaSchemas(draft: Draft): readonly JsonSchema[] {
+  const { schemas } = create(draft, { ...COMMON, meta: true });
+  return Object.values(schemas).flatMap((known) => (isSchemaNode(known?.schema) ? [known.schema] : []));
+}
+
 function compile(schema: JsonSchema, purpose: Purpose): ValidateFunction {
-  const [fault] = schemaFaults(schema);
-  if (fault !== undefined)
-    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
-  const validator = validatorFor(schema, purpose);
+  const validator = validatorFor(draftOf(schema), purpose);
+  // The validator would remember the id, and take the next schema of the same for this one.
+  const { $id: _, ...anonymous } = schema;
   try {
-    return validator.compile(schema);
+    return validator.compile(anonymous);
   } finally {
     // The validator would keep every schema for ever, also those that are made anew for each call.
-    validator.removeSchema(schema);
+    validator.removeSchema(anonymous);
   }
 }
 
-/** Names that a schema gives its parts would stay with a validator, and be those of the next schema's parts. */
-function validatorFor(schema: JsonSchema, purpose: Purpose): Ajv {
-  const draft = draftOf(schema);
-  if (givesNames(schema)) return makeValidator(draft, { ...PURPOSES[purpose], meta: true });
+function validatorFor(draft: Draft, purpose: Purpose): Ajv {
   const key = `${draft} ${purpose}`;
   const known = validators.get(key);
   if (known !== undefined) return known;
   const made = makeValidator(draft, PURPOSES[purpose]);
   validators.set(key, made);
   return made;
-}
-
-/** By ids and anchors, or refers to schemas by theirs, which may be that of JSON Schema itself. */
-function givesNames(schema: JsonSchema): boolean {
-  return [...allSchemas(schema)].some(
-    ({ $id, $anchor, $dynamicAnchor, $recursiveAnchor, $ref = '#' }) =>
-      ($id ?? $anchor ?? $dynamicAnchor ?? $recursiveAnchor) !== undefined || !String($ref).startsWith('#'),
-  );
 }
 
 function makeValidator(draft: Draft, options: Options): Ajv {

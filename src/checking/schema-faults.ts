@@ -1,7 +1,14 @@
 import { inspect } from 'node:util';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { findReference } from '../schema/find-reference.js';
-import { type Draft, eachSubschema, isSchemaNode, KEYWORDS, type Keyword } from '../schema/keywords.js';
+import {
+  type Draft,
+  eachSubschema,
+  isKnownIn,
+  isSchemaNode,
+  KEYWORDS,
+  type Keyword,
+} from '../schema/keywords.js';
 import { belongsToEarlier, draftOf, saidDraft } from './draft-of.js';
 import { isNameList, isPattern, isSchema, KEYWORD_RULES } from './keyword-rules.js';
 
@@ -199,7 +206,8 @@ function isIdle(name: string, schema: JsonSchema): boolean {
 }
 
 /** JSON Schema itself, which the validator brings. */
-const JSON_SCHEMA = /^https?:\/\/json-schema\.org\//;
+const JSON_SCHEMA =
+  /^(?:http:\/\/json-schema\.org\/draft-07|https:\/\/json-schema\.org\/draft\/20(?:19-09|20-12))\//;
 
 function nullableFaults({ schema, path }: Reading): readonly SchemaFault[] {
   const { nullable, type } = schema;
@@ -216,14 +224,6 @@ function nullableFaults({ schema, path }: Reading): readonly SchemaFault[] {
 
 function isListed(node: unknown, { takes }: Keyword): boolean {
   return takes === 'schemas or lists of names, by name' && isNameList(node);
-}
-
-const DRAFTS: readonly Draft[] = ['7', '2019-09', '2020-12'];
-
-function isKnownIn(draft: Draft, { since, until }: Keyword): boolean {
-  if (since === undefined && until === undefined) return true;
-  const at = DRAFTS.indexOf(draft);
-  return DRAFTS.indexOf(since ?? '7') <= at && at <= DRAFTS.indexOf(until ?? '2020-12');
 }
 
 function misfit(path: string, value: unknown, what: string): SchemaFault {

@@ -1,22 +1,16 @@
 import type { CodeKeywordDefinition, KeywordCxt } from 'ajv';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { isRecord } from '../kernel/is-record.js';
 import { chooserOf } from './choose-branch.js';
+import { MAX_ERRORS } from './schema-error.js';
 
 /** The package of the validator: what is written here is in its terms. */
 type AjvPackage = typeof import('ajv');
-
-/** So many errors are told apart; those beyond are only counted. */
-export const MAX_ERRORS = 200;
 
 /**
  * Code that makes no more errors than are told apart, and then repeats the last one so that they count; and that
  * does not copy all errors so far behind each reference. An error holds its whole path and what lies around it.
  */
-export function boundErrors(code: string, compiled?: { readonly schema: unknown }): string {
-  // The validator writes it into a comment of the code, where it would end the comment.
-  if (isRecord(compiled?.schema) && String(compiled.schema.$id).includes('*/'))
-    throw new TypeError('schema is invalid: $id must be a URI');
+export function boundErrors(code: string): string {
   return code
     .replace(
       /(const err\d+ = )\{instancePath/g,

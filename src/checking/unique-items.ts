@@ -3,33 +3,34 @@ import { canonicalJson } from './canonical-json.js';
 
 /**
  * The keyword `uniqueItems`, in time that grows with the list; the validator's own way compares each item with
- * each other one. Told as the validator tells it: the last item that stood there before, and where it did.
+ * each other one.
  */
 export const uniqueItems: UniqueItems = (isWanted, items, parentSchema) => {
-  const twice = isWanted ? lastTwice(items) : undefined;
+  const twice = isWanted ? duplicateItems(items) : undefined;
   if (twice === undefined) return true;
-  const { first, again } = twice;
-  const message = `must NOT have duplicate items (items ## ${first} and ${again} are identical)`;
-  uniqueItems.errors = [{ keyword: 'uniqueItems', message, params: { i: again, j: first }, parentSchema }];
+  uniqueItems.errors = [{ keyword: 'uniqueItems', ...twice, parentSchema }];
   return false;
 };
 
 type UniqueItems = Pick<DataValidateFunction, 'errors'> &
   ((isWanted: boolean, items: readonly unknown[], parentSchema?: object) => boolean);
 
-interface Twice {
-  readonly first: number;
-  readonly again: number;
+interface DuplicateItems {
+  readonly params: { readonly i: number; readonly j: number };
+  readonly message: string;
 }
 
-function lastTwice(items: readonly unknown[]): Twice | undefined {
+/** Told as the validator tells it: the last item that stood there before, and where it did. */
+export function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
   const places = new Map<string, number>();
-  let found: Twice | undefined;
+  let params: DuplicateItems['params'] | undefined;
   items.forEach((item, again) => {
     const key = canonicalJson(item);
     const first = places.get(key);
-    if (first !== undefined) found = { first, again };
+    if (first !== undefined) params = { i: again, j: first };
     places.set(key, again);
   });
-  return found;
+  if (params === undefined) return undefined;
+  const { i, j } = params;
+  return { params, message: `must NOT have duplicate items (items ## ${j} and ${i} are identical)` };
 }

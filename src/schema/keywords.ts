@@ -101,6 +101,15 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09' }],
 ]);
 
+const DRAFTS: readonly Draft[] = ['7', '2019-09', '2020-12'];
+
+/** Whether a draft takes notice of a keyword. */
+export function isKnownIn(draft: Draft, { since, until }: Pick<Keyword, 'since' | 'until'>): boolean {
+  if (since === undefined && until === undefined) return true;
+  const at = DRAFTS.indexOf(draft);
+  return DRAFTS.indexOf(since ?? '7') <= at && at <= DRAFTS.indexOf(until ?? '2020-12');
+}
+
 /** What stands directly within a schema where a schema should. */
 export interface Subschema {
   readonly node: unknown;

@@ -54,12 +54,13 @@ function told({ flags = [], freeze: FREEZE = '', names: NAMES = '' }: Freezing):
   return stdout === '' ? stderr : JSON.parse(stdout);
 }
 
-test('toolwright works the same with frozen prototypes, whatever keys arguments have', () => {
+test('toolwright works the same with frozen prototypes and where no code may be generated, whatever keys arguments have', () => {
   const plain = told({});
   expect(plain).toContainEqual(['suspended', 'completed', expect.any(Array)]);
   expect(plain).toContainEqual('3');
   expect(told({ freeze: 'Object' })).toEqual(plain);
   expect(told({ freeze: 'Object Array Error TypeError Map Set String' })).toEqual(plain);
+  expect(told({ flags: ['--disallow-code-generation-from-strings'] })).toEqual(plain);
 });
 
 test('toolwright works the same with --frozen-intrinsics, whatever names schemas have', () => {

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createGenerator } from 'ts-json-schema-generator';
-import { compileTest, type SchemaTest } from '../../src/checking/json-schema-compiler.js';
+import type { SchemaTest } from '../../src/checking/json-schema-compiler.js';
+import { schemaTest } from '../../src/checking/schema-check.js';
 import type { JsonSchema } from '../../src/contract/json-schema.js';
 import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
@@ -57,7 +58,7 @@ beforeAll(async () => {
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
-  ours = new Map(draft?.tools?.map((tool: MethodDraft) => [tool.name, compileTest(offeredSchema(tool))]));
+  ours = new Map(draft?.tools?.map((tool: MethodDraft) => [tool.name, schemaTest(offeredSchema(tool))]));
   const generator = createGenerator({
     path: join(FOLDER, 'src/interfaces.ts'),
     tsconfig: join(FOLDER, 'tsconfig.json'),
@@ -66,7 +67,7 @@ beforeAll(async () => {
     additionalProperties: true,
     topRef: false,
   });
-  theirs = (name) => compileTest(generator.createSchema(name) as JsonSchema);
+  theirs = (name) => schemaTest(generator.createSchema(name) as JsonSchema);
 });
 
 afterAll(closeCompilers);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { compileTest } from '../../src/checking/json-schema-compiler.js';
+import { schemaTest } from '../../src/checking/schema-check.js';
 import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
 import { closeCompilers, compilerOf } from '../rooms/typegen/compilers.js';
@@ -19,7 +19,7 @@ test('values of random types fit the generated schema, and what fits it is of th
   const types = fc.sample(randomType, { numRuns: TYPES, seed });
   const methods = await generateFor(types);
   for (const [index, type] of types.entries()) {
-    const fits = compileTest(offeredSchema(methods[index]));
+    const fits = schemaTest(offeredSchema(methods[index]));
     const values = type.values.chain((value) => fc.oneof(fc.constant(value), spoilt(value)));
     const judged = { accepted: 0, refused: 0 };
     for (const value of fc.sample(values, { numRuns: VALUES, seed: seed + index })) {

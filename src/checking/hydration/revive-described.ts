@@ -6,7 +6,8 @@ import { isSchemaNode, subschemas } from '../../schema/keywords.js';
 import type { ValueType } from '../../schema/value-type.js';
 import { referredDefinition } from '../../schema/write-described.js';
 import { typeSchema } from '../../schema/write-schema.js';
-import { compileTest, type SchemaTest } from '../json-schema-compiler.js';
+import type { SchemaTest } from '../json-schema-compiler.js';
+import { schemaTest } from '../schema-check.js';
 import { SchemaLevel } from '../schema-level.js';
 import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf } from './revival.js';
 import { reviveItems, reviveValues } from './revive-collection.js';
@@ -74,7 +75,7 @@ function reviveUnion(branches: readonly DescribedSchema[], of: Revivers): Revive
       plainSchema({ kind: 'described', schema: branch, definitions: of.definitions }),
     );
     return {
-      fits: once(() => compileTest(schema())),
+      fits: once(() => schemaTest(schema())),
       names: once(() => new Set(new SchemaLevel([schema()], schema()).positions.keys())),
       revive: reviverFor(branch, of),
     };

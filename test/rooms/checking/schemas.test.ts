@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { compileSchema } from '../../../src/checking/json-schema-compiler.js';
+import { schemaCheck } from '../../../src/checking/schema-check.js';
 import { sharedChecker } from '../../../src/checking/shared-checker.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
 
-const fits = (schema: JsonSchema, value: unknown) => compileSchema(schema)(value) === undefined;
+const fits = (schema: JsonSchema, value: unknown) => schemaCheck(schema)(value) === undefined;
 
 describe('schemas', () => {
   test('2020-12 is the default: prefixItems is a tuple', () => {
@@ -73,8 +73,8 @@ describe('schemas', () => {
   });
 
   test('a schema that is none is refused', () => {
-    expect(() => compileSchema({ type: 'strnig' })).toThrow(/schema is invalid/);
-    expect(() => compileSchema({ $ref: '#/$defs/missing' })).toThrow(/missing/);
+    expect(() => schemaCheck({ type: 'strnig' })).toThrow(/schema is invalid/);
+    expect(() => schemaCheck({ $ref: '#/$defs/missing' })).toThrow(/missing/);
   });
 
   test('equal schemas share one checker, unless one of them refuses extra keys', () => {

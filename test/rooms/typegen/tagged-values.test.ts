@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { compileTest, type SchemaTest } from '../../../src/checking/json-schema-compiler.js';
+import type { SchemaTest } from '../../../src/checking/json-schema-compiler.js';
+import { schemaTest } from '../../../src/checking/schema-check.js';
 import { describeClasses } from '../../../src/typegen/analysis/describe-classes.js';
 import type { DescribedSchema } from '../../../src/typegen/types/described-schema.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
@@ -27,7 +28,7 @@ async function schemaOf(declarations: string, version?: Version) {
   });
   const tool = await describedTool(project, version);
   const schema = tool?.parameters[0]?.schema ?? {};
-  const fits: SchemaTest = (value) => compileTest(offeredSchema(tool))({ value });
+  const fits: SchemaTest = (value) => schemaTest(offeredSchema(tool))({ value });
   return { schema, fits, properties: schema.properties as Readonly<Record<string, DescribedSchema>> };
 }
 

@@ -1,0 +1,23 @@
+import type { JsonSchema } from '../../contract/json-schema.js';
+import { findReference } from '../../schema/find-reference.js';
+import { isSchemaNode, subschemas } from '../../schema/keywords.js';
+
+/** Every schema that may judge something: those within a schema, and those that references lead to. */
+export function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
+  const found = new Set([root]);
+  for (const schema of found) {
+    for (const part of subschemas(schema)) found.add(part);
+    const target = referredSchema(schema, root);
+    if (target !== undefined) found.add(target);
+  }
+  return found;
+}
+
+/** What a schema refers to, as far as that does not depend on who asks. */
+export function referredSchema(schema: JsonSchema, root: JsonSchema): JsonSchema | undefined {
+  const { $ref, $dynamicRef, $recursiveRef } = schema;
+  const reference = [$ref, $dynamicRef, $recursiveRef].find((one) => typeof one === 'string');
+  if (typeof reference !== 'string') return undefined;
+  const target = findReference(reference, { root, from: schema });
+  return isSchemaNode(target) ? target : undefined;
+}

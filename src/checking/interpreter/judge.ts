@@ -1,0 +1,153 @@
+import type { JsonSchema } from '../../contract/json-schema.js';
+import { MAX_ERRORS, type SchemaError } from '../schema-error.js';
+import { Seen } from './seen.js';
+
+/** Judges a value by a schema or one of its keywords; where it does not fit and the run tells, it says so to the run. */
+export type Judge = (value: unknown, run: Run, seen?: Seen) => boolean;
+
+export const FITS: Judge = () => true;
+
+/** A keyword in its schema, on the way to become a judge. */
+export interface Part {
+  readonly keyword: string;
+  readonly given: unknown;
+  readonly schema: JsonSchema;
+  readonly root: JsonSchema;
+  /** Whether some schema of the whole asks what has been judged of a value. */
+  readonly isTracking: boolean;
+  /** Whether items that `contains` has found count as judged. */
+  readonly marksContained: boolean;
+  /** Whether the draft takes notice of a keyword. */
+  knows(keyword: string): boolean;
+  /** The judge of a schema within this one. */
+  judgeOf(schema: unknown): Judge;
+  /** The judge of what the keyword's reference means; made when it is first asked, because it may contain itself. */
+  referred(): Judge;
+}
+
+/** Makes a judge of a keyword; nothing where it refuses no value. */
+export type MakeJudge = (part: Part) => Judge | undefined;
+
+/** What is wrong with a value, the keyword apart. */
+export interface Complaint {
+  readonly params?: SchemaError['params'];
+  readonly message?: string;
+}
+
+/** What judges of one value know together. */
+export class Run {
+  readonly #isTracking: boolean;
+  readonly #path: (string | number)[] = [];
+  /** Absent where only the verdict is wanted, so that the first disagreement ends the matter. */
+  #errors: SchemaError[] | undefined;
+  #verdicts: Map<Judge, Map<unknown, Verdict>> | undefined;
+
+  constructor({ isTelling, isTracking }: { readonly isTelling: boolean; readonly isTracking: boolean }) {
+    this.#errors = isTelling ? [] : undefined;
+    this.#isTracking = isTracking;
+  }
+
+  get isTelling(): boolean {
+    return this.#errors !== undefined;
+  }
+
+  get errors(): readonly SchemaError[] {
+    return this.#errors ?? [];
+  }
+
+  /** Where the value that is being judged lies, as a JSON pointer. */
+  get place(): string {
+    let place = '';
+    for (const step of this.#path)
+      place += `/${typeof step === 'number' ? step : step.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    return place;
+  }
+
+  /** A list of what has been judged of a value, where some schema asks for it. */
+  track(): Seen | undefined {
+    return this.#isTracking ? new Seen() : undefined;
+  }
+
+  /** Judges what lies in the value. */
+  below(key: string | number, value: unknown, judge: Judge): boolean {
+    this.#path.push(key);
+    const fits = judge(value, this, this.track());
+    this.#path.pop();
+    return fits;
+  }
+
+  /** Judges without telling what is wrong. */
+  quietly(value: unknown, judge: Judge, seen = this.track()): boolean {
+    const errors = this.#errors;
+    this.#errors = undefined;
+    const fits = judge(value, this, seen);
+    this.#errors = errors;
+    return fits;
+  }
+
+  /** Says that a value does not fit. */
+  refuse(value: unknown, { keyword, given, schema }: Refusing, complaint: Complaint): false {
+    const errors = this.#errors;
+    if (errors === undefined) return false;
+    const last = errors[MAX_ERRORS - 1];
+    errors.push(
+      last ?? {
+        keyword,
+        instancePath: this.place,
+        params: complaint.params ?? {},
+        message: complaint.message,
+        schema: given,
+        parentSchema: schema,
+        data: value,
+      },
+    );
+    return false;
+  }
+
+  /** What a judge has said already, by value. */
+  verdictsOf(judge: Judge): Map<unknown, Verdict> {
+    this.#verdicts ??= new Map();
+    let verdicts = this.#verdicts.get(judge);
+    if (verdicts === undefined) {
+      verdicts = new Map();
+      this.#verdicts.set(judge, verdicts);
+    }
+    return verdicts;
+  }
+}
+
+/** Who refuses a value. */
+type Refusing = Pick<Part, 'keyword' | 'given' | 'schema'>;
+
+/** What came of judging a value. */
+export interface Verdict {
+  readonly fits: boolean;
+  readonly seen?: Seen | undefined;
+  /** Where the value lay when all that is wrong with it was told. */
+  readonly toldAt?: string | undefined;
+}
+
+/** A judge by a plain condition. */
+export function refusesUnless<Value>(
+  part: Part,
+  complaint: Complaint,
+  isFitting: (value: Value) => boolean,
+): Judge {
+  return (value, run) => isFitting(value as Value) || run.refuse(value, part, complaint);
+}
+
+/** The judge that all of some judges are one after the other. */
+export function allOfJudges(judges: readonly Judge[]): Judge {
+  const [only, second] = judges;
+  if (only === undefined) return FITS;
+  if (second === undefined) return only;
+  return (value, run, seen) => {
+    let fits = true;
+    for (const judge of judges) {
+      if (judge(value, run, seen)) continue;
+      if (!run.isTelling) return false;
+      fits = false;
+    }
+    return fits;
+  };
+}

@@ -1,0 +1,121 @@
+import type { JsonSchema } from '../../contract/json-schema.js';
+import { eachSubschema, isSchemaNode, type Subschema } from '../../schema/keywords.js';
+import { chooserOf } from '../choose-branch.js';
+import { resolveReference } from '../resolve-reference.js';
+import { referredSchema } from './every-schema.js';
+
+/**
+ * Whether a schema leads back to itself in two ways about the same value, as `Node = anyOf: [{ a: Node },
+ * { a: Node, b }]` does: each level of a value would then double what there is to do. A tag that tells the
+ * branches apart leaves one way.
+ */
+export function judgesRepeatedly(root: JsonSchema, parts: ReadonlySet<JsonSchema>): boolean {
+  const steps = new Map([...parts].map((part) => [part, stepsFrom(part, root)]));
+  const circles = circlesOf(steps);
+  return [...steps].some(([part, taken]) => {
+    const circle = circles.get(part);
+    return waysOf(taken.filter(({ to }) => circles.get(to) === circle && circle !== undefined)) > 1;
+  });
+}
+
+/** That judging a value by one schema takes judging it, or what is in it, by another. */
+interface Step {
+  readonly to: JsonSchema;
+  /** The types of values for which it is taken, where not for all. */
+  readonly types?: readonly string[];
+  /** Of steps with the same name, only one is taken for one value. */
+  readonly way: string;
+}
+
+function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
+  const steps: Step[] = [];
+  const target = referredSchema(schema, root);
+  if (target !== undefined) steps.push({ to: target, way: '$ref' });
+  eachSubschema(schema, (part) => {
+    const { node, keyword } = part;
+    if (!isSchemaNode(node) || keyword.judges === undefined || keyword.judges === 'names') return;
+    const types = keyword.judges === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.judges];
+    const way = wayOf(part, { schema, root });
+    steps.push(types === undefined ? { to: node, way } : { to: node, way, types: [types].flat() });
+  });
+  return steps;
+}
+
+const VALUES_OF = { properties: 'object', items: 'array' };
+
+/** Of a list, an item stands within the tuple or behind it; a property is listed or another one. */
+const ONE_OF: ReadonlyMap<string, string> = new Map([
+  ...['properties', 'additionalProperties', 'unevaluatedProperties'].map(
+    (name) => [name, 'listed or not'] as const,
+  ),
+  ...['items', 'prefixItems', 'additionalItems', 'unevaluatedItems'].map(
+    (name) => [name, 'within or behind'] as const,
+  ),
+  ...['then', 'else'].map((name) => [name, 'then or else'] as const),
+]);
+
+function wayOf(
+  { name, key }: Subschema,
+  { schema, root }: { readonly schema: JsonSchema; readonly root: JsonSchema },
+): string {
+  const branches = name === 'anyOf' || name === 'oneOf' ? schema[name] : undefined;
+  if (Array.isArray(branches)) {
+    const chosen = chooserOf(branches, root)({});
+    if (chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain)) return name;
+  }
+  return ONE_OF.get(name) ?? `${name} ${key}`;
+}
+
+/** In how many ways the same value is judged at most; what holds others is an object or a list. */
+function waysOf(steps: readonly Step[]): number {
+  const ways = ['object', 'array'].map(
+    (type) =>
+      new Set(steps.filter(({ types }) => types === undefined || types.includes(type)).map(({ way }) => way))
+        .size,
+  );
+  return Math.max(...ways);
+}
+
+type Steps = ReadonlyMap<JsonSchema, readonly Step[]>;
+
+/** Of each schema, the circle of schemas that lead to each other: by one that stands for it. */
+function circlesOf(steps: Steps): ReadonlyMap<JsonSchema, JsonSchema> {
+  const back = new Map([...steps.keys()].map((part): [JsonSchema, JsonSchema[]] => [part, []]));
+  for (const [from, taken] of steps) for (const { to } of taken) back.get(to)?.push(from);
+  const circles = new Map<JsonSchema, JsonSchema>();
+  for (const first of finished(steps).reverse()) {
+    if (circles.has(first)) continue;
+    circles.set(first, first);
+    const open = [first];
+    for (const part of open)
+      for (const before of back.get(part) ?? []) {
+        if (circles.has(before)) continue;
+        circles.set(before, first);
+        open.push(before);
+      }
+  }
+  return circles;
+}
+
+/** All schemas, each after those that it leads to. */
+function finished(steps: Steps): JsonSchema[] {
+  const done: JsonSchema[] = [];
+  const seen = new Set<JsonSchema>();
+  for (const start of steps.keys()) {
+    if (seen.has(start)) continue;
+    seen.add(start);
+    // By hand: references may chain for longer than there is stack.
+    const open = [{ part: start, left: [...(steps.get(start) ?? [])] }];
+    for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
+      const next = at.left.pop()?.to;
+      if (next === undefined) {
+        open.pop();
+        done.push(at.part);
+      } else if (!seen.has(next)) {
+        seen.add(next);
+        open.push({ part: next, left: [...(steps.get(next) ?? [])] });
+      }
+    }
+  }
+  return done;
+}

@@ -1,0 +1,70 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+import { mayGenerateCode } from './code-generation.js';
+import { interpretSchema } from './interpreter/interpret-schema.js';
+import { type CompiledSchema, compileSchema, compileTest, type SchemaTest } from './json-schema-compiler.js';
+import { schemaFaults } from './schema-faults.js';
+
+/** Code is generated for schemas that are asked more often; until then that takes longer than it saves. */
+const MOST_INTERPRETED = 500;
+
+/**
+ * Says of a value everything that does not fit a schema of draft 7, 2019-09 or 2020-12, formats included;
+ * `undefined` where it fits.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function schemaCheck(schema: JsonSchema): CompiledSchema {
+  const { check, isBetterInterpreted } = interpreted(schema);
+  return isBetterInterpreted ? check : improving(check, () => compileSchema(schema));
+}
+
+/**
+ * Says whether a value fits a schema, which is cheaper.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function schemaTest(schema: JsonSchema): SchemaTest {
+  const { test, isBetterInterpreted } = interpreted(schema);
+  return isBetterInterpreted ? test : improving(test, () => compileTest(schema));
+}
+
+function interpreted(schema: JsonSchema) {
+  const [fault] = schemaFaults(schema);
+  if (fault !== undefined)
+    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
+  return interpretSchema(schema);
+}
+
+type Ask<Verdict> = (value: unknown) => Verdict;
+
+/** Asks the interpreter, and from some number of calls on the code that is generated for the schema. */
+function improving<Verdict>(interpreter: Ask<Verdict>, compile: () => Ask<Verdict>): Ask<Verdict> {
+  let calls = 0;
+  let ask = interpreter;
+  return (value) => {
+    if (calls <= MOST_INTERPRETED) {
+      calls += 1;
+      if (calls > MOST_INTERPRETED) ask = compiled(interpreter, compile);
+    }
+    return ask(value);
+  };
+}
+
+/** The code, where it may be generated and is as good as the interpreter. */
+function compiled<Verdict>(interpreter: Ask<Verdict>, compile: () => Ask<Verdict>): Ask<Verdict> {
+  if (!mayGenerateCode()) return interpreter;
+  try {
+    const ask = compile();
+    return (value) => {
+      try {
+        return ask(value);
+      } catch (error) {
+        // Some values break it: an object whose `toString` is no function, where objects are compared.
+        if (!(error instanceof TypeError)) throw error;
+        return interpreter(value);
+      }
+    };
+  } catch {
+    return interpreter;
+  }
+}

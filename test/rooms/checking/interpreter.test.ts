@@ -1,0 +1,39 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { JsonSchema } from 'toolwright';
+import { describeErrors } from '../../../src/checking/describe-errors.js';
+import { interpretSchema } from '../../../src/checking/interpreter/interpret-schema.js';
+import { compileSchema } from '../../../src/checking/json-schema-compiler.js';
+import type { SchemaError } from '../../../src/checking/schema-error.js';
+import { anySchema, anyValue } from './any-schema.js';
+
+const wrap = (schema: JsonSchema): JsonSchema => ({ properties: { a: schema }, items: schema });
+
+describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (draft) => {
+  const schemas = fc.tuple(anySchema(draft), anySchema(draft), anySchema(draft));
+  const values = fc.array(anyValue, { minLength: 20, maxLength: 20 });
+
+  test('has the verdicts and the errors of the compiled one', () => {
+    const property = fc.property(schemas, values, ([root, one, other], each) => {
+      const schema: JsonSchema = {
+        ...(draft === '7' ? { $schema: 'http://json-schema.org/draft-07/schema#' } : {}),
+        allOf: [root],
+        $defs: { one: wrap(one), other: wrap(other) },
+      };
+      const interpreted = interpretSchema(schema);
+      fc.pre(!interpreted.isBetterInterpreted);
+      const compiled = compileSchema(schema);
+      for (const value of each) {
+        const [told, expected] = [interpreted.check(value), compiled(value)];
+        expect(told?.map(essence)).toEqual(expected?.map(essence));
+        expect(told && describeErrors(told, schema)).toEqual(expected && describeErrors(expected, schema));
+        expect(interpreted.test(value)).toBe(told === undefined);
+      }
+    });
+    fc.assert(property, { numRuns: Number(process.env.RUNS ?? 300) });
+  });
+});
+
+function essence({ keyword, instancePath, params, data }: SchemaError) {
+  return { keyword, instancePath, params, data };
+}
