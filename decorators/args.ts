@@ -18,5 +18,5 @@ export interface ArgsOptions {
  */
 export function Args(options: ArgsOptions = {}): ParameterDecorator {
   return (target, key, index) =>
-    recordParameter({ target, key, index }, { role: 'arguments', groups: options.groups });
+    recordParameter({ target, key, index }, { role: 'arguments', groups: options?.groups });
 }

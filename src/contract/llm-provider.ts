@@ -1,3 +1,4 @@
+import { isRecord } from '../kernel/is-record.js';
 import { FILLED_TEXT, type OptionRule, withMethods } from '../kernel/option-rules.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message } from './message.js';
@@ -59,6 +60,12 @@ export interface LLMProvider {
   chat(request: LLMRequest): Promise<LLMResponse>;
   stream?(request: LLMRequest): AsyncIterable<LLMStreamPart>;
 }
+
+/** What a request may be, as far as a provider looks into it. */
+export const REQUEST: OptionRule = {
+  accepts: (value) => isRecord(value) && Array.isArray(value.messages),
+  fix: "{ model, messages: [{ role: 'user', content: 'Hi' }], options: {} }",
+};
 
 /** What the options `provider` and `model` may be. */
 export const PROVIDER = withMethods(['chat'], 'new OpenAIProvider(), or another object with a chat method');

@@ -48,6 +48,8 @@ export class ToolResult {
   readonly details?: unknown;
 
   constructor(fields: ToolResultFields) {
+    if (typeof fields !== 'object' || fields === null)
+      throw new TypeError("ToolResult takes fields: new ToolResult({ forLLM: '…' })");
     this.forLLM = fields.forLLM;
     // `isError: 1` of an author whose types were not checked means what it says.
     this.silent = Boolean(fields.silent);
@@ -78,6 +80,8 @@ export class ToolResult {
 
   /** The result that `JSON.stringify` wrote. */
   static fromJSON(json: SerializedToolResult): ToolResult {
+    if (typeof json !== 'object' || json === null)
+      throw new TypeError('ToolResult.fromJSON takes what JSON.stringify wrote of a result');
     return new ToolResult({
       forLLM: json.for_llm,
       forUser: json.for_user,

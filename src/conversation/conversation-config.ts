@@ -1,6 +1,6 @@
 import { type CallScope, SCOPE_OPTION } from '../contract/call-scope.js';
 import type { Message } from '../contract/message.js';
-import { BOOLEAN, FILLED_TEXT, LIST, SIGNAL, TEXT } from '../kernel/option-rules.js';
+import { BOOLEAN, FILLED_TEXT, LIST, type OptionRule, SIGNAL, TEXT } from '../kernel/option-rules.js';
 import { optionTable } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/loop-config.js';
 import { JSON_VALUE } from '../loop/resume-options.js';
@@ -56,3 +56,9 @@ export const ANSWER_OPTIONS = optionTable<AnswerOptions>(
 );
 
 export const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { tasks: BOOLEAN });
+
+/** What a prompt may be. */
+export const CONTENT: OptionRule = {
+  accepts: (value) => typeof value === 'string' || (Array.isArray(value) && value.length > 0),
+  fix: "a text, or a list of parts that is not empty: [{ type: 'text', text: 'Hi' }]",
+};

@@ -2,8 +2,15 @@ import { randomUUID } from 'node:crypto';
 import type { BackgroundTask } from '../contract/background-task.js';
 import type { Message, UserMessage } from '../contract/message.js';
 import type { Answer, PendingCall } from '../contract/suspension.js';
-import { checkOptions, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
+import {
+  checkArguments,
+  checkOptions,
+  invalidArguments,
+  invalidOptions,
+  refuseOptions,
+} from '../errors/invalid-options.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { FUNCTION } from '../kernel/option-rules.js';
 import type { ToolLoopResult } from '../loop/loop-result.js';
 import { historyFaults, readHistory } from '../loop/read-history.js';
 import { ownerFaults } from '../loop/run-owner.js';
@@ -11,6 +18,7 @@ import { ToolRegistry } from '../registry/tool-registry.js';
 import {
   ANSWER_OPTIONS,
   type AnswerOptions,
+  CONTENT,
   CONVERSATION_OPTIONS,
   type ConversationConfig,
   IDLE_OPTIONS,
@@ -127,13 +135,15 @@ export class Conversation {
    * `runToolLoop` does, once its turn has come; a suspended run is a result too. A tool that awaits a prompt of
    * its own conversation waits for itself.
    *
-   * @throws TypeError for what is neither text nor a list of parts.
+   * @throws InvalidOptionsError (521) for what is neither text nor a list of parts, and for options that are wrong.
    */
   async prompt(content: UserMessage['content'], options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
-    refuseOptions([...invalidOptions(options, TURN_OPTIONS), ...ownerFaults(options?.scope)]);
-    if (typeof content !== 'string' && !(Array.isArray(content) && content.length > 0))
-      throw new TypeError('A prompt is a text, or a list of parts that is not empty.');
+    refuseOptions([
+      ...invalidArguments({ of: TURN_OPTIONS.of, given: { content }, rules: { content: CONTENT } }),
+      ...invalidOptions(options, TURN_OPTIONS),
+      ...ownerFaults(options?.scope),
+    ]);
     return this.#turns.prompt(content, options);
   }
 
@@ -157,6 +167,7 @@ export class Conversation {
    * What a listener throws changes nothing.
    */
   subscribe(listener: ConversationListener): () => void {
+    checkArguments({ of: 'Conversation.subscribe', given: { listener }, rules: { listener: FUNCTION } });
     return this.#turns.events.subscribe(listener);
   }
 

@@ -6,6 +6,7 @@ import type {
 import type { SchemaSource } from '../contract/standard-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolOptions } from '../contract/tool-options.js';
+import { isRecord } from '../kernel/is-record.js';
 import { agentToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
 import { unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
 import { type ArgumentsOf, toDefinition } from './define-tool.js';
@@ -46,6 +47,7 @@ export interface AgentTool<Source extends SchemaSource = SchemaSource, Details =
 export function agentTool<Source extends SchemaSource, Details = unknown>(
   tool: AgentTool<Source, Details>,
 ): ToolDefinition {
+  if (!isRecord(tool)) return toDefinition(tool as never, { by: 'agentTool', wrong: agentToolFaults(tool) });
   const { label, execute, annotations } = tool;
   const options = givenOptions(tool);
   const noBody = typeof execute === 'function' ? [] : [NO_BODY];

@@ -1,4 +1,5 @@
 import type { Logger } from '../contract/logger.js';
+import type { ErrorName } from './error-table.js';
 import { ToolwrightError } from './toolwright-error.js';
 
 /** One mistake in a declaration: where it is, what it is, and what to write instead. */
@@ -15,15 +16,22 @@ export interface AuthorFault {
   readonly fix: string;
 }
 
+/** Mistakes of an author, all together: as people read them, and as data. */
+export class AuthorError<Fault extends AuthorFault> extends ToolwrightError {
+  readonly faults: readonly Fault[];
+
+  constructor(name: ErrorName, place: string, faults: readonly Fault[]) {
+    super(name, describeAuthorFaults(faults, place));
+    this.faults = faults;
+  }
+}
+
 /**
  * All mistakes of all declarations, thrown once at start-up, before any model is called. `faults` has them as data.
  */
-export class ToolDeclarationError extends ToolwrightError {
-  readonly faults: readonly AuthorFault[];
-
+export class ToolDeclarationError extends AuthorError<AuthorFault> {
   constructor(faults: readonly AuthorFault[]) {
-    super('InvalidToolSignature', describeAuthorFaults(faults, 'what was declared'));
-    this.faults = faults;
+    super('InvalidToolSignature', 'what was declared', faults);
   }
 }
 
@@ -47,7 +55,7 @@ export function undescribed(where: string, fix: string): AuthorFault {
 }
 
 /** Mistakes as people read them, numbered. */
-export function describeAuthorFaults(faults: readonly AuthorFault[], place: string): string {
+function describeAuthorFaults(faults: readonly AuthorFault[], place: string): string {
   const count = faults.length === 1 ? '1 mistake' : `${faults.length} mistakes`;
   return [
     `${count} in ${place}:`,

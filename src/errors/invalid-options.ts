@@ -1,7 +1,6 @@
-import type { OptionFault } from '../kernel/option-rules.js';
-import { type OptionTable, optionFaults } from '../kernel/options.js';
-import { describeAuthorFaults } from './author-fault.js';
-import { ToolwrightError } from './toolwright-error.js';
+import { type OptionFault, type OptionRule, required } from '../kernel/option-rules.js';
+import { type OptionTable, optionFaults, optionTable, wrongValues } from '../kernel/options.js';
+import { AuthorError } from './author-fault.js';
 
 /** One option that is wrong, and whose. */
 export interface InvalidOption extends OptionFault {
@@ -22,12 +21,9 @@ export interface InvalidOption extends OptionFault {
  * }
  * ```
  */
-export class InvalidOptionsError extends ToolwrightError {
-  readonly faults: readonly InvalidOption[];
-
+export class InvalidOptionsError extends AuthorError<InvalidOption> {
   constructor(faults: readonly InvalidOption[]) {
-    super('InvalidOptions', describeAuthorFaults(faults, 'options'));
-    this.faults = faults;
+    super('InvalidOptions', 'options', faults);
   }
 }
 
@@ -51,4 +47,26 @@ export function refuseOptions(faults: readonly InvalidOption[]): void {
  */
 export function checkOptions(given: unknown, table: OptionTable): void {
   refuseOptions(invalidOptions(given, table));
+}
+
+/** What a door was given beside options, by the names of its parameters, and what each has to be. */
+export interface GivenArguments {
+  readonly of: string;
+  readonly given: Readonly<Record<string, unknown>>;
+  readonly rules: Readonly<Record<string, OptionRule>>;
+}
+
+/** What is wrong with arguments; all of them have to be there. */
+export function invalidArguments({ of, given, rules }: GivenArguments): readonly InvalidOption[] {
+  const all = Object.fromEntries(Object.entries(rules).map(([name, rule]) => [name, required(rule)]));
+  return wrongValues(given, optionTable(of, all)).map((fault) => ({ where: of, ...fault }));
+}
+
+/**
+ * Checks the arguments of a door.
+ *
+ * @throws InvalidOptionsError (521) naming everything that is wrong.
+ */
+export function checkArguments(given: GivenArguments): void {
+  refuseOptions(invalidArguments(given));
 }

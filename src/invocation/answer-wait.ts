@@ -4,6 +4,10 @@ import { plainJson } from '../checking/plain-json.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { CallJournal, PendingKind, Wait } from '../contract/suspension.js';
 import { ToolResult } from '../contract/tool-result.js';
+import { checkArguments } from '../errors/invalid-options.js';
+import { isRecord } from '../kernel/is-record.js';
+import { ANYTHING, BOOLEAN, type OptionRule, TEXT } from '../kernel/option-rules.js';
+import { mistakenNames, optionTable } from '../kernel/options.js';
 
 /** An answer without the id that says which wait it is for. */
 export type WaitAnswer =
@@ -32,6 +36,22 @@ const EXPECTED: Readonly<Record<PendingKind, Readonly<Record<'noun' | 'field' | 
   question: { noun: 'a question', field: 'value', form: '{ id, value }' },
 };
 
+const CALL: OptionRule = {
+  accepts: (value) =>
+    isRecord(value) &&
+    isRecord(value.wait) &&
+    Object.hasOwn(EXPECTED, String(value.wait.kind)) &&
+    isRecord(value.journal),
+  fix: '{ wait, journal } of a suspension: suspension.waits[0], suspension.journal',
+};
+
+/** Other keys may stand beside these: those of what was pending. */
+const ANSWER = optionTable<Readonly<Record<'id' | 'result' | 'approved' | 'reason' | 'value', unknown>>>(
+  'an answer',
+  { id: TEXT, result: ANYTHING, approved: BOOLEAN, reason: TEXT, value: ANYTHING },
+  { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
+);
+
 /**
  * Writes an answer into the journal of its call; the call is made again with it. A refusal answers any wait.
  * The given journal stays as it is.
@@ -46,7 +66,12 @@ const EXPECTED: Readonly<Record<PendingKind, Readonly<Record<'noun' | 'field' | 
  * }
  * ```
  */
-export function answerWait({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
+export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
+  checkArguments({ of: 'answerWait', given: { call }, rules: { call: CALL } });
+  const { wait, journal } = call;
+  if (!isRecord(answer)) return { ok: false, problem: `it is answered by ${EXPECTED[wait.kind].form}` };
+  const [slip] = mistakenNames(answer, ANSWER);
+  if (slip !== undefined) return { ok: false, problem: `${slip.problem}; write ${slip.fix}` };
   if (Object.hasOwn(answer, 'approved')) {
     // Looked at as it is: JSON makes a yes of what only looks like one.
     const { approved, reason } = answer as { readonly approved: unknown; readonly reason?: unknown };

@@ -221,7 +221,8 @@ function withJournalFor(checked: JsonObject, call: CallRequest): CallRequest {
 
 const MAX_SUGGESTED = 3;
 
-function notFound(name: string, { names }: CallEnvironment): string {
+function notFound(given: unknown, { names }: CallEnvironment): string {
+  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
   const near = namesByNearness(name, names?.() ?? NONE).slice(0, MAX_SUGGESTED);
   const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
   return `tool not found: ${name}${suggestion}`;

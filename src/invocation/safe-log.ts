@@ -9,6 +9,10 @@ export class SafeLog {
     this.#logger = logger;
   }
 
+  debug(message: string, fields: LogFields): void {
+    this.#write('debug', message, fields);
+  }
+
   warn(message: string, fields: LogFields): void {
     this.#write('warn', message, fields);
   }
@@ -17,7 +21,7 @@ export class SafeLog {
     this.#write('error', message, fields);
   }
 
-  #write(level: 'warn' | 'error', message: string, fields: LogFields): void {
+  #write(level: 'debug' | 'warn' | 'error', message: string, fields: LogFields): void {
     try {
       this.#logger?.[level](message, loggedFields(fields));
     } catch {

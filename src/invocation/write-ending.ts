@@ -33,10 +33,9 @@ function write(permitted: WritingParts, ended: Ended): PerformedCall {
       return writeReturned(permitted, ended.value);
     case 'threw': {
       if (asksForRetry(ended.error)) {
-        return {
-          status: 'rejected',
-          result: failedResult('InvalidArguments', ended.error.message, ended.error),
-        };
+        const { message } = ended.error;
+        const hint = String(message).trim() === '' ? withoutHint(tool.name) : message;
+        return { status: 'rejected', result: failedResult('InvalidArguments', hint, ended.error) };
       }
       const status = environment.scope.signal?.aborted ? 'aborted' : 'error';
       return { status, result: writeFailure(tool.name, ended.error, environment.describeError) };
@@ -59,6 +58,10 @@ function write(permitted: WritingParts, ended: Ended): PerformedCall {
     case 'aborted':
       return { status: 'aborted', result: abortedResult(tool.name) };
   }
+}
+
+function withoutHint(tool: string): string {
+  return `The tool '${tool}' cannot use this call, and did not say why. Call it again with other arguments.`;
 }
 
 /** The answer to a call that an abort of the run left open. */

@@ -36,11 +36,17 @@ export function namesByNearness(name: string, known: readonly string[]): readonl
 /** The known name that another one can hardly be but a slip of: a letter in four, cases and separators aside. */
 export function misspeltName(name: string, known: readonly string[]): string | undefined {
   const wanted = plain(name);
-  const slips = Math.floor(wanted.length / LETTERS_PER_SLIP);
-  return known.find((candidate) => {
+  let slips = Math.floor(wanted.length / LETTERS_PER_SLIP);
+  let nearest: string | undefined;
+  for (const candidate of known) {
     const other = plain(candidate);
-    return Math.abs(other.length - wanted.length) <= slips && distance(wanted, other) <= slips;
-  });
+    if (Math.abs(other.length - wanted.length) > slips) continue;
+    const needed = distance(wanted, other);
+    if (needed > slips || (needed === slips && nearest !== undefined)) continue;
+    nearest = candidate;
+    slips = needed;
+  }
+  return nearest;
 }
 
 const LETTERS_PER_SLIP = 4;

@@ -66,6 +66,34 @@ export const LOGGER: OptionRule = withMethods(
   'an object with debug, info, warn and error: console',
 );
 
+/** Where a server is. */
+export const ADDRESS: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^https?:\/\/[^\s/]/i.test(value) && URL.canParse(value),
+  fix: "an address with its scheme: 'http://127.0.0.1:8080/v1'",
+};
+/** Headers of requests; which of them are wrong is told, and never their values. */
+export const HEADERS: OptionRule = {
+  accepts: (value) => isRecord(value) && Object.entries(value).every(isHeader),
+  fix: "{ 'x-team': 'shop' }",
+  isSecret: true,
+  explain: (value, option) => {
+    const wrong = isRecord(value) ? Object.entries(value).filter((entry) => !isHeader(entry)) : [];
+    return wrong.map(([name, given]) => ({
+      option: `${option}.${name}`,
+      problem:
+        typeof given === 'string'
+          ? `${option} has '${name}', which is no name of a header, or whose text no header can have`
+          : `${option} has '${name}', whose value is ${given === null ? 'null' : `a ${typeof given}`}`,
+      fix: `${option}: { 'x-team': 'shop' }, in which names and values are texts on one line`,
+    }));
+  },
+};
+
+/** What HTTP allows: a token for a name, and one line of Latin-1 for a value. */
+function isHeader([name, value]: readonly [string, unknown]): boolean {
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t -~\x80-\xff]*$/.test(value);
+}
+
 /** One of some texts. */
 export function oneOf(...values: readonly string[]): OptionRule {
   return {

@@ -13,6 +13,7 @@ import { LIST, RECORD, required, SIGNAL, TEXT } from '../kernel/option-rules.js'
 import { optionTable } from '../kernel/options.js';
 import { toolToSchema } from '../registry/tool-to-schema.js';
 import { createCallNumberer } from './number-calls.js';
+import { historyFaults } from './read-history.js';
 import { requestReply } from './request-reply.js';
 
 /** A tool as `complete` takes it: only what a model is offered. */
@@ -80,7 +81,11 @@ const REQUEST = optionTable<CompletionRequest>(
  * ```
  */
 export async function complete(model: CompletionModel, request: CompletionRequest): Promise<Completion> {
-  refuseOptions([...invalidOptions(model, MODEL_OPTIONS), ...invalidOptions(request, REQUEST)]);
+  refuseOptions([
+    ...invalidOptions(model, MODEL_OPTIONS),
+    ...invalidOptions(request, REQUEST),
+    ...(Array.isArray(request?.messages) ? historyFaults(request.messages) : []),
+  ]);
   const { messages, systemPrompt, tools = [] } = request;
   const reply = await requestReply(model.provider, {
     model: model.model,

@@ -159,7 +159,10 @@ function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonl
 
 async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const { config, state, maxIterations } = run;
-  const message = `The run made ${state.iterations} requests and the model still wanted tools (maxIterations: ${maxIterations}).`;
+  const message =
+    maxIterations === 0
+      ? 'The run made no request: maxIterations is 0.'
+      : `The run made ${state.iterations} requests and the model still wanted tools (maxIterations: ${maxIterations}).`;
   const error = new ToolwrightError('ToolLoopLimitReached', message);
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };

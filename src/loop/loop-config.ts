@@ -15,6 +15,7 @@ import {
   LIST,
   LOGGER,
   MILLISECONDS,
+  type OptionRule,
   oneOf,
   protecting,
   RECORD,
@@ -67,10 +68,26 @@ export interface ToolLoopConfig {
   readonly tasks?: TaskQueue;
 }
 
-const LOOP_GUARD = objectOf<LoopGuardOptions>(
+const GUARD_NUMBERS = objectOf<LoopGuardOptions>(
   { tellAt: COUNT_LIMIT, endAt: COUNT_LIMIT },
   { fix: '{ tellAt: 3, endAt: 6 }' },
 );
+
+/** The model is told before the run ends; `Infinity` tells it never. */
+const LOOP_GUARD: OptionRule = {
+  ...GUARD_NUMBERS,
+  accepts: (value) => GUARD_NUMBERS.accepts(value) && tellsInTime(value as LoopGuardOptions),
+  explain: (value, option) => {
+    if (!GUARD_NUMBERS.accepts(value)) return GUARD_NUMBERS.explain?.(value, option) ?? [];
+    const { tellAt, endAt } = value as LoopGuardOptions;
+    const problem = `${option}.tellAt is ${tellAt}, but the run ends at ${endAt} repeats`;
+    return [{ option: `${option}.tellAt`, problem, fix: `${option}: { tellAt: 3, endAt: 6 }` }];
+  },
+};
+
+function tellsInTime({ tellAt = 0, endAt = tellAt }: LoopGuardOptions): boolean {
+  return tellAt <= endAt || tellAt === Number.POSITIVE_INFINITY;
+}
 
 /** What each option of the loop may be. */
 export const LOOP_RULES: RulesOf<ToolLoopConfig> = {

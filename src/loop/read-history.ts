@@ -1,6 +1,7 @@
 import type { AssistantMessage, Message, MessageToolCall, ToolMessage } from '../contract/message.js';
 import type { InvalidOption } from '../errors/invalid-options.js';
 import { isRecord } from '../kernel/is-record.js';
+import { misspeltName } from '../kernel/nearest-name.js';
 
 /** A history in which every call has its answer. */
 interface ReadHistory {
@@ -10,6 +11,9 @@ interface ReadHistory {
 }
 
 const ROLES: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant', 'tool']);
+
+const MESSAGE_KEYS = ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'parts'];
+const KEYS: ReadonlySet<string> = new Set(MESSAGE_KEYS);
 
 /** What of a history no provider would take, and what cannot be told from it. */
 export function historyFaults(messages: unknown): readonly InvalidOption[] {
@@ -44,6 +48,8 @@ function faultAt(place: string, problem: string, fix: string): InvalidOption {
 
 function problemOf(message: unknown, open: ReadonlySet<unknown>): Problem | undefined {
   if (!isRecord(message)) return ['is no message', "{ role: 'user', content: '…' }"];
+  const slip = keyProblem(message);
+  if (slip !== undefined) return slip;
   const { role, content } = message;
   if (!ROLES.has(role))
     return [
@@ -57,6 +63,17 @@ function problemOf(message: unknown, open: ReadonlySet<unknown>): Problem | unde
   if (!isText && !(isMissing && hasCalls))
     return ['has a content that is no text', 'content: a text, or parts as the provider takes them'];
   return role === 'assistant' ? callsProblem(message.tool_calls) : undefined;
+}
+
+/** Providers have keys of their own, which go to them as they are; `toolCalls` would be a call that nobody sees. */
+function keyProblem(message: Readonly<Record<string, unknown>>): Problem | undefined {
+  for (const key in message) {
+    if (KEYS.has(key)) continue;
+    const meant = misspeltName(key, MESSAGE_KEYS);
+    if (meant !== undefined && message[meant] === undefined)
+      return [`has the key '${key}' (did you mean \`${meant}\`?)`, `${meant}: …`];
+  }
+  return undefined;
 }
 
 function answerProblem(

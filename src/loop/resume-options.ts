@@ -3,6 +3,7 @@ import { type CallScope, SCOPE, SCOPE_OPTION } from '../contract/call-scope.js';
 import { MODEL } from '../contract/llm-provider.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
 import { isRecord } from '../kernel/is-record.js';
+import { misspeltName } from '../kernel/nearest-name.js';
 import type { OptionRule } from '../kernel/option-rules.js';
 import { optionTable } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from './loop-config.js';
@@ -40,6 +41,15 @@ const OPTIONS = optionTable<ResumeOptions>(
 /** The run brings its model along. */
 const CONFIG = optionTable<ResumeConfig>('the loop’s config', { ...LOOP_RULES, model: MODEL }, LOOP_ALIASES);
 
+/** A slip in the name of an option does not make a scope of the options. */
+function isOfResume(name: string): boolean {
+  return (
+    OPTIONS.rules.has(name) || (!SCOPE.rules.has(name) && misspeltName(name, RESUME_NAMES) !== undefined)
+  );
+}
+
+const RESUME_NAMES = Array.from(OPTIONS.rules.keys());
+
 /** What a resume is given beside the run and its answers. */
 interface GivenResume {
   readonly config: ResumeConfig;
@@ -54,7 +64,7 @@ interface GivenResume {
  * @throws InvalidOptionsError (521) for options that are wrong, or that stand in a scope, and for a wrong config.
  */
 export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
-  const isScope = !(isRecord(options) && Array.from(OPTIONS.rules.keys()).some((name) => name in options));
+  const isScope = !(isRecord(options) && Object.keys(options).some(isOfResume));
   const read = (isScope ? { scope: options } : options) as ResumeOptions;
   refuseOptions([
     ...invalidOptions(config, CONFIG),

@@ -20,6 +20,15 @@ export interface ClassRecord {
   readonly misplaced: string[];
 }
 
+/** The class of a place that is decorated: that of the prototype, or the class itself where it is static. */
+export function classAt(target: unknown): ClassType {
+  const found: unknown = typeof target === 'object' && target !== null ? target.constructor : target;
+  if (typeof found === 'function' && found !== Object) return found as ClassType;
+  throw new TypeError(
+    `Decorators and describeClass need a class, and were given ${target === null ? 'null' : `a value of the type ${typeof target}`}.`,
+  );
+}
+
 /**
  * The class's own record, made on first use. It lives in an own slot of the class, so that a subclass
  * never writes into its base and two copies of this package see the same record.

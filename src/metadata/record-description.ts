@@ -1,10 +1,10 @@
 import type { ClassDescription } from '../contract/class-description.js';
 import type { ClassType } from '../contract/class-type.js';
-import { lineage, ownRecord, readRecord } from './class-record.js';
+import { classAt, lineage, ownRecord, readRecord } from './class-record.js';
 
 /** Records what a generated file says of a class; a later word on the same class wins, part by part. */
 export function recordDescription(target: ClassType, description: ClassDescription): void {
-  const record = ownRecord(target);
+  const record = ownRecord(classAt(target));
   record.description = { ...record.description, ...description };
 }
 

@@ -1,6 +1,6 @@
 import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
-import { ownRecord } from './class-record.js';
+import { classAt, ownRecord } from './class-record.js';
 
 const described = new Set<ClassType>();
 
@@ -11,6 +11,7 @@ export function loadedDtoClasses(): readonly ClassType[] {
 
 /** Records what `@Param` said about a property of a DTO class. */
 export function recordProperty(prototype: object, key: string, options: ParamOptions): void {
-  described.add(prototype.constructor as ClassType);
-  ownRecord(prototype.constructor).properties.set(key, options);
+  const owner = classAt(prototype);
+  described.add(owner);
+  ownRecord(owner).properties.set(key, options);
 }

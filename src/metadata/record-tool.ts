@@ -1,6 +1,6 @@
 import type { ClassType } from '../contract/class-type.js';
 import type { ToolOptions } from '../contract/tool-options.js';
-import { type ClassRecord, ownRecord } from './class-record.js';
+import { type ClassRecord, classAt, ownRecord } from './class-record.js';
 import type { ParameterRecord, ToolMethodRecord } from './tool-method-record.js';
 
 /** Where a decorator on a method or its parameter stands: the prototype, or the class for static ones. */
@@ -25,14 +25,14 @@ export function loadedToolClasses(): readonly ClassType[] {
 
 /** Records what `@Tool` said, and the method on which it stands. */
 export function recordTool(place: MethodPlace, options: ToolOptions, method?: unknown): void {
-  if (typeof place.target === 'object') declaring.add(place.target.constructor as ClassType);
+  if (typeof place.target === 'object') declaring.add(classAt(place.target));
   update(place, (record) => ({ ...record, tool: options, method }));
 }
 
 /** Records what one decorator said about one parameter. */
 export function recordParameter({ target, key, index }: ParameterPlace, parameter: ParameterRecord): void {
   if (key === undefined) {
-    ownRecord(target).misplaced.push(`constructor parameter #${index}`);
+    ownRecord(classAt(target)).misplaced.push(`constructor parameter #${index}`);
     return;
   }
   update({ target, key }, (record) => {
@@ -49,6 +49,7 @@ function update(place: MethodPlace, change: (record: ToolMethodRecord) => ToolMe
 }
 
 function methodsAt(target: object): { methods: ClassRecord['methods']; isStatic: boolean } {
-  if (typeof target === 'function') return { methods: ownRecord(target).staticMethods, isStatic: true };
-  return { methods: ownRecord(target.constructor).methods, isStatic: false };
+  const record = ownRecord(classAt(target));
+  const isStatic = typeof target === 'function';
+  return { methods: isStatic ? record.staticMethods : record.methods, isStatic };
 }

@@ -2,6 +2,7 @@ import type { AsyncTool, ContextualTool } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolAnnotations, ToolBehaviour, ToolOptions } from '../contract/tool-options.js';
 import type { ToolsetOptions } from '../contract/toolset-options.js';
+import { isRecord } from '../kernel/is-record.js';
 import {
   ANYTHING,
   BOOLEAN,
@@ -137,6 +138,7 @@ export function definedToolFaults(options: unknown): readonly OptionFault[] {
 
 /** What is wrong with the options of `agentTool`. */
 export function agentToolFaults(tool: object): readonly OptionFault[] {
+  if (!isRecord(tool)) return optionFaults(tool, AGENT_TOOL);
   return [...wrongValues(tool, AGENT_TOOL), ...slips(tool, AGENT_TOOL)];
 }
 

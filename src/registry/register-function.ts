@@ -2,7 +2,7 @@ import { Integer } from '../contract/integer.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { defineTool } from '../discovery/define-tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import type { ToolRegistry } from './tool-registry.js';
+import { ToolRegistry } from './tool-registry.js';
 
 /** The types a function's parameters may have. */
 export type FunctionParameterType =
@@ -25,7 +25,7 @@ const SCHEMAS: ReadonlyMap<unknown, JsonSchema> = new Map<unknown, JsonSchema>([
  * Registers any function as a tool; its schema follows from the parameters, all required, in order.
  *
  * @throws ToolwrightError `InvalidToolSignature` (502) where the number of parameters is not the function's
- *   own, a type is none of the four, or a name stands twice; then nothing is registered.
+ *   own, a type is none of the four, or a name stands twice, all of it told at once; then nothing is registered.
  *
  * @example
  * ```ts
@@ -40,14 +40,14 @@ export function registerFunction(
   // biome-ignore lint/suspicious/noExplicitAny: any function can be registered
   fn: (...args: any[]) => unknown,
 ): void {
-  if (!Array.isArray(params)) refuse(name, "Parameters are a list: [['a', Integer], ['b', String]]");
-  const names = params.map(([parameter]) => parameter);
-  if (fn.length !== params.length) {
-    refuse(name, `Parameter name count (${params.length}) does not match function arity (${fn.length})`);
+  const problems = problemsOf({ registry, name, params, fn });
+  if (problems.length > 0) {
+    const place = typeof name === 'string' ? `registerFunction('${name}')` : 'registerFunction';
+    throw new ToolwrightError('InvalidToolSignature', `${place}: ${problems.join('; ')}.`);
   }
-  if (new Set(names).size !== names.length) refuse(name, `Parameter names must differ: ${names.join(', ')}`);
+  const names = params.map(([parameter]) => parameter);
   const properties = Object.fromEntries(
-    params.map(([parameter, type]) => [parameter, schemaOf(name, parameter, type)]),
+    params.map(([parameter, type]) => [parameter, SCHEMAS.get(type) ?? {}]),
   );
   const tool = defineTool({
     name,
@@ -58,11 +58,27 @@ export function registerFunction(
   registry.register(Object.freeze({ ...tool, ignoresContext: true }));
 }
 
-function schemaOf(name: string, parameter: string, type: unknown): JsonSchema {
-  const schema = SCHEMAS.get(type);
-  return schema ?? refuse(name, `Parameter '${parameter}' must be Integer, Number, Boolean or String`);
-}
+/** What is given, whatever TypeScript would have said of it. */
+type Given = Readonly<Record<'registry' | 'name' | 'params' | 'fn', unknown>>;
 
-function refuse(name: string, problem: string): never {
-  throw new ToolwrightError('InvalidToolSignature', `registerFunction('${name}'): ${problem}.`);
+/** All that is wrong with it. */
+function problemsOf({ registry, name, params, fn }: Given): readonly string[] {
+  const problems: string[] = [];
+  if (!(registry instanceof ToolRegistry)) problems.push('Its first argument is no ToolRegistry');
+  if (typeof name !== 'string') problems.push('Its name is no string');
+  if (typeof fn !== 'function') problems.push('Its last argument is no function');
+  if (!Array.isArray(params)) return [...problems, "Parameters are a list: [['a', Integer], ['b', String]]"];
+  if (typeof fn === 'function' && fn.length !== params.length)
+    problems.push(`Parameter name count (${params.length}) does not match function arity (${fn.length})`);
+  const pairs = params.filter(
+    (pair): pair is [string, unknown] => Array.isArray(pair) && typeof pair[0] === 'string',
+  );
+  if (pairs.length < params.length) problems.push("A parameter is a pair of name and type: ['a', Integer]");
+  const names = pairs.map(([parameter]) => parameter);
+  if (new Set(names).size !== names.length) problems.push(`Parameter names must differ: ${names.join(', ')}`);
+  const untyped = pairs.filter(([, type]) => !SCHEMAS.has(type));
+  problems.push(
+    ...untyped.map(([parameter]) => `Parameter '${parameter}' must be Integer, Number, Boolean or String`),
+  );
+  return problems;
 }

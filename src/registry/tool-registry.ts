@@ -7,12 +7,15 @@ import type { ToolPolicy } from '../contract/tool-policy.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { ToolSchema } from '../contract/tool-schema.js';
 import { ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
-import { checkOptions } from '../errors/invalid-options.js';
+import { checkArguments, checkOptions } from '../errors/invalid-options.js';
 import { callTool, invocationOf } from '../invocation/call-tool.js';
 import type { CallEnvironment, CallRequest, Invocation } from '../invocation/invocation.js';
 import { NumberedCall } from '../invocation/numbered-call.js';
 import { createRedaction } from '../invocation/redact.js';
+import { SafeLog } from '../invocation/safe-log.js';
 import { TaskQueue } from '../invocation/task-queue.js';
+import { isRecord } from '../kernel/is-record.js';
+import { FUNCTION, instanceOf } from '../kernel/option-rules.js';
 import { createNameFilter, NAME_FILTER, type NameFilter } from './name-filter.js';
 import { readTool } from './read-tool.js';
 import { answerText } from './result-text.js';
@@ -63,6 +66,7 @@ export class ToolRegistry {
   /** What the work that tools start goes through, where a run brings no queue of its own. */
   readonly tasks: TaskQueue;
   readonly #options: ToolRegistryOptions;
+  readonly #log: SafeLog;
   readonly #table: ToolTable;
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
   /** What surrounds a call that brings nothing of its own. */
@@ -73,6 +77,7 @@ export class ToolRegistry {
     this.#options = options;
     this.#table = table;
     checkOptions(options, REGISTRY_OPTIONS);
+    this.#log = new SafeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
     const { policy, tasks, redact, ...others } = options;
     this.tasks = tasks ?? new TaskQueue();
@@ -99,6 +104,9 @@ export class ToolRegistry {
     for (const one of read) {
       if ('faults' in one) continue;
       for (const doubt of one.doubts ?? []) warnAuthor(doubt, this.#options.logger);
+      const known = table.get(one.name);
+      if (known !== undefined && known.offered !== one.entry.offered)
+        this.#log.debug('Tool replaced', { tool: one.name });
       table.set(one.name, one.entry);
     }
     return this;
@@ -112,6 +120,7 @@ export class ToolRegistry {
 
   /** Copies the other's tools in; the other's win, and the other stays as it is. */
   merge(other: ToolRegistry): this {
+    checkArguments({ of: 'ToolRegistry.merge', given: { other }, rules: { other: REGISTRY } });
     const table = this.#writable();
     for (const [name, entry] of [...other.#table.entries()]) table.set(name, entry);
     return this;
@@ -133,6 +142,7 @@ export class ToolRegistry {
 
   /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
   onChange(listener: () => void): () => void {
+    checkArguments({ of: 'ToolRegistry.onChange', given: { listener }, rules: { listener: FUNCTION } });
     return this.#table.onChange(listener);
   }
 
@@ -182,7 +192,7 @@ export class ToolRegistry {
 
   /** Makes a call, as the loop and the bridges do: one that has to wait for somebody is suspended. Never throws. */
   async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
-    return this.invoker(options)(call, scope, options.attempt);
+    return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
   }
 
   /** What makes the calls of a run: the same as {@link invoke}, with what they share worked out once. */
@@ -212,9 +222,15 @@ export class ToolRegistry {
     scope: CallScope = {},
     onAsyncResult?: AsyncCallback,
   ): Promise<ToolResult> {
-    const { callId: id } = scope;
+    const { callId: id } = scope ?? {};
     const call = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
-    const environment = { ...this.#environment, scope, onAsyncResult, tasks: this.tasks };
+    const listener = typeof onAsyncResult === 'function' ? onAsyncResult : undefined;
+    const environment = {
+      ...this.#environment,
+      scope: scope ?? {},
+      onAsyncResult: listener,
+      tasks: this.tasks,
+    };
     return callTool(call, environment, resultOf);
   }
 
@@ -223,9 +239,10 @@ export class ToolRegistry {
     call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
     scope: CallScope = {},
   ): Promise<ToolCallResult> {
-    const { name, arguments: args } = call;
-    const id = call.id ?? scope.callId ?? this.#numbered(name, args).id;
-    const record = await callTool({ id, name, arguments: args }, { ...this.#environment, scope }, recordOf);
+    const { name, arguments: args, id: given } = recordOrNone(call);
+    const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
+    const environment = { ...this.#environment, scope: scope ?? {} };
+    const record = await callTool({ id, name, arguments: args }, environment, recordOf);
     return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
   }
 
@@ -244,6 +261,13 @@ export class ToolRegistry {
       },
     ]);
   }
+}
+
+const REGISTRY = instanceOf(ToolRegistry, 'a ToolRegistry');
+
+/** From JavaScript, a call may be anything: then there is no such tool. */
+function recordOrNone<Call>(call: Call): Call {
+  return isRecord(call) ? call : ({} as Call);
 }
 
 function resultOf({ result }: Invocation): ToolResult {

@@ -1,4 +1,6 @@
 import type { ToolSchema } from '../contract/tool-schema.js';
+import { checkArguments } from '../errors/invalid-options.js';
+import { isRecord } from '../kernel/is-record.js';
 
 /**
  * Tells a model, in English, of tools that it asks for in the `tool_request` protocol: for the `systemPrompt` of
@@ -10,6 +12,7 @@ import type { ToolSchema } from '../contract/tool-schema.js';
  * ```
  */
 export function toolRequestPrompt(tools: readonly ToolSchema[]): string {
+  checkArguments({ of: 'toolRequestPrompt', given: { tools }, rules: { tools: DEFINITIONS } });
   return [
     '# Tools',
     '',
@@ -26,3 +29,8 @@ export function toolRequestPrompt(tools: readonly ToolSchema[]): string {
     'else is a result. To say something, write plain text.',
   ].join('\n');
 }
+
+const DEFINITIONS = {
+  accepts: (value: unknown) => Array.isArray(value) && value.every((tool) => isRecord(tool?.function)),
+  fix: 'registry.toProviderDefs()',
+};

@@ -1,16 +1,22 @@
-import type {
-  FinishReason,
-  LLMProvider,
-  LLMRequest,
-  LLMResponse,
-  LLMStreamPart,
-  ToolCall,
-  Usage,
+import {
+  type FinishReason,
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  REQUEST,
+  type ToolCall,
+  type Usage,
 } from '../contract/llm-provider.js';
-import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
+import {
+  checkArguments,
+  type InvalidOption,
+  invalidOptions,
+  refuseOptions,
+} from '../errors/invalid-options.js';
 import { unlessAborted } from '../invocation/unless-aborted.js';
-import { ANYTHING, LIST } from '../kernel/option-rules.js';
-import { optionTable } from '../kernel/options.js';
+import { ANYTHING } from '../kernel/option-rules.js';
+import { listOf, objectOf, optionTable } from '../kernel/options.js';
 
 /** A call in a script; without `id` the framework numbers it, without `arguments` there are none. */
 export interface ScriptedCall {
@@ -35,9 +41,26 @@ export type ScriptedStep =
   | ((request: LLMRequest) => ScriptedReply | Error | Promise<ScriptedReply | Error>);
 
 /** What a model says may be anything, for a test of what becomes of it; where it says it is to be right. */
+const CALL = objectOf<ScriptedCall>(
+  { id: ANYTHING, name: ANYTHING, arguments: ANYTHING },
+  {
+    fix: "{ name: 'find_orders', arguments: { … } }",
+    meant: {
+      args: 'arguments: { … }',
+      input: 'arguments: { … }',
+      parameters: 'arguments: { … }',
+      function: "name: '…', arguments: { … }",
+    },
+  },
+);
 const REPLY = optionTable<ScriptedReply>(
   'a scripted reply',
-  { content: ANYTHING, toolCalls: LIST, finishReason: ANYTHING, usage: ANYTHING },
+  {
+    content: ANYTHING,
+    toolCalls: listOf(CALL, "[{ name: 'find_orders', arguments: { … } }]"),
+    finishReason: ANYTHING,
+    usage: ANYTHING,
+  },
   { tool_calls: 'toolCalls: [{ name, arguments }]', text: "content: '…'" },
 );
 
@@ -48,8 +71,13 @@ function scriptFaults(steps: unknown): readonly InvalidOption[] {
     return [{ where, option: 'steps', problem: 'it was given no list of replies', fix }];
   return steps.flatMap((step: unknown, index) => {
     if (typeof step === 'function' || step instanceof Error) return [];
-    return invalidOptions(step, REPLY).map((fault) => ({ ...fault, where: `${where}, reply #${index}` }));
+    return replyFaults(step, index);
   });
+}
+
+function replyFaults(reply: unknown, index: number): readonly InvalidOption[] {
+  const where = `ScriptedProvider, reply #${index}`;
+  return invalidOptions(reply, REPLY).map((fault) => ({ ...fault, where }));
 }
 
 /**
@@ -83,6 +111,7 @@ export class ScriptedProvider implements LLMProvider {
 
   /** Gives the next step's reply, or throws its error; an aborted signal throws its reason. */
   async chat(request: LLMRequest): Promise<LLMResponse> {
+    checkArguments({ of: 'ScriptedProvider.chat', given: { request }, rules: { request: REQUEST } });
     // As a real client would, which never sends the request; so it takes no step.
     request.signal?.throwIfAborted();
     const step = this.#steps[this.#requests.length];
@@ -93,6 +122,7 @@ export class ScriptedProvider implements LLMProvider {
     }
     const reply = typeof step === 'function' ? await play(step, request) : step;
     if (reply instanceof Error) throw reply;
+    if (typeof step === 'function') refuseOptions(replyFaults(reply, this.#requests.length - 1));
     return toResponse(reply);
   }
 

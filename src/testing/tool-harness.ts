@@ -4,8 +4,9 @@ import type { ToolContextData } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { isolatedContainer, type Override } from '../discovery/containers/isolated-container.js';
 import { discoverTools } from '../discovery/discover-tools.js';
-import { checkOptions } from '../errors/invalid-options.js';
-import { RECORD } from '../kernel/option-rules.js';
+import { invalidArguments, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
+import { isRecord } from '../kernel/is-record.js';
+import { FUNCTION, RECORD } from '../kernel/option-rules.js';
 import { optionTable } from '../kernel/options.js';
 import { ToolRegistry } from '../registry/tool-registry.js';
 
@@ -21,11 +22,12 @@ export interface ToolHarnessOptions {
 
 const OPTIONS = optionTable<ToolHarnessOptions>('toolHarness', {
   overrides: {
-    accepts: (value) => typeof Object(value)[Symbol.iterator] === 'function',
-    fix: '[[OrderService, fakeOrders]]',
+    accepts: (value) => isIterable(value) && Array.from(value).every(isOverride),
+    fix: '[[OrderService, fakeOrders]], or [{ provide: OrderService, useValue: fakeOrders }]',
   },
   data: RECORD,
 });
+const TOOLSET = { ...FUNCTION, fix: 'the class: ShopTools' };
 
 /** One toolset, ready to be called in a test. */
 export interface ToolHarness {
@@ -47,7 +49,10 @@ export interface ToolHarness {
  * ```
  */
 export function toolHarness(toolset: ClassType, options: ToolHarnessOptions = {}): ToolHarness {
-  checkOptions(options, OPTIONS);
+  refuseOptions([
+    ...invalidArguments({ of: 'toolHarness', given: { toolset }, rules: { toolset: TOOLSET } }),
+    ...invalidOptions(options, OPTIONS),
+  ]);
   const { overrides = [], data } = options;
   const container = isolatedContainer(toolset, Array.from(overrides, toPair));
   const tools = new ToolRegistry().register(...discoverTools({ toolsets: [toolset], container }));
@@ -55,6 +60,14 @@ export function toolHarness(toolset: ClassType, options: ToolHarnessOptions = {}
     tools,
     execute: (name, args, scope = {}) => tools.executeWithContext(name, args, { data, ...scope }),
   };
+}
+
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
+}
+
+function isOverride(value: unknown): boolean {
+  return Array.isArray(value) ? value.length === 2 : isRecord(value) && 'provide' in value;
 }
 
 function toPair(override: HarnessOverride): Override {

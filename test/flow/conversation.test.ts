@@ -103,7 +103,7 @@ describe('a prompt', () => {
   test('that is no prompt rejects and leaves no trace', async () => {
     const { conversation } = setup([], []);
     for (const wrong of [undefined, 7, {}, []])
-      await expect(conversation.prompt(wrong as string)).rejects.toThrow(TypeError);
+      await expect(conversation.prompt(wrong as string)).rejects.toMatchObject({ name: 'InvalidOptions' });
     expect(conversation.messages).toEqual([]);
     await conversation.idle();
   });

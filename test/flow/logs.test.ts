@@ -245,6 +245,16 @@ describe('the log of a ToolRegistry', () => {
     expect(inspect(bounded, { depth: 20 }).length).toBeLessThan(200_000);
   });
 
+  test('tells at level debug that a tool took the place of another one', () => {
+    const { logger, entries } = logbook();
+    const tool = () => defineTool({ name: 'work', description: 'Works', execute: () => 'done' });
+    const first = tool();
+    const tools = new ToolRegistry({ logger }).register(first, first);
+    expect(entries).toEqual([]);
+    tools.register(tool());
+    expect(entries).toEqual([{ level: 'debug', message: 'Tool replaced', fields: { tool: 'work' } }]);
+  });
+
   test('has names of tools and ids of calls on one line', async () => {
     const { logger, entries } = logbook();
     const name = 'x\n2026-01-01 error forged\r\n';

@@ -165,6 +165,7 @@ describe('loop', () => {
     const provider = new ScriptedProvider([]);
     const run = await runToolLoop({ provider, model: 'm', maxIterations: 0 }, hello);
     expect(run).toMatchObject({ content: '', iterations: 0, messages: hello });
+    expect(run.error?.message).toBe('The run made no request: maxIterations is 0.');
     expect(provider.requests).toEqual([]);
   });
 

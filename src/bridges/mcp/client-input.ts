@@ -6,11 +6,16 @@ import type {
 } from '@modelcontextprotocol/server';
 import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolContext } from '../../contract/tool-context.js';
+import { checkArguments } from '../../errors/invalid-options.js';
+import { RECORD, withMethods } from '../../kernel/option-rules.js';
 
 /** Something that a client itself gives, and not its user. */
 export type ClientInput =
   | { readonly method: 'sampling/createMessage'; readonly params: CreateMessageRequest['params'] }
   | { readonly method: 'roots/list' };
+
+const CONTEXT = withMethods(['ask'], 'the ToolContext of the call');
+const PARAMS = { ...RECORD, fix: '{ messages: […], maxTokens: 200 }' };
 
 /** Marks a question that is for the client. Elsewhere it is a question like any other. */
 const MARK = 'x-mcp-input';
@@ -33,6 +38,11 @@ export async function sampleMessage(
   context: ToolContext,
   params: CreateMessageRequest['params'],
 ): Promise<CreateMessageResult | CreateMessageResultWithTools> {
+  checkArguments({
+    of: 'sampleMessage',
+    given: { context, params },
+    rules: { context: CONTEXT, params: PARAMS },
+  });
   const answer = await context.ask({
     message: 'What does the client’s model answer?',
     schema: {
@@ -57,6 +67,7 @@ export async function sampleMessage(
  * ```
  */
 export async function listRoots(context: ToolContext): Promise<readonly Root[]> {
+  checkArguments({ of: 'listRoots', given: { context }, rules: { context: CONTEXT } });
   const answer = await context.ask({
     message: 'Which folders are open?',
     schema: { type: 'object', required: ['roots'], [MARK]: { method: 'roots/list' } },

@@ -1,5 +1,5 @@
 import type { ToolRegistry } from '../../registry/tool-registry.js';
-import { checkMcpToolsOptions } from './list-candidates.js';
+import { checkMcpTools } from './list-candidates.js';
 import { McpFollower } from './mcp-follower.js';
 import type { McpClientSource, McpFollowing, McpToolsOptions } from './mcp-tools-options.js';
 
@@ -25,7 +25,7 @@ export async function followMcpTools(
   source: McpClientSource,
   options: McpToolsOptions = {},
 ): Promise<McpFollowing> {
-  checkMcpToolsOptions('followMcpTools', options);
+  checkMcpTools('followMcpTools', { source, options, registry });
   const follower = new McpFollower(registry, source, options);
   try {
     await follower.refresh();

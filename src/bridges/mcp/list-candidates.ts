@@ -1,9 +1,11 @@
 import type { Client, Tool as McpTool } from '@modelcontextprotocol/client';
-import { checkOptions } from '../../errors/invalid-options.js';
+import { invalidArguments, invalidOptions, refuseOptions } from '../../errors/invalid-options.js';
+import { either, FUNCTION, withMethods } from '../../kernel/option-rules.js';
 import { optionTable } from '../../kernel/options.js';
 import { createNameFilter } from '../../registry/name-filter.js';
 import { fingerprintOf } from './fingerprint.js';
 import { localName } from './foreign-name.js';
+import { CLIENT } from './live-client.js';
 import { MCP_TOOLS_RULES, type McpToolCandidate, type McpToolsOptions } from './mcp-tools-options.js';
 import { readToolList } from './read-tool-list.js';
 
@@ -29,10 +31,20 @@ export async function isApproved(candidate: McpToolCandidate, options: McpToolsO
   }
 }
 
-/** Throws the author's mistakes in the options, all together. */
-export function checkMcpToolsOptions(where: string, options: McpToolsOptions): void {
-  checkOptions(options, optionTable<McpToolsOptions>(where, MCP_TOOLS_RULES));
+/** Throws the author's mistakes in what tools of a server are made of, all together. */
+export function checkMcpTools(
+  of: string,
+  { options, ...given }: { readonly options: unknown; readonly [name: string]: unknown },
+): void {
+  const rules = { ...('registry' in given && { registry: REGISTRY }), source: SOURCE };
+  refuseOptions([
+    ...invalidArguments({ of, given, rules }),
+    ...invalidOptions(options, optionTable<McpToolsOptions>(of, MCP_TOOLS_RULES)),
+  ]);
 }
+
+const SOURCE = { ...either(FUNCTION, CLIENT), fix: CLIENT.fix };
+const REGISTRY = withMethods(['register', 'unregister', 'offered'], 'a ToolRegistry');
 
 function candidateOf(definition: McpTool, prefix: string | undefined): McpToolCandidate {
   return { name: localName(definition.name, prefix), definition, fingerprint: fingerprintOf(definition) };

@@ -1,4 +1,5 @@
 import type { Client } from '@modelcontextprotocol/client';
+import { withMethods } from '../../kernel/option-rules.js';
 import { connectionLossOf, unreachableError } from './connection-loss.js';
 import type { McpClientSource } from './mcp-tools-options.js';
 
@@ -11,6 +12,12 @@ export interface LiveClientOptions {
   readonly onConnect?: (client: Client) => void;
   readonly prefix?: string | undefined;
 }
+
+/** What is used of a client; it may be one of another copy of the SDK. */
+export const CLIENT = withMethods(
+  ['getServerVersion', 'request', 'close'],
+  'a connected Client of @modelcontextprotocol/client, or a function that connects one',
+);
 
 /** A client that is connected anew when its connection was lost, where it is known how. */
 export class LiveClient {
@@ -93,6 +100,7 @@ export class LiveClient {
   }
 
   #opened(client: Client): Client {
+    if (!CLIENT.accepts(client)) throw new TypeError('the function that connects gave no Client');
     const { onclose } = client;
     client.onclose = () => {
       onclose?.();

@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../../contract/tool-definition.js';
 import { importTool } from './import-tool.js';
-import { checkMcpToolsOptions, isApproved, listCandidates } from './list-candidates.js';
+import { checkMcpTools, isApproved, listCandidates } from './list-candidates.js';
 import { LiveClient } from './live-client.js';
 import type { McpClientSource, McpToolsOptions } from './mcp-tools-options.js';
 
@@ -21,7 +21,7 @@ export async function mcpTools(
   source: McpClientSource,
   options: McpToolsOptions = {},
 ): Promise<ToolDefinition[]> {
-  checkMcpToolsOptions('mcpTools', options);
+  checkMcpTools('mcpTools', { source, options });
   const client = new LiveClient(source, { prefix: options.prefix });
   const candidates = await client.use((connected) => listCandidates(connected, options), true);
   const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));

@@ -4,7 +4,7 @@ import type { ToolDefinition } from '../../contract/tool-definition.js';
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../../contract/tool-policy.js';
 import { boundMethodOf, keepBoundMethod } from '../../discovery/bound-method.js';
 import { freezeTool } from '../../discovery/freeze-tool.js';
-import { ToolDeclarationError } from '../../errors/author-fault.js';
+import { ToolDeclarationError, warnAuthor } from '../../errors/author-fault.js';
 import { lineage } from '../../metadata/class-record.js';
 import { ToolRegistry } from '../../registry/tool-registry.js';
 import type { ToolRegistryOptions } from '../../registry/tool-registry-options.js';
@@ -70,8 +70,8 @@ export class ApplicationTools {
     const found = finder.find(isEverythingMade);
     const faults = [...givenFaults, ...(isStrict ? found.misfits : []), ...found.faults];
     if (faults.length > 0) throw new ToolDeclarationError(faults);
-    for (const { where, problem, fix } of [...(isStrict ? [] : found.misfits), ...found.warnings])
-      options.logger?.warn(`${where}: ${problem} (${fix})`);
+    for (const warning of [...(isStrict ? [] : found.misfits), ...found.warnings])
+      warnAuthor(warning, options.logger);
     this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
   }
 
@@ -92,18 +92,25 @@ export class ApplicationTools {
     const names = all.slice(0, MOST_NAMES);
     if (names.length === 0) return;
     const others = all.length > names.length ? ` and ${all.length - names.length} more` : '';
-    this.#parts.options.logger?.warn(
-      `${names.join(', ')}${others}: loaded and with @Tool methods, but no module provides them, so that the model is not offered their tools (providers: [${names[0]}] in a module, or ToolwrightModule.forFeature)`,
-    );
+    const fault = {
+      where: `${names.join(', ')}${others}`,
+      problem:
+        'loaded and with @Tool methods, but no module provides them, so that the model is not offered their tools',
+      fix: `providers: [${names[0]}] in a module, or ToolwrightModule.forFeature`,
+    };
+    warnAuthor(fault, this.#parts.options.logger);
   }
 
   /** Whoever registers a tool by hand may not know that a provider has one of that name. */
   #warnOfReplaced(before: ToolDefinition, now: ToolDefinition): void {
     const declared = this.#declared.get(before);
     if (declared === undefined || this.#declared.has(now)) return;
-    this.#parts.options.logger?.warn(
-      `register("${now.name}"): it replaces the tool of ${declared}, a provider of the application (another name, or registry.unregister("${now.name}") before)`,
-    );
+    const fault = {
+      where: `register("${now.name}")`,
+      problem: `it replaces the tool of ${declared}, a provider of the application`,
+      fix: `another name, or registry.unregister("${now.name}") before`,
+    };
+    warnAuthor(fault, this.#parts.options.logger);
   }
 
   #bind(found: FoundHandler): ToolDefinition {

@@ -21,6 +21,7 @@ const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_
   ...LOOP_ALIASES,
   toolsets: 'providers: [ShopTools] of the module',
   isGlobal: 'nothing: it is global',
+  config: 'its options here: forRoot({ provider, model })',
   signal: 'signal in the options of a run',
 });
 

@@ -4,6 +4,7 @@ import type { CallScope } from '../../contract/call-scope.js';
 import type { RunState } from '../../contract/run-state.js';
 import type { RunStore } from '../../contract/run-store.js';
 import { type AuthorFault, ToolDeclarationError } from '../../errors/author-fault.js';
+import { checkOptions } from '../../errors/invalid-options.js';
 import { anySignal } from '../../loop/any-signal.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../../loop/loop-config.js';
 import type { LoopEvent } from '../../loop/loop-event.js';
@@ -13,30 +14,11 @@ import type { ToolLoopStream } from '../../loop/stream-run.js';
 import { ToolRegistry } from '../../registry/tool-registry.js';
 import type { OwnedRun, ToolwrightModuleOptions } from './module-options.js';
 import type { RequestContexts } from './request-contexts.js';
+import { RUN_OPTIONS, type RunConfig, type RunOptions } from './run-options.js';
 import { RunOwners } from './run-owners.js';
 import type { RunningCalls } from './running-calls.js';
 import { ToolContainer } from './tool-container.js';
 import type { ToolVisibility } from './tool-visibility.js';
-
-/** The surroundings of a run in a Nest application, and its config. */
-export interface RunOptions extends CallScope {
-  /**
-   * The request on whose behalf the run takes place: request-scoped providers are made for it, and guards find
-   * it. Default: the HTTP request whose handler calls.
-   */
-  readonly request?: object;
-  /** What the run has otherwise than the module's options say; `tools` is a view of the application's registry. */
-  readonly config?: RunConfig;
-}
-
-/** The config of the loop, of which the module's options give the rest. */
-export type RunConfig = Partial<Omit<ToolLoopConfig, 'tools'>> & { readonly tools?: ToolRegistry };
-
-/** The same for a run that goes on. */
-export interface AnswerOptions extends RunOptions {
-  /** Who answered, for the record; default: the owner that the request stands for. */
-  readonly answeredBy?: unknown;
-}
 
 /** Who asks for a run. */
 export interface Asker {
@@ -90,13 +72,16 @@ export class RunSurroundings {
   }
 
   /** Who asks: the given request, or the one whose handler is running. */
-  asker({ config: _, request: given, ...scope }: RunOptions): Asker {
+  asker(options: RunOptions): Asker {
+    checkOptions(options, RUN_OPTIONS);
+    const { config: _, request: given, ...scope } = options;
     const request = given ?? this.#parts.requests.current();
     return { request, scope: this.scopeOf(request, scope) };
   }
 
   /** The module's options under those of the run, ended by a shutdown, for its request. */
   prepare(options: RunOptions): PreparedRun {
+    checkOptions(options, RUN_OPTIONS);
     return { config: this.#config(options.config ?? {}), ...this.asker(options) };
   }
 

@@ -1,6 +1,8 @@
 import type { ArgumentsHost, ContextType } from '@nestjs/common';
 import type { ToolContext } from '../../contract/tool-context.js';
 import type { ToolDefinition } from '../../contract/tool-definition.js';
+import { checkArguments } from '../../errors/invalid-options.js';
+import { withMethods } from '../../kernel/option-rules.js';
 
 /** What `ExecutionContext.getType()` says where tools are called, too: `context.getType<ToolContextType>()`. */
 export type ToolContextType = ContextType | 'tool';
@@ -44,5 +46,8 @@ export function handlerArguments(call: ToolCallInfo): unknown[] {
  * ```
  */
 export function toolCallOf(host: ArgumentsHost): ToolCallInfo | undefined {
+  checkArguments({ of: 'toolCallOf', given: { host }, rules: { host: HOST } });
   return host.getType<ToolContextType>() === 'tool' ? host.getArgByIndex(CALL_POSITION) : undefined;
 }
+
+const HOST = withMethods(['getType', 'getArgByIndex'], 'the ExecutionContext or ArgumentsHost of the call');

@@ -14,20 +14,15 @@ import { type Drive, streamRun, type ToolLoopStream } from '../../loop/stream-ru
 import type { NameFilter } from '../../registry/name-filter.js';
 import { ApplicationTools } from './application-tools.js';
 import type { OwnedRun } from './module-options.js';
-import {
-  type AnswerOptions,
-  type OwnerAnswer,
-  type ResumeParts,
-  type RunOptions,
-  RunSurroundings,
-} from './run-surroundings.js';
+import { type AnswerOptions, type RunOptions, readAnswerOptions } from './run-options.js';
+import { type OwnerAnswer, type ResumeParts, RunSurroundings } from './run-surroundings.js';
 
 /**
  * The loop of a Nest application: over the application's tools, with the module's options, on behalf of the
  * request whose handler calls. Runs that are under way are waited for when the application shuts down.
  *
- * @throws ToolDeclarationError where neither the module nor the run has a provider and a model; otherwise what
- *   the function of the same job throws.
+ * @throws ToolDeclarationError where neither the module nor the run has a provider and a model;
+ *   InvalidOptionsError (521) for options that are none; otherwise what the function of the same job throws.
  *
  * @example
  * ```ts
@@ -94,7 +89,7 @@ export class ToolwrightService {
     answers: readonly Answer[],
     options: AnswerOptions = {},
   ): ToolLoopStream {
-    const { answeredBy, ...asking } = options;
+    const { answeredBy, asking } = readAnswerOptions(options);
     const prepared = this.#surroundings.prepare(asking);
     const drive: Drive = async (signal, sink) => {
       const run = this.#surroundings.certain(state, prepared.config);
@@ -113,7 +108,7 @@ export class ToolwrightService {
     answers: readonly Answer[],
     options: AnswerOptions = {},
   ): Promise<ToolLoopResult> {
-    const { answeredBy, ...asking } = options;
+    const { answeredBy, asking } = readAnswerOptions(options);
     const store = this.#surroundings.storeOf(asking);
     const prepared = this.#surroundings.prepare(asking);
     const run = await this.#surroundings.stored(runId, store);
@@ -138,7 +133,7 @@ export class ToolwrightService {
    * ```
    */
   async answering(run: OwnedRun, options: AnswerOptions = {}): Promise<OwnerAnswer> {
-    const { answeredBy: by, ...asking } = options;
+    const { answeredBy: by, asking } = readAnswerOptions(options);
     const { scope, answeredBy } = await this.#surroundings.answering(
       this.#surroundings.asker(asking),
       run,
@@ -189,7 +184,7 @@ export class ToolwrightService {
   }
 
   async #resumption(state: RunState | undefined, options: AnswerOptions): Promise<ResumeParts> {
-    const { answeredBy, ...asking } = options;
+    const { answeredBy, asking } = readAnswerOptions(options);
     const prepared = this.#surroundings.prepare(asking);
     const run = this.#surroundings.certain(state, prepared.config);
     return this.#surroundings.resume(prepared, run, answeredBy);

@@ -1,5 +1,5 @@
-import type { LLMProvider, LLMRequest, LLMResponse } from '../../contract/llm-provider.js';
-import { checkOptions } from '../../errors/invalid-options.js';
+import { type LLMProvider, type LLMRequest, type LLMResponse, REQUEST } from '../../contract/llm-provider.js';
+import { checkArguments, checkOptions } from '../../errors/invalid-options.js';
 import { WHOLE } from '../../kernel/option-rules.js';
 import { optionTable } from '../../kernel/options.js';
 import { planCalls } from './plan-calls.js';
@@ -30,7 +30,9 @@ export class OfflineProvider implements LLMProvider {
     this.#year = options.year;
   }
 
-  async chat({ messages, tools = [] }: LLMRequest): Promise<LLMResponse> {
+  async chat(request: LLMRequest): Promise<LLMResponse> {
+    checkArguments({ of: 'OfflineProvider.chat', given: { request }, rules: { request: REQUEST } });
+    const { messages, tools = [] } = request;
     const asked = messages.findLastIndex(({ role }) => role === 'user');
     const turn = messages.slice(asked + 1);
     const parts = [messages[asked]?.content ?? ''].flat() as readonly (string | { readonly text?: string })[];

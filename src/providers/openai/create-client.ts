@@ -1,5 +1,6 @@
 import { OpenAI } from 'openai';
-import { checkOptions } from '../../errors/invalid-options.js';
+import { checkOptions, InvalidOptionsError } from '../../errors/invalid-options.js';
+import { ADDRESS } from '../../kernel/option-rules.js';
 import { type OpenAIProviderOptions, PROVIDER_OPTIONS } from './openai-provider-options.js';
 
 /** The client that sends the requests: the given one, or one made from the options and the environment. */
@@ -7,7 +8,7 @@ export function createClient(options: OpenAIProviderOptions): OpenAI {
   checkOptions(options, PROVIDER_OPTIONS);
   const { client, headers, timeoutMs, ...others } = options;
   if (client !== undefined) return client;
-  const baseURL = options.baseURL ?? environment('OPENAI_BASE_URL');
+  const baseURL = options.baseURL ?? addressOf(environment('OPENAI_BASE_URL'));
   return new OpenAI({
     ...others,
     baseURL,
@@ -22,12 +23,25 @@ export function createClient(options: OpenAIProviderOptions): OpenAI {
 function keyFor(key: OpenAIProviderOptions['apiKey'], baseURL: string | undefined) {
   if (key) return key;
   if (baseURL === undefined) {
-    throw new Error(
-      'no API key: set OPENAI_API_KEY or pass apiKey, or pass baseURL for a server that needs no key',
-    );
+    throw new InvalidOptionsError([
+      {
+        where: PROVIDER_OPTIONS.of,
+        option: 'apiKey',
+        problem: 'there is no API key',
+        fix: 'set OPENAI_API_KEY, or pass apiKey; or pass baseURL for a server that needs no key',
+      },
+    ]);
   }
   // The client insists on a key, and local servers do not look at it.
   return 'no-key-needed';
+}
+
+function addressOf(address: string | undefined): string | undefined {
+  if (address === undefined || ADDRESS.accepts(address)) return address;
+  const problem = `OPENAI_BASE_URL is '${address}'`;
+  throw new InvalidOptionsError([
+    { where: PROVIDER_OPTIONS.of, option: 'OPENAI_BASE_URL', problem, fix: ADDRESS.fix },
+  ]);
 }
 
 function environment(name: string): string | undefined {

@@ -1,9 +1,11 @@
 import type { ClientOptions, OpenAI } from 'openai';
 import {
+  ADDRESS,
   ANYTHING,
   BOOLEAN,
   either,
   FUNCTION,
+  HEADERS,
   LIMIT,
   LOGGER,
   type OptionRule,
@@ -66,13 +68,14 @@ const TIMEOUT: OptionRule = {
   accepts: (value) => typeof value === 'number' && value > 0,
   fix: 'milliseconds, more than 0',
 };
-const HEADERS = secret({ ...RECORD, fix: "{ 'x-team': 'shop' }" });
+/** The client takes other forms of headers too. */
+const CLIENT_HEADERS = secret({ ...RECORD, fix: HEADERS.fix });
 
 export const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
   'OpenAIProvider',
   {
     apiKey: secret(either(TEXT, FUNCTION)),
-    baseURL: TEXT,
+    baseURL: ADDRESS,
     organization: TEXT,
     headers: HEADERS,
     timeoutMs: TIMEOUT,
@@ -80,7 +83,7 @@ export const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
     client: withMethods(['request'], 'new OpenAI({ … })'),
     project: TEXT,
     timeout: TIMEOUT,
-    defaultHeaders: HEADERS,
+    defaultHeaders: CLIENT_HEADERS,
     defaultQuery: secret(RECORD),
     fetch: FUNCTION,
     fetchOptions: ANYTHING,

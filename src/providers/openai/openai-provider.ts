@@ -1,5 +1,12 @@
 import type { OpenAI } from 'openai';
-import type { LLMProvider, LLMRequest, LLMResponse, LLMStreamPart } from '../../contract/llm-provider.js';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  REQUEST,
+} from '../../contract/llm-provider.js';
+import { checkArguments } from '../../errors/invalid-options.js';
 import { createClient } from './create-client.js';
 import { describeFailure, placeOf } from './describe-failure.js';
 import { describeUselessReply } from './describe-useless-reply.js';
@@ -17,8 +24,8 @@ type StreamParams = OpenAI.ChatCompletionCreateParamsStreaming;
  *
  * When no reply could be had, both methods throw an `Error` whose message is one line that names what to do
  * (`401 from https://api.openai.com/v1: the key was refused …`) and whose `cause` is the client's error. An
- * aborted request throws the client's own abort error. The constructor throws where neither a key nor a base
- * URL is known.
+ * aborted request throws the client's own abort error. The constructor throws InvalidOptionsError (521), also where
+ * neither a key nor a base URL is known.
  *
  * @example
  * ```ts
@@ -42,6 +49,7 @@ export class OpenAIProvider implements LLMProvider {
 
   /** One request, one whole reply. */
   async chat(request: LLMRequest): Promise<LLMResponse> {
+    checkArguments({ of: 'OpenAIProvider.chat', given: { request }, rules: { request: REQUEST } });
     const body = await this.#send(toRequestBody(request), request.signal);
     const assembly = new ReplyAssembly();
     assembly.add(body);
@@ -50,6 +58,7 @@ export class OpenAIProvider implements LLMProvider {
 
   /** One request, the reply's text as it comes, and the reply at the end. */
   async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
+    checkArguments({ of: 'OpenAIProvider.stream', given: { request }, rules: { request: REQUEST } });
     const assembly = new ReplyAssembly();
     let last: unknown;
     try {

@@ -9,7 +9,7 @@ export type RequestBody = Readonly<Record<string, unknown>>;
  * The body of a request for a whole reply. The messages have the wire's shape but for images and files of tools, and `options` go in
  * as they are; only `stream` and `stream_options` are taken out, which belong to the method that is called.
  */
-export function toRequestBody({ model, messages, tools, options }: LLMRequest): RequestBody {
+export function toRequestBody({ model, messages, tools, options = {} }: LLMRequest): RequestBody {
   const { stream, stream_options, ...rest } = options;
   // An empty list of tools is refused by the wire.
   return { ...rest, model, messages: toWireMessages(messages), ...(tools?.length ? { tools } : {}) };
@@ -21,7 +21,8 @@ export function toRequestBody({ model, messages, tools, options }: LLMRequest): 
  */
 export function toStreamBody(request: LLMRequest, settings: { readonly withUsage: boolean }): RequestBody {
   const body = { ...toRequestBody(request), stream: true };
-  const wanted = 'stream_options' in request.options ? request.options.stream_options : {};
+  const { options = {} } = request;
+  const wanted = 'stream_options' in options ? options.stream_options : {};
   if (!wanted || !settings.withUsage) return body;
   return { ...body, stream_options: { include_usage: true, ...jsonRecord(wanted) } };
 }

@@ -1,8 +1,8 @@
 import type { Logger } from '../../contract/logger.js';
-import { isRecord } from '../../kernel/is-record.js';
 import {
   COUNT_LIMIT,
   FILLED_TEXT,
+  HEADERS,
   instanceOf,
   LIMIT,
   LOGGER,
@@ -62,15 +62,11 @@ export const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClie
   url: required(URL_OPTION),
   tools: required(instanceOf(ToolRegistry, 'new ToolRegistry()')),
   token: secret({
-    accepts: (value) => FILLED_TEXT.accepts(value) && canBeSent({ authorization: `Bearer ${value}` }),
+    accepts: (value) => FILLED_TEXT.accepts(value) && HEADERS.accepts({ authorization: `Bearer ${value}` }),
     fix: "'letters-and-digits'",
     explain: (value, option) => (FILLED_TEXT.accepts(value) ? [unsendable(option)] : []),
   }),
-  headers: secret({
-    accepts: (value) => isRecord(value) && canBeSent(value),
-    fix: "{ 'x-team': 'shop' }",
-    explain: (value, option) => (isRecord(value) ? [unsendable(option)] : []),
-  }),
+  headers: HEADERS,
   maxIterations: COUNT_LIMIT,
   maxRetries: LIMIT,
   timeoutMs: MILLISECONDS,
@@ -82,13 +78,4 @@ export const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClie
 
 function unsendable(option: string): OptionFault {
   return { option, problem: `${option} holds what no header can`, fix: `${option}: letters, digits and -` };
-}
-
-function canBeSent(headers: Readonly<Record<string, unknown>>): boolean {
-  try {
-    new Headers(headers as Record<string, string>);
-    return true;
-  } catch {
-    return false;
-  }
 }

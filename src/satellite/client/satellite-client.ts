@@ -2,9 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { CallRecord } from '../../contract/call-record.js';
 import { type CallScope, SCOPE_RULES } from '../../contract/call-scope.js';
 import type { ToolRequest } from '../../detection/parse-tool-request.js';
-import { checkOptions } from '../../errors/invalid-options.js';
+import {
+  checkOptions,
+  invalidArguments,
+  invalidOptions,
+  refuseOptions,
+} from '../../errors/invalid-options.js';
 import { SafeLog } from '../../invocation/safe-log.js';
-import { FILLED_TEXT, FUNCTION } from '../../kernel/option-rules.js';
+import { FILLED_TEXT, FUNCTION, TEXT } from '../../kernel/option-rules.js';
 import { optionTable, type RulesOf } from '../../kernel/options.js';
 import { ChatTransport } from './chat-transport.js';
 import { CLIENT_OPTIONS, type SatelliteClientOptions } from './satellite-client-options.js';
@@ -69,7 +74,10 @@ export class SatelliteClient {
    * the id of a new conversation itself, and keeps it before it sends.
    */
   async send(text: string, options: SatelliteSendOptions = {}): Promise<SatelliteOutcome> {
-    checkOptions(options, SEND_OPTIONS);
+    refuseOptions([
+      ...invalidArguments({ of: SEND_OPTIONS.of, given: { text }, rules: { text: TEXT } }),
+      ...invalidOptions(options, SEND_OPTIONS),
+    ]);
     const { conversationId = randomUUID(), ...others } = options;
     return this.#run(conversationId, others).send(text);
   }
@@ -80,7 +88,11 @@ export class SatelliteClient {
    * `context.callId`.
    */
   async resume(conversationId: string, options: SatelliteRunOptions = {}): Promise<SatelliteOutcome> {
-    checkOptions(options, RESUME_OPTIONS);
+    const rules = { conversationId: FILLED_TEXT };
+    refuseOptions([
+      ...invalidArguments({ of: RESUME_OPTIONS.of, given: { conversationId }, rules }),
+      ...invalidOptions(options, RESUME_OPTIONS),
+    ]);
     return this.#run(conversationId, options).resume();
   }
 

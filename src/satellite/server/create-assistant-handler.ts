@@ -1,4 +1,5 @@
-import { checkOptions } from '../../errors/invalid-options.js';
+import { checkArguments, checkOptions } from '../../errors/invalid-options.js';
+import { withMethods } from '../../kernel/option-rules.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import { ChatService } from './chat-service.js';
 import { checkToken } from './check-token.js';
@@ -6,7 +7,7 @@ import { corsHeaders, preflightResponse } from './cors-headers.js';
 import { enforceRateLimit } from './enforce-rate-limit.js';
 import { HttpFault } from './http-fault.js';
 
-/** Answers a request; never rejects. */
+/** Answers a request; rejects only what is no request. */
 export type AssistantHandler = (request: Request) => Promise<Response>;
 
 /**
@@ -36,6 +37,11 @@ export function createAssistantHandler(options: AssistantHandlerOptions): Assist
   checkOptions(options, ASSISTANT_OPTIONS);
   const service = new ChatService(options);
   return async (request) => {
+    checkArguments({
+      of: 'the handler of createAssistantHandler',
+      given: { request },
+      rules: { request: REQUEST },
+    });
     const response = await route(request, service, options).catch((thrown: unknown) => {
       const { status, body, headers } = service.faultOf(thrown, request);
       return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } });
@@ -45,6 +51,11 @@ export function createAssistantHandler(options: AssistantHandlerOptions): Assist
     return response;
   };
 }
+
+const REQUEST = withMethods(
+  ['text'],
+  'a Request of the Web; in Node’s http, toNodeHandler(handler) makes one',
+);
 
 async function route(
   request: Request,

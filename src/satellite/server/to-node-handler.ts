@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { checkArguments } from '../../errors/invalid-options.js';
+import { FUNCTION } from '../../kernel/option-rules.js';
 import type { AssistantHandler } from './create-assistant-handler.js';
 
 /** A request as Node's http gives it, with what Express and body parsers add. */
@@ -20,6 +22,7 @@ export type NodeHandler = (request: NodeRequest, response: ServerResponse) => vo
  * ```
  */
 export function toNodeHandler(handler: AssistantHandler): NodeHandler {
+  checkArguments({ of: 'toNodeHandler', given: { handler }, rules: { handler: HANDLER } });
   return (incoming, outgoing) => {
     const gone = new AbortController();
     outgoing.on('close', () => {
@@ -32,6 +35,8 @@ export function toNodeHandler(handler: AssistantHandler): NodeHandler {
       .catch(() => outgoing.destroy());
   };
 }
+
+const HANDLER = { ...FUNCTION, fix: 'createAssistantHandler({ provider, model })' };
 
 async function answer(
   handler: AssistantHandler,

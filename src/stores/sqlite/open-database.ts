@@ -42,11 +42,25 @@ export function openDatabase(place: DatabasePlace): DatabaseSync {
  * beside it get the same rights. One that is there keeps its own.
  */
 function makePrivate(path: string): void {
-  if (path === ':memory:' || path.startsWith('file:')) return;
+  const file = path.startsWith('file:') ? fileOfUri(path) : path;
+  if (file === undefined || file === ':memory:') return;
   try {
-    closeSync(openSync(path, 'wx', 0o600));
+    closeSync(openSync(file, 'wx', 0o600));
   } catch {
     // It is there, or cannot be made: SQLite will tell.
+  }
+}
+
+/** The file that SQLite makes for an address; none where it makes none (https://www.sqlite.org/uri.html). */
+function fileOfUri(uri: string): string | undefined {
+  const [, path = '', query = ''] = /^file:(?:\/\/[^/?#]*)?([^?#]*)(?:\?([^#]*))?/.exec(uri) ?? [];
+  const mode = new URLSearchParams(query).get('mode') ?? 'rwc';
+  if (path === '' || mode !== 'rwc') return undefined;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    // SQLite will tell.
+    return undefined;
   }
 }
 

@@ -66,6 +66,17 @@ describe('a tool that asks to be called again', () => {
     expect((result.error as Error).cause).toBeInstanceOf(RetryToolCall);
   });
 
+  test.each(['', '  \n'])('without a hint (%j) says that there was none', async (hint) => {
+    const shy = numberTool('find', {
+      execute: () => {
+        throw new RetryToolCall(hint);
+      },
+    });
+    expect((await new ToolRegistry().register(shy).execute('find', { n: 1 })).forLLM).toBe(
+      "The tool 'find' cannot use this call, and did not say why. Call it again with other arguments.",
+    );
+  });
+
   test('its hint is not masked by describeError: it is meant for the model', async () => {
     const tools = new ToolRegistry({ describeError: () => 'something went wrong' }).register(picky);
     expect((await tools.execute('find', { n: -1 })).forLLM).toBe(HINT);

@@ -35,11 +35,12 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
     expect(error.cause).toBeInstanceOf(OpenAI.APIConnectionError);
   });
 
-  test.each([
-    ['http://127.0.0.1:1/v1', /^cannot reach http:..127.0.0.1:1.v1: the fetch standard blocks this port/],
-    ['ftp://127.0.0.1/v1', /^cannot reach ftp:..127.0.0.1.v1: /],
-  ])('an address that cannot be reached: %s', async (baseURL, expected) => {
-    expect((await failure(new OpenAIProvider({ baseURL, maxRetries: 0 }), method)).message).toMatch(expected);
+  test('an address that cannot be reached', async () => {
+    const error = await failure(
+      new OpenAIProvider({ baseURL: 'http://127.0.0.1:1/v1', maxRetries: 0 }),
+      method,
+    );
+    expect(error.message).toMatch(/^cannot reach http:..127.0.0.1:1.v1: the fetch standard blocks this port/);
   });
 
   test.each([
@@ -214,7 +215,9 @@ describe('keys and addresses', () => {
   });
 
   test('without a key and without a base URL the constructor says what to set', () => {
-    expect(() => new OpenAIProvider()).toThrow(/^no API key: set OPENAI_API_KEY or pass apiKey/);
+    expect(() => new OpenAIProvider()).toThrow(
+      /there is no API key[\s\S]*set OPENAI_API_KEY, or pass apiKey/,
+    );
   });
 
   test('key and base URL come from the environment', async () => {

@@ -93,6 +93,16 @@ describe('registerFunction', () => {
     expect(tools.count()).toBe(0);
   });
 
+  test('all that is wrong is told at once', () => {
+    const params = [
+      ['when', Date],
+      ['when', String],
+    ] as unknown as FunctionParameter[];
+    expect(() => registerFunction(new ToolRegistry(), 'f', 'F', params, () => 1)).toThrow(
+      "registerFunction('f'): Parameter name count (2) does not match function arity (0); Parameter names must differ: when, when; Parameter 'when' must be Integer, Number, Boolean or String.",
+    );
+  });
+
   test.each([Date, Object, Array, 'string', undefined])(
     'the type %p is refused, and nothing registered',
     (type) => {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -49,6 +49,18 @@ describe('the file', () => {
     expect(one.load('r')).toBeUndefined();
     one.close();
     other.close();
+  });
+
+  test('is made for its owner alone, also where it is given as an address', () => {
+    const address = (query = '') => `file:${path.replaceAll(' ', '%20')}${query}`;
+    for (const given of [path, address(), address('?cache=private'), `file://${path}`, `${address()}#x`]) {
+      new SqliteRunStore({ path: given }).close();
+      expect([given, statSync(path).mode & 0o777]).toEqual([given, 0o600]);
+      rmSync(path);
+    }
+    new SqliteRunStore({ path: 'file:runs?mode=memory' }).close();
+    expect(() => new SqliteRunStore({ path: address('?mode=rw') })).toThrow('unable to open');
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test('may be the application’s own, whose tables stay as they are', () => {

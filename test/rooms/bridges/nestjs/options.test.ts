@@ -42,6 +42,7 @@ const OPTIONS: readonly [string, unknown, string][] = [
   ['an answer for nobody', { mayAnswer: () => true }, 'mayAnswer needs owner'],
   ['exposure by a word', { exposeErrors: 'yes' }, "exposeErrors is 'yes'"],
   ['a signal', { signal: new AbortController().signal }, 'signal in the options of a run'],
+  ['a config, as a run has it', { config: { modle: 'm' } }, 'forRoot({ provider, model })'],
   ['no options', null, 'its options are null'],
 ];
 
@@ -142,3 +143,31 @@ test('a stored run without a provider and without a store is told of both', asyn
   expect((error as Error).message).toContain('there is no store');
   await expect(service.run([])).rejects.toThrow('1 mistake');
 });
+
+const provider = { chat: async () => ({ content: 'Hi', toolCalls: [], finishReason: 'stop' as const }) };
+const hello = [{ role: 'user', content: 'Hi' }] as const;
+
+test.each<[string, unknown, string]>([
+  ['no object', null, 'what a run of ToolwrightService takes is null'],
+  ['a slip in its config', { config: { provider, modle: 'm' } }, 'did you mean `config.model`?'],
+  ['a signal in its config that is none', { config: { signal: {} } }, 'config.signal is {}'],
+  ['a signal that is none', { signal: 5 }, 'signal is 5'],
+  ['a slip in its scope', { chanel: 'web' }, 'did you mean `channel`?'],
+  ['an option of the loop beside its scope', { maxIterations: 3 }, 'config: { maxIterations: … }'],
+])(
+  'ToolwrightService refuses options of a run with %s, before it asks for a model',
+  async (_, options, hint) => {
+    const service = (await create(ToolwrightModule.forRoot())).get(ToolwrightService);
+    const given = options as never;
+    for (const run of [
+      async () => service.run(hello, given),
+      async () => service.stream(hello, given).result,
+      async () => service.resume({} as never, [], given),
+      async () => service.streamResumed({} as never, [], given).result,
+      async () => service.resumeStored('r', [], given),
+    ]) {
+      const error = await run().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ name: 'InvalidOptions', message: expect.stringContaining(hint) });
+    }
+  },
+);

@@ -1,0 +1,191 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  answerWait,
+  complete,
+  defineTool,
+  InvalidOptionsError,
+  type LoopGuardOptions,
+  type Message,
+  resumeToolLoop,
+  runToolLoop,
+  ToolRegistry,
+} from 'toolwright';
+import { OpenAIProvider } from 'toolwright/openai';
+import { SatelliteClient } from 'toolwright/satellite';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
+
+/** What is told of wrong options. */
+async function told(mistake: () => unknown): Promise<string> {
+  try {
+    await mistake();
+  } catch (error) {
+    expect(error).toBeInstanceOf(InvalidOptionsError);
+    return (error as InvalidOptionsError).message;
+  }
+  throw new Error('nothing was thrown');
+}
+
+describe('an address', () => {
+  const saved = { ...process.env };
+  beforeEach(() => {
+    delete process.env.OPENAI_API_KEY;
+    delete process.env.OPENAI_BASE_URL;
+  });
+  afterEach(() => {
+    process.env = { ...saved };
+  });
+
+  test.each([
+    'localhost:11434/v1',
+    '127.0.0.1/v1',
+    '',
+    'ftp://127.0.0.1/v1',
+    '/v1',
+    'http:///v1',
+    'http:// a',
+  ])('of OpenAIProvider that is %j is refused, wherever it comes from', async (baseURL) => {
+    expect(await told(() => new OpenAIProvider({ baseURL }))).toContain(`baseURL is '${baseURL}'`);
+    process.env.OPENAI_BASE_URL = baseURL;
+    if (baseURL !== '')
+      expect(await told(() => new OpenAIProvider())).toContain(`OPENAI_BASE_URL is '${baseURL}'`);
+  });
+
+  test('that is missing beside a missing key is told as such', async () => {
+    expect(await told(() => new OpenAIProvider())).toContain('there is no API key');
+  });
+});
+
+describe('headers', () => {
+  const makers = {
+    OpenAIProvider: (headers: never) => new OpenAIProvider({ apiKey: 'k', headers }),
+    SatelliteClient: (headers: never) =>
+      new SatelliteClient({ url: 'http://127.0.0.1:1', tools: new ToolRegistry(), headers }),
+  };
+  test.each(Object.entries(makers))(
+    'of %s that no header can have are named, without values',
+    async (_, make) => {
+      const headers = {
+        ok: 'fine',
+        'x-team': undefined,
+        'x-no': 7,
+        'not a name': 's3cr3t',
+        'x-two': 's3cr3t\nlines',
+      };
+      const message = await told(() => make(headers as never));
+      for (const name of ['x-team', 'x-no', 'not a name', 'x-two']) expect(message).toContain(`'${name}'`);
+      expect(message).not.toContain("'ok'");
+      expect(message).not.toContain('s3cr3t');
+    },
+  );
+});
+
+describe('loopGuard', () => {
+  const run = (loopGuard: LoopGuardOptions) =>
+    runToolLoop({ provider: new ScriptedProvider([{ content: 'Hi' }]), model: 'm', loopGuard }, hello);
+
+  test('that would tell the model after the run has ended is refused', async () => {
+    expect(await told(() => run({ tellAt: 9, endAt: 6 }))).toContain(
+      'loopGuard.tellAt is 9, but the run ends at 6 repeats',
+    );
+  });
+
+  test.each([
+    { tellAt: 6, endAt: 6 },
+    { tellAt: Number.POSITIVE_INFINITY, endAt: 6 },
+    { tellAt: 9 },
+    { endAt: 1 },
+  ])('%j may be meant', async (guard) => {
+    expect((await run(guard)).status).toBe('completed');
+  });
+});
+
+describe('ScriptedProvider', () => {
+  test.each<[object, string]>([
+    [{ tolCalls: [] }, 'did you mean `toolCalls`?'],
+    [{ toolCalls: [{ name: 'a', args: {} }] }, 'arguments: { … }'],
+    [{ toolCalls: [{ nam: 'a' }] }, 'did you mean `toolCalls[0].name`?'],
+    [{ toolCalls: ['a'] }, "toolCalls[0] is 'a'"],
+  ])('refuses the reply %j, also where a function gives it', async (reply, hint) => {
+    expect(await told(() => new ScriptedProvider([reply]))).toContain(hint);
+    const provider = new ScriptedProvider([{ content: 'first' }, () => reply]);
+    await provider.chat({ model: 'm', messages: [], options: {} });
+    const message = await told(() => provider.chat({ model: 'm', messages: [], options: {} }));
+    expect(message).toContain(hint);
+    expect(message).toContain('reply #1');
+  });
+});
+
+describe('an answer', () => {
+  const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
+  const script = [{ toolCalls: [{ id: 'c1', name: 'pay' }] }, { content: 'Done.' }];
+  const config = () => ({ provider: new ScriptedProvider(script), model: 'm', tools: [pay] });
+
+  test.each<[object, string]>([
+    [{ approved: false, reson: 'too much' }, '`reason`'],
+    [{ aproved: true }, '`approved`'],
+    [{ approved: true, answeredBy: 'Anna' }, 'in the last argument of the resume'],
+  ])('%j is refused with the name that is meant', async (answer, hint) => {
+    const run = await runToolLoop(config(), hello);
+    const [{ id } = { id: '' }] = run.pending ?? [];
+    const resumed = resumeToolLoop(config(), run.state, [{ id, ...answer } as Answer]);
+    await expect(resumed).rejects.toMatchObject({
+      name: 'InvalidAnswer',
+      message: expect.stringContaining(hint),
+    });
+    const answered = answerWait(
+      { wait: { kind: 'approval', index: 0 }, journal: {} as never },
+      answer as never,
+    );
+    expect(answered).toMatchObject({ ok: false, problem: expect.stringContaining(hint) });
+  });
+
+  test('may have all that was pending beside it', async () => {
+    const run = await runToolLoop(config(), hello);
+    const answers = (run.pending ?? []).map((pending) => ({ ...pending, approved: true }));
+    const provider = new ScriptedProvider([{ content: 'Done.' }]);
+    const done = await resumeToolLoop({ ...config(), provider }, run.state, answers);
+    expect(done).toMatchObject({ status: 'completed', content: 'Done.' });
+  });
+
+  test.each([
+    [{ answerdBy: 'Anna' }, 'did you mean `answeredBy`?'],
+    [{ scop: {} }, 'did you mean `scope`?'],
+    [{ chanel: 'web' }, 'did you mean `channel`?'],
+  ])('of a resume with %j is told what was meant', async (options, hint) => {
+    const run = await runToolLoop(config(), hello);
+    expect(await told(() => resumeToolLoop(config(), run.state, [], options as never))).toContain(hint);
+  });
+});
+
+describe('a message', () => {
+  const call = { id: 'c1', type: 'function', function: { name: 'a', arguments: '{}' } };
+  test.each<[object, string]>([
+    [{ role: 'assistant', content: '', toolCalls: [call] }, '`tool_calls`'],
+    [{ role: 'assistant', content: 'x', toolcalls: [call] }, '`tool_calls`'],
+    [{ role: 'tool', content: 'x', toolCallId: 'c1' }, '`tool_call_id`'],
+    [{ role: 'user', contents: 'x' }, '`content`'],
+  ])('%j is refused with the key that is meant', async (message, hint) => {
+    const config = { provider: new ScriptedProvider([]), model: 'm' };
+    const messages = [message as Message];
+    for (const ask of [() => runToolLoop(config, messages), () => complete(config, { messages })])
+      expect(await told(ask)).toContain(`did you mean ${hint}?`);
+  });
+
+  test('may have keys that a provider knows', async () => {
+    const provider = new ScriptedProvider([{ content: 'Hi' }]);
+    const own = {
+      reasoning_content: 'so',
+      refusal: null,
+      audio: null,
+      context: 'x',
+      cache_control: {},
+      id: 'm1',
+    };
+    const messages = [...hello, { role: 'assistant', content: 'x', ...own }, ...hello] as Message[];
+    await runToolLoop({ provider, model: 'm' }, messages);
+    expect(provider.requests[0]?.messages).toEqual(messages);
+  });
+});

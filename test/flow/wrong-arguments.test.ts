@@ -1,0 +1,271 @@
+import 'reflect-metadata';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import * as toolwright from 'toolwright';
+import {
+  Conversation,
+  defineTool,
+  type LLMProvider,
+  ToolRegistry,
+  ToolResult,
+  ToolwrightError,
+} from 'toolwright';
+import { createCurrentTimeTool } from 'toolwright/builtin';
+import { createMcpServer, followMcpTools, listRoots, mcpTools, sampleMessage } from 'toolwright/mcp';
+import { ToolwrightModule, toolCallOf } from 'toolwright/nestjs';
+import { OfflineProvider } from 'toolwright/offline';
+import { OpenAIProvider } from 'toolwright/openai';
+import {
+  createAssistantHandler,
+  MemoryConversationStore,
+  SatelliteClient,
+  SqliteConversationStore,
+  toNodeHandler,
+  toolRequestPrompt,
+} from 'toolwright/satellite';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider, toolHarness } from 'toolwright/testing';
+import { createLogger } from 'toolwright/winston';
+
+/** What a caller from JavaScript, or with a cast, may give instead of the right thing. */
+type Given = never;
+const WRONG: readonly unknown[] = [null, 5, {}, 'x', undefined, () => 1];
+
+const provider: LLMProvider = {
+  chat: async () => ({ content: 'Hello', toolCalls: [], finishReason: 'stop' }),
+};
+const config = { provider, model: 'm' };
+const messages = [{ role: 'user', content: 'Hi' }] as const;
+const call = { id: 'c1', name: 'ping', arguments: '{}' };
+const stored = { store: new MemoryRunStore(), runId: 'r1' };
+const satellite = { url: 'http://127.0.0.1:1', tools: new ToolRegistry(), maxRetries: 0 };
+/** Nobody is asked anything. */
+const connect = (): never => {
+  throw new ToolwrightError('ProviderFailed', 'nobody is there');
+};
+
+class Shop {
+  ping(_name: string) {}
+}
+
+function ping(): ToolRegistry {
+  return new ToolRegistry().register(
+    defineTool({ name: 'ping', description: 'Pings', execute: () => 'pong' }),
+  );
+}
+
+const talk = (): Conversation => new Conversation(config);
+const {
+  agentTool,
+  answerWait,
+  Args,
+  asyncResult,
+  Context,
+  complete,
+  describeClass,
+  discoverTools,
+  errorResult,
+  Param,
+  parseToolRequest,
+  RetryToolCall,
+  registerFunction,
+  resumeStoredRun,
+  resumeToolLoop,
+  runToolLoop,
+  silentResult,
+  streamResumedToolLoop,
+  streamToolLoop,
+  TaskQueue,
+  Tool,
+  ToolCallParser,
+  Toolset,
+  toolResult,
+  toolToSchema,
+  userResult,
+  withTextTools,
+} = toolwright;
+
+type Door = readonly [name: string, enter: (given: Given) => unknown];
+
+const ROOT: readonly Door[] = [
+  ['Args', (given) => Args(given)(Shop.prototype, 'ping', 0)],
+  ['Decorators, such as @Args', (given) => Args()(given, 'ping', 0)],
+  ['Decorators, such as @Context', (given) => Context()(given, 'ping', 0)],
+  ['Param', (given) => Param(given)(Shop.prototype, 'ping', 0)],
+  ['Decorators, such as @Param', (given) => Param('x')(given, 'ping', 0)],
+  ['Tool', (given) => Tool(given)(Shop.prototype, 'ping', {})],
+  ['Decorators, such as @Tool', (given) => Tool('x')(given, 'ping', {})],
+  ['Toolset', (given) => Toolset(given)(class {})],
+  ['Decorators, such as @Toolset', (given) => Toolset()(given)],
+  ['describeClass', (given) => describeClass(given, {})],
+  ['describeClass', (given) => describeClass(class {}, given)],
+  ['toolResult', (given) => toolResult(given)],
+  ['errorResult', (given) => errorResult(given)],
+  ['userResult', (given) => userResult(given)],
+  ['silentResult', (given) => silentResult(given)],
+  ['asyncResult', (given) => asyncResult(given)],
+  ['ToolResult', (given) => new ToolResult(given)],
+  ['ToolResult.fromJSON', (given) => ToolResult.fromJSON(given)],
+  ['RetryToolCall', (given) => new RetryToolCall(given)],
+  ['ToolwrightError', (given) => ToolwrightError.is(given)],
+  ['Conversation', (given) => new Conversation(given)],
+  ['loop’s config', (given) => Conversation.restore(given, talk().toJSON())],
+  ['snapshot', (given) => Conversation.restore(config, given)],
+  ['Conversation.prompt', (given) => talk().prompt(given)],
+  ['Conversation.prompt', (given) => talk().prompt('Hi', given)],
+  ['answers', (given) => talk().answer(given)],
+  ['Conversation.subscribe', (given) => talk().subscribe(given)],
+  ['Conversation.cancel', (given) => talk().cancel(given)],
+  ['Conversation.idle', (given) => talk().idle(given)],
+  ['parseToolRequest', (given) => parseToolRequest(given)],
+  ['withTextTools', (given) => withTextTools(given)],
+  ['withTextTools', (given) => withTextTools(provider, given)],
+  ['ToolCallParser', (given) => new ToolCallParser(given)],
+  ['ToolCallParser.parse', (given) => new ToolCallParser().parse(given)],
+  ['agentTool', (given) => agentTool(given)],
+  ['defineTool', (given) => defineTool(given)],
+  ['discoverTools', (given) => discoverTools(given)],
+  ['discoverTools', (given) => discoverTools({ toolsets: given })],
+  ['discoverTools', (given) => discoverTools({ toolsets: [given] })],
+  ['answerWait', (given) => answerWait(given, { approved: true })],
+  ['answerWait', (given) => answerWait({ wait: { kind: 'approval', index: 0 }, journal: given }, given)],
+  ['TaskQueue', (given) => new TaskQueue(given)],
+  ['complete', (given) => complete(given, { messages })],
+  ['complete', (given) => complete(config, given)],
+  ['complete', (given) => complete(config, { messages: given })],
+  ['history', (given) => complete(config, { messages: [given] })],
+  ['complete', (given) => complete(config, { messages, tools: given })],
+  ['toolToSchema', (given) => complete(config, { messages, tools: [given] })],
+  ['loop’s config', (given) => runToolLoop(given, messages)],
+  ['history', (given) => runToolLoop(config, given)],
+  ['history', (given) => runToolLoop(config, [given])],
+  ['scope', (given) => runToolLoop(config, messages, given)],
+  ['tools', (given) => runToolLoop({ ...config, tools: given }, messages)],
+  ['register', (given) => runToolLoop({ ...config, tools: [given] }, messages)],
+  ['loop’s config', (given) => streamToolLoop(given, messages).result],
+  ['history', (given) => streamToolLoop(config, given).result],
+  ['loop’s config', (given) => resumeToolLoop(given, {} as never, [])],
+  ['state', (given) => resumeToolLoop(config, given, [])],
+  ['resume', (given) => resumeToolLoop(config, {} as never, [], given)],
+  ['state', (given) => streamResumedToolLoop(config, given, []).result],
+  ['resumeStoredRun', (given) => resumeStoredRun(config, given, [])],
+  ['loop’s config', (given) => resumeStoredRun(given, stored, [])],
+  ['run', (given) => resumeStoredRun(config, stored, given)],
+  ['registerFunction', (given) => registerFunction(given, 'f', 'x', [], () => 1)],
+  ['registerFunction', (given) => registerFunction(ping(), given, 'x', [], () => 1)],
+  ['registerFunction', (given) => registerFunction(ping(), 'f', 'x', given, () => 1)],
+  ['registerFunction', (given) => registerFunction(ping(), 'f', 'x', [given], (a) => a)],
+  ['registerFunction', (given) => registerFunction(ping(), 'f', 'x', [], given)],
+  ['ToolRegistry', (given) => new ToolRegistry(given)],
+  ['register', (given) => ping().register(given)],
+  ['ToolRegistry.merge', (given) => ping().merge(given)],
+  ['ToolRegistry.view', (given) => ping().view(given)],
+  ['ToolRegistry.onChange', (given) => ping().onChange(given)],
+  ['ToolRegistry.unregister', (given) => ping().unregister(given)],
+  ['ToolRegistry.get', (given) => ping().get(given)],
+  ['toolToSchema', (given) => toolToSchema(given)],
+];
+
+/** Whatever runs a tool gives results, and never throws. */
+const CALLS: readonly Door[] = [
+  ['execute', (given) => ping().execute(given)],
+  ['execute', (given) => ping().execute('ping', given)],
+  ['executeWithContext', (given) => ping().executeWithContext(given, {})],
+  ['executeWithContext', (given) => ping().executeWithContext('ping', {}, given)],
+  ['executeWithContext', (given) => ping().executeWithContext('ping', {}, {}, given)],
+  ['call', (given) => ping().call(given)],
+  ['call', (given) => ping().call(call, given)],
+  ['invoke', (given) => ping().invoke(given)],
+  ['invoke', (given) => ping().invoke(call, given)],
+];
+
+const LEAVES: readonly Door[] = [
+  ['OpenAIProvider', (given) => new OpenAIProvider(given)],
+  ['OpenAIProvider.chat', (given) => new OpenAIProvider({ apiKey: 'k' }).chat(given)],
+  ['OpenAIProvider.stream', (given) => new OpenAIProvider({ apiKey: 'k' }).stream(given).next()],
+  ['OfflineProvider', (given) => new OfflineProvider(given)],
+  ['OfflineProvider.chat', (given) => new OfflineProvider().chat(given)],
+  ['createLogger', (given) => createLogger(given).close()],
+  ['ScriptedProvider', (given) => new ScriptedProvider(given)],
+  ['ScriptedProvider', (given) => new ScriptedProvider([given])],
+  ['ScriptedProvider.chat', (given) => new ScriptedProvider([{ content: 'x' }]).chat(given)],
+  ['toolHarness', (given) => toolHarness(given)],
+  ['toolHarness', (given) => toolHarness(Shop, given)],
+  ['toolHarness', (given) => toolHarness(Shop, { overrides: given })],
+  ['toolHarness', (given) => toolHarness(Shop, { overrides: [given] })],
+  ['createCurrentTimeTool', (given) => createCurrentTimeTool(given)],
+  ['MemoryConversationStore', (given) => new MemoryConversationStore(given)],
+  ['SqliteConversationStore', (given) => new SqliteConversationStore(given).close()],
+  ['SatelliteClient', (given) => new SatelliteClient(given)],
+  ['SatelliteClient', (given) => new SatelliteClient({ ...satellite, url: given } as never)],
+  ['SatelliteClient', (given) => new SatelliteClient({ ...satellite, tools: given } as never)],
+  ['SatelliteClient.send', (given) => new SatelliteClient(satellite).send(given)],
+  ['SatelliteClient.resume', (given) => new SatelliteClient(satellite).resume(given)],
+  ['createAssistantHandler', (given) => createAssistantHandler(given)],
+  ['createAssistantHandler', (given) => createAssistantHandler(config)(given)],
+  ['toNodeHandler', (given) => toNodeHandler(given)],
+  ['toolRequestPrompt', (given) => toolRequestPrompt(given)],
+  ['MemoryRunStore', (given) => new MemoryRunStore(given)],
+  ['SqliteRunStore', (given) => new SqliteRunStore(given).close()],
+  ['createMcpServer', (given) => createMcpServer(given)],
+  ['createMcpServer', (given) => createMcpServer(ping(), given)],
+  ['mcpTools', (given) => mcpTools(given)],
+  ['followMcpTools', (given) => followMcpTools(ping(), given)],
+  ['followMcpTools', (given) => followMcpTools(given, connect)],
+  ['listRoots', (given) => listRoots(given)],
+  ['sampleMessage', (given) => sampleMessage(given, {} as never)],
+  ['ToolwrightModule.forRootAsync', (given) => ToolwrightModule.forRootAsync(given)],
+  ['ToolwrightModule.forFeature', (given) => ToolwrightModule.forFeature(given)],
+  ['toolCallOf', (given) => toolCallOf(given)],
+];
+
+/** What an engine says of code that looks into something without having looked at it. */
+const RAW =
+  /Cannot (read|destructure|convert|use|set|access)|is not (a function|iterable|a constructor|an object|defined)|reading '|called on non-object|invalid argument|Class constructor|\[object Object\]/i;
+
+/** What is thrown. */
+async function thrownBy(enter: Door[1], given: unknown): Promise<unknown> {
+  try {
+    await enter(given as Given);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** What is answered. */
+async function answerOf(enter: Door[1], given: unknown): Promise<string> {
+  const came = Object(await enter(given as Given));
+  return came.content ?? (came.result ?? came).forLLM;
+}
+
+let key: string | undefined;
+beforeAll(() => {
+  key = process.env.OPENAI_API_KEY;
+  delete process.env.OPENAI_API_KEY;
+});
+afterAll(() => {
+  if (key !== undefined) process.env.OPENAI_API_KEY = key;
+});
+
+describe('a wrong argument is told in words, never as what an engine says of it', () => {
+  test.each([...ROOT, ...LEAVES])('%s', async (name, enter) => {
+    for (const given of WRONG) {
+      const told = await thrownBy(enter, given);
+      if (told === undefined) continue;
+      const { message } = told as Error;
+      expect(message).not.toMatch(RAW);
+      // A mistake of the author has its own place in its message.
+      if (ToolwrightError.is(told) || message.includes('cannot be reached')) continue;
+      expect(told).toBeInstanceOf(TypeError);
+      expect(message).toContain(name.split(',')[0]);
+    }
+  });
+
+  test.each(CALLS)('ToolRegistry.%s, as a result', async (_name, enter) => {
+    for (const given of WRONG) {
+      const told = await answerOf(enter, given);
+      expect(told).toMatch(/^(pong|tool not found: |Validation failed)/);
+      expect(told).not.toMatch(RAW);
+    }
+  });
+});
