@@ -2,10 +2,10 @@ import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { closedSchema } from './closed-schema.js';
 import { describeErrors, type ValueFault } from './describe-errors.js';
 import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './fill-defaults.js';
-import type { CompiledSchema } from './json-schema-compiler.js';
+import type { CompiledSchema, SchemaTest } from './json-schema-compiler.js';
 import { schemaCheck, schemaTest } from './schema-check.js';
 import type { SchemaError } from './schema-error.js';
-import { createTidier, type TidyOptions } from './tidy-arguments.js';
+import { createTidier, type Tidier, type TidyOptions } from './tidy-arguments.js';
 import { boundFaults, boundsValues } from './value-bounds.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
@@ -55,13 +55,32 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   const fits = schemaTest(closed);
   const fill = createFiller(defaultsOf(schema));
   const isBounded = boundsValues(closed);
+  const tidy = createTidier(schema, defaultsOf);
   let thorough: Checker | undefined;
-  return (args) => {
-    if ((isBounded || boundFaults(args).length === 0) && fits(args))
-      return { ok: true, value: fill(args), removed: NONE, coerced: NONE };
+  const checkUnfit: Checker = (args) => {
+    const trimmed = options.asSent ? undefined : trim(args, { fits, tidy, refuseExtra: options.refuseExtra });
+    if (trimmed !== undefined) return trimmed;
     thorough ??= thoroughChecker(schema, { ...options, defaultsOf });
     return thorough(args);
   };
+  return (args) =>
+    (isBounded || boundFaults(args).length === 0) && fits(args)
+      ? { ok: true, value: fill(args), removed: NONE, coerced: NONE }
+      : checkUnfit(args);
+}
+
+interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
+  readonly fits: SchemaTest;
+  readonly tidy: Tidier;
+}
+
+/** Arguments with which nothing is wrong but keys that nobody knows, which needs no errors to be seen. */
+function trim(args: JsonObject, { fits, tidy, refuseExtra }: TrimOptions): Checked | undefined {
+  if (boundFaults(args).length > 0) return undefined;
+  const notes = noNotes();
+  const value = tidy(args, { mend: false, extra: 'unnamed' }, notes);
+  const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
+  return value !== args && isMeant && fits(value) ? { ok: true, value, ...changes(notes) } : undefined;
 }
 
 interface ThoroughOptions extends CheckerOptions {

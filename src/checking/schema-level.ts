@@ -53,6 +53,17 @@ export class SchemaLevel {
   }
 }
 
+const levels = new WeakMap<JsonSchema, SchemaLevel>();
+
+/** The level of a whole schema: what it says of its places is the same for all calls. */
+export function levelOf(schema: JsonSchema): SchemaLevel {
+  const known = levels.get(schema);
+  if (known !== undefined) return known;
+  const level = new SchemaLevel([schema], schema);
+  levels.set(schema, level);
+  return level;
+}
+
 function sameValue(starts: readonly JsonSchema[], root: JsonSchema): ReadonlySet<JsonSchema> {
   const found = new Set(starts);
   for (const schema of found) {

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { SchemaLevel } from './schema-level.js';
+import { levelOf, type SchemaLevel } from './schema-level.js';
 
 /** Something that lies at a place in the arguments. */
 export interface Placed {
@@ -12,7 +12,7 @@ export function schemaOrder<Fault extends Placed>(
   faults: readonly Fault[],
   schema: JsonSchema,
 ): readonly Fault[] {
-  const root = new SchemaLevel([schema], schema);
+  const root = levelOf(schema);
   const ranked = faults.map((fault) => ({ fault, ranks: ranksOf(fault.steps, root) }));
   ranked.sort((one, other) => compare(one.ranks, other.ranks));
   return ranked.map(({ fault }) => fault);

@@ -4,7 +4,7 @@ import { setOwn } from '../kernel/set-own.js';
 import { chooserOf } from './choose-branch.js';
 import { coerceValue } from './coerce-value.js';
 import type { DefaultsOf } from './fill-defaults.js';
-import { SchemaLevel } from './schema-level.js';
+import { levelOf, type SchemaLevel } from './schema-level.js';
 import { type Shape, type ShapeSource, shapesOf } from './shape.js';
 
 /** What was changed about the arguments, by path. */
@@ -37,50 +37,49 @@ export type Tidier = (args: JsonObject, options: TidyOptions, notes: TidyNotes) 
 /** The tidier of a schema: takes extra keys away and fills in defaults; where asked, mends types too. */
 export function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier {
   const shapeOf = shapesOf(schema, defaultsOf);
-  let level: SchemaLevel | undefined;
-  // What the schemas say of a place is the same for all calls.
-  const levelOfRoot = (): SchemaLevel => (level ??= new SchemaLevel([schema], schema));
-  return (args, options, notes) => {
-    const walk: Walk = { ...options, ...notes, shapeOf, root: schema, levelOfRoot };
+  return (args, { mend, extra }, notes) => {
+    const walk: Walk = { mend, extra, notes, shapeOf, root: schema };
     return tidyObject(shapeOf(schema), args, new Place(walk));
   };
 }
 
-interface Walk extends TidyOptions, TidyNotes {
+interface Walk extends TidyOptions {
+  readonly notes: TidyNotes;
   readonly shapeOf: (schema: JsonSchema) => Shape;
   readonly root: JsonSchema;
-  readonly levelOfRoot: () => SchemaLevel;
 }
 
 /** Beyond this many unknown keys, slips are not looked for. */
 const MAX_LOOKED_AT = 50;
 
-/** Where a value lies; what the schemas say about that place is read only for those who ask. */
+/** Where a value lies. Its path and what the schemas say about it are worked out only for those who ask. */
 class Place {
   readonly walk: Walk;
-  readonly path: string;
-  readonly #step: string;
+  readonly #step: string | number;
   readonly #above: Place | undefined;
-  #level: SchemaLevel | undefined;
 
-  constructor(walk: Walk, step = '', above?: Place) {
+  constructor(walk: Walk, step: string | number = '', above?: Place) {
     this.walk = walk;
-    this.path = above === undefined || above.path === '' ? step : `${above.path}.${step}`;
     this.#step = step;
     this.#above = above;
   }
 
-  get level(): SchemaLevel {
-    this.#level ??= this.#above?.level.below(this.#step) ?? this.walk.levelOfRoot();
-    return this.#level;
+  get path(): string {
+    const above = this.#above?.path ?? '';
+    return above === '' ? String(this.#step) : `${above}.${this.#step}`;
   }
 
-  below(step: string): Place {
+  get level(): SchemaLevel {
+    return this.#above?.level.below(String(this.#step)) ?? levelOf(this.walk.root);
+  }
+
+  below(step: string | number): Place {
     return new Place(this.walk, step, this);
   }
 }
 
 function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
+  if (!place.walk.mend && (typeof value !== 'object' || value === null)) return value;
   const branch = shape.anyOf.length > 0 ? chooserOf(shape.anyOf, place.walk.root)(value) : undefined;
   if (branch?.kind === 'branch') return tidyValue(place.walk.shapeOf(branch.branch), value, place);
   const mended = place.walk.mend ? mend(shape, value, place) : value;
@@ -91,11 +90,13 @@ function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
   return tidyObject(shape, mended as JsonObject, place);
 }
 
-function mend(shape: Shape, value: unknown, { walk, path }: Place): unknown {
+function mend(shape: Shape, value: unknown, place: Place): unknown {
   const mended = coerceValue(value, shape.types);
   if (mended === value) return value;
-  walk.coerced.push(path);
-  if (Array.isArray(mended) && mended[0] === value) walk.wrapped.push(path);
+  const { notes } = place.walk;
+  const { path } = place;
+  notes.coerced.push(path);
+  if (Array.isArray(mended) && mended[0] === value) notes.wrapped.push(path);
   return mended;
 }
 
@@ -115,7 +116,7 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
       copy[key] = after;
       continue;
     }
-    if (before === null && child !== undefined) walk.dropped.push(place.below(key).path);
+    if (before === null && child !== undefined) walk.notes.dropped.push(place.below(key).path);
     copy ??= { ...value };
     delete copy[key];
   }
@@ -128,10 +129,10 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
 }
 
 function isExtra(key: string, place: Place): boolean {
-  const { extra, spared } = place.walk;
+  const { extra, notes } = place.walk;
   if (extra !== 'unnamed') return extra === 'unknown';
   const isNamed = place.level.names(key);
-  if (isNamed) spared.push(key);
+  if (isNamed) notes.spared.push(key);
   return !isNamed;
 }
 
@@ -142,7 +143,7 @@ interface RemovedFrom {
 }
 
 function noteRemoved(key: string, { shape, value, place }: RemovedFrom): void {
-  const { removed, misspelt } = place.walk;
+  const { removed, misspelt } = place.walk.notes;
   const { path } = place.below(key);
   removed.push(path);
   if (removed.length > MAX_LOOKED_AT) return;
@@ -175,7 +176,7 @@ function acceptsNull(shape: Shape, walk: Walk): boolean {
 function tidyArray(items: Shape, values: readonly unknown[], place: Place): readonly unknown[] {
   let copy: unknown[] | undefined;
   values.forEach((value, index) => {
-    const after = tidyValue(items, value, place.below(String(index)));
+    const after = tidyValue(items, value, place.below(index));
     if (after === value) return;
     copy ??= [...values];
     copy[index] = after;

@@ -6,6 +6,8 @@ import { allSchemas, eachSubschema } from '../schema/keywords.js';
 const MOST_LEVELS = 500;
 const MOST_FAULTS = 50;
 
+const NONE: readonly ArgumentFault[] = [];
+
 const TOO_DEEP: ArgumentFault = {
   path: '',
   message: `the arguments are nested too deep: at most ${MOST_LEVELS} levels`,
@@ -13,8 +15,30 @@ const TOO_DEEP: ArgumentFault = {
 
 /** What is wrong with arguments whatever their schema says: numbers that JSON cannot write, and endless nesting. */
 export function boundFaults(args: unknown): readonly ArgumentFault[] {
+  if (isWithinBounds(args, 0)) return NONE;
   const faults: ArgumentFault[] = [];
-  return isWithinBounds(args, { levels: 0, faults }) ? faults : [TOO_DEEP];
+  return collectFaults(args, { levels: 0, faults }) ? faults : [TOO_DEEP];
+}
+
+/** It runs for each call, so that it makes nothing. */
+function isWithinBounds(value: unknown, levels: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (typeof value !== 'object' || value === null) return true;
+  if (levels === MOST_LEVELS) return false;
+  if (Array.isArray(value)) return areWithinBounds(value, levels + 1);
+  for (const key in value) {
+    const member = (value as Readonly<Record<string, unknown>>)[key];
+    if (typeof member !== 'string' && !isWithinBounds(member, levels + 1)) return false;
+  }
+  return true;
+}
+
+function areWithinBounds(items: readonly unknown[], levels: number): boolean {
+  for (let index = 0; index < items.length; index += 1) {
+    const item = items[index];
+    if (typeof item !== 'string' && !isWithinBounds(item, levels)) return false;
+  }
+  return true;
 }
 
 interface Within {
@@ -24,7 +48,8 @@ interface Within {
   readonly around?: Within;
 }
 
-function isWithinBounds(value: unknown, within: Within): boolean {
+/** Gives `false` where the nesting does not end. */
+function collectFaults(value: unknown, within: Within): boolean {
   if (typeof value === 'number' && !Number.isFinite(value)) {
     const message = Number.isNaN(value) ? 'must be a number' : 'is too large for a number';
     if (within.faults.length < MOST_FAULTS) within.faults.push({ path: pathOf(within), message });
@@ -32,11 +57,8 @@ function isWithinBounds(value: unknown, within: Within): boolean {
   if (typeof value !== 'object' || value === null) return true;
   if (within.levels === MOST_LEVELS) return false;
   const { levels, faults } = within;
-  for (const key in value) {
-    const member = (value as Readonly<Record<string, unknown>>)[key];
-    const isJudged = typeof member === 'number' || typeof member === 'object';
-    if (isJudged && !isWithinBounds(member, { levels: levels + 1, faults, key, around: within }))
-      return false;
+  for (const [key, member] of Object.entries(value)) {
+    if (!collectFaults(member, { levels: levels + 1, faults, key, around: within })) return false;
   }
   return true;
 }

@@ -8,6 +8,11 @@ import type { PerformedCall } from './performed-call.js';
 /** Where a call is logged, and what of it. */
 export type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
 
+interface Mended {
+  readonly removed: readonly string[];
+  readonly repairs?: readonly string[];
+}
+
 /** Writes the life of one call to the log. A logger that throws changes nothing. */
 export class CallLog {
   /** Where nobody reads along, all calls share one that does nothing. */
@@ -45,12 +50,10 @@ export class CallLog {
     if (logArguments && this.#enabled('debug')) this.#write('debug', 'Tool arguments', { arguments: args });
   }
 
-  repaired(repairs: readonly string[] | undefined): void {
+  /** What was changed about the arguments before they fitted. */
+  mended({ removed, repairs }: Mended): void {
+    if (removed.length > 0) this.#write('info', 'Unknown arguments removed', { removed });
     if (repairs?.length) this.#write('info', 'Tool arguments mended', { count: repairs.length, repairs });
-  }
-
-  removed(paths: readonly string[]): void {
-    if (paths.length > 0) this.#write('info', 'Unknown arguments removed', { removed: paths });
   }
 
   /** However the call ended. */

@@ -102,13 +102,7 @@ class Staircase<Answer> implements ToolRun<Answer> {
     const { call, environment } = this;
     try {
       const tool = environment.find(call.name);
-      if (tool === undefined) {
-        this.log.notFound();
-        return this.#end({
-          status: 'rejected',
-          result: failedResult('ToolNotFound', notFound(call.name, environment)),
-        });
-      }
+      if (tool === undefined) return this.#notFound();
       this.tool = tool;
       this.plan = planOf(tool, environment);
       const ready = checkArguments(tool, this.plan, call);
@@ -116,6 +110,12 @@ class Staircase<Answer> implements ToolRun<Answer> {
     } catch (cause) {
       return this.#broken(cause);
     }
+  }
+
+  #notFound(): Answer {
+    this.log.notFound();
+    const message = notFound(this.call.name, this.environment);
+    return this.#end({ status: 'rejected', result: failedResult('ToolNotFound', message) });
   }
 
   /** Rules of a class may be asynchronous, and then they may hang like any tool: the same limits hold. */
@@ -131,16 +131,17 @@ class Staircase<Answer> implements ToolRun<Answer> {
   /** allow ▸ run */
   #proceed(ready: ReadyArguments): Answer | Promise<Answer> {
     this.#ready = ready;
-    if (!ready.ok) {
-      this.log.rejected(ready.faults, performance.now() - this.since);
-      return this.#end({ status: 'rejected', result: failedResult('InvalidArguments', ready.message) });
-    }
-    this.log.removed(ready.removed);
-    this.log.repaired(ready.repairs);
+    if (!ready.ok) return this.#rejected(ready);
+    if (this.log.isRead) this.log.mended(ready);
     this.args = ready.hydrated ?? ready.value;
     // The tool may change what it is given; nobody looks at what was sent where there is no record and no context.
     if (this.environment.isTimed || !this.tool.ignoresContext) this.sent = copyOfJson(this.call.arguments);
     return this.#isPlain ? this.#runPlainly(ready.value) : this.#runOpen(ready);
+  }
+
+  #rejected({ faults, message }: ReadyArguments & { readonly ok: false }): Answer {
+    if (this.log.isRead) this.log.rejected(faults, performance.now() - this.since);
+    return this.#end({ status: 'rejected', result: failedResult('InvalidArguments', message) });
   }
 
   /** Nothing to wait for before the body runs, and nothing that may follow its answer. */

@@ -35,23 +35,50 @@ export function checkArguments(
   if (read.repairs.length > 0 && !plan.takesRepaired)
     return reject({ tool, call, faults: [read.repairs.includes(KEPT_DIGITS) ? MANY_DIGITS : UNREPAIRED] });
   const checked = plan.check(read.value);
-  if (!checked.ok) {
-    const { faults, removed, value } = checked;
-    const review = tool.hydrate?.review;
-    if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
-      return reject({ tool, call, faults, removed });
-    return review(value).then((found) =>
-      reject({ tool, call, faults: reviewedFaults(faults, found), removed }),
-    );
-  }
-  const mended = repairsOf(read.repairs, checked);
+  if (!checked.ok) return rejectReviewed({ tool, call, ...checked });
+  const isAsSent = checked.coerced.length === 0 && checked.dropped === undefined;
+  const mended = isAsSent ? read.repairs : repairsOf(read.repairs, checked);
   const ready = mended.length === 0 ? checked : { ...checked, repairs: mended };
-  if (tool.hydrate === undefined) return ready;
-  const finish = (hydrated: Hydrated): ReadyArguments =>
-    hydrated.ok
+  return tool.hydrate === undefined ? ready : hydrate({ tool, plan, call, sent: read.value, ready });
+}
+
+interface Unfit extends Refused {
+  /** The arguments as far as they could be mended. */
+  readonly value?: JsonObject;
+}
+
+/** The author's own rules have their say about arguments that fail their schema. */
+function rejectReviewed({
+  tool,
+  call,
+  faults,
+  removed,
+  value,
+}: Unfit): ReadyArguments | Promise<ReadyArguments> {
+  const review = tool.hydrate?.review;
+  if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
+    return reject({ tool, call, faults, removed });
+  return review(value).then((found) =>
+    reject({ tool, call, faults: reviewedFaults(faults, found), removed }),
+  );
+}
+
+interface Fitting {
+  readonly tool: ToolDefinition;
+  readonly plan: CallPlan;
+  readonly call: CallRequest;
+  readonly sent: JsonObject;
+  readonly ready: ReadyArguments & { readonly ok: true };
+}
+
+function hydrate({ tool, plan, call, sent, ready }: Fitting): ReadyArguments | Promise<ReadyArguments> {
+  const finish = (hydrated: Hydrated | undefined): ReadyArguments => {
+    if (hydrated === undefined) return ready;
+    return hydrated.ok
       ? { ...ready, hydrated: hydrated.value as JsonObject }
-      : reject({ tool, call, faults: placeAsSent(hydrated.faults, read.value, plan) });
-  const hydrated = tool.hydrate(checked.value);
+      : reject({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
+  };
+  const hydrated = tool.hydrate?.(ready.value);
   return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
 }
 
@@ -66,7 +93,6 @@ function placeAsSent(
 
 function repairsOf(read: readonly string[], checked: Checked & { readonly ok: true }): readonly string[] {
   const { coerced, dropped = NONE } = checked;
-  if (coerced.length === 0 && dropped.length === 0) return read;
   return [
     ...read,
     ...coerced.map((path) => `coerced ${path}`),

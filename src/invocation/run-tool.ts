@@ -50,7 +50,9 @@ export function runTool<Outcome>(run: ToolRun<Outcome>): Outcome | Promise<Outco
   try {
     // A tool that ignores the context gets none.
     value = tool.execute(args, context as ToolContext);
-    if (!isReady(value)) {
+    // What most bodies give needs no closer look.
+    if (value instanceof Promise) value = Promise.resolve(value);
+    else if (!isReady(value)) {
       if (!isThenable(value)) body = new BodyOf(run);
       value = body === undefined ? Promise.resolve(value) : settled(value, body);
     }

@@ -17,7 +17,8 @@ export type WritingParts = Pick<PermittedCall, 'tool' | 'plan' | 'environment' |
 
 /** How a tool's body ended, as the result and status of its call: the last step of the staircase. */
 export function writeEnding(permitted: WritingParts, ended: Ended): PerformedCall {
-  const performed = write(permitted, ended);
+  const performed =
+    ended.how === 'returned' ? writeReturned(permitted, ended.value) : writeUnreturned(permitted, ended);
   const limit = permitted.tool.maxResultChars ?? permitted.environment.maxResultChars ?? MAX_RESULT_CHARS;
   if (performed.result.forLLM.length <= limit) return performed;
   return { ...performed, result: cutResult(performed.result, limit) };
@@ -26,11 +27,10 @@ export function writeEnding(permitted: WritingParts, ended: Ended): PerformedCal
 /** Characters of a result that the model sees, where nothing else is said: some 25,000 tokens. */
 const MAX_RESULT_CHARS = 100_000;
 
-function write(permitted: WritingParts, ended: Ended): PerformedCall {
-  const { tool, environment } = permitted;
+type Unreturned = Exclude<Ended, { readonly how: 'returned' }>;
+
+function writeUnreturned({ tool, environment }: WritingParts, ended: Unreturned): PerformedCall {
   switch (ended.how) {
-    case 'returned':
-      return writeReturned(permitted, ended.value);
     case 'threw': {
       if (asksForRetry(ended.error)) {
         const { message } = ended.error;
@@ -70,18 +70,25 @@ export function abortedResult(tool: string): ToolResult {
 }
 
 function writeReturned(parts: WritingParts, value: unknown): PerformedCall {
-  const { tool, plan, environment, log } = parts;
+  const { tool, plan, environment } = parts;
   const written = writeResult(tool, value, environment.describeError);
   if (written.isError) return { status: 'error', result: written };
   const success: PerformedCall = { status: 'success', result: written };
+  // Most tools declare no output.
+  return plan.checkResult === undefined ? success : (misfit(parts, value, written) ?? success);
+}
+
+/** What is told instead of a result that does not fit the output that its tool declares. */
+function misfit(parts: WritingParts, value: unknown, written: ToolResult): PerformedCall | undefined {
+  const { tool, plan, log } = parts;
   // Nobody hears of a misfit that is only a warning, where nothing is logged.
   if (plan.checkResult === undefined || written.async || (tool.isOutputInferred && !log.isRead))
-    return success;
+    return undefined;
   const faults = resultFaults({ tool, check: plan.checkResult }, value, written);
-  if (faults.length === 0) return success;
+  if (faults.length === 0) return undefined;
   if (tool.isOutputInferred) {
     warnOfMisfits(parts, faults);
-    return success;
+    return undefined;
   }
   const told = describeFaults(tool.name, faults).split('\n').slice(1);
   const message = `The tool ran, but its result does not fit the output that '${tool.name}' declares:`;

@@ -1,9 +1,34 @@
-/** Who listens to a signal, and what the signal calls for all of them. */
-interface Audience {
-  readonly listeners: Set<() => void>;
-  readonly tell: () => void;
+/** Those who listen to a signal; for all of them, the signal has one listener. */
+class Audience {
+  readonly #signal: AbortSignal;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  readonly #tell = (): void => {
+    this.#dismiss();
+    for (const listener of this.#listeners) listener();
+    this.#listeners.clear();
+  };
+
+  add(listener: () => void): void {
+    if (this.#listeners.size === 0) this.#signal.addEventListener('abort', this.#tell);
+    this.#listeners.add(listener);
+  }
+
+  /** Node keeps a composite signal for as long as it has a listener. */
+  remove(listener: () => void): void {
+    if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#dismiss();
+  }
+
+  #dismiss(): void {
+    this.#signal.removeEventListener('abort', this.#tell);
+  }
 }
 
+/** Kept where nobody listens any more: a run's calls listen to its signal one after the other. */
 const audiences = new WeakMap<AbortSignal, Audience>();
 
 /**
@@ -19,30 +44,14 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   const audience = audienceOf(signal);
   // The same function may listen twice.
   const own = (): void => listener();
-  audience.listeners.add(own);
-  return () => {
-    // Node keeps a composite signal for as long as it has a listener.
-    if (audience.listeners.delete(own) && audience.listeners.size === 0) dismiss(signal, audience);
-  };
+  audience.add(own);
+  return () => audience.remove(own);
 }
 
 function audienceOf(signal: AbortSignal): Audience {
   const known = audiences.get(signal);
   if (known !== undefined) return known;
-  const listeners = new Set<() => void>();
-  const audience: Audience = {
-    listeners,
-    tell: () => {
-      dismiss(signal, audience);
-      for (const listener of listeners) listener();
-    },
-  };
+  const audience = new Audience(signal);
   audiences.set(signal, audience);
-  signal.addEventListener('abort', audience.tell);
   return audience;
-}
-
-function dismiss(signal: AbortSignal, audience: Audience): void {
-  if (audiences.get(signal) === audience) audiences.delete(signal);
-  signal.removeEventListener('abort', audience.tell);
 }

@@ -22,6 +22,8 @@ interface Step {
   readonly key: string;
   /** Every object has a property of that name, so that only an own one counts. */
   readonly isInherited: boolean;
+  /** The same of the key: plain assignment may not reach the instance. */
+  readonly isShadowing: boolean;
   /** `null` means absent. */
   readonly dropsNull: boolean;
   readonly transforms?: readonly PropertyTransform[];
@@ -112,6 +114,7 @@ function stepOf(
     name,
     key,
     isInherited: name in Object.prototype,
+    isShadowing: key in Object.prototype,
     dropsNull: !required && !nullable,
     transforms,
     revive: reviverOf(type, cascades),
@@ -140,27 +143,31 @@ function assign(step: Step, assembly: Assembly): void {
   const { instance, source, place } = assembly;
   const { name, key, transforms, revive } = step;
   if (transforms !== undefined) assignTransformed(step, transforms, assembly);
-  else if (revive === undefined) setOwn(instance, key, source[name]);
+  else if (revive === undefined) put(step, instance, source[name]);
   else {
     const child = new ChildPlace(place, name, key === name ? instance : renamed(step, instance));
-    setOwn(instance, key, revive(source[name], child));
+    put(step, instance, revive(source[name], child));
   }
 }
 
+function put({ key, isShadowing }: Step, instance: Holder, value: unknown): void {
+  if (isShadowing) setOwn(instance, key, value);
+  else instance[key] = value;
+}
+
 /** What takes the value that comes later, where the instance calls the property otherwise than JSON does. */
-function renamed({ name, key }: Step, instance: Holder): Holder {
-  const set = (value: unknown): void => {
-    setOwn(instance, key, value);
-  };
-  return Object.defineProperty({}, name, { set });
+function renamed(step: Step, instance: Holder): Holder {
+  const set = (value: unknown): void => put(step, instance, value);
+  return Object.defineProperty({}, step.name, { set });
 }
 
 /** A transform sees the value once, when all of it is there. */
 function assignTransformed(
-  { name, key, revive }: Step,
+  step: Step,
   transforms: readonly PropertyTransform[],
   { instance, source, place }: Assembly,
 ): void {
+  const { name, key, revive } = step;
   const { pending } = place.revival;
   const revived: Holder = { [name]: source[name] };
   const set = (): void => {
@@ -168,7 +175,7 @@ function assignTransformed(
       (value, transform) => transform(value, { key, source }),
       revived[name],
     );
-    setOwn(instance, key, transformed);
+    put(step, instance, transformed);
   };
   const before = pending.length;
   if (revive) revived[name] = revive(source[name], new ChildPlace(place, name, revived));

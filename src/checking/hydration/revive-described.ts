@@ -8,7 +8,7 @@ import { referredDefinition } from '../../schema/write-described.js';
 import { typeSchema } from '../../schema/write-schema.js';
 import type { SchemaTest } from '../json-schema-compiler.js';
 import { schemaTest } from '../schema-check.js';
-import { SchemaLevel } from '../schema-level.js';
+import { levelOf } from '../schema-level.js';
 import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf } from './revival.js';
 import { reviveItems, reviveValues } from './revive-collection.js';
 
@@ -76,7 +76,7 @@ function reviveUnion(branches: readonly DescribedSchema[], of: Revivers): Revive
     );
     return {
       fits: once(() => schemaTest(schema())),
-      names: once(() => new Set(new SchemaLevel([schema()], schema()).positions.keys())),
+      names: once(() => new Set(levelOf(schema()).positions.keys())),
       revive: reviverFor(branch, of),
     };
   });
