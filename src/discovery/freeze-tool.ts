@@ -18,9 +18,14 @@ export type ToolParts = Pick<
 
 /** A finished definition: the author's options and what was derived, frozen, without empty fields. */
 export function freezeTool(options: ToolOptions, parts: ToolParts): ToolDefinition {
-  const all = { ...options, description: options.description ?? '', ...parts };
-  const present = Object.entries(all).filter(([, value]) => value !== undefined);
-  const tool = Object.freeze(Object.fromEntries(present)) as unknown as ToolDefinition;
+  const all: Readonly<Record<string, unknown>> = {
+    ...options,
+    description: options.description ?? '',
+    ...parts,
+  };
+  const present: Record<string, unknown> = {};
+  for (const name of Object.keys(all)) if (all[name] !== undefined) present[name] = all[name];
+  const tool = Object.freeze(present) as unknown as ToolDefinition;
   finished.add(tool);
   return tool;
 }

@@ -21,6 +21,8 @@ export class CallLog {
   readonly #logger: Logger | undefined;
   readonly #options: LogOptions;
   readonly #call: CallRequest;
+  /** Which call it is, as every entry says it. */
+  #head: LogFields | undefined;
 
   constructor(options: LogOptions, call: CallRequest) {
     this.#logger = options.logger;
@@ -104,15 +106,21 @@ export class CallLog {
   #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: LogFields): void {
     if (this.#logger === undefined || !this.#enabled(level)) return;
     try {
-      const { durationMs, ...others } = fields ?? {};
-      const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};
-      const { name: tool, id: callId } = this.#call;
       const { redact } = this.#options;
-      const head = loggedFields({ tool, callId }, redact);
-      this.#logger[level](message, { ...head, ...timing, ...loggedFields(others, redact) });
+      const { name: tool, id: callId } = this.#call;
+      this.#head ??= loggedFields({ tool, callId }, redact);
+      this.#logger[level](
+        message,
+        fields === undefined ? { ...this.#head } : this.#entry(this.#head, fields),
+      );
     } catch {
       // There is nowhere left to report a logger that throws.
     }
+  }
+
+  #entry(head: LogFields, { durationMs, ...others }: LogFields): LogFields {
+    const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};
+    return { ...head, ...timing, ...loggedFields(others, this.#options.redact) };
   }
 }
 

@@ -12,11 +12,13 @@ const MAX_ERRORS = 40;
 
 /** Fields as they may be logged: of bounded size, without secrets, and with nothing hidden in their texts. */
 export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SECRETS): LogFields {
-  const told = Object.entries(fields).map(([name, value]) => [name, loggedField(value, redaction)]);
-  return Object.fromEntries(told);
+  const told: Record<string, unknown> = {};
+  for (const name of Object.keys(fields)) told[name] = loggedField(fields[name], redaction);
+  return told;
 }
 
 function loggedField(value: unknown, redaction: Redaction): unknown {
+  if (typeof value === 'number' || (typeof value === 'string' && isName(value))) return value;
   try {
     return new LoggedField(redaction).of(value);
   } catch {

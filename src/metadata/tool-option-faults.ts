@@ -99,8 +99,12 @@ const DEFINED = optionTable<ToolDefinition>('defineTool', DEFINITION, MEANT);
 
 /** What is given of a definition; of an instance of a class also what it has by getters. */
 export function givenOptions<Options extends object>(given: Options): Options {
-  const named = Array.from(DEFINED.rules.keys(), (name) => [name, Reflect.get(given, name)] as const);
-  return Object.fromEntries(named.filter(([, value]) => value !== undefined)) as Options;
+  const found: Record<string, unknown> = {};
+  for (const name of DEFINED.rules.keys()) {
+    const value = (given as Readonly<Record<string, unknown>>)[name];
+    if (value !== undefined) found[name] = value;
+  }
+  return found as Options;
 }
 
 /** What every tool has is checked by who takes it. */

@@ -127,9 +127,9 @@ export function isSchemaNode(node: unknown): node is JsonSchema {
 /** Tells of everything that stands where a schema directly within a schema should. */
 export function eachSubschema(schema: JsonSchema, tell: (part: Subschema) => void): void {
   for (const name of Object.keys(schema)) {
-    const keyword = KEYWORDS.get(name);
+    const keyword = HOLDING.get(name);
+    if (keyword === undefined) continue;
     const node = schema[name];
-    if (keyword === undefined || !HOLDERS.has(keyword.takes)) continue;
     if (!holdsSeveral(node, keyword)) tell({ node, name, keyword });
     else for (const key of Object.keys(node)) tell({ node: node[key], name, keyword, key });
   }
@@ -143,6 +143,11 @@ const HOLDERS: ReadonlySet<KeywordValue> = new Set<KeywordValue>([
   'a schema or a list of schemas',
   'schemas or lists of names, by name',
 ]);
+
+/** The keywords that hold schemas. */
+const HOLDING: ReadonlyMap<string, Keyword> = new Map(
+  [...KEYWORDS].filter(([, { takes }]) => HOLDERS.has(takes)),
+);
 
 function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Record<string, unknown>> {
   if (takes === 'a schema' || typeof value !== 'object' || value === null) return false;
@@ -169,8 +174,8 @@ export function allSchemas(root: JsonSchema): ReadonlySet<JsonSchema> {
 export function mapSubschemas(schema: JsonSchema, replace: (part: JsonSchema) => JsonSchema): JsonSchema {
   const mapNode = (node: unknown): unknown => (isSchemaNode(node) ? replace(node) : node);
   const mapValue = (name: string, value: unknown): unknown => {
-    const keyword = KEYWORDS.get(name);
-    if (keyword === undefined || !HOLDERS.has(keyword.takes)) return value;
+    const keyword = HOLDING.get(name);
+    if (keyword === undefined) return value;
     if (!holdsSeveral(value, keyword)) return mapNode(value);
     if (Array.isArray(value)) return value.map(mapNode);
     return Object.fromEntries(Object.entries(value).map(([key, node]) => [key, mapNode(node)]));
