@@ -45,7 +45,8 @@ describe('resumeToolLoop', () => {
     ['a boxed yes', new Boolean(true)],
     ['something that JSON shows as a yes', { toJSON: () => true }],
     ['a list with a yes', [true]],
-  ])('takes no approval that is %s', async (_what, approved) => {
+    ['an object', {}],
+  ])('takes no approval that is %s, and leaves the state as it was', async (_what, approved) => {
     const { config, ran } = setup({});
     const run = await runToolLoop(config, hello);
     const answers = run.pending!.map(({ id }) => ({ id, approved }) as Answer);
@@ -54,6 +55,9 @@ describe('resumeToolLoop', () => {
       message: expect.stringContaining('`approved` is neither true nor false'),
     });
     expect(ran).toEqual([]);
+    const yes = run.pending!.map(({ id }) => ({ id, approved: true }));
+    expect(await resumeToolLoop(config, run.state, yes)).toMatchObject({ status: 'completed' });
+    expect(ran).toHaveLength(1);
   });
 
   test('takes no refusal whose reason is no text, and still waits for an answer', async () => {
@@ -112,6 +116,7 @@ describe('defineTool with an approval function', () => {
     ['an empty text', () => ''],
     ['NaN', () => Number.NaN],
     ['a no in words', () => 'false'],
+    ['an object', () => ({})],
     ['a boxed no', () => new Boolean(false)],
     ['a promise of nothing', async () => undefined],
     ['an error', () => Promise.reject(new Error('the database is down'))],

@@ -36,60 +36,6 @@ function ids({ pending = [] }: ToolLoopResult): readonly string[] {
   return pending.map(({ id }) => id);
 }
 
-describe('approval as a function', () => {
-  const answering = (answer: unknown, ran: unknown[]) =>
-    defineTool({
-      name: 'pay',
-      description: 'Pay',
-      approval: () => answer as boolean,
-      execute: () => ran.push(answer),
-    });
-
-  test.each([undefined, null, 0, '', 'no', Number.NaN, {}, Promise.resolve(undefined)])(
-    'that answers %p asks, and runs nothing',
-    async (answer) => {
-      const ran: unknown[] = [];
-      const run = await runToolLoop(configOf([answering(answer, ran)], [callsOf('pay')]), hello);
-      expect(run).toMatchObject({ status: 'suspended', pending: [{ kind: 'approval', tool: 'pay' }] });
-      expect(ran).toEqual([]);
-    },
-  );
-
-  test.each([false, Promise.resolve(false)])('that answers %p asks nobody', async (answer) => {
-    const ran: unknown[] = [];
-    const config = configOf([answering(answer, ran)], [callsOf('pay'), { content: 'Done.' }]);
-    expect(await runToolLoop(config, hello)).toMatchObject({ status: 'completed' });
-    expect(ran).toHaveLength(1);
-  });
-});
-
-describe('resumeToolLoop with an approval', () => {
-  test.each(['yes', 'true', 1, {}, null, undefined, [true]])(
-    'of %j refuses the answer, runs nothing and leaves the state as it was',
-    async (approved) => {
-      const ran: string[] = [];
-      const pay = defineTool({
-        name: 'pay',
-        description: 'Pay',
-        approval: true,
-        execute: () => void ran.push('paid'),
-      });
-      const config = configOf([pay], [callsOf('pay'), { content: 'Done.' }]);
-      const run = await runToolLoop(config, hello);
-      const [id = ''] = ids(run);
-      const answer = { id, approved } as unknown as Answer;
-      await expect(resumeToolLoop(config, run.state, [answer])).rejects.toMatchObject({
-        name: 'InvalidAnswer',
-        message: expect.stringContaining(id),
-      });
-      expect(ran).toEqual([]);
-      const done = await resumeToolLoop(config, run.state, [{ id, approved: true }]);
-      expect(done).toMatchObject({ status: 'completed' });
-      expect(ran).toEqual(['paid']);
-    },
-  );
-});
-
 test('resumeToolLoop names answers that are no objects with an id', async () => {
   const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
   const config = configOf([pay], [callsOf('pay')]);
