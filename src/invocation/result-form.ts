@@ -290,5 +290,14 @@ function isBare(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   if (prototype === null || prototype === Object.prototype) return true;
   const isPlainClass = Object.getPrototypeOf(prototype) === Object.prototype;
-  return isPlainClass && Object.getOwnPropertyNames(prototype).every((name) => name === 'constructor');
+  const hasMembers = Object.getOwnPropertyNames(prototype).some((name) => name !== 'constructor');
+  return isPlainClass && !hasMembers && !hasPrivateFields(prototype.constructor);
+}
+
+/** As they are written, or as compilers for older targets write them. */
+const PRIVATE = /#[\p{L}$_]|\b(?:set|__privateAdd|_class_private_field_init)\(this\b/u;
+
+/** Nothing but its source tells of them. */
+function hasPrivateFields(made: unknown): boolean {
+  return typeof made === 'function' && PRIVATE.test(Function.prototype.toString.call(made));
 }

@@ -53,6 +53,19 @@ class Hidden {
   }
 }
 
+/** Nothing reads its field but what it is made for. */
+class Sealed {
+  readonly #secret: number;
+  constructor(secret = 1) {
+    this.#secret = secret;
+    if (this.#secret > 1) throw new RangeError();
+  }
+}
+/** As TypeScript writes it for targets without private fields. */
+const olderSealed = new Function(
+  'var _secret = new WeakMap(); return class Older { constructor() { _secret.set(this, 1); } }',
+);
+
 describe('what a tool returns', () => {
   test.each<[unknown, string]>([
     ['text', 'text'],
@@ -112,6 +125,7 @@ describe('what a tool returns', () => {
     ['a thenable within', { a: { then: (done: (value: number) => void) => done(1) } }, { a: 1 }],
     ['numbers that JSON has not', [Number.NaN, Number.POSITIVE_INFINITY, -0.5], ['NaN', 'Infinity', -0.5]],
     ['a date that is none', { at: new Date(Number.NaN) }, { at: 'Invalid Date' }],
+    ['an object of a class without fields', new (class Nothing {})(), {}],
     ['a list of numbers', new Float32Array([0.5, 2]), [0.5, 2]],
     ['an iterator', new Map([['a', 1]]).values(), [1]],
     ['a generator within', { rows: [1, 2].values() }, { rows: [1, 2] }],
@@ -146,6 +160,13 @@ describe('what a tool returns', () => {
     ['functions', () => ({ act: () => 1 }), 'of an object JSON shows nothing'],
     ['a function in a list', () => [1, function act() {}], 'it has the function act in it'],
     ['an object that hides all it has', () => ({ it: new Hidden() }), 'of an object of the class Hidden'],
+    [
+      'an object of private fields',
+      () => new Sealed(),
+      'of an object of the class Sealed JSON shows nothing',
+    ],
+    ['one in a list', () => [1, new Sealed()], 'of an object of the class Sealed JSON shows nothing'],
+    ['one of an older target', () => new (olderSealed())(), 'of an object of the class Older JSON shows'],
     ['a WeakMap', () => new WeakMap(), 'of an object of the class WeakMap'],
     ['fields that are symbols', () => ({ [Symbol('x')]: 1 }), 'of an object JSON shows nothing'],
   ])('%s is an error that says that the tool ran and what to return', async (_what, execute, problem) => {

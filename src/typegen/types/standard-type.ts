@@ -2,29 +2,21 @@ import { NUMBER_KEY } from '../../schema/value-type.js';
 import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
 import { CodeReference, type DescribedSchema } from './described-schema.js';
 import { writeSchema } from './finish-schema.js';
+import { BUFFERS, RESULT_FORMS, type StandardWriter } from './result-forms.js';
 import { definedParts, fault, hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
 
-type Writer = (place: TypePlace, walk: TypeWalk) => Written;
-
 /** Text in JSON, an instance in the tool. */
-function textual(name: string, keywords: DescribedSchema): Writer {
-  const reference = new CodeReference(name);
-  return (_place, { direction }) => ({
-    schema: { type: 'string', ...keywords, ...(direction === 'in' ? { instanceOf: reference } : {}) },
-  });
+function textual(name: string, keywords: DescribedSchema): StandardWriter {
+  const instanceOf = new CodeReference(name);
+  return () => ({ schema: { type: 'string', ...keywords, instanceOf } });
 }
 
-/** `JSON.stringify` shows the bytes by their index, which nobody should rely on. */
-function bytes(name: string): Writer {
-  const text = textual(name, { contentEncoding: 'base64' });
-  return (place, walk) => (walk.direction === 'in' ? text(place, walk) : { schema: { type: 'object' } });
-}
+const BASE64 = { contentEncoding: 'base64' };
 
 const SET = new CodeReference('Set');
 const MAP = new CodeReference('Map');
 
-const writeSet: Writer = ({ type, path }, walk) => {
-  if (walk.direction === 'out') return { schema: { type: 'object' } };
+const writeSet: StandardWriter = ({ type, path }, walk) => {
   const [item] = walk.view.typeArguments(type);
   const items = item === undefined ? {} : writeSchema({ type: item, path: `${path}[]` }, walk);
   return { schema: { type: 'array', items, instanceOf: SET } };
@@ -32,8 +24,7 @@ const writeSet: Writer = ({ type, path }, walk) => {
 
 const NUMBERS = ['Number', 'NumberLiteral'];
 
-const writeMap: Writer = ({ type, path }, walk) => {
-  if (walk.direction === 'out') return { schema: { type: 'object' } };
+const writeMap: StandardWriter = ({ type, path }, walk) => {
   const [key, value] = walk.view.typeArguments(type);
   const values = value === undefined ? {} : writeSchema({ type: value, path: `${path}{}` }, walk);
   const isNumber =
@@ -43,19 +34,20 @@ const writeMap: Writer = ({ type, path }, walk) => {
 };
 
 const refused =
-  (problem: string): Writer =>
+  (problem: string): StandardWriter =>
   ({ path }, walk) =>
-    walk.direction === 'out' ? { schema: {} } : fault(walk, path, { problem });
+    fault(walk, path, { problem });
 
 const scalar =
-  (type: string): Writer =>
+  (type: string): StandardWriter =>
   () => ({ schema: { type } });
 
-const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
+/** What parameters are written as. */
+const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
   ['Date', textual('Date', { format: 'date-time' })],
   ['URL', textual('URL', { format: 'uri' })],
-  ['Uint8Array', bytes('Uint8Array')],
-  ['Buffer', bytes('Buffer')],
+  ['Uint8Array', textual('Uint8Array', BASE64)],
+  ['Buffer', textual('Buffer', BASE64)],
   ['Set', writeSet],
   ['ReadonlySet', writeSet],
   ['Map', writeMap],
@@ -72,7 +64,7 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
   ['Error', refused('is an error, which JSON cannot carry')],
   ['WeakMap', refused('is a WeakMap, which JSON cannot carry')],
   ['WeakSet', refused('is a WeakSet, which JSON cannot carry')],
-  ...['ArrayBuffer', 'SharedArrayBuffer', 'DataView', 'Int8Array', 'Uint16Array', 'Int32Array'].map(
+  ...BUFFERS.map(
     (name) => [name, refused(`is an ${name}, which JSON cannot carry; a Uint8Array can be`)] as const,
   ),
   ...['ReadableStream', 'Blob', 'File', 'FormData', 'Request', 'Response', 'Headers'].map(
@@ -82,12 +74,13 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
 
 /** The types that belong to the language or to Node, which have forms of their own; nothing for all others. */
 export function standardType(place: TypePlace, walk: TypeWalk): Written | undefined {
+  const writers = walk.direction === 'in' ? WRITERS : RESULT_FORMS;
   const symbol = walk.view.symbolOf(place.type);
-  if (symbol !== undefined && WRITERS.has(symbol.name) && isStandard(symbol, walk)) {
-    return WRITERS.get(symbol.name)?.(place, walk);
+  if (symbol !== undefined && writers.has(symbol.name) && isStandard(symbol, walk)) {
+    return writers.get(symbol.name)?.(place, walk);
   }
   const mapped = mappedStandardType(place.type, walk);
-  return mapped === undefined ? undefined : WRITERS.get(mapped)?.(place, walk);
+  return mapped === undefined ? undefined : writers.get(mapped)?.(place, walk);
 }
 
 /** `DeepPartial<Date>` as most people write it maps the methods of the `Date`; what is meant is a `Date`. */

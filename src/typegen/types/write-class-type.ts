@@ -10,13 +10,21 @@ import { writeProperties } from './write-properties.js';
  */
 export function writeClassType(place: TypePlace, walk: TypeWalk): Written {
   const symbol = walk.view.symbolOf(place.type);
-  if (walk.direction === 'out' || symbol === undefined) return writeProperties(place, walk);
+  if (walk.direction === 'out') return writeResult(place, walk);
+  if (symbol === undefined) return writeProperties(place, walk);
   const of = walk.classReference(symbol);
   if (of.kind === 'fault') return fault(walk, place.path, of);
   if (of.kind === 'structural') return writeProperties(place, walk);
   const [declaration] = walk.view.declarations(symbol);
   const comment = declaration && commentOf(walk.view, declaration);
   return describeSchema({ schema: { instanceOf: of.reference } }, comment && { ...comment, tags: [] });
+}
+
+/** Of an instance without fields that JSON shows, its text or an error is written: that depends on the class. */
+function writeResult(place: TypePlace, walk: TypeWalk): Written {
+  const written = writeProperties(place, walk);
+  const isEmpty = written.schema.type === 'object' && Object.keys(written.schema).length === 1;
+  return isEmpty ? { schema: {} } : written;
 }
 
 /** Whether a class has methods: then it is more than data. */

@@ -1,3 +1,4 @@
+import type { TypeHandle } from '../compiler/compiler-view.js';
 import type { DescribedSchema } from './described-schema.js';
 import { guarded } from './guarded-type.js';
 import { mayHaveMember } from './may-have-member.js';
@@ -26,6 +27,7 @@ export function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
   if (mayHaveMember(type, 'CallSignature', walk) && view.callSignatures(type).length > 0) {
     return writeFunction(place, walk);
   }
+  if (walk.direction === 'out' && isIterable(type, walk)) return { schema: {} };
   const symbol = view.symbolOf(type);
   const isClass = symbol !== undefined && (symbol.flags & (view.symbolFlags.Class ?? 0)) !== 0;
   return guarded({ key, type, path }, walk, () =>
@@ -34,6 +36,15 @@ export function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
       : writeProperties(place, walk),
   );
 }
+
+/** It is written as a list, as an object or by its fields: that depends on the value. */
+function isIterable(type: TypeHandle, { view }: TypeWalk): boolean {
+  const names = view.propertiesOf(type).map(({ name }) => name);
+  return names.some((name) => ITERATOR.test(name)) && !names.includes('toJSON');
+}
+
+/** As the compilers name members whose keys are symbols. */
+const ITERATOR = /^__@(?:iterator|asyncIterator)(?:@|$)/;
 
 /** A function is nothing in JSON: refused on the way in, left out on the way out. */
 function writeFunction({ path }: TypePlace, walk: TypeWalk): Written {

@@ -91,6 +91,7 @@ function writeIntersection(place: TypePlace, walk: TypeWalk): Written {
 function unsayable({ type, path }: TypePlace, walk: TypeWalk, text: string): Written {
   if (hasFlag(walk, type, 'Never')) return fault(walk, path, { problem: 'is never: no value fits it' });
   if (hasFlag(walk, type, 'ESSymbol', 'UniqueESSymbol')) {
+    if (walk.direction === 'out') return { schema: { type: 'string' } };
     return fault(walk, path, { problem: 'is a symbol, which JSON does not have' });
   }
   return fault(walk, path, {
