@@ -21,6 +21,8 @@ interface KeptPiece {
   readonly written: string;
   /** The calls are of tools that nobody knows. */
   readonly isUnknown?: boolean;
+  /** What closes the quotation that the calls stand in, if it follows them at once. */
+  readonly quote?: string;
 }
 
 const FORMATS = formatsByOpener(ALL_FORMATS);
@@ -28,6 +30,13 @@ const LITERALS = createLiteralIndex([...FORMATS.keys(), ...REASONING_OPENERS.key
 const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
 /** White space and marks that end something: `</answer>`, `<|im_end|>`. */
 const ONLY_MARKS = /^\s*(?:<[/|][^<>\s]{1,30}>\s*)*$/;
+const QUOTES = new Map([
+  ['`', '`'],
+  ['"', '"'],
+  ["'", "'"],
+  ['“', '”'],
+  ['«', '»'],
+]);
 const OFTEN_UP_TO = 4096;
 const GROWTH = 1.125;
 
@@ -46,6 +55,8 @@ export class CallScanner {
   /** Nothing but white space and reasoning came so far. */
   #isBlankSoFar = true;
   #reasoning: ReasoningMark | undefined;
+  /** What would close the quotation that the text so far ends in the opening mark of. */
+  #quote: string | undefined;
   #kept: KeptPiece[] = [];
   #pieces: ScannedPiece[] = [];
 
@@ -159,7 +170,8 @@ export class CallScanner {
     written: string,
   ) {
     this.#isBlankSoFar = false;
-    this.#kept.push({ piece: { kind: 'calls', calls }, written, isUnknown });
+    this.#kept.push({ piece: { kind: 'calls', calls }, written, isUnknown, quote: this.#quote });
+    this.#quote = undefined;
   }
 
   #addAnswer(text: string): void {
@@ -170,23 +182,29 @@ export class CallScanner {
   #addText(text: string): void {
     if (text === '') return;
     const piece = { kind: 'text', text } as const;
+    // Two and more are a fence.
+    this.#quote = text.endsWith('``') ? undefined : QUOTES.get(text.at(-1) ?? '');
     if (this.#kept.length > 0) this.#kept.push({ piece, written: text });
     else this.#pieces.push(piece);
   }
 }
 
-/** Calls of unknown tools that text follows are examples; a model that calls a tool stops there. */
+/**
+ * Calls of unknown tools that text follows are examples, and so are quoted ones: a model that calls a tool stops
+ * there.
+ */
 function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
   let behind = '';
   let isFollowed = false;
-  const pieces = [...kept].reverse().map(({ piece, written, isUnknown }): ScannedPiece => {
+  const pieces = [...kept].reverse().map(({ piece, written, isUnknown, quote }): ScannedPiece => {
     if (piece.kind === 'text') {
       behind = written + behind;
       return piece;
     }
-    isFollowed ||= !ONLY_MARKS.test(behind);
+    const isQuoted = quote !== undefined && behind.startsWith(quote);
+    isFollowed ||= !ONLY_MARKS.test(isQuoted ? behind.slice(1) : behind);
     behind = '';
-    return isUnknown && isFollowed ? { kind: 'text', text: written } : piece;
+    return (isUnknown || isQuoted) && isFollowed ? { kind: 'text', text: written } : piece;
   });
   return pieces.reverse();
 }
