@@ -17,6 +17,11 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: 'writes what the types of the toolsets say into a file that the application imports',
     load: async () => (await import('./generate-command.js')).generateCommand,
   },
+  init: {
+    usage: 'init',
+    summary: 'writes the lines that keep the generated file current into the project’s configuration',
+    load: async () => (await import('./init-command.js')).initCommand,
+  },
   list: {
     usage: 'list <module>',
     summary: 'shows the tools of a built module, where their schemas come from and how large they are',

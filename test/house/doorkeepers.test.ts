@@ -12,6 +12,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'ajv-formats': /^src\/checking\//,
   'redos-detector': /^src\/checking\//,
   'expr-eval-fork': /^src\/builtin\//,
+  'jsonc-parser': /^src\/cli\//,
   openai: /^src\/providers\/openai\//,
   '@modelcontextprotocol/server': /^src\/bridges\/mcp\//,
   '@modelcontextprotocol/client': /^src\/bridges\/mcp\//,

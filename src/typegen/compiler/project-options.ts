@@ -6,6 +6,7 @@ export interface ProjectOptions {
   readonly moduleResolution?: number;
   readonly allowImportingTsExtensions?: boolean;
   readonly rewriteRelativeImportExtensions?: boolean;
+  readonly experimentalDecorators?: boolean;
   readonly noEmit?: boolean;
   readonly emitDeclarationOnly?: boolean;
   readonly paths?: Readonly<Record<string, readonly string[]>>;

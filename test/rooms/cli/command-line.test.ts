@@ -13,7 +13,7 @@ describe('toolwright', () => {
 
   test('--help lists every command, and a command’s own help is its line', async () => {
     const { out } = await runCommand(['--help'], ROOT);
-    for (const name of ['generate', 'list']) {
+    for (const name of ['generate', 'init', 'list']) {
       expect(out).toContain(`toolwright ${name}`);
       const own = await runCommand([name, '--help'], ROOT);
       expect(own).toMatchObject({ code: 0, error: '' });

@@ -1,0 +1,1 @@
+export { generateBeforeTests as default } from './generate-before-tests.js';

@@ -1,0 +1,37 @@
+import { generateNow, isWatching, type NestPluginOptions, type NestProgram } from './generate-now.js';
+
+/**
+ * For the Nest CLI with the swc builder and `"typeCheck": true`: the same as {@link before}, after the types
+ * were checked and before swc starts.
+ *
+ * @example
+ * ```json
+ * { "compilerOptions": { "builder": "swc", "typeCheck": true, "plugins": ["toolwright"] } }
+ * ```
+ */
+export class ReadonlyVisitor {
+  /** Set by the CLI. */
+  key = '';
+  /** Nothing of it goes into the CLI’s own metadata. */
+  readonly typeImports = {};
+  readonly #options: NestPluginOptions;
+  #program: NestProgram | undefined;
+
+  constructor(options: NestPluginOptions = {}) {
+    this.#options = options;
+  }
+
+  /** Called for each source file. */
+  visit(program: NestProgram): void {
+    this.#program = program;
+  }
+
+  /** Called when all were seen. */
+  collect(): object {
+    const { complaints, hasFailed } = generateNow(this.#options, this.#program);
+    if (complaints !== '') process.stderr.write(`${complaints}\n`);
+    // The CLI takes no notice of what is thrown here.
+    if (hasFailed && !isWatching()) process.exit(1);
+    return {};
+  }
+}

@@ -1,0 +1,203 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { type SmallProject, smallProject } from '../typegen/small-project.js';
+import { runCommand } from './run-command.js';
+
+const TOOLS =
+  "import { Tool } from 'toolwright';\nexport class Tools {\n  @Tool('A') a(x: string) { return x; }\n}\n";
+
+const DOOR = join(import.meta.dirname, '../typegen/fixtures/toolwright.ts');
+
+const read = ({ folder }: SmallProject, path: string) => readFileSync(join(folder, path), 'utf8');
+
+const manifest = (rest: string) => `{
+  "name":   "small",
+  "type": "module",${rest}
+}
+`;
+
+interface Kind {
+  readonly files: Readonly<Record<string, string>>;
+  /** Lines that are added, by file, in their order. */
+  readonly added: Readonly<Record<string, readonly string[]>>;
+  readonly options?: object;
+}
+
+const NEST = `{
+  // Where the sources are.
+  "sourceRoot": "src",
+  "compilerOptions": {
+    "deleteOutDir": true /* always */
+  }
+}
+`;
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  'Nest CLI with tsc': {
+    files: { 'nest-cli.json': NEST, 'package.json': manifest('\n  "scripts": { "build": "nest build" }') },
+    added: {
+      'nest-cli.json': ['    "deleteOutDir": true, /* always */', '    "plugins": ["toolwright"]'],
+    },
+  },
+  'Nest CLI with swc, beside another plugin': {
+    files: {
+      'nest-cli.json': `{
+\t"compilerOptions": {
+\t\t"builder": "swc",
+\t\t"plugins": ["@nestjs/swagger"]
+\t}
+}
+`,
+    },
+    added: {
+      'nest-cli.json': ['\t\t"plugins": ["@nestjs/swagger", "toolwright"],', '\t\t"typeCheck": true'],
+    },
+  },
+  Vite: {
+    files: {
+      'vite.config.ts': `import { defineConfig } from 'vite';
+
+export default defineConfig({
+  // Nothing yet.
+  server: { port: 1 },
+});
+`,
+    },
+    added: {
+      'vite.config.ts': [
+        "import { vite as toolwright } from 'toolwright/plugin';",
+        '  plugins: [toolwright()],',
+      ],
+    },
+  },
+  'Vitest, with plugins': {
+    files: {
+      'vitest.config.mts': `import { defineConfig } from 'vitest/config';
+export default defineConfig({ plugins: [paths()], test: {} });
+`,
+    },
+    added: {
+      'vitest.config.mts': [
+        "import { vite as toolwright } from 'toolwright/plugin';",
+        'export default defineConfig({ plugins: [toolwright(), paths()], test: {} });',
+      ],
+    },
+  },
+  'webpack in CommonJS': {
+    files: { 'webpack.config.cjs': 'module.exports = {\n  plugins: [\n    new Other(),\n  ],\n};\n' },
+    added: {
+      'webpack.config.cjs': [
+        "const { webpack: toolwright } = require('toolwright/plugin');",
+        '    toolwright(),',
+      ],
+    },
+  },
+  'plain tsc': {
+    files: {
+      'package.json': manifest('\n  "scripts": {\n    "build": "tsc -p ."\n  }'),
+      'tsconfig.json': `{
+  "compilerOptions": {
+    "module": "nodenext", // for Node
+    "paths": { "toolwright": ["${DOOR}"] }, // here
+  },
+  "include": ["src"],
+}
+`,
+    },
+    added: {
+      'package.json': ['    "build": "tsc -p .",', '    "prebuild": "toolwright generate"'],
+      'tsconfig.json': ['    "experimentalDecorators": true,'],
+    },
+  },
+  'Jest with swc, in package.json': {
+    files: {
+      'package.json': manifest(
+        '\n  "scripts": { "build": "tsc", "prebuild": "toolwright generate" },\n  "jest": { "transform": {} }',
+      ),
+    },
+    added: { 'package.json': [`  "jest": { "transform": {}, "globalSetup": "toolwright/jest" }`] },
+  },
+  'Jest with swc, in code': {
+    files: {
+      'jest.config.js': "/** @type {import('jest').Config} */\nexport default {\n  transform: {},\n};\n",
+      'package.json': manifest('\n  "scripts": { "build": "toolwright generate && tsc" }'),
+    },
+    added: { 'jest.config.js': ["  globalSetup: 'toolwright/jest',"] },
+  },
+};
+
+describe('toolwright init', () => {
+  test.each(Object.entries(KINDS))(
+    '%s: writes the lines that it needs, and keeps all others',
+    async (_, kind) => {
+      using project = smallProject({ 'src/tools.ts': TOOLS, ...kind.files }, kind.options);
+      const { code, out, error } = await runCommand(['init'], project.folder);
+      expect({ code, error }).toEqual({ code: 0, error: '' });
+      for (const [path, lines] of Object.entries(kind.added)) {
+        const before = kind.files[path] ?? '';
+        const after = read(project, path);
+        expect(after.split('\n').filter((line) => !before.split('\n').includes(line))).toEqual(lines);
+        for (const comment of before.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(after).toContain(comment);
+        for (const line of lines) expect(out).toContain(`+${line}`);
+      }
+      expect(existsSync(join(project.folder, 'src/toolwright.gen.ts'))).toBe(true);
+    },
+  );
+
+  test.each(Object.entries(KINDS))('%s: does nothing the second time', async (_, { files, options }) => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, ...files }, options);
+    await runCommand(['init'], project.folder);
+    const texts = Object.keys(files).map((path) => read(project, path));
+    const { code, out } = await runCommand(['init'], project.folder);
+    expect({ code, out }).toEqual({ code: 0, out: 'nothing to write: this project is set up\n' });
+    expect(Object.keys(files).map((path) => read(project, path))).toEqual(texts);
+  });
+
+  test('a solution of several configurations: names the one that has the sources', async () => {
+    using project = smallProject({
+      'src/tools.ts': TOOLS,
+      'vite.config.ts': 'export default { plugins: [] };\n',
+      'tsconfig.app.json': '{ "compilerOptions": { "experimentalDecorators": true }, "include": ["src"] }',
+      'tsconfig.json': '{ "files": [], "references": [{ "path": "./tsconfig.app.json" }] }',
+    });
+    const { code } = await runCommand(['init'], project.folder);
+    expect(code).toBe(0);
+    expect(read(project, 'vite.config.ts')).toContain(
+      "plugins: [toolwright({ project: 'tsconfig.app.json' })]",
+    );
+  });
+
+  test('where it cannot know the place, it says what to write, and changes nothing', async () => {
+    const config =
+      'const one = { plugins: [a()] };\nconst two = { plugins: [b()] };\nexport default one ?? two;\n';
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'vite.config.ts': config });
+    const { code, out } = await runCommand(['init'], project.folder);
+    expect(code).toBe(0);
+    expect(read(project, 'vite.config.ts')).toBe(config);
+    expect(out).toContain("import { vite as toolwright } from 'toolwright/plugin';");
+  });
+
+  test('keeps the line ends of Windows', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'nest-cli.json': NEST.replaceAll('\n', '\r\n') });
+    await runCommand(['init'], project.folder);
+    expect(read(project, 'nest-cli.json').replaceAll('\r\n', '')).not.toContain('\n');
+  });
+
+  test('says what is missing in one line', async () => {
+    using project = smallProject({});
+    expect(await runCommand(['init'], join(project.folder, 'node_modules'))).toMatchObject({
+      code: 1,
+      error: expect.stringMatching(/^toolwright: there is no package\.json in [^\n]+\n$/),
+    });
+  });
+
+  test('a project that has no tools yet is set up all the same', async () => {
+    using project = smallProject({ 'src/main.ts': 'export {};\n', 'nest-cli.json': NEST });
+    const { code, out } = await runCommand(['init'], project.folder);
+    expect(code).toBe(0);
+    expect(out).toContain(
+      'Nothing is generated yet: tsconfig.json has no exported class with a @Tool method',
+    );
+  });
+});
