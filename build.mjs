@@ -28,7 +28,8 @@ const besideRoot = {
   name: 'beside-root',
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
-    const filter = /[\\/](?:testing|builtin|mcp|nestjs)[\\/]index\.js$|[\\/](?:list|mcp)-command\.js$/;
+    const filter =
+      /[\\/](?:testing|builtin|mcp|nestjs)[\\/]index\.js$|[\\/](?:list-command|mcp-command|open-application)\.js$/;
     // On the first line: the lines of the source map stay what they are.
     onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));
   },

@@ -1,4 +1,4 @@
-import { runCommandLine } from './run-command-line.js';
+import { UserFault } from './user-fault.js';
 
 /** What `toolwright generate` can be told, by the names of its flags. */
 export interface GenerateProjectOptions {
@@ -12,10 +12,9 @@ export interface GenerateProjectOptions {
   readonly strict?: boolean;
 }
 
-/** The arguments of the command line that means the same. */
-export function generateArguments({ project, out, importEnding, strict }: GenerateProjectOptions): string[] {
+/** The flags that mean the same. */
+export function generateFlags({ project, out, importEnding, strict }: GenerateProjectOptions): string[] {
   return [
-    'generate',
     ...(project === undefined ? [] : ['--project', project]),
     ...(out === undefined ? [] : ['--out', out]),
     ...(importEnding === undefined ? [] : ['--import-ending', importEnding]),
@@ -29,15 +28,22 @@ export function generateArguments({ project, out, importEnding, strict }: Genera
  * @throws Error with what the command would complain of.
  */
 export async function generateProject(options: GenerateProjectOptions, folder: string): Promise<string> {
-  let complaints = '';
-  const exitCode = await runCommandLine(generateArguments(options), {
+  const { generateCommand } = await import('./generate-command.js');
+  let said = '';
+  const surroundings = {
     folder,
     out: () => {},
-    error: (text) => {
-      complaints += text;
+    error: (text: string) => {
+      said += text;
     },
     isTerminal: false,
-  });
-  if (exitCode !== 0) throw new Error(complaints.trimEnd());
-  return complaints.trimEnd();
+  };
+  try {
+    const exitCode = await generateCommand.run(generateFlags(options), surroundings);
+    if (exitCode === 0) return said.trimEnd();
+  } catch (error) {
+    if (!(error instanceof UserFault)) throw error;
+    said = `toolwright: ${error.message}`;
+  }
+  throw new Error(said.trimEnd());
 }

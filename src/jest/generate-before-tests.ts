@@ -5,7 +5,7 @@ import { generateProject } from '../cli/generate-project.js';
  * `toolwright generate` would refuse. The `tsconfig.json` is that of Jest’s `rootDir`.
  *
  * @example
- * ```ts
+ * ```js
  * // jest.config.js
  * export default { globalSetup: 'toolwright/jest' };
  * ```

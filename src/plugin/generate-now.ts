@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { type GenerateProjectOptions, generateArguments } from '../cli/generate-project.js';
+import { type GenerateProjectOptions, generateFlags } from '../cli/generate-project.js';
 
 /** The options that stand in `nest-cli.json`. */
 export interface NestPluginOptions extends GenerateProjectOptions {}
@@ -23,8 +23,8 @@ interface Generation {
 export function generateNow(options: NestPluginOptions, program: NestProgram | undefined): Generation {
   const manifest = createRequire(import.meta.url).resolve('toolwright/package.json');
   const command = join(dirname(manifest), 'dist/src/cli/main.js');
-  const args = generateArguments({ ...options, project: options.project ?? projectOf(program) });
-  const { status, stdout, stderr, error } = spawnSync(process.execPath, [command, ...args], {
+  const flags = generateFlags({ ...options, project: options.project ?? projectOf(program) });
+  const { status, stdout, stderr, error } = spawnSync(process.execPath, [command, 'generate', ...flags], {
     encoding: 'utf8',
   });
   if (error !== undefined) throw error;

@@ -12,7 +12,7 @@ export interface RollupPlugin {
  * `toolwright generate` would refuse fails the build.
  *
  * @example
- * ```ts
+ * ```js
  * // rollup.config.js
  * import { rollup as toolwright } from 'toolwright/plugin';
  *
@@ -33,7 +33,7 @@ export function rollup(options: GenerateProjectOptions = {}): RollupPlugin {
  * The plugin for Rolldown, tsdown and others that take Rolldown’s plugins; the same as for Rollup.
  *
  * @example
- * ```ts
+ * ```js
  * // tsdown.config.ts
  * import { rolldown as toolwright } from 'toolwright/plugin';
  *

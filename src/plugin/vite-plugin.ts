@@ -23,7 +23,7 @@ export interface VitePlugin {
  * build; a running server goes on and shows it. Paths are relative to Vite’s `root`.
  *
  * @example
- * ```ts
+ * ```js
  * // vite.config.ts
  * import { vite as toolwright } from 'toolwright/plugin';
  *

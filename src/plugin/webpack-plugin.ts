@@ -30,7 +30,7 @@ export interface WebpackPlugin {
  * `toolwright generate` would refuse is an error of the build. Paths are relative to webpack’s `context`.
  *
  * @example
- * ```ts
+ * ```js
  * // webpack.config.js
  * import { webpack as toolwright } from 'toolwright/plugin';
  *
@@ -65,7 +65,7 @@ export function webpack(options: GenerateProjectOptions = {}): WebpackPlugin {
  * The plugin for Rspack and Rsbuild; the same as for webpack.
  *
  * @example
- * ```ts
+ * ```js
  * // rspack.config.js
  * import { rspack as toolwright } from 'toolwright/plugin';
  *

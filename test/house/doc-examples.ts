@@ -61,7 +61,7 @@ let known: readonly NameSource[] | undefined;
 function entries(): readonly NameSource[] {
   known ??= doors().map((door) => ({
     from: door.name,
-    names: [...new Set(publicNames(door).map(({ name }) => name))],
+    names: [...new Set(publicNames(door).map(({ name }) => name))].filter((name) => name !== 'default'),
   }));
   return known;
 }
