@@ -33,18 +33,22 @@ export function namesByNearness(name: string, known: readonly string[]): readonl
   );
 }
 
-/** The known name that another one can hardly be but a slip of: a letter in four, cases and separators aside. */
+/**
+ * The known name that another one can hardly be but a slip of: a letter in four of the longer one, so that `tag`
+ * is one of `tags`; cases and separators aside.
+ */
 export function misspeltName(name: string, known: readonly string[]): string | undefined {
   const wanted = plain(name);
-  let slips = Math.floor(wanted.length / LETTERS_PER_SLIP);
+  let best = Number.POSITIVE_INFINITY;
   let nearest: string | undefined;
   for (const candidate of known) {
     const other = plain(candidate);
+    const slips = Math.floor(Math.max(wanted.length, other.length) / LETTERS_PER_SLIP);
     if (Math.abs(other.length - wanted.length) > slips) continue;
     const needed = distance(wanted, other);
-    if (needed > slips || (needed === slips && nearest !== undefined)) continue;
+    if (needed > slips || needed >= best) continue;
     nearest = candidate;
-    slips = needed;
+    best = needed;
   }
   return nearest;
 }

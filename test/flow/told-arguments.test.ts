@@ -40,6 +40,16 @@ describe('ToolRegistry.call with keys that are no arguments', () => {
     expect(last).toMatch(/^Ignored: key 0, .*, key 9 and 2 more are not arguments of list\.$/);
   });
 
+  test('takes one of several, and other cases, for slips of a name', async () => {
+    const tags = { type: 'array', items: { type: 'string' } };
+    const content = await answer({ type: 'object', properties: { tags } }, { tag: ['new'] });
+    expect(content).toContain('There is no property "tag"; did you mean "tags"?');
+    const id = { type: 'string' };
+    expect(await answer({ type: 'object', properties: { id } }, { ID: 'a' })).toContain(
+      'There is no property "ID"; did you mean "id"?',
+    );
+  });
+
   test('takes a slip of an optional key that was not sent for a fault', async () => {
     expect(await answer(listing, { limt: 5 })).toEqual([
       "Validation failed for tool 'list':",
