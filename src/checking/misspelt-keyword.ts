@@ -15,7 +15,7 @@ export function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFa
   return [
     {
       path: path === '' ? name : `${path}.${name}`,
-      problem: `is no keyword of JSON Schema: did you mean \`${meant}\`?`,
+      problem: `is no keyword of JSON Schema (did you mean \`${meant}\`?)`,
       fix: `\`${meant}\`; names of your own begin with x-`,
     },
   ];
