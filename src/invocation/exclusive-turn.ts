@@ -43,7 +43,7 @@ export class ExclusiveTurn {
   #place: Line | undefined;
   #previous: ExclusiveTurn | undefined;
   /** Turns on other objects that calls made within this one wait for. */
-  readonly #awaited = new Set<ExclusiveTurn>();
+  #awaited: Set<ExclusiveTurn> | undefined;
 
   constructor(options: TurnOptions) {
     this.#options = options;
@@ -91,7 +91,10 @@ export class ExclusiveTurn {
       await wait;
       return false;
     }
-    for (const turn of holding) turn.#awaited.add(this);
+    for (const turn of holding) {
+      turn.#awaited ??= new Set();
+      turn.#awaited.add(this);
+    }
     try {
       // A body that does not wait for what it calls may end by then.
       const isOver = await Promise.race([wait.then(() => true), nextTurn(false)]);
@@ -99,7 +102,7 @@ export class ExclusiveTurn {
       await wait;
       return false;
     } finally {
-      for (const turn of holding) turn.#awaited.delete(this);
+      for (const turn of holding) turn.#awaited?.delete(this);
     }
   }
 
@@ -123,7 +126,7 @@ export class ExclusiveTurn {
       if (held.has(turn)) return true;
       seen.add(turn);
       open.push(turn.#previous);
-      for (const awaited of turn.#awaited) open.push(awaited.#previous);
+      for (const awaited of turn.#awaited ?? []) open.push(awaited.#previous);
     }
     return false;
   }
