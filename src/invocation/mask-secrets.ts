@@ -38,7 +38,6 @@ const LIKE_A_VALUE = /(?<=\s)[^\s\p{N}]{0,64}\p{N}/uy;
 function maskValues(text: string, isSecret: (key: string) => boolean): string {
   let masked = '';
   let copied = 0;
-  PAIR.lastIndex = 0;
   for (let pair = PAIR.exec(text); pair !== null; pair = PAIR.exec(text)) {
     const [, key = '', quote, separator = '', open = ''] = pair;
     if (!isSecret(key)) continue;

@@ -42,7 +42,10 @@ const hashes = new Map(
 );
 const drawn = drawMutants(mutants, { rooms, limit: Number(options.limit) });
 const tried = readTried();
-const open = drawn.filter((mutant) => !isTried(mutant));
+// What was never tried comes first: a run may be broken off.
+const open = drawn
+  .filter((mutant) => !isTried(mutant))
+  .sort((a, b) => Number(tried.has(a.key)) - Number(tried.has(b.key)));
 console.log(
   `${mutants.length} mutants; ${drawn.length} drawn, ${drawn.length - open.length} of them tried before`,
 );
