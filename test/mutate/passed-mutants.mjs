@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { runTests } from './mutated-tree.mjs';
 
 /** Tests of built code, of compilers and of other processes: no mutant is active there. */
-const ELSEWHERE = /child_process|Stdio|-process\.js|-programs?\.js|\/processes\/|run-command|compilers\.js|run-compiler/;
+const ELSEWHERE =
+  /child_process|Stdio|-process\.js|-programs?\.js|\/processes\/|run-command|compilers\.js|run-compiler/;
 
 /** After so many test files what was seen is written down. */
 const AT_ONCE = 40;
