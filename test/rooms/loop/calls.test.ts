@@ -3,6 +3,7 @@ import type { AssistantMessage, Message } from '../../../src/contract/message.js
 import { createCallNumberer } from '../../../src/loop/number-calls.js';
 import { runInOrder } from '../../../src/loop/run-in-order.js';
 import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
+import { streamToolLoop } from '../../../src/loop/stream-tool-loop.js';
 import { ToolRegistry } from '../../../src/registry/tool-registry.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
@@ -200,6 +201,15 @@ describe('odd replies', () => {
       { id: 'call_2', name: 'a', rawArguments: {}, status: 'rejected' },
       { id: 'call_3', name: 'a', rawArguments: { n: 1 }, status: 'success' },
     ]);
+  });
+
+  test.each([null, undefined])('a call whose arguments are %p is told with none', async (args) => {
+    const replies = [{ toolCalls: [{ id: 'c1', name: 'a', arguments: args }] }, { content: 'Done.' }];
+    const provider = { chat: async () => replies.shift() as never };
+    const told = [];
+    for await (const event of streamToolLoop({ provider, model: 'm', tools: [numberTool('a')] }, hello))
+      if (event.type === 'call-start') told.push(event.arguments);
+    expect(told).toEqual([{}]);
   });
 
   test('a provider that leaves things out is read with their plain meaning', async () => {
