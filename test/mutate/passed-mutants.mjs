@@ -8,6 +8,9 @@ import { runTests } from './mutated-tree.mjs';
 const ELSEWHERE =
   /child_process|Stdio|-process\.js|-programs?\.js|\/processes\/|run-command|compilers\.js|run-compiler/;
 
+/** Tests of how much longer twice as much takes: they take minutes. */
+const ABOUT_SPEED = /\/linear-/;
+
 /** After so many test files what was seen is written down. */
 const AT_ONCE = 40;
 
@@ -21,7 +24,7 @@ export async function readPassed({ folder, testFiles, mutants, hashes, cachePath
   const missing = [];
   for (const path of testFiles) {
     const text = readFileSync(join(folder, path), 'utf8');
-    if (ELSEWHERE.test(text)) continue;
+    if (ELSEWHERE.test(text) || ABOUT_SPEED.test(path)) continue;
     const hash = createHash('sha1').update(text).digest('hex');
     if (kept[path]?.hash === hash) passed[path] = kept[path];
     else missing.push({ path, hash });
