@@ -42,10 +42,8 @@ const hashes = new Map(
 );
 const drawn = drawMutants(mutants, { rooms, limit: Number(options.limit) });
 const tried = readTried();
-// What was never tried comes first: a run may be broken off.
-const open = drawn
-  .filter((mutant) => !isTried(mutant))
-  .sort((a, b) => Number(tried.has(a.key)) - Number(tried.has(b.key)));
+// By rank over all rooms, so that a run that is broken off has tried what a smaller limit draws.
+const open = drawn.filter((mutant) => !isTried(mutant)).sort((a, b) => (a.key < b.key ? -1 : 1));
 console.log(
   `${mutants.length} mutants; ${drawn.length} drawn, ${drawn.length - open.length} of them tried before`,
 );
