@@ -15,7 +15,7 @@ const ABOUT_SPEED = /\/linear-/;
 const AT_ONCE = 40;
 
 /**
- * Test file → `{ ms, ids }`; a test file that fails without any mutant is left out, and told. Where a source
+ * Test file → `{ ms, ids, shareOf }`; `shareOf` says of how many mutants of a source it is known. A test file that fails without any mutant is left out, and told. Where a source
  * has changed since (`hashes`), what passed any of its mutants is believed to pass them all.
  */
 export async function readPassed({ folder, testFiles, mutants, hashes, cachePath }) {
@@ -42,7 +42,10 @@ export async function readPassed({ folder, testFiles, mutants, hashes, cachePath
   const sound = Object.entries(passed).filter(([, { isSound }]) => isSound);
   const known = new Set(sound.flatMap(([, { files }]) => Object.keys(files)));
   return new Map(
-    sound.map(([path, { ms, files }]) => [path, { ms, ids: idsOf(files, { mutants, hashes, known }) }]),
+    sound.map(([path, { ms, files }]) => [
+      path,
+      { ms, ids: idsOf(files, { mutants, hashes, known }), shareOf: (source) => shareOf(files, source) },
+    ]),
   );
 }
 
@@ -55,6 +58,13 @@ function placesOf(ids, { mutants, hashes }) {
     files[path].places.push(id - fellows[0]);
   }
   return files;
+}
+
+/** Of a source that nobody knew, as of its folder. */
+function shareOf(files, source) {
+  if (files[source] !== undefined) return files[source].places.length;
+  const near = Object.entries(files).filter(([path]) => dirname(path) === dirname(source));
+  return near.reduce((sum, [, { places }]) => sum + places.length, 0) / 10;
 }
 
 /** A source that nobody knew is believed to be passed by what passes others of its folder. */

@@ -71,8 +71,8 @@ async function tryAll(untried) {
     const work = async () => {
       for (const mutant of queue) {
         const began = Date.now();
-        const finder = tried.get(mutant.key)?.by;
-        const outcome = await tryMutant({ folder: tree.folder, mutant, passed, finder });
+        const before = tried.get(mutant.key);
+        const outcome = await tryMutant({ folder: tree.folder, mutant, passed, before });
         keep({ key: mutant.key, hash: hashes.get(mutant.path), ...outcome, ms: Date.now() - began });
         count += 1;
         console.log(`${count}/${untried.length} ${outcome.status.padEnd(9)} ${describe(mutant)}`);

@@ -1,15 +1,22 @@
 import { dirname } from 'node:path';
 import { runTests } from './mutated-tree.mjs';
 
-/** Test files of a run: few at first, as most mutants are found by the tests of their own room; the rest at last. */
+/** Test files of a run: few at first, as most mutants are found by the tests of their own room. */
 const STEPS = [3, 12, 25];
+
+/** What so many do not find has survived; all others are asked only where it is tried again. */
+const MOST_TESTS = STEPS.reduce((sum, step) => sum + step);
 
 /** Test files that take longer are left out: they are about speed, or random through and through. */
 const MOST_MS = 15_000;
 
-/** `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. `finder` found it an earlier time. */
-export async function tryMutant({ folder, mutant, passed, finder }) {
-  let tests = testsOf({ mutant, passed, finder });
+/**
+ * `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. `before` is what came of it an
+ * earlier time.
+ */
+export async function tryMutant({ folder, mutant, passed, before }) {
+  const all = testsOf({ mutant, passed, finder: before?.by });
+  let tests = before?.status === 'survived' ? all : all.slice(0, MOST_TESTS);
   if (tests.length === 0) return { status: 'unseen' };
   const count = tests.length;
   for (let step = 0; tests.length > 0; step += 1) {
@@ -45,10 +52,10 @@ function testsOf({ mutant, passed, finder }) {
   const room = dirname(mutant.path).replace(/^src\//, 'test/rooms/');
   return [...passed]
     .filter(([path, { ms, ids }]) => ids.has(mutant.id) && (ms <= MOST_MS || path === finder))
-    .map(([path, { ms, ids }]) => {
+    .map(([path, { ms, shareOf }]) => {
       const isNear = path.startsWith(`${room}/`);
-      const share = mutant.fellows.filter((id) => ids.has(id)).length;
-      const worth = path === finder ? Number.POSITIVE_INFINITY : ((isNear ? 3 : 1) * share) / (ms + 500);
+      const share = (isNear ? 3 : 1) * shareOf(mutant.path);
+      const worth = path === finder ? Number.POSITIVE_INFINITY : share / (ms + 500);
       return { path, ms, isNear, worth };
     })
     .sort((a, b) => b.worth - a.worth);
