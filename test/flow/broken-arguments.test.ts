@@ -171,6 +171,8 @@ test.each([
   ['{"key": "apple "bee" carrot"}', { key: 'apple "bee" carrot' }],
   ['{"cmd": "say "hi", then go"}', { cmd: 'say "hi", then go' }],
   ['{"a": 1 "b": 2}', { a: 1, b: 2 }],
+  ['{"a": "x,"b": 2}', { a: 'x', b: 2 }],
+  ['{"a": "x, "b": 2}', { a: 'x', b: 2 }],
   ['{a: some words, b: 2024-10-18}', { a: 'some words', b: '2024-10-18' }],
   ['{"a": [1, 2}', { a: [1, 2] }],
   ['[note] {"a": 1}', { a: 1 }],
