@@ -36,6 +36,10 @@ function listener() {
   };
 }
 
+/** One part, and one for each property. */
+const wide = (count: number) =>
+  object(Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, {}])));
+
 function nested(levels: number): object {
   let schema: object = { type: 'string' };
   for (let level = 0; level < levels; level += 1) schema = object({ a: schema });
@@ -60,11 +64,7 @@ const UNUSABLE: readonly (readonly [what: string, schema: object, warning: strin
   ['$async', object({}, { $async: true }), '$async is true'],
   ['$async further down', object({ a: { allOf: [{ $async: true }] } }), 'allOf.0.$async is true'],
   ['300 levels', nested(300), 'nested too deep'],
-  [
-    '5,000 parts',
-    object(Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`p${i}`, {}]))),
-    'parts',
-  ],
+  ['3,001 parts', wide(3_000), 'parts'],
   ['600,000 characters', object({ a: { description: 'x'.repeat(600_000) } }), 'characters'],
   ['references that unfold without bounds', doubling(40), 'unfolds'],
   [
@@ -91,6 +91,11 @@ describe.each(UNUSABLE)('a tool whose schema has %s is left out', (_what, schema
     );
     expect(await tools.execute('good', { a: 'x' })).toMatchObject({ isError: false });
   });
+});
+
+test('mcpTools takes a tool whose schema has 3,000 parts', async () => {
+  const client = await serverWith([tool('large', wide(2_999))]);
+  expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['large']);
 });
 
 test('mcpTools passes over a tool that is nested too deep to be read at all', async () => {
@@ -150,6 +155,17 @@ describe('mcpTools and patterns', () => {
       ...(await mcpTools(await serverWith([tool('put', schema)]), { logger })),
     );
     expect((await tools.execute('put', { aaa: 'x' })).forLLM).toBe('{"aaa":"x"}');
+  });
+
+  test('check the properties that are told by other patterns', async () => {
+    const { logger } = listener();
+    const byPattern = { '^(a+)+$': { type: 'string' }, '^b': { type: 'integer' } };
+    const schema = { type: 'object', patternProperties: byPattern };
+    const tools = new ToolRegistry().register(
+      ...(await mcpTools(await serverWith([tool('put', schema)]), { logger })),
+    );
+    expect((await tools.execute('put', { aaa: 'x', b1: 1 })).forLLM).toBe('{"aaa":"x","b1":1}');
+    expect((await tools.execute('put', { aaa: 'x', b1: 'x' })).forLLM).toContain('b1: must be integer');
   });
 });
 

@@ -44,4 +44,20 @@ export const EQUIVALENT = [
     to: 'true',
     reason: 'Without a closed form of the schema, arguments take the longer way to the same outcome.',
   },
+  {
+    source:
+      "if (first === undefined || others.length === 0 || typeof value !== 'object' || value === null) return first;",
+    to: "(first === undefined || others.length === 0) && (typeof value !== 'object')",
+    reason: 'Of one choice, and by the keys of what has none, the longer way gives the first one too.',
+  },
+  {
+    source: 'if (before !== undefined) return before;',
+    to: 'false',
+    reason: 'What was found out before is found out again.',
+  },
+  {
+    source: "const last = labels.at(-1) ?? '';",
+    to: "'mutant'",
+    reason: 'A text that is split has a last part.',
+  },
 ];

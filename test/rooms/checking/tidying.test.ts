@@ -114,6 +114,15 @@ describe('a key that some part of the schema speaks of stays', () => {
       { ...wide, dependentSchemas: { id: { properties: { more: {} } } } },
       { id: 1, more: 2 },
     ],
+    [
+      'among others of another schema',
+      {
+        properties: {},
+        additionalProperties: wide,
+        allOf: [{ additionalProperties: { properties: { more: {} } } }],
+      },
+      { any: { id: 1, more: 2 } },
+    ],
     ['only in required', { ...wide, required: ['more'] }, { more: 2 }],
     ['beside a union', { properties: { own: {} }, anyOf: branches }, { kind: 'a', own: 1 }],
     [

@@ -68,6 +68,43 @@ describe('faults of unions', () => {
     },
   );
 
+  test('a tag may have several values in a branch', () => {
+    const branch = (kinds: readonly string[], name: string) => ({
+      properties: { kind: { enum: kinds }, [name]: { type: 'integer' } },
+      required: ['kind', name],
+    });
+    const one = { anyOf: [branch(['cat', 'lion'], 'lives'), branch(['dog'], 'age')] } as JsonSchema;
+    const schema = { type: 'object', properties: { one } };
+    expect(toldFaults(schema, { one: { kind: 'cow' } })).toEqual([
+      FIRST,
+      '  - one.kind: must be one of: "cat", "lion", "dog"',
+    ]);
+    expect(toldFaults(schema, { one: { kind: 'lion' } })).toEqual([FIRST, '  - one.lives: is required']);
+  });
+
+  test('a value of a type that the union takes is told of the forms, not of the types', () => {
+    const id = { anyOf: [{ type: 'integer', minimum: 5 }, { type: 'boolean' }] };
+    expect(toldFaults({ type: 'object', properties: { id } }, { id: 3 })).toEqual([
+      FIRST,
+      '  - id: must have one of the forms that the schema allows',
+    ]);
+  });
+
+  test('what `not` forbids is forbidden whatever stands beside it', () => {
+    const forbidden = { properties: { a: { const: 1 } }, required: ['a'] };
+    const schema: JsonSchema = { type: 'object', properties: { one: { not: forbidden } } };
+    expect(toldFaults(schema, { one: { a: 1, b: 2 } })).not.toEqual([]);
+    expect(toldFaults(schema, { one: { a: 2, b: 2 } })).toEqual([]);
+  });
+
+  test('items that stand twice in a list are told by their places', () => {
+    const schema = { type: 'object', properties: { list: { type: 'array', uniqueItems: true } } };
+    expect(toldFaults(schema, { list: [1, 2, 1] })).toEqual([
+      FIRST,
+      '  - list: must NOT have duplicate items (items ## 0 and 2 are identical)',
+    ]);
+  });
+
   test('what is no object is told the type, not a tag', () => {
     expect(toldFaults(pets, { name: 'x', pet: 7 })).toEqual([FIRST, '  - pet: must be object']);
   });
