@@ -47,6 +47,17 @@ describe('package.json exports', () => {
     );
   });
 
+  test('the typesVersions for compilers that know no exports are the same doors', () => {
+    const { typesVersions } = readManifest();
+    const built = (path: string) => `./dist/${path.replace(/\.ts$/, '.d.ts')}`;
+    const subpaths = doors().filter(({ name }) => name !== 'toolwright');
+    expect(typesVersions).toEqual({
+      '*': Object.fromEntries(
+        subpaths.map(({ name, path }) => [name.replace('toolwright/', ''), [built(path)]]),
+      ),
+    });
+  });
+
   test('jest.config.js maps every door to the same file', () => {
     const mapped = doors().map(({ name }) => ({ name, path: mapName(name) }));
     expect(mapped).toEqual(doors());

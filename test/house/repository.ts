@@ -9,6 +9,7 @@ const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git', '.assistan
 /** The part of `package.json` that the rules read. */
 export interface PackageManifest {
   readonly exports: Readonly<Record<string, string>>;
+  readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
   readonly files: readonly string[];
   readonly sideEffects: readonly string[];
   readonly scripts: Readonly<Record<string, string>>;

@@ -1,10 +1,10 @@
-import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Door, doors, publicNames } from '../house/doors.js';
 import type { ExportKind } from '../house/module-exports.js';
 import { runCompiler } from '../processes/run-compiler.js';
-import { runNode } from '../processes/run-node.js';
+import { outputOfNode, runNode } from '../processes/run-node.js';
 import {
   type Installation,
   installPacked,
@@ -206,6 +206,17 @@ describe('a TypeScript program', () => {
     expect(status).toBe('completed');
     expect(results.slice(0, 5)).toEqual(['Hello, Ada! Hello, Ada!', 'ADA', '12', 'a b', '-5']);
     expect(results[5]).toContain("Validation failed for tool 'area':");
+  });
+
+  test('that is CommonJS and resolves modules as TypeScript once did has the types of every door, and runs', () => {
+    const folder = join(installed.folder, 'common-js');
+    const fixtures = join(import.meta.dirname, 'fixtures');
+    cpSync(join(fixtures, 'common-js'), folder, { recursive: true });
+    cpSync(join(fixtures, 'consumer', 'every-door.ts'), join(folder, 'every-door.ts'));
+    writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }');
+    const compiler = join(installed.folder, 'node_modules', 'typescript-5.9', 'bin', 'tsc');
+    expect(runNode([compiler, '-p', '.'], { folder })).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+    expect(outputOfNode([join('out', 'program.js')], { folder })).toBe('2\n');
   });
 });
 
