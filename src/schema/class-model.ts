@@ -2,6 +2,7 @@ import type { ClassType } from '../contract/class-type.js';
 import { lineage } from '../metadata/class-record.js';
 import { propertyOptions } from '../metadata/property-options.js';
 import { readDescription } from '../metadata/record-description.js';
+import { isBundledElsewhere } from '../validators/loaded-copies.js';
 import {
   excludesAll,
   isExposed,
@@ -72,6 +73,7 @@ function describeClass(target: ClassType, groups: readonly string[]): ClassModel
   }));
   const faults = described.flatMap(({ key, result }) => (result.ok ? [] : [faultOf(target, key, result)]));
   if (keys.length === 0) faults.push(emptyClass(target));
+  if (rules.size > 0 && isBundledElsewhere()) faults.push(unseenDecorators(target));
   if (faults.length > 0) return { ok: false, faults };
   const properties = described.flatMap(({ result }) => (result.ok ? [result.property] : []));
   const remaining = described.flatMap(({ result }) => (result.ok ? [result.remaining] : []));
@@ -147,5 +149,14 @@ function emptyClass(target: ClassType): PropertyFault {
       'it is a mapped type (PartialType, PickType, …) of a class with nothing but @Param: mapped types keep only properties with a decorator of class-validator, of class-transformer or @ApiProperty',
     ],
     fix: '@Param, or a decorator of class-validator, on every property of the class',
+  };
+}
+
+function unseenDecorators(target: ClassType): PropertyFault {
+  return {
+    property: '',
+    problem: `what class-transformer's decorators say of class ${target.name}, @Exclude for one, cannot be seen: class-validator was bundled with it, and toolwright was not`,
+    causes: [],
+    fix: 'all three in the bundle, or all of them external',
   };
 }

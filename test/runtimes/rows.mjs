@@ -1,4 +1,5 @@
 import { bunExecutable, esbuildFile, viteBuild, webpackBuild } from './bundles.mjs';
+import { tsJest } from './jest.mjs';
 import { BIN, node, run } from './processes.mjs';
 import { worker } from './worker.mjs';
 
@@ -18,6 +19,12 @@ export const ROWS = [
     name: 'Node.js without code generation',
     command: '`node --disallow-code-generation-from-strings main.js`',
     run: ({ project }) => node(project, ['--disallow-code-generation-from-strings', 'esm/main.js']),
+  },
+  {
+    name: 'Jest with ts-jest, CommonJS',
+    command: '`jest`',
+    setting: "`transformIgnorePatterns: ['node_modules/(?!toolwright/)']`",
+    run: tsJest,
   },
   {
     name: 'esbuild, one ESM file',

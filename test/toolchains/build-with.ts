@@ -14,7 +14,7 @@ export const TOOLCHAINS: Readonly<Record<string, Toolchain>> = {
   swc: (folder) => transformed(folder, false),
   'swc with metadata': (folder) => transformed(folder, true),
   'esbuild, bundled and minified': bundled,
-  'esbuild, everything in one ESM file': (folder) => alone(folder, 'mjs'),
+  'esbuild, everything in one ESM file': (folder) => alone(folder, 'esm'),
   'esbuild, everything in one CommonJS file': (folder) => alone(folder, 'cjs'),
   tsx: (folder) =>
     outputOfNode([join('node_modules', 'tsx', 'dist', 'cli.mjs'), join('src', 'main.ts')], { folder }),
@@ -55,46 +55,47 @@ function transformed(folder: string, withMetadata: boolean): string {
   return outputOfNode([join(out, 'main.js')], { folder });
 }
 
-const BUNDLE = `
-  import { build } from 'esbuild';
-  await build({
-    entryPoints: ['src/main.ts'],
-    outfile: 'out-esbuild/main.js',
+/** What becomes one file, and what it leaves outside. */
+export interface Bundle {
+  readonly outfile: string;
+  readonly format: 'esm' | 'cjs';
+  readonly packages?: 'external';
+  readonly external?: readonly string[];
+}
+
+/** Bundles the project with esbuild, which may have nothing to complain of. */
+export function bundle(folder: string, bundled: Bundle): void {
+  const options = {
+    // No `await` at the top: CommonJS has none.
+    stdin: {
+      contents: "import { report } from './report.js'; report().then((text) => console.log(text));",
+      resolveDir: 'src',
+    },
     bundle: true,
     minify: true,
-    format: 'esm',
     platform: 'node',
-    packages: 'external',
-    logLevel: 'error',
-  });`;
+    ...bundled,
+  };
+  const code = `
+    import { build } from 'esbuild';
+    const { warnings } = await build(${JSON.stringify(options)});
+    if (warnings.length > 0) process.exitCode = 1;`;
+  writeFileSync(join(folder, 'bundle.mjs'), code);
+  outputOfNode(['bundle.mjs'], { folder });
+}
 
 function bundled(folder: string): string {
-  writeFileSync(join(folder, 'bundle.mjs'), BUNDLE);
-  outputOfNode(['bundle.mjs'], { folder });
-  return outputOfNode([join('out-esbuild', 'main.js')], { folder });
+  const outfile = join('out-esbuild', 'main.js');
+  bundle(folder, { outfile, format: 'esm', packages: 'external' });
+  return outputOfNode([outfile], { folder });
 }
 
 /** One file with everything in it, run where no package is to be found. */
-function alone(folder: string, kind: 'mjs' | 'cjs'): string {
+function alone(folder: string, format: Bundle['format']): string {
   const place = mkdtempSync(join(tmpdir(), 'toolwright-alone-'));
-  const outfile = join(place, `main.${kind}`);
-  const contents = `
-    import { buildSync } from 'esbuild';
-    const { warnings } = buildSync({
-      stdin: {
-        contents: "import { report } from './report.js'; report().then((text) => console.log(text));",
-        resolveDir: 'src',
-      },
-      outfile: ${JSON.stringify(outfile)},
-      bundle: true,
-      minify: true,
-      format: '${kind === 'mjs' ? 'esm' : 'cjs'}',
-      platform: 'node',
-    });
-    if (warnings.length > 0) process.exitCode = 1;`;
+  const outfile = join(place, format === 'esm' ? 'main.mjs' : 'main.cjs');
   try {
-    writeFileSync(join(folder, 'bundle-alone.mjs'), contents);
-    outputOfNode(['bundle-alone.mjs'], { folder });
+    bundle(folder, { outfile, format });
     return outputOfNode([outfile], { folder: place });
   } finally {
     rmSync(place, { recursive: true, force: true });

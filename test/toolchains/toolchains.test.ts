@@ -2,8 +2,8 @@ import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Installation, installPacked, packPackage } from '../packed/installation.js';
-import { outputOfNode } from '../processes/run-node.js';
-import { TOOLCHAINS } from './build-with.js';
+import { outputOfNode, runNode } from '../processes/run-node.js';
+import { bundle, TOOLCHAINS } from './build-with.js';
 
 let installed: Installation;
 
@@ -50,4 +50,15 @@ describe('the same toolsets, built without decorator metadata or with it', () =>
       readFileSync(join(import.meta.dirname, 'project', 'src', 'toolwright.gen.ts'), 'utf8'),
     );
   });
+});
+
+test('decorators within a bundle that toolwright is not part of are missed, not overlooked', () => {
+  const { folder } = installed;
+  const outfile = join('out-apart', 'main.js');
+  bundle(folder, { outfile, format: 'esm', external: ['toolwright', 'tsyringe'] });
+  const { exitCode, stderr } = runNode([outfile], { folder });
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(
+    /what class-transformer's decorators say of class \w+, @Exclude for one, cannot be seen/,
+  );
 });
