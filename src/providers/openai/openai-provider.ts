@@ -7,6 +7,7 @@ import {
   REQUEST,
 } from '../../contract/llm-provider.js';
 import { checkArguments } from '../../errors/invalid-options.js';
+import { bodyInTime } from './body-in-time.js';
 import { createClient } from './create-client.js';
 import { describeFailure, placeOf } from './describe-failure.js';
 import { describeUselessReply } from './describe-useless-reply.js';
@@ -82,7 +83,9 @@ export class OpenAIProvider implements LLMProvider {
   async #send(body: RequestBody, signal?: AbortSignal): Promise<unknown> {
     try {
       const params = body as unknown as ChatParams;
-      return asJson(await this.#client.chat.completions.create(params, { signal }));
+      const { completions } = this.#client.chat;
+      const send = (ended: AbortSignal) => completions.create(params, { signal: ended });
+      return asJson(await bodyInTime(send, { timeoutMs: this.#client.timeout, signal }));
     } catch (error) {
       throw this.#describe(error, signal);
     }

@@ -90,7 +90,8 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
 
   test('an empty body', async () => {
     const { message } = await failureOf(page('', 'application/json'), method);
-    expect(message).toMatch(/^BASE answered with no completion/);
+    // Clients before version 7 read it as JSON.
+    expect(message).toMatch(/^BASE answered with (no completion|broken JSON)/);
   });
 
   test('a connection that is cut before the answer', async () => {

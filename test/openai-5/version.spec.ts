@@ -1,0 +1,7 @@
+import { expect, test } from '@jest/globals';
+import { OpenAI } from 'openai';
+
+test('the specs run with the oldest client', () => {
+  const client = new OpenAI({ apiKey: 'none' }) as unknown as { getUserAgent(): string };
+  expect(client.getUserAgent()).toContain('5.0.1');
+});
