@@ -28,9 +28,11 @@ export function tsJest({ project }) {
   const { tsconfig, jest } = { tsconfig: 'tsconfig.jest.json', jest: 'jest.config.json' };
   writeFileSync(join(project, tsconfig), JSON.stringify({ compilerOptions: COMPILER, include: ['src'] }));
   const [[pattern, transformer]] = Object.entries(CONFIG.transform);
-  const transform = { [pattern]: [transformer, { compiler: 'typescript-5.9', tsconfig: `<rootDir>/../${tsconfig}` }] };
+  const transform = {
+    [pattern]: [transformer, { compiler: 'typescript-5.9', tsconfig: `<rootDir>/../${tsconfig}` }],
+  };
   writeFileSync(join(project, jest), JSON.stringify({ ...CONFIG, transform }));
-  const program = join(import.meta.dirname, 'node_modules', 'jest', 'bin', 'jest.js');
+  const program = join('node_modules', 'jest', 'bin', 'jest.js');
   node(project, [program, '--config', jest, '--silent', '--no-cache']);
   return readFileSync(join(project, 'jest-report.json'), 'utf8');
 }

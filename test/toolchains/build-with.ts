@@ -15,7 +15,8 @@ export const TOOLCHAINS: Readonly<Record<string, Toolchain>> = {
   'swc with metadata': (folder) => transformed(folder, true),
   'esbuild, bundled and minified': bundled,
   'esbuild, everything in one ESM file': (folder) => alone(folder, 'esm'),
-  'esbuild, everything in one CommonJS file': (folder) => alone(folder, 'cjs'),
+  'esbuild, everything in one CommonJS file, where no code may be generated': (folder) =>
+    alone(folder, 'cjs', ['--disallow-code-generation-from-strings']),
   tsx: (folder) =>
     outputOfNode([join('node_modules', 'tsx', 'dist', 'cli.mjs'), join('src', 'main.ts')], { folder }),
   Jest: jested,
@@ -91,12 +92,12 @@ function bundled(folder: string): string {
 }
 
 /** One file with everything in it, run where no package is to be found. */
-function alone(folder: string, format: Bundle['format']): string {
+function alone(folder: string, format: Bundle['format'], flags: readonly string[] = []): string {
   const place = mkdtempSync(join(tmpdir(), 'toolwright-alone-'));
   const outfile = join(place, format === 'esm' ? 'main.mjs' : 'main.cjs');
   try {
     bundle(folder, { outfile, format });
-    return outputOfNode([outfile], { folder: place });
+    return outputOfNode([...flags, outfile], { folder: place });
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
