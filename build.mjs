@@ -28,8 +28,9 @@ const besideRoot = {
   name: 'beside-root',
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
-    const filter =
-      /[\\/](?:testing|builtin|mcp|nestjs)[\\/]index\.js$|[\\/](?:list-command|mcp-command|open-application)\.js$/;
+    const others = /[\\/](?:testing|builtin|mcp|nestjs|openai|offline|winston)[\\/]index\.js$/;
+    const commands = /[\\/](?:list-command|mcp-command|open-application)\.js$/;
+    const filter = new RegExp(`${others.source}|${commands.source}`);
     // On the first line: the lines of the source map stay what they are.
     onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));
   },
