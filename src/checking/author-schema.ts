@@ -1,6 +1,6 @@
-import { inspect } from 'node:util';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/is-record.js';
+import { nodeUtil } from '../kernel/node-module.js';
 import { KEYWORDS } from '../schema/keywords.js';
 import { fitsSchema } from './fits-schema.js';
 import { misspeltKeyword } from './misspelt-keyword.js';
@@ -77,7 +77,7 @@ export function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema
   return [
     {
       path: path === '' ? 'default' : `${path}.default`,
-      problem: `is ${inspect(fallback, { depth: 1, maxStringLength: 80 })}, which its own schema does not take`,
+      problem: `is ${nodeUtil().inspect(fallback, { depth: 1, maxStringLength: 80 })}, which its own schema does not take`,
       fix:
         fallback === null && type !== undefined
           ? 'no default, or a type that takes null'

@@ -1,5 +1,5 @@
-import { inspect } from 'node:util';
 import type { JsonSchema } from '../contract/json-schema.js';
+import { nodeUtil } from '../kernel/node-module.js';
 import { findReference } from '../schema/find-reference.js';
 import {
   type Draft,
@@ -235,7 +235,7 @@ function joined(path: string, key: string): string {
 }
 
 function shown(value: unknown): string {
-  return inspect(value, {
+  return nodeUtil().inspect(value, {
     depth: 1,
     breakLength: Number.POSITIVE_INFINITY,
     maxStringLength: 80,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { BackgroundTask } from '../contract/background-task.js';
 import type { Message, UserMessage } from '../contract/message.js';
 import type { Answer, PendingCall } from '../contract/suspension.js';
@@ -67,7 +66,7 @@ export class Conversation {
       ...ownerFaults(config?.scope),
       ...(Array.isArray(config?.messages) ? historyFaults(config.messages) : []),
     ]);
-    const { id = randomUUID(), tools } = config;
+    const { id = crypto.randomUUID(), tools } = config;
     const { messages } = readHistory(config.messages ?? []);
     const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
     this.id = id;

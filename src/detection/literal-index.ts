@@ -14,27 +14,45 @@ interface LiteralIndex {
   tailStart(text: string, from: number): number;
 }
 
-/** Builds the index: one pattern, so that a text is searched once. Of two that begin alike, the longer wins. */
+/** The index, built with the first text: one pattern, so that a text is searched once. */
 export function createLiteralIndex(all: Iterable<string>): LiteralIndex {
-  const literals = [...new Set(all)].sort((one, other) => other.length - one.length);
-  const pattern = new RegExp(literals.map(escapePattern).join('|'), 'g');
-  const beginnings = new Set(literals.flatMap((literal) => beginningsOf(literal)));
-  const longest = literals[0]?.length ?? 0;
+  let built: Literals | undefined;
+  const literals = (): Literals => {
+    built ??= literalsOf(all);
+    return built;
+  };
   const endsInside = (text: string, start: number): boolean =>
-    text.length - start < longest && beginnings.has(text.slice(start));
+    text.length - start < literals().longest && literals().beginnings.has(text.slice(start));
 
   return {
     endsInside,
     next(text, from) {
+      const { pattern } = literals();
       pattern.lastIndex = from;
       const match = pattern.exec(text);
       return match === null ? undefined : { literal: match[0], start: match.index };
     },
     tailStart(text, from) {
-      let start = Math.max(from, text.length - longest);
+      let start = Math.max(from, text.length - literals().longest);
       while (start < text.length && !endsInside(text, start)) start += 1;
       return start;
     },
+  };
+}
+
+interface Literals {
+  readonly pattern: RegExp;
+  readonly beginnings: ReadonlySet<string>;
+  readonly longest: number;
+}
+
+/** Of two that begin alike, the longer wins. */
+function literalsOf(all: Iterable<string>): Literals {
+  const literals = [...new Set(all)].sort((one, other) => other.length - one.length);
+  return {
+    pattern: new RegExp(literals.map(escapePattern).join('|'), 'g'),
+    beginnings: new Set(literals.flatMap((literal) => beginningsOf(literal))),
+    longest: literals[0]?.length ?? 0,
   };
 }
 

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { randomUUID } from 'node:crypto';
 import type { AsyncCallback } from '../contract/tool.js';
 import { asyncResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -121,7 +120,7 @@ export class CallTask implements BackgroundWork {
   #enter(run?: () => void): void {
     const { call, tool, environment, log } = this.#parts.permitted;
     const { signal, conversationId } = environment.scope;
-    const id = `task_${randomUUID()}`;
+    const id = `task_${crypto.randomUUID()}`;
     this.#id = id;
     const inContext = AsyncLocalStorage.snapshot();
     this.#inContextOfCall = inContext;

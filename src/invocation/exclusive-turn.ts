@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../kernel/next-turn.js';
 import { unlessAborted } from './unless-aborted.js';
 
 /** Whose turn it is. */
@@ -97,7 +97,7 @@ export class ExclusiveTurn {
     }
     try {
       // A body that does not wait for what it calls may end by then.
-      const isOver = await Promise.race([wait.then(() => true), nextTurn(false)]);
+      const isOver = await Promise.race([wait.then(() => true), nextTurn().then(() => false)]);
       if (!isOver && this.#isInRing(holding)) return true;
       await wait;
       return false;

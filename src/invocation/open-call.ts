@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AsyncCallback, AsyncTool, ContextualTool } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import { nextTurn } from '../kernel/next-turn.js';
 import { CallContext } from './call-context.js';
 import { CallTask } from './call-task.js';
 import { ExclusiveTurn } from './exclusive-turn.js';

@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import types from 'node:util/types';
 import type { ContentPart } from '../contract/content-part.js';
 import { type Reporter, toList, toListLater } from './drain.js';
 import { errorMessage } from './error-message.js';

@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import types from 'node:util/types';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { drain, drainNow, type Reporter } from './drain.js';

@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import types from 'node:util/types';
 import type { Content, ContentPart } from '../contract/content-part.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { errorResult, ToolResult, type ToolResultFields, toolResult } from '../contract/tool-result.js';

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { RunState } from '../contract/run-state.js';
 import type { RunClaim, RunStore } from '../contract/run-store.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -19,7 +18,7 @@ export interface ClaimRequest {
  */
 export async function claimRun(request: ClaimRequest): Promise<ClaimedRun> {
   const { store, runId, leaseMs } = request;
-  const claim = { runId, claim: randomUUID() };
+  const claim = { runId, claim: crypto.randomUUID() };
   const claimedAt = performance.now();
   const outcome = await store.claim({ ...claim, leaseMs });
   if (outcome.status === 'missing')

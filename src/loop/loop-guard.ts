@@ -1,8 +1,8 @@
-import { hash } from 'node:crypto';
 import { canonicalJson } from '../checking/canonical-json.js';
 import type { CallRecord } from '../contract/call-record.js';
 import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { nodeCrypto } from '../kernel/node-module.js';
 import { resultText } from '../registry/result-text.js';
 
 /** When a run goes in circles: the same calls with the same results, and nothing new between them. */
@@ -160,7 +160,7 @@ function signatureOf(call: SeenCall): string | undefined {
 }
 
 function shortened(text: string): string {
-  return text.length > LONG_TEXT ? hash('sha256', text) : text;
+  return text.length > LONG_TEXT ? nodeCrypto().hash('sha256', text) : text;
 }
 
 function stuck(name: string, count: number): ToolwrightError {

@@ -1,7 +1,7 @@
-import { hash } from 'node:crypto';
 import { canonicalJson } from '../checking/canonical-json.js';
 import type { RunState, StoredWaitingCall } from '../contract/run-state.js';
 import type { PendingCall, Wait } from '../contract/suspension.js';
+import { nodeCrypto } from '../kernel/node-module.js';
 
 /** One wait of a suspended run, with the call that has it. */
 export interface OpenWait {
@@ -27,7 +27,7 @@ function pendingCall(
   const { arguments: args } = journal;
   // The iteration: models use ids again, and a yes to one call must never count for a later one.
   const about = [state.runId, state.iterations, callId, tool, args, kind, index, message, schema];
-  const digest = hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
+  const digest = nodeCrypto().hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
   return {
     id: `${kind}_${digest}`,
     callId,

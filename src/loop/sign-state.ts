@@ -1,5 +1,5 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../checking/canonical-json.js';
+import { nodeCrypto } from '../kernel/node-module.js';
 
 /** Something that is kept outside and taken back. */
 export interface Signable {
@@ -13,7 +13,7 @@ let madeSecret: string | undefined;
  * what comes from elsewhere counts as unsigned. Made when it is needed: Workers allow no randomness before that.
  */
 function processSecret(): string {
-  madeSecret ??= randomBytes(32).toString('base64url');
+  madeSecret ??= nodeCrypto().randomBytes(32).toString('base64url');
   return madeSecret;
 }
 
@@ -37,9 +37,9 @@ export function isSignedWith({ signature, ...unsigned }: Signable, secret = proc
   if (typeof signature !== 'string') return false;
   const expected = Buffer.from(signatureOf(unsigned, secret));
   const given = Buffer.from(signature);
-  return given.length === expected.length && timingSafeEqual(given, expected);
+  return given.length === expected.length && nodeCrypto().timingSafeEqual(given, expected);
 }
 
 function signatureOf(unsigned: object, secret: string): string {
-  return createHmac('sha256', secret).update(canonicalJson(unsigned)).digest('base64url');
+  return nodeCrypto().createHmac('sha256', secret).update(canonicalJson(unsigned)).digest('base64url');
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { plainJson } from '../checking/plain-json.js';
 import type { RunState, StoredCall } from '../contract/run-state.js';
 import type { LoopRun } from './begin-run.js';
@@ -29,7 +28,7 @@ export function suspendRun(run: LoopRun, open: OpenMessage): RunState | undefine
 
 function writeState(run: LoopRun, open: OpenMessage): RunState {
   const { config, resumed } = run;
-  const runId = resumed?.runId ?? randomUUID();
+  const runId = resumed?.runId ?? crypto.randomUUID();
   const progress = progressOf(run);
   const { iterations } = progress;
   const suspended: RunState = {

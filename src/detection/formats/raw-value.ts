@@ -22,16 +22,12 @@ const CALL = '<[^\\s<>"/]{0,20}(?:tool_call|function|invoke)';
  * tool has begins the next value. Where reasoning ends within a value and another call follows, the value was
  * only thought about, and is none: the search for calls goes on at that end.
  */
-export function rawValueReader({ closer, next, outer }: RawValueTags): RawValueReader {
-  const reasoning = [...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].map(escapePattern);
-  const parts = [
-    escapePattern(closer),
-    `(?<next>${next.source})`,
-    `(?<outer>${outer.source})`,
-    `(?<call>${CALL})`,
-  ];
-  const pattern = new RegExp([...parts, ...reasoning].join('|'), 'g');
+export function rawValueReader(tags: RawValueTags): RawValueReader {
+  const { closer } = tags;
+  let known: RegExp | undefined;
   return (cursor, takes) => {
+    known ??= patternOf(tags);
+    const pattern = known;
     const { text, at: start } = cursor;
     let openThoughts = 0;
     let thoughtEnd: number | undefined;
@@ -55,4 +51,15 @@ export function rawValueReader({ closer, next, outer }: RawValueTags): RawValueR
     cursor.ranOut = true;
     return undefined;
   };
+}
+
+function patternOf({ closer, next, outer }: RawValueTags): RegExp {
+  const reasoning = [...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].map(escapePattern);
+  const parts = [
+    escapePattern(closer),
+    `(?<next>${next.source})`,
+    `(?<outer>${outer.source})`,
+    `(?<call>${CALL})`,
+  ];
+  return new RegExp([...parts, ...reasoning].join('|'), 'g');
 }
