@@ -6,7 +6,7 @@ import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
 import { closeCompilers, compilerOf } from '../rooms/typegen/compilers.js';
 import { offeredSchema } from '../rooms/typegen/offered-schema.js';
-import { smallProject } from '../rooms/typegen/small-project.js';
+import { smallProject, WITH_PLATFORM } from '../rooms/typegen/small-project.js';
 import { PRELUDE, type RandomType, randomType, spoilt } from './random-type.js';
 
 const TYPES = 120;
@@ -37,7 +37,7 @@ test('values of random types fit the generated schema, and what fits it is of th
 async function generateFor(types: readonly RandomType[]): Promise<readonly MethodDraft[]> {
   const members = types.map(({ source }, index) => `  @Tool() m${index}(value: ${source}) { return value; }`);
   const text = `import { Tool } from 'toolwright';\n${PRELUDE}export class Types {\n${members.join('\n')}\n}\n`;
-  using project = smallProject({ 'src/types.ts': text });
+  using project = smallProject({ 'src/types.ts': text }, WITH_PLATFORM);
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
   expect(view.problems()).toEqual([]);
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };

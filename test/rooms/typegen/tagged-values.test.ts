@@ -6,7 +6,7 @@ import { describeClasses } from '../../../src/typegen/analysis/describe-classes.
 import type { DescribedSchema } from '../../../src/typegen/types/described-schema.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { offeredSchema } from './offered-schema.js';
-import { type SmallProject, smallProject } from './small-project.js';
+import { type SmallProject, smallProject, WITH_PLATFORM } from './small-project.js';
 
 afterAll(closeCompilers);
 
@@ -23,9 +23,8 @@ async function describedTool({ folder }: SmallProject, version: Version = '7.0')
 
 /** What is generated for a parameter of this type; each member of `Given` is one of its properties. */
 async function schemaOf(declarations: string, version?: Version) {
-  using project = smallProject({
-    'src/tools.ts': `import { Tool } from 'toolwright';\n${declarations}\nexport class Tools { @Tool() run(value: Given) {} }`,
-  });
+  const text = `import { Tool } from 'toolwright';\n${declarations}\nexport class Tools { @Tool() run(value: Given) {} }`;
+  using project = smallProject({ 'src/tools.ts': text }, declarations.includes('URL') ? WITH_PLATFORM : {});
   const tool = await describedTool(project, version);
   const schema = tool?.parameters[0]?.schema ?? {};
   const fits: SchemaTest = (value) => schemaTest(offeredSchema(tool))({ value });
