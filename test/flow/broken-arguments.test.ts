@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { defineTool, ToolRegistry } from 'toolwright';
+import { runs } from '../setup/runs.js';
 
 const CUT = 'cut off in the middle of a value';
 
@@ -114,7 +115,7 @@ test.each([
         expect(isBeginning(args, expected)).toBe(true);
         expect(part.trimEnd()).toMatch(new RegExp(`[${style.close}\\]}]$`));
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
   },
 );

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { runs } from '../setup/runs.js';
 import { arbitraryConversation, ConversationWorld } from './random-conversation.js';
 
 const MINUTE = 60_000;
@@ -26,7 +27,7 @@ test(
           expect([number, world.runs.get(number) ?? 0]).toEqual([number, times]);
         for (const number of world.denied) expect(world.runs.get(number) ?? 0).toBe(0);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   },
   MINUTE,

@@ -20,6 +20,7 @@ import {
 import fc from 'fast-check';
 import { discoverTools, ToolRegistry } from 'toolwright';
 import { dtoToolset } from '../rooms/schema/dto-toolset.js';
+import { runs } from '../setup/runs.js';
 import { DTO_DIFFERENCES, differencesIn } from './dto-differences.js';
 import { randomArguments } from './random-arguments.js';
 import { buildDto, randomDto } from './random-dto.js';
@@ -67,7 +68,7 @@ describe('a call and plain class-transformer with class-validator', () => {
         expect({ args, ...(await call(args)) }).toStrictEqual({ args: before, ...expected });
       }
     });
-    await fc.assert(property, { numRuns: 120 });
+    await fc.assert(property, { numRuns: runs(60) });
     // Each generated class makes class-validator slower for all others.
   });
 

@@ -15,7 +15,7 @@ const VALUES = 25;
 afterAll(closeCompilers);
 
 test('values of random types fit the generated schema, and what fits it is of the type', async () => {
-  const seed = Number(process.env.FC_SEED ?? Date.now() % 2 ** 31);
+  const seed = Number(process.env.FC_SEED ?? fc.readConfigureGlobal()?.seed ?? Date.now() % 2 ** 31);
   const types = fc.sample(randomType, { numRuns: TYPES, seed });
   const methods = await generateFor(types);
   for (const [index, type] of types.entries()) {

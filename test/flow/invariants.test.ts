@@ -13,6 +13,7 @@ import {
   ToolRegistry,
   ToolResult,
 } from 'toolwright';
+import { runs } from '../setup/runs.js';
 import { arbitraryRun, type RandomRun } from './random-run.js';
 import { historyFaults } from './strict-history.js';
 import { ODD_RESULTS, troublesomeTools } from './troublesome-tools.js';
@@ -92,7 +93,7 @@ describe('every call is answered exactly once, in call order, before the next re
           expect(requests).toHaveLength(run.iterations);
           for (const { result } of run.toolCalls) expect(ToolResult.is(result)).toBe(true);
         }),
-        { numRuns: 400 },
+        { numRuns: runs(400) },
       );
     },
     MINUTE,
@@ -156,7 +157,7 @@ describe('what the model did wrong is a result, never an exception', () => {
           const answer = await tools.call({ id: 'i', name, arguments: args });
           expect(answer).toMatchObject({ toolCallId: 'i', name, isError: result.isError });
         }),
-        { numRuns: 500 },
+        { numRuns: runs(500) },
       );
     },
     MINUTE,

@@ -15,6 +15,7 @@ import {
   ToolResult,
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
+import { runs } from '../setup/runs.js';
 import { historyFaults } from './strict-history.js';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
@@ -143,7 +144,7 @@ test('resumeToolLoop takes every state that runToolLoop gives, whatever provider
       expect(Object.values(run.usage).every((count) => Number.isSafeInteger(count) && count >= 0)).toBe(true);
       expect(['completed', 'failed']).toContain(run.status);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(200) },
   );
 });
 
@@ -164,7 +165,7 @@ test('Conversation can be aborted and restored at every suspension, whatever pro
       expect(conversation.pending).toEqual([]);
       expect(historyFaults(conversation.messages)).toEqual([]);
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });
 

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { Args, defineTool, discoverTools, Tool, ToolRegistry, Toolset } from 'toolwright';
 import { z } from 'zod';
 import type { JsonSchema } from '../../src/index.js';
+import { runs } from '../setup/runs.js';
 
 /** Whether a tool with these parameters takes the arguments as they are; throws where it cannot be called. */
 async function takes(parameters: JsonSchema, args: Readonly<Record<string, unknown>>): Promise<boolean> {
@@ -299,7 +300,7 @@ describe('ToolRegistry has the verdict of plain ajv', () => {
         fc.pre(expected !== undefined);
         expect([parameters, given, await takes(parameters, given)]).toEqual([parameters, given, expected]);
       }),
-      { numRuns: 60, interruptAfterTimeLimit: 15_000 },
+      { numRuns: runs(30), interruptAfterTimeLimit: runs(15_000) },
     );
   });
 

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type RunState, type RunStore, resumeStoredRun, ToolwrightError } from 'toolwright';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { runs } from '../setup/runs.js';
 import { approveAll, countAndOrder, openShop, resuming, suspendIn } from './stored-run-story.js';
 import { historyFaults } from './strict-history.js';
 
@@ -123,7 +124,7 @@ describe.each<[string, RunStore]>([
         expect(outcomes.filter((outcome) => outcome === 'RunClaimed')).toHaveLength(delays.length - 1);
         expect(shop.done).toEqual(['counted a', 'placed a']);
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 });

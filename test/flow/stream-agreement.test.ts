@@ -9,6 +9,7 @@ import {
   type ToolLoopConfig,
   type ToolLoopResult,
 } from 'toolwright';
+import { runs } from '../setup/runs.js';
 import { arbitraryRun, type RandomRun } from './random-run.js';
 import { historyFaults } from './strict-history.js';
 import { troublesomeTools } from './troublesome-tools.js';
@@ -96,7 +97,7 @@ test(
         const waiting = read.status === 'suspended' ? suspended : [];
         expect([...ended, ...waiting].sort()).toEqual([...started].sort());
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   },
   MINUTE,
@@ -124,7 +125,7 @@ test(
         );
         expect(result.toolCalls.map(({ id }) => id)).toEqual([...answered, ...settled]);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   },
   MINUTE,

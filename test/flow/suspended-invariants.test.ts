@@ -13,6 +13,7 @@ import {
   type ToolLoopConfig,
   type ToolLoopResult,
 } from 'toolwright';
+import { runs } from '../setup/runs.js';
 import { historyFaults } from './strict-history.js';
 
 const MINUTE = 60_000;
@@ -210,7 +211,7 @@ test(
           expect(diary.ran.get(id)).toBe(1);
         }
       }),
-      { numRuns: 120 },
+      { numRuns: runs(80) },
     );
   },
   MINUTE,

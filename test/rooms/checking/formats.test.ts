@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { fitsFormat, jsonFormats } from '../../../src/checking/json-formats.js';
 import { leastGrowth } from '../../setup/least-growth.js';
+import { runs } from '../../setup/runs.js';
 
 const PIECES = [
   ...[
@@ -70,7 +71,7 @@ test('url has the verdict of ajv-formats', () => {
     fc.property(likely, (value) => {
       expect([value, fitsFormat(value, 'url')]).toEqual([value, expected.test(value)]);
     }),
-    { numRuns: 20_000 },
+    { numRuns: runs(8_000) },
   );
 });
 
@@ -81,7 +82,7 @@ test('email has the verdict of the expression that says what it is', () => {
     fc.property(text, (value) => {
       expect([value, fitsFormat(value, 'email')]).toEqual([value, expected.test(value)]);
     }),
-    { numRuns: 20_000 },
+    { numRuns: runs(8_000) },
   );
 });
 

@@ -5,6 +5,7 @@ import { describeErrors } from '../../../src/checking/describe-errors.js';
 import { interpretSchema } from '../../../src/checking/interpreter/interpret-schema.js';
 import { compileSchema } from '../../../src/checking/json-schema-compiler.js';
 import type { SchemaError } from '../../../src/checking/schema-error.js';
+import { runs } from '../../setup/runs.js';
 import { anySchema, anyValue } from './any-schema.js';
 
 const wrap = (schema: JsonSchema): JsonSchema => ({ properties: { a: schema }, items: schema });
@@ -30,7 +31,7 @@ describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (d
         expect(interpreted.test(value)).toBe(told === undefined);
       }
     });
-    fc.assert(property, { numRuns: Number(process.env.RUNS ?? 300) });
+    fc.assert(property, { numRuns: runs(300) });
   });
 });
 

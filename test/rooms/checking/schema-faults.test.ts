@@ -6,6 +6,7 @@ import formats from 'ajv-formats';
 import fc from 'fast-check';
 import { draftOf } from '../../../src/checking/draft-of.js';
 import { schemaFaults } from '../../../src/checking/schema-faults.js';
+import { runs } from '../../setup/runs.js';
 
 /** Everything that a meta-schema has an opinion of; and a name that none knows. */
 const KEYWORDS = [
@@ -91,7 +92,7 @@ describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('schemas of draft %s
         const ajv = refusal(said);
         expect([said, schemaFaults(said).length > 0, ajv]).toEqual([said, ajv !== undefined, ajv]);
       }),
-      { numRuns: 1_500 },
+      { numRuns: runs(700) },
     );
   });
 });

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { defineTool, ToolRegistry } from 'toolwright';
+import { runs } from '../../setup/runs.js';
 import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-schema.js';
 
 test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is mended', async () => {
@@ -26,7 +27,7 @@ test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is men
       }
     },
   );
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, { numRuns: runs(25) });
 });
 
 test('ToolRegistry.execute hands on what fits, and what it hands on fits still', async () => {
@@ -57,5 +58,5 @@ test('ToolRegistry.execute hands on what fits, and what it hands on fits still',
       }
     },
   );
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, { numRuns: runs(25) });
 });

@@ -3,9 +3,13 @@ import fc from 'fast-check';
 import { CallScanner } from '../../../src/detection/call-scanner.js';
 import { knownTools } from '../../../src/detection/known-tools.js';
 import { ToolCallParser } from '../../../src/detection/tool-call-parser.js';
+import { leastGrowth } from '../../setup/least-growth.js';
+import { runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';
 
-const LONG = 400_000;
+const LONG = 200_000;
+const MOST = 40;
+const NOISE_MS = 4;
 
 /** Calls as texts that can be counted; ids are left out, because they depend on what stands before. */
 function callTexts(text: string, tools: readonly string[] | undefined): readonly string[] {
@@ -37,7 +41,7 @@ describe('any text', () => {
         const part = callTexts(text.slice(0, end), tools);
         expect(callTexts(text, tools).slice(0, part.length)).toEqual(part);
       }),
-      { numRuns: 600 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -46,7 +50,7 @@ describe('any text', () => {
       fc.property(modelText, fc.constantFrom(1, 2, 3, 7), (text, size) => {
         expect(outcome(text, size)).toEqual(outcome(text, Number.POSITIVE_INFINITY));
       }),
-      { numRuns: 600 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -69,7 +73,6 @@ describe('any text', () => {
   });
 });
 
-// There is no assertion on time: a quadratic pass over so much takes a minute, which Jest ends.
 describe('a long text made to be slow', () => {
   const hostile = [
     '{',
@@ -118,18 +121,29 @@ describe('a long text made to be slow', () => {
     '<',
   ];
 
-  test.each(hostile)('of %j is read in passing', (unit) => {
-    const text = unit.repeat(Math.ceil(LONG / unit.length));
+  /** Fails where a text ten times as long takes much more than ten times as long: a quadratic pass takes a hundred. */
+  async function expectLinear(unit: string, length: number, read: (text: string) => unknown): Promise<void> {
+    const textOf = (size: number) => unit.repeat(Math.ceil(size / unit.length));
+    const [short, long] = [textOf(length / 10), textOf(length)];
+    const growth = await leastGrowth({
+      small: () => read(short),
+      large: () => read(long),
+      most: MOST,
+      noiseMs: NOISE_MS,
+    });
+    expect(growth).toBeLessThan(MOST);
+  }
+
+  test.each(hostile)('of %j is read in passing', async (unit) => {
     const parser = new ToolCallParser({ tools: NAMES });
-    for (const end of ['', '</arg_key></parameter>*/\'"}]!']) {
-      expect(parser.parse(text + end).toolCalls).toEqual([]);
-    }
+    for (const end of ['', '</arg_key></parameter>*/\'"}]!'])
+      await expectLinear(unit, LONG, (text) => expect(parser.parse(text + end).toolCalls).toEqual([]));
   });
 
-  test.each(hostile)('of %j is read in passing in small chunks', (unit) => {
-    const text = unit.repeat(Math.ceil(LONG / 16 / unit.length));
-    const calls = outcome(text, 7).filter((piece) => typeof piece !== 'string');
-    expect(calls).toEqual([]);
+  test.each(hostile)('of %j is read in passing in small chunks', async (unit) => {
+    await expectLinear(unit, LONG / 8, (text) =>
+      expect(outcome(text, 7).filter((piece) => typeof piece !== 'string')).toEqual([]),
+    );
   });
 
   test('of a single call is a call', () => {

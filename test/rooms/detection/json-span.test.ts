@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { jsonSpan } from '../../../src/detection/json-span.js';
+import { runs } from '../../setup/runs.js';
 
 const container = fc.oneof(fc.array(fc.jsonValue()), fc.dictionary(fc.string(), fc.jsonValue()));
 const written = fc
@@ -53,6 +54,6 @@ test('what is closed is what JSON.parse accepts, and a search always goes on fur
       else expect(() => JSON.parse(text)).toThrow();
       if (span.kind === 'broken') expect(span.resumeAt).toBeGreaterThan(0);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

@@ -10,6 +10,7 @@ import type { Message } from '../../../src/contract/message.js';
 import type { ToolSchema } from '../../../src/contract/tool-schema.js';
 import { hasTextTools } from '../../../src/detection/text-tools/has-text-tools.js';
 import { withTextTools } from '../../../src/detection/text-tools/with-text-tools.js';
+import { runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';
 
 const TOOLS: readonly ToolSchema[] = NAMES.map((name) => ({
@@ -282,7 +283,7 @@ describe('streaming', () => {
         expect(deltas.join('')).toBe(whole.content);
         expect(deltas).not.toContain('');
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

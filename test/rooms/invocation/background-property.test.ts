@@ -8,6 +8,7 @@ import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
 import { asyncResult, toolResult } from '../../../src/contract/tool-result.js';
 import { TaskQueue } from '../../../src/invocation/task-queue.js';
 import { ToolRegistry } from '../../../src/registry/tool-registry.js';
+import { runs } from '../../setup/runs.js';
 import { plainTool } from './plain-tool.js';
 
 const CONVERSATIONS = ['a', 'b', 'c'];
@@ -187,7 +188,7 @@ test('whatever happens in whatever order, every started call completes once, aft
           expect(getEventListeners(signal, 'abort')).toEqual([]);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
   // Jest has timers of its own, and some of them end meanwhile.
   expect(timers()).toBeLessThanOrEqual(before);

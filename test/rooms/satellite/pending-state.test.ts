@@ -12,6 +12,7 @@ import {
   MemoryConversationStore,
   SqliteConversationStore,
 } from 'toolwright/satellite';
+import { runs } from '../../setup/runs.js';
 import { requestText } from './assistant-server.js';
 
 let folder: string;
@@ -132,7 +133,7 @@ test('under any sequence of requests, results, orphans and failures the server k
       const store = new MemoryConversationStore();
       await agree(steps, () => store);
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 
@@ -151,6 +152,6 @@ test('the same with a file, and with restarts in between', async () => {
       });
       opened.at(-1)?.close();
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   );
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { RunClaim, RunState, RunStore } from 'toolwright';
+import { runs } from '../../setup/runs.js';
 import { ClaimLedger, randomSteps } from './claim-ledger.js';
 import { runState } from './run-state.js';
 
@@ -210,7 +211,7 @@ export function describeRunStore(name: string, open: OpenStore): void {
             close();
           }
         }),
-        { numRuns: 200 },
+        { numRuns: runs(200) },
       );
     });
   });

@@ -31,6 +31,7 @@ import fc from 'fast-check';
 import { createHydrator } from '../../../../src/checking/hydration/create-hydrator.js';
 import type { JsonObject } from '../../../../src/contract/json-schema.js';
 import { classParameters } from '../../../../src/schema/write-schema.js';
+import { runs } from '../../../setup/runs.js';
 import { compileSchema } from '../../schema/compile-schema.js';
 
 enum Status {
@@ -204,7 +205,7 @@ describe('schema, hydration and class-validator together agree with plainToInsta
         expect(ours).toBeInstanceOf(target);
         expect(ours).toEqual(theirs);
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
     expect(accepted).toBeGreaterThan(0);
   });

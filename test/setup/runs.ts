@@ -1,0 +1,6 @@
+const TIMES = Number(process.env.TOOLWRIGHT_RUNS ?? 1);
+
+/** How many runs a property has: as many as are usual, or a multiple of them in `npm run test:long`. */
+export function runs(usual: number): number {
+  return usual * TIMES;
+}
