@@ -20,7 +20,6 @@ export default {
   // A busy machine may be many times slower, and no test is about speed.
   testTimeout: 180_000,
   reporters: ['default', '<rootDir>/test/setup/closing-line.mjs'],
-  setupFiles: ['<rootDir>/test/setup/same-cases.mjs'],
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
