@@ -28,6 +28,7 @@ export default {
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   moduleNameMapper: {
     ...door,
+    '^fast-check$': '<rootDir>/test/setup/fast-check.mjs',
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^(\\.{1,2}/.*)\\.cjs$': ['$1.cts', '$1.cjs'],
   },
