@@ -235,7 +235,7 @@ describe('a store that fails', () => {
     const { runId, pending } = await suspendIn(store, shop);
     const config = resuming(shop, { content: 'Ordered.' });
     // Long enough that the second attempt comes in time on a busy machine.
-    const run = await resumeStoredRun(config, { store, runId, leaseMs: 600 }, approveAll(pending));
+    const run = await resumeStoredRun(config, { store, runId, leaseMs: 2_000 }, approveAll(pending));
     expect(run.status).toBe('completed');
   });
 

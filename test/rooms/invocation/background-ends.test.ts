@@ -65,7 +65,7 @@ describe('a limit', () => {
   });
 
   test('counts from when the work begins, not while it waits', async () => {
-    const [first, second] = [held({ timeoutMs: 40 }), held({ timeoutMs: 5 })];
+    const [first, second] = [held({ timeoutMs: 400 }), held({ timeoutMs: 5 })];
     const calls = listenedCalls({ first: first.tool, second: second.tool }, { maxRunning: 1 });
     await calls.call('first');
     await calls.call('second');
@@ -80,7 +80,7 @@ describe('a limit', () => {
     ]);
     expect(second.contexts).toHaveLength(1);
     expect(calls.heard.map(({ forLLM }) => forLLM)).toEqual([
-      "The tool 'first' timed out after 40 ms.",
+      "The tool 'first' timed out after 400 ms.",
       "The tool 'second' timed out after 5 ms.",
     ]);
   });

@@ -338,7 +338,7 @@ describe.each(Object.entries(ERAS))('over HTTP with %s', (_era, options) => {
     const { registry, aborted } = slow();
     listening = await listen(registry);
     client = await connectClient(listening.url, { options });
-    const tools = new ToolRegistry().register(...(await mcpTools(client, { timeoutMs: 100 })));
+    const tools = new ToolRegistry().register(...(await mcpTools(client, { timeoutMs: 1_000 })));
     expect(await tools.execute('slow')).toMatchObject({ isError: true, error: { code: 507 } });
     await aborted;
   });

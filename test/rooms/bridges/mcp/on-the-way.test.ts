@@ -174,7 +174,7 @@ test('the end of a session stops what runs in it', async () => {
 test('a session whose client vanished in the middle of a call ends by silence, and the call with it', async () => {
   stopped = Promise.withResolvers();
   started = Promise.withResolvers();
-  const listening = await listen(registry, { sessions: { idleMs: 500 } });
+  const listening = await listen(registry, { sessions: { idleMs: 2_000 } });
   const client = await connectClient(listening.url);
   const call = client.callTool({ name: 'hang' }).catch(() => 'gone');
   await started.promise;

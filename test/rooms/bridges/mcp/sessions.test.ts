@@ -93,7 +93,7 @@ test('a 2026-07-28 client leaves nothing behind', async () => {
 });
 
 test('a session ends by silence, and not while its client listens', async () => {
-  const at = await open({ sessions: { idleMs: 150 } });
+  const at = await open({ sessions: { idleMs: 1_000 } });
   const silent = await begin(at);
   const listening = await begin(at);
   const stream = await fetch(at.url, {

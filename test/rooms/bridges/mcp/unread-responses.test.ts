@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
@@ -59,13 +58,13 @@ async function callUnread({ url }: Listening): Promise<Socket> {
   socket.on('error', () => {});
   sockets.push(socket);
   socket.write(`POST ${url.pathname} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
-  await Promise.race([once(socket, 'readable'), once(socket, 'close')]);
+  await new Promise((resolve) => socket.once('readable', resolve).once('close', resolve));
   return socket;
 }
 
 async function readAll(socket: Socket): Promise<number> {
   let bytes = 0;
-  const ended = socket.closed ? undefined : once(socket, 'close');
+  const ended = socket.closed || new Promise((resolve) => socket.once('close', resolve));
   socket.on('data', (chunk) => {
     bytes += chunk.length;
   });
