@@ -6,7 +6,7 @@ import { packageImports, readSource, sourceTree } from './source-tree.js';
 const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'class-validator': /^src\/validators\//,
   'class-transformer': /^src\/validators\//,
-  tsyringe: /^src\/discovery\/containers\//,
+  tsyringe: /^src\/(discovery\/containers|tsyringe)\//,
   acorn: /^src\/discovery\//,
   ajv: /^src\/checking\//,
   'ajv-formats': /^src\/checking\//,

@@ -19,6 +19,7 @@ const RANKS: Readonly<Record<string, number>> = {
   loop: 9,
   conversation: 10,
   builtin: 11,
+  tsyringe: 11,
   stores: 11,
   typegen: 11,
   satellite: 12,

@@ -62,14 +62,19 @@ export interface Bundle {
   readonly format: 'esm' | 'cjs';
   readonly packages?: 'external';
   readonly external?: readonly string[];
+  /** What it imports before all else. */
+  readonly first?: string;
 }
 
 /** Bundles the project with esbuild, which may have nothing to complain of. */
-export function bundle(folder: string, bundled: Bundle): void {
+export function bundle(folder: string, { first = './report.js', ...bundled }: Bundle): void {
   const options = {
     // No `await` at the top: CommonJS has none.
     stdin: {
-      contents: "import { report } from './report.js'; report().then((text) => console.log(text));",
+      contents: `
+        import '${first}';
+        import { report } from './report.js';
+        report().then((text) => console.log(text));`,
       resolveDir: 'src',
     },
     bundle: true,

@@ -52,6 +52,15 @@ describe('the same toolsets, built without decorator metadata or with it', () =>
   });
 });
 
+test('an ESM bundle that leaves tsyringe outside has it where it imports toolwright/tsyringe', () => {
+  const { folder } = installed;
+  const outfile = join('out-injected', 'main.js');
+  const external = ['tsyringe', 'reflect-metadata'];
+  bundle(folder, { outfile, format: 'esm', external, first: 'toolwright/tsyringe' });
+  const { results } = JSON.parse(outputOfNode([outfile], { folder })) as { results: string[] };
+  expect(results[0]).toContain('cus_1 open');
+});
+
 test('decorators within a bundle that toolwright is not part of are missed, not overlooked', () => {
   const { folder } = installed;
   const outfile = join('out-apart', 'main.js');
