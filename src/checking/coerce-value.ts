@@ -1,10 +1,19 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { parseExactJson } from './exact-json.js';
 import { isOfType } from './is-of-type.js';
+
+/** The digits of a whole number, where a schema asks for those of a `bigint`; nothing is lost below 2^53. */
+export function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undefined {
+  if (pattern !== BIGINT_DIGITS || !Number.isSafeInteger(value)) return undefined;
+  const isText = [type].flat().every((one) => one === 'string' || one === 'null');
+  return isText ? String(value) : undefined;
+}
 
 /**
  * The value in a type that is wanted, where that loses nothing; otherwise the value itself:
  * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
- * string, never `null` → `""` or `0`, never `true` → `1`.
+ * string (but the digits of a `bigint`), never `null` → `""` or `0`, never `true` → `1`.
  */
 export function coerceValue(value: unknown, types: readonly string[]): unknown {
   if (types.length === 0 || value === null || types.some((type) => isOfType(value, type))) return value;

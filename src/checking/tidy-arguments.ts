@@ -2,7 +2,7 @@ import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { misspeltName } from '../kernel/nearest-name.js';
 import { setOwn } from '../kernel/set-own.js';
 import { chooserOf } from './choose-branch.js';
-import { coerceValue } from './coerce-value.js';
+import { coerceValue, digitsOf } from './coerce-value.js';
 import type { DefaultsOf } from './fill-defaults.js';
 import { levelOf, type SchemaLevel } from './schema-level.js';
 import { type Shape, type ShapeSource, shapesOf } from './shape.js';
@@ -91,7 +91,7 @@ function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
 }
 
 function mend(shape: Shape, value: unknown, place: Place): unknown {
-  const mended = coerceValue(value, shape.types);
+  const mended = digitsOf(value, shape.schema) ?? coerceValue(value, shape.types);
   if (mended === value) return value;
   const { notes } = place.walk;
   const { path } = place;

@@ -3,7 +3,7 @@ import type { DescribedSchema } from '../contract/class-description.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isSchemaNode } from './keywords.js';
-import { NUMBER_KEY, type RecordType, type ScalarName, type ValueType } from './value-type.js';
+import { BIGINT_DIGITS, NUMBER_KEY, type RecordType, type ScalarName, type ValueType } from './value-type.js';
 
 /** The types that contain themselves, by name: what `$ref` in a description leads to. */
 export type DescribedDefinitions = Readonly<Record<string, DescribedSchema>>;
@@ -27,7 +27,7 @@ const TEXTUAL: ReadonlyMap<unknown, { readonly type: Instance; readonly implied:
   [URL, { type: { kind: 'url' }, implied: { type: 'string', format: 'uri' } }],
   [Uint8Array, { type: { kind: 'bytes' }, implied: { type: 'string', contentEncoding: 'base64' } }],
   [Buffer, { type: { kind: 'buffer' }, implied: { type: 'string', contentEncoding: 'base64' } }],
-  [BigInt, { type: { kind: 'bigint' }, implied: { type: 'string', pattern: '^-?[0-9]+$' } }],
+  [BigInt, { type: { kind: 'bigint' }, implied: { type: 'string', pattern: BIGINT_DIGITS } }],
 ]);
 
 /** Words about a value, which belong to the property and not to its type. */

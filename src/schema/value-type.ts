@@ -42,6 +42,9 @@ export interface RecordType {
 /** What the keys of a `Map` look like in JSON where they are numbers in the tool. */
 export const NUMBER_KEY = '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$';
 
+/** What a `bigint` looks like in JSON. */
+export const BIGINT_DIGITS = '^-?[0-9]+$';
+
 /** An array in JSON, and in the tool unless it is a `Set` there. */
 export interface ArrayType {
   readonly kind: 'array';

@@ -7,7 +7,7 @@ import { embedSchema } from './embed-schema.js';
 import { nullableSchema } from './nullable-schema.js';
 import type { ObjectNode } from './object-node.js';
 import type { TypeSurvey } from './survey-types.js';
-import type { PropertyModel, TaggedType, ValueType } from './value-type.js';
+import { BIGINT_DIGITS, type PropertyModel, type TaggedType, type ValueType } from './value-type.js';
 import { writeDescribed } from './write-described.js';
 
 /** What the parts of one schema share while it is written. */
@@ -49,7 +49,7 @@ function writeValue(type: ValueType, writing: Writing): JsonSchema {
     case 'buffer':
       return { type: 'string', contentEncoding: 'base64' };
     case 'bigint':
-      return { type: 'string', pattern: '^-?[0-9]+$' };
+      return { type: 'string', pattern: BIGINT_DIGITS };
     case 'enum':
       return writeEnum(type.values);
     case 'array':

@@ -34,6 +34,20 @@ async function given(text: string, id: JsonSchema, options = {}): Promise<unknow
   return content === 'ok' ? args : content;
 }
 
+@Toolset()
+class Orders {
+  @Tool('Finds an order') find(@Param('Its number') id: bigint) {
+    return `${id + 1n}`;
+  }
+}
+const BIGINT = { type: 'string', pattern: '^-?[0-9]+$', instanceOf: BigInt };
+describeClass(Orders, { tools: { find: { parameters: [{ name: 'id', schema: BIGINT }] } } });
+
+async function findById(text: string): Promise<string> {
+  const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Orders] }));
+  return (await tools.call({ name: 'find', arguments: text })).content;
+}
+
 describe('an integer of more digits than a number keeps', () => {
   test.each<JsonSchema>([
     { type: 'integer' },
@@ -62,19 +76,22 @@ describe('an integer of more digits than a number keeps', () => {
     expect(await given(`{"id":${'9'.repeat(400)}}`, schema)).toEqual({ id: '9'.repeat(400) });
   });
 
-  test('is a bigint to the digit', async () => {
-    @Toolset()
-    class Orders {
-      @Tool('Finds an order') find(@Param('Its number') id: bigint) {
-        return `${id + 1n}`;
-      }
-    }
-    const digits = { type: 'string', pattern: '^-?[0-9]+$', instanceOf: BigInt };
-    describeClass(Orders, { tools: { find: { parameters: [{ name: 'id', schema: digits }] } } });
-    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Orders] }));
-    const { content } = await tools.call({ name: 'find', arguments: `{"id": ${DIGITS}}` });
-    expect(content).toBe('12345678901234567891');
+  test.each([
+    [`{"id": ${DIGITS}}`, '12345678901234567891'],
+    [`{"id": -${DIGITS}}`, '-12345678901234567889'],
+    [`{"id": "${DIGITS}"}`, '12345678901234567891'],
+    ['{"id": 5}', '6'],
+    ['{"id": -9007199254740991}', '-9007199254740990'],
+  ])('is a bigint to the digit: %s', async (text, answer) => {
+    expect(await findById(text)).toBe(answer);
   });
+
+  test.each(['{"id": 5.5}', '{"id": 1e300}', '{"id": true}', '{"id": 46482722751524570}'])(
+    'and no bigint is made of what may be another number: %s',
+    async (text) => {
+      expect(await findById(text)).toContain('- id: must be string');
+    },
+  );
 
   test('is exact within text too that calls a tool', async () => {
     let args: unknown;

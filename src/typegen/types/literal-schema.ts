@@ -1,3 +1,4 @@
+import { BIGINT_DIGITS } from '../../schema/value-type.js';
 import type { TypeHandle } from '../compiler/compiler-view.js';
 import { CodeReference, type DescribedSchema } from './described-schema.js';
 import { enumNotes } from './enum-notes.js';
@@ -21,6 +22,6 @@ export function literalSchema(types: readonly TypeHandle[], walk: TypeWalk): Wri
 function bigIntSchema(values: readonly unknown[], walk: TypeWalk): DescribedSchema {
   const digits = values.map(String);
   const revived = walk.direction === 'in' ? { instanceOf: BIGINT } : {};
-  if (digits.length === 0) return { type: 'string', pattern: '^-?[0-9]+$', ...revived };
+  if (digits.length === 0) return { type: 'string', pattern: BIGINT_DIGITS, ...revived };
   return { type: 'string', ...(digits.length === 1 ? { const: digits[0] } : { enum: digits }), ...revived };
 }
