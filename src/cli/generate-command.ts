@@ -1,15 +1,17 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Compiler } from '../typegen/compiler/compiler.js';
+import type { CompilerView } from '../typegen/compiler/compiler-view.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
+import { mappedFolders } from '../typegen/compiler/mapped-folders.js';
 import { type Generated, generate } from '../typegen/generate.js';
 import type { ImportEnding } from '../typegen/printing/import-ending.js';
 import type { Command, CommandSurroundings } from './command.js';
 import { describeFindings } from './describe-findings.js';
 import { checkGeneratedFile, shownPath, writeGeneratedFile } from './generated-file.js';
 import { UserFault } from './user-fault.js';
-import { watchProject } from './watch-project.js';
+import { type Watched, watchProject } from './watch-project.js';
 
 /** What the command line of `generate` says. */
 interface GenerateOptions {
@@ -48,12 +50,12 @@ function generateAgain(
   compiler: Compiler,
   options: GenerateOptions,
   surroundings: CommandSurroundings,
-): string | undefined {
+): Watched {
   try {
-    return generateOnce(compiler, options, surroundings).outFile;
+    return generateOnce(compiler, options, surroundings);
   } catch (error) {
     surroundings.error(`toolwright: ${error instanceof Error ? error.message : String(error)}\n`);
-    return undefined;
+    return { libraries: [] };
   }
 }
 
@@ -95,9 +97,8 @@ function findProject(path: string): string {
 }
 
 /** What one look at the project led to. */
-interface Outcome {
+interface Outcome extends Watched {
   readonly exitCode: 0 | 1;
-  readonly outFile?: string;
 }
 
 function generateOnce(
@@ -110,32 +111,39 @@ function generateOnce(
   if (isTerminal) error('reading the types …\r');
   const view = compiler.open(project);
   if (isTerminal) error('\u001b[2K');
+  const libraries = outerLibraries(view);
   const problems = view.problems();
   if (problems.length > 0) {
     error(`${problems.map((problem) => `toolwright: ${problem}`).join('\n')}\n`);
-    return { exitCode: 1 };
+    return { exitCode: 1, libraries };
   }
   if (view.projectFiles().length === 0) {
     error(
       `toolwright: ${shownPath(project, folder)} has no source files of its own; --project names the one that has\n`,
     );
-    return { exitCode: 1 };
+    return { exitCode: 1, libraries };
   }
   const generated = generate({ view, folder: posixFolder(project), outFile, ending });
   const { faults, warnings } = generated;
   if (faults.length > 0 || (strict && warnings.length > 0)) {
     error(describeFindings(strict ? [...faults, ...warnings] : faults, folder));
-    return { exitCode: 1, outFile: generated.outFile };
+    return { exitCode: 1, libraries, outFile: generated.outFile };
   }
   for (const warning of warnings) error(`warning: ${describeFindings([warning], folder)}`);
   if (generated.tools === 0) {
     error(`toolwright: ${shownPath(project, folder)} has no exported class with a @Tool method\n`);
-    return { exitCode: 1 };
+    return { exitCode: 1, libraries };
   }
   return {
     exitCode: check ? checkGeneratedFile(generated, surroundings) : write(generated, surroundings),
     outFile: generated.outFile,
+    libraries,
   };
+}
+
+/** Libraries in the project’s own folder are watched with it. */
+function outerLibraries({ folder, options }: CompilerView): readonly string[] {
+  return mappedFolders(options).filter((one) => !`${one}/`.startsWith(`${folder}/`) && existsSync(one));
 }
 
 function write(generated: Generated, { folder, out }: CommandSurroundings): 0 {

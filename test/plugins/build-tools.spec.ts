@@ -164,6 +164,24 @@ test('a server of Vite goes on generating, and survives a fault', async () => {
   expect(server.exitCode).toBe(null);
 });
 
+test.each(['webpack', 'Rspack'])(
+  '%s goes on generating while it watches, and survives a fault',
+  async (name) => {
+    const files = TOOLS[name]?.files ?? {};
+    const script = (files['build.mjs'] ?? '')
+      .replace('compiler.run(', 'compiler.watch({}, ')
+      .replace('compiler.close(() => {});', "console.log('built');");
+    using project = builtProject({ ...files, 'build.mjs': script });
+    await using watcher = new NodeProcess(['build.mjs'], { folder: project.folder });
+    await watcher.said(/built/);
+    project.write('src/tools.ts', toolset('symbol'));
+    await watcher.said(/x is a symbol/);
+    project.write('src/tools.ts', toolset('boolean'));
+    await until(() => /type: ['"]boolean['"]/.test(project.read('out/main.js')));
+    expect(watcher.exitCode).toBe(null);
+  },
+);
+
 test('the Nest CLI goes on generating while it watches, and survives a fault', async () => {
   using project = builtProject(TOOLS['Nest CLI with tsc']?.files ?? {});
   generate(project);

@@ -251,17 +251,24 @@ describe('toolwright generate --check', () => {
   });
 });
 
-describe('toolwright generate --watch', () => {
-  test('generates again after a change, survives a fault, and ends with its signal', async () => {
-    using project = smallProject({ 'src/tools.ts': TOOLS });
-    const controller = new AbortController();
-    const lines: string[] = [];
-    let wake = () => {};
-    const say = (text: string) => {
-      lines.push(text);
-      wake();
-    };
-    const said = async (text: string) => {
+/** The command at work, until the block that uses it ends. */
+function watching({ folder }: SmallProject, ...flags: readonly string[]) {
+  const controller = new AbortController();
+  const lines: string[] = [];
+  let wake = () => {};
+  const say = (text: string) => {
+    lines.push(text);
+    wake();
+  };
+  const ended = runCommandLine(['generate', '--watch', ...flags], {
+    folder,
+    out: say,
+    error: say,
+    isTerminal: false,
+    signal: controller.signal,
+  });
+  return {
+    async said(text: string) {
       while (!lines.some((line) => line.includes(text))) {
         await Promise.race([
           new Promise<void>((resolve) => {
@@ -273,25 +280,43 @@ describe('toolwright generate --watch', () => {
         ]);
       }
       lines.length = 0;
-    };
-    const ended = runCommandLine(['generate', '--watch'], {
-      folder: project.folder,
-      out: say,
-      error: say,
-      isTerminal: false,
-      signal: controller.signal,
-    });
-    await said('written');
+    },
+    async [Symbol.asyncDispose]() {
+      controller.abort();
+      expect(await ended).toBe(0);
+    },
+  };
+}
+
+describe('toolwright generate --watch', () => {
+  test('generates again after a change, survives a fault, and ends with its signal', async () => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    await using command = watching(project);
+    await command.said('written');
     project.write('src/tools.ts', FAULTY);
-    await said('2 things cannot be generated');
+    await command.said('2 things cannot be generated');
     project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
-    await said('written');
+    await command.said('written');
     expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
     project.write('src/deep/more.ts', TOOLS.replace('Tools', 'MoreTools'));
-    await said('2 toolsets, 2 tools');
+    await command.said('2 toolsets, 2 tools');
     rmSync(join(project.folder, 'src/deep'), { recursive: true });
-    await said('1 toolset, 1 tool');
-    controller.abort();
-    expect(await ended).toBe(0);
+    await command.said('1 toolset, 1 tool');
+  });
+
+  test('sees changes of libraries that tsconfig.json maps to a folder elsewhere', async () => {
+    using project = smallProject({
+      'libs/shop/index.ts': TOOLS,
+      'app/src/main.ts': "export { Tools } from '@shop';\n",
+      'app/tsconfig.json': '{ "extends": "../paths.json", "include": ["src"] }',
+    });
+    const config = JSON.parse(read(project, 'tsconfig.json')) as { compilerOptions: { paths: object } };
+    Object.assign(config.compilerOptions.paths, { '@shop': ['./libs/shop/index.ts'] });
+    project.write('paths.json', JSON.stringify(config));
+    await using command = watching(project, '--project', 'app');
+    await command.said('1 toolset, 1 tool');
+    project.write('libs/shop/index.ts', TOOLS.replace('x: string', 'x: boolean'));
+    await command.said('written');
+    expect(read(project, 'app/src/toolwright.gen.ts')).toContain("type: 'boolean'");
   });
 });
