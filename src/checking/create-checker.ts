@@ -6,7 +6,7 @@ import type { CompiledSchema, SchemaTest } from './json-schema-compiler.js';
 import { schemaCheck, schemaTest } from './schema-check.js';
 import type { SchemaError } from './schema-error.js';
 import { createTidier, type Tidier, type TidyOptions } from './tidy-arguments.js';
-import { boundFaults, boundsValues } from './value-bounds.js';
+import { boundFaults, boundsTest } from './value-bounds.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
 export type Checked =
@@ -51,20 +51,20 @@ const NONE: readonly string[] = [];
 export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
   const defaultsOf = options.fillDefaults === false ? NO_DEFAULTS : fittingDefaults(schema);
   const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
-  if (closed === undefined) return thoroughChecker(schema, { ...options, defaultsOf });
+  if (closed === undefined) return boundedChecker(thoroughChecker(schema, { ...options, defaultsOf }));
   const fits = schemaTest(closed);
   const fill = createFiller(defaultsOf(schema));
-  const isBounded = boundsValues(closed);
+  const isWithinBounds = boundsTest(closed);
   const tidy = createTidier(schema, defaultsOf);
   let thorough: Checker | undefined;
-  const checkUnfit: Checker = (args) => {
+  const checkUnfit = boundedChecker((args) => {
     const trimmed = options.asSent ? undefined : trim(args, { fits, tidy, refuseExtra: options.refuseExtra });
     if (trimmed !== undefined) return trimmed;
     thorough ??= thoroughChecker(schema, { ...options, defaultsOf });
     return thorough(args);
-  };
+  });
   return (args) =>
-    (isBounded || boundFaults(args).length === 0) && fits(args)
+    isWithinBounds(args) && fits(args)
       ? { ok: true, value: fill(args), removed: NONE, coerced: NONE }
       : checkUnfit(args);
 }
@@ -76,11 +76,17 @@ interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
 
 /** Arguments with which nothing is wrong but keys that nobody knows, which needs no errors to be seen. */
 function trim(args: JsonObject, { fits, tidy, refuseExtra }: TrimOptions): Checked | undefined {
-  if (boundFaults(args).length > 0) return undefined;
   const notes = noNotes();
   const value = tidy(args, { mend: false, extra: 'unnamed' }, notes);
   const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
   return value !== args && isMeant && fits(value) ? { ok: true, value, ...changes(notes) } : undefined;
+}
+
+function boundedChecker(check: Checker): Checker {
+  return (args) => {
+    const faults = boundFaults(args);
+    return faults.length > 0 ? { ok: false, faults, removed: NONE } : check(args);
+  };
 }
 
 interface ThoroughOptions extends CheckerOptions {
@@ -99,8 +105,6 @@ function thoroughChecker(
     return { value, notes, errors: value === args && !how.mend ? undefined : validate(value) };
   };
   return (args) => {
-    const unbounded = boundFaults(args);
-    if (unbounded.length > 0) return { ok: false, faults: unbounded, removed: NONE };
     const errors = validate(args);
     if (errors !== undefined && asSent)
       return { ok: false, faults: describeErrors(errors, schema), removed: NONE };

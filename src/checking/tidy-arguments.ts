@@ -103,6 +103,7 @@ function mend(shape: Shape, value: unknown, place: Place): unknown {
 function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
   const { walk } = place;
   let copy: JsonObject | undefined;
+  let gone: Set<string> | undefined;
   for (const key of Object.keys(value)) {
     const child = shape.properties.get(key) ?? shape.values;
     const before = value[key];
@@ -117,15 +118,23 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
       continue;
     }
     if (before === null && child !== undefined) walk.notes.dropped.push(place.below(key).path);
-    copy ??= { ...value };
-    delete copy[key];
+    gone ??= new Set();
+    gone.add(key);
   }
+  if (gone !== undefined) copy = without(gone, copy ?? value);
   for (const [name, fallback] of shape.defaults) {
     if (Object.hasOwn(copy ?? value, name)) continue;
     copy ??= { ...value };
     setOwn(copy, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
   }
   return copy ?? value;
+}
+
+/** Made anew: an object that fields were deleted from is slow ever after. */
+function without(gone: ReadonlySet<string>, value: JsonObject): JsonObject {
+  const kept: JsonObject = {};
+  for (const key of Object.keys(value)) if (!gone.has(key)) setOwn(kept, key, value[key]);
+  return kept;
 }
 
 function isExtra(key: string, place: Place): boolean {

@@ -1,5 +1,6 @@
 import type { ArgumentFault } from '../contract/argument-fault.js';
-import type { JsonSchema } from '../contract/json-schema.js';
+import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import { isRecord } from '../kernel/is-record.js';
 import { allSchemas, eachSubschema } from '../schema/keywords.js';
 
 /** Checks, tidying and the history each need stack for a level; nobody means to send that many. */
@@ -69,10 +70,30 @@ function pathOf(within: Within): string {
   return keys.join('.');
 }
 
-/** Whether what fits a schema is within those bounds already, so that nobody needs to look. */
-export function boundsValues(schema: JsonSchema): boolean {
+/**
+ * Whether arguments have nothing wrong in that sense where a schema would not see it: most schemas would in any
+ * case, and many in all but some properties. Asked before the schema, which may need stack for each level.
+ */
+export function boundsTest(schema: JsonSchema): (args: JsonObject) => boolean {
+  if (boundsValues(schema)) return () => true;
+  const open = openProperties(schema);
+  if (open === undefined) return (args) => isWithinBounds(args, 0);
+  return (args) => open.every((name) => isWithinBounds(args[name], 1));
+}
+
+function boundsValues(schema: JsonSchema): boolean {
   for (const part of allSchemas(schema)) if (isOpen(part)) return false;
   return true;
+}
+
+/** The properties of a schema that may hold anything; `undefined` where it is more than its properties. */
+function openProperties(schema: JsonSchema): readonly string[] | undefined {
+  const { type, properties = {}, additionalProperties, required: _, $defs: _defs, ...others } = schema;
+  if (type !== 'object' || additionalProperties !== false || Object.keys(others).length > 0) return undefined;
+  return Object.keys(properties).filter((name) => {
+    const property = properties[name];
+    return !isRecord(property) || !boundsValues(property);
+  });
 }
 
 function isOpen(schema: JsonSchema): boolean {
