@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
+import { ROOT } from '../house/repository.js';
+import { runNode } from '../processes/run-node.js';
 
 /** Calls of tools of every kind, good ones and bad ones, more often than code waits to be generated. */
 const PROGRAM = `
@@ -69,12 +69,9 @@ interface Told {
 }
 
 function run(flags: readonly string[], rounds: number): Told {
-  const options = [...flags, '--input-type=module', '--eval', PROGRAM];
-  const { stdout, stderr } = spawnSync(process.execPath, options, {
-    cwd: fileURLToPath(new URL('../../', import.meta.url)),
-    env: { ...process.env, ROUNDS: String(rounds), NODE_OPTIONS: '' },
-    encoding: 'utf8',
-  });
+  const environment = { ...process.env, ROUNDS: String(rounds), NODE_OPTIONS: '' };
+  const args = [...flags, '--input-type=module', '--eval', PROGRAM];
+  const { stdout, stderr } = runNode(args, { folder: ROOT, environment });
   return {
     told: stdout === '' ? stderr : JSON.parse(stdout),
     warnings: stderr.match(/TOOLWRIGHT_INTERPRETED/g)?.length ?? 0,
