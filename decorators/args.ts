@@ -1,10 +1,5 @@
+import type { ArgsOptions } from '../src/contract/args-options.js';
 import { recordParameter } from '../src/metadata/record-tool.js';
-
-/** Options of `@Args`. */
-export interface ArgsOptions {
-  /** class-validator groups whose rules apply; default: all rules, as class-validator does. */
-  readonly groups?: readonly string[];
-}
 
 /**
  * The parameter receives the whole arguments object, as an instance of its DTO class. A single undecorated
@@ -17,6 +12,5 @@ export interface ArgsOptions {
  * ```
  */
 export function Args(options: ArgsOptions = {}): ParameterDecorator {
-  return (target, key, index) =>
-    recordParameter({ target, key, index }, { role: 'arguments', groups: options?.groups });
+  return (target, key, index) => recordParameter({ target, key, index }, { role: 'arguments', options });
 }

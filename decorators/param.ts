@@ -18,7 +18,8 @@ import { recordParameter } from '../src/metadata/record-tool.js';
  * ```
  */
 export function Param(options: string | ParamOptions = {}): ParameterDecorator & PropertyDecorator {
-  const recorded = typeof options === 'string' ? { description: options } : options;
+  // What is neither text nor options is told as a description that is none.
+  const recorded = typeof options === 'object' && options !== null ? options : { description: options };
   return (target: object, key: string | symbol | undefined, index?: number) => {
     if (typeof index === 'number')
       recordParameter({ target, key, index }, { role: 'property', options: recorded });

@@ -1,7 +1,7 @@
 import './metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
-export { Args, type ArgsOptions } from '../decorators/args.js';
+export { Args } from '../decorators/args.js';
 export { Context } from '../decorators/context.js';
 export { describeClass } from '../decorators/describe-class.js';
 export { Param } from '../decorators/param.js';
@@ -12,6 +12,7 @@ export type {
   AgentToolUpdateCallback,
   ToolExecutionContext,
 } from './contract/agent-tool.js';
+export type { ArgsOptions } from './contract/args-options.js';
 export type { ArgumentFault } from './contract/argument-fault.js';
 export type { BackgroundTask, TaskEvent, TaskListener } from './contract/background-task.js';
 export type { CallRecord, CallStatus } from './contract/call-record.js';

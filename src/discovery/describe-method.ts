@@ -1,6 +1,8 @@
+import type { ArgsOptions } from '../contract/args-options.js';
 import type { ClassType } from '../contract/class-type.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { AuthorFault } from '../errors/author-fault.js';
+import { argsOptionFaults } from '../metadata/tool-option-faults.js';
 import { describeValue } from '../schema/describe-value.js';
 import type { PropertyModel, ValueType } from '../schema/value-type.js';
 import type { ArgumentBinding } from './argument-binding.js';
@@ -68,14 +70,17 @@ function describeParameter(facts: ParameterFacts, takesAll: boolean): DescribedP
   if (record === undefined && isInjected(facts)) {
     return { binding: { from: facts.designType === AbortSignal ? 'signal' : 'context' } };
   }
-  if (record?.role === 'arguments') return describeArguments(facts, record.groups);
+  if (record?.role === 'arguments') return describeArguments(facts, record.options);
   if (record === undefined && takesAll && isDtoClass(facts.designType) && !facts.parsed?.isRest) {
     return { binding: { from: 'arguments' }, class: { class: facts.designType } };
   }
   return describeProperty(facts, record?.options ?? {});
 }
 
-function describeArguments(facts: ParameterFacts, groups: readonly string[] | undefined): DescribedParameter {
+function describeArguments(facts: ParameterFacts, options: ArgsOptions): DescribedParameter {
+  const [wrong] = argsOptionFaults(options);
+  if (wrong !== undefined) return fault(facts, wrong);
+  const { groups } = options;
   if (isDtoClass(facts.designType)) {
     return { binding: { from: 'arguments' }, class: { class: facts.designType, groups } };
   }

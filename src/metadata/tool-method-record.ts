@@ -1,10 +1,11 @@
+import type { ArgsOptions } from '../contract/args-options.js';
 import type { ParamOptions } from '../contract/param-options.js';
 import type { ToolOptions } from '../contract/tool-options.js';
 
 /** What a decorator said about one parameter of a method. */
 export type ParameterRecord =
   | { readonly role: 'property'; readonly options: ParamOptions }
-  | { readonly role: 'arguments'; readonly groups?: readonly string[] }
+  | { readonly role: 'arguments'; readonly options: ArgsOptions }
   /** `isFilled`: not with the context itself, but by the framework around it (a parameter decorator of NestJS). */
   | { readonly role: 'context'; readonly isFilled?: boolean };
 

@@ -1,3 +1,4 @@
+import type { ArgsOptions } from '../contract/args-options.js';
 import type { AsyncTool, ContextualTool } from '../contract/tool.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolAnnotations, ToolBehaviour, ToolOptions } from '../contract/tool-options.js';
@@ -15,6 +16,7 @@ import {
   TEXT,
 } from '../kernel/option-rules.js';
 import {
+  listOf,
   mistakenNames,
   type OptionTable,
   objectOf,
@@ -129,6 +131,15 @@ const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
   description: TEXT,
   scope: oneOf('singleton', 'transient', 'scoped'),
 });
+
+const ARGS = optionTable<ArgsOptions>('@Args', {
+  groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
+});
+
+/** What is wrong with the options of `@Args`. */
+export function argsOptionFaults(options: unknown): readonly OptionFault[] {
+  return optionFaults(options, ARGS);
+}
 
 /** What is wrong with the options of `@Tool`. */
 export function toolOptionFaults(options: unknown): readonly OptionFault[] {

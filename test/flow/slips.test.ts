@@ -1,15 +1,21 @@
+import 'reflect-metadata';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type Answer,
+  Args,
   answerWait,
   complete,
   defineTool,
+  discoverTools,
   InvalidOptionsError,
   type LoopGuardOptions,
   type Message,
+  Param,
   resumeToolLoop,
   runToolLoop,
+  Tool,
   ToolRegistry,
+  Toolset,
 } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
 import { SatelliteClient } from 'toolwright/satellite';
@@ -79,6 +85,22 @@ describe('headers', () => {
       expect(message).not.toContain("'ok'");
       expect(message).not.toContain('s3cr3t');
     },
+  );
+});
+
+test('discoverTools refuses options of @Args and @Param that are none, all together', () => {
+  class Dto {}
+  @Toolset()
+  class Tools {
+    @Tool('Creates')
+    create(@Args({ group: ['create'] } as never) _dto: Dto) {}
+    @Tool('Updates')
+    update(@Args({ groups: 'update' } as never) _dto: Dto) {}
+    @Tool('Finds')
+    find(@Param(5 as never) _id: string) {}
+  }
+  expect(() => discoverTools({ toolsets: [Tools] })).toThrow(
+    /3 mistakes[\s\S]*did you mean `groups`[\s\S]*groups is 'update'[\s\S]*description is 5/,
   );
 });
 

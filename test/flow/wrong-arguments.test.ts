@@ -84,9 +84,41 @@ const {
   withTextTools,
 } = toolwright;
 
+/** The mistakes of a class with these decorators are those of its author, and all of them are told. */
+function discovered(decorate: (target: typeof Shop) => void): unknown {
+  class Tools extends Shop {
+    override ping(_name: string) {}
+  }
+  Reflect.defineMetadata('design:paramtypes', [String], Tools.prototype, 'ping');
+  decorate(Tools);
+  return discoverTools({ toolsets: [Tools] });
+}
+
+function decorated(toolset: object, tool: object | string, parameter?: ParameterDecorator): unknown {
+  return discovered((target) => {
+    parameter?.(target.prototype, 'ping', 0);
+    Tool(tool)(target.prototype, 'ping', {});
+    Toolset(toolset)(target);
+  });
+}
+
 type Door = readonly [name: string, enter: (given: Given) => unknown];
 
 const ROOT: readonly Door[] = [
+  ['@Args', (given) => decorated({}, 'Pings', Args(given))],
+  ['@Args', (given) => decorated({}, 'Pings', Args({ groups: given }))],
+  ['@Param', (given) => decorated({}, 'Pings', Param(given))],
+  [
+    '@Param',
+    (given) => decorated({}, 'Pings', Param({ description: given, type: given, enum: given, items: given })),
+  ],
+  ['@Tool', (given) => decorated({}, given)],
+  [
+    '@Tool',
+    (given) => decorated({}, { description: given, parameters: given, output: given, annotations: given }),
+  ],
+  ['@Toolset', (given) => decorated(given, 'Pings')],
+  ['@Toolset', (given) => decorated({ name: given, description: given, scope: given }, 'Pings')],
   ['Args', (given) => Args(given)(Shop.prototype, 'ping', 0)],
   ['Decorators, such as @Args', (given) => Args()(given, 'ping', 0)],
   ['Decorators, such as @Context', (given) => Context()(given, 'ping', 0)],
