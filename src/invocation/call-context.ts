@@ -170,6 +170,7 @@ export class CallContext extends ToolContext {
   }
 
   background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
+    if (typeof work !== 'function') throw new TypeError('context.background: its work is a function');
     const { task, tool, environment } = this.#parts;
     return task ? task.begin(work, acknowledgement) : settleWork({ tool, environment, context: this }, work);
   }

@@ -15,7 +15,8 @@ export interface ReadQuestion {
 }
 
 /** Reads what a method asks. Throws where its schema is none: that is the tool's own mistake, and fails the call. */
-export function readQuestion({ message, schema: source }: Question): ReadQuestion {
+export function readQuestion(question: Question): ReadQuestion {
+  const { message, schema: source } = Object(question) as Partial<Question>;
   if (typeof message !== 'string' || message.trim() === '')
     throw new TypeError('context.ask: a question needs a `message`');
   if (source === undefined) return { message, revive: async (value) => value };

@@ -100,6 +100,7 @@ export class Replay {
   }
 
   async #finish(key: string, work: () => unknown): Promise<unknown> {
+    if (typeof work !== 'function') throw new TypeError(`context.once('${key}'): its work is a function`);
     const value = plainCopy(key, await work());
     this.#finished.set(key, value === undefined ? { key } : { key, value });
     // What the method does to its copy is not what the work gave.

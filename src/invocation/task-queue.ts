@@ -1,7 +1,7 @@
 import type { BackgroundTask, TaskEvent, TaskListener } from '../contract/background-task.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { checkOptions } from '../errors/invalid-options.js';
-import { COUNT_LIMIT } from '../kernel/option-rules.js';
+import { checkArguments, checkOptions } from '../errors/invalid-options.js';
+import { COUNT_LIMIT, FUNCTION } from '../kernel/option-rules.js';
 import { optionTable } from '../kernel/options.js';
 import { callListener } from './call-listener.js';
 
@@ -86,6 +86,7 @@ export class TaskQueue {
 
   /** Tells a listener of every task from now on; what it returns ends that. */
   subscribe(listener: TaskListener): () => void {
+    checkArguments({ of: 'TaskQueue.subscribe', given: { listener }, rules: { listener: FUNCTION } });
     const subscription = { hear: listener };
     this.#listeners.add(subscription);
     return () => {

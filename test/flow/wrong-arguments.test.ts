@@ -5,6 +5,7 @@ import {
   Conversation,
   defineTool,
   type LLMProvider,
+  type ToolContext,
   ToolRegistry,
   ToolResult,
   ToolwrightError,
@@ -210,7 +211,23 @@ const CALLS: readonly Door[] = [
   ['invoke', (given) => ping().invoke(call, given)],
 ];
 
+/** What a tool may use of its context; what that throws is the tool's result. */
+const CONTEXT: readonly (readonly [string, (context: ToolContext, given: Given) => unknown])[] = [
+  ['context.ask', (context, given) => context.ask(given)],
+  ['context.ask', (context, given) => context.ask({ message: given })],
+  ['context.ask', (context, given) => context.ask({ message: 'Sure?', schema: given })],
+  ['context.once', (context, given) => context.once(given, () => 1)],
+  ['context.once', (context, given) => context.once('key', given)],
+  ['context.background', (context, given) => context.background(given)],
+  ['context.resolve', (context, given) => context.resolve(given)],
+  ['context.progress', (context, given) => context.progress(given)],
+];
+
 const LEAVES: readonly Door[] = [
+  ['TaskQueue.subscribe', (given) => new TaskQueue().subscribe(given)],
+  ['removeOlderThan', (given) => new MemoryRunStore().removeOlderThan(given)],
+  ['removeOlderThan', (given) => new SqliteRunStore({ path: ':memory:' }).removeOlderThan(given)],
+  ['McpToolServer.connect', (given) => createMcpServer(ping()).connect(given)],
   ['OpenAIProvider', (given) => new OpenAIProvider(given)],
   ['OpenAIProvider.chat', (given) => new OpenAIProvider({ apiKey: 'k' }).chat(given)],
   ['OpenAIProvider.stream', (given) => new OpenAIProvider({ apiKey: 'k' }).stream(given).next()],
@@ -290,6 +307,19 @@ describe('a wrong argument is told in words, never as what an engine says of it'
       if (ToolwrightError.is(told) || message.includes('cannot be reached')) continue;
       expect(told).toBeInstanceOf(TypeError);
       expect(message).toContain(name.split(',')[0]);
+    }
+  });
+
+  test.each(CONTEXT)('%s, as a result', async (name, use) => {
+    for (const given of WRONG) {
+      const tool = defineTool({
+        name: 'work',
+        description: 'Works',
+        execute: async (_args, context) => String(await use(context, given as Given)),
+      });
+      const { forLLM, isError } = await new ToolRegistry().register(tool).execute('work');
+      expect(forLLM).not.toMatch(isError ? RAW : /^$/);
+      if (isError && !forLLM.startsWith("The tool 'work'")) expect(forLLM).toContain(name);
     }
   });
 

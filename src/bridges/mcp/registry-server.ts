@@ -8,6 +8,8 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { checkArguments } from '../../errors/invalid-options.js';
+import { withMethods } from '../../kernel/option-rules.js';
 import type { ToolRegistry } from '../../registry/tool-registry.js';
 import { inClosingTime } from './closing-time.js';
 import { createGuard, type RequestGuard } from './guard-request.js';
@@ -31,6 +33,8 @@ const UNREAD_BYTES = 64 * 1024 * 1024;
  * The HTTP entry of the SDK serves 2026-07-28, where no request knows of another; 2025-11-25 clients get a
  * session each. What lasts, these and stdio, is told when the tools change.
  */
+const TRANSPORT = withMethods(['start', 'send', 'close'], 'a Transport of the SDK');
+
 export class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
   readonly #onError: (error: unknown) => void;
@@ -122,6 +126,7 @@ export class RegistryServer implements McpToolServer {
   }
 
   connect(transport: Transport): McpConnection {
+    checkArguments({ of: 'McpToolServer.connect', given: { transport }, rules: { transport: TRANSPORT } });
     return this.#connect(transport);
   }
 

@@ -3,6 +3,7 @@ import type { ClaimOutcome, RunClaim, RunLease, RunStore } from '../../contract/
 import { checkOptions } from '../../errors/invalid-options.js';
 import { FUNCTION } from '../../kernel/option-rules.js';
 import { optionTable } from '../../kernel/options.js';
+import { checkAge } from '../check-age.js';
 import { refusedSave } from '../refused-save.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
@@ -89,6 +90,7 @@ export class MemoryRunStore implements RunStore {
    * answer them any more. Gives their number.
    */
   removeOlderThan(ageMs: number): number {
+    checkAge(ageMs);
     const limit = this.#now() - ageMs;
     const old = [...this.#runs].filter(([, kept]) => this.#isFree(kept) && kept.keptAt <= limit);
     for (const [runId] of old) this.#runs.delete(runId);

@@ -4,6 +4,7 @@ import type { ClaimOutcome, RunClaim, RunLease, RunStore } from '../../contract/
 import { checkOptions } from '../../errors/invalid-options.js';
 import { FUNCTION, PAUSE } from '../../kernel/option-rules.js';
 import { optionTable } from '../../kernel/options.js';
+import { checkAge } from '../check-age.js';
 import { refusedSave } from '../refused-save.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
 import { prepareRunsSchema } from './runs-schema.js';
@@ -129,6 +130,7 @@ export class SqliteRunStore implements RunStore {
    * answer them any more. Gives their number.
    */
   removeOlderThan(ageMs: number): number {
+    checkAge(ageMs);
     const now = this.#now();
     return Number(this.#statements.removeOlderThan.run({ now, limit: now - ageMs }).changes);
   }

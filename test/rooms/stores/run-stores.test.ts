@@ -44,4 +44,12 @@ describe.each([
     expect(left).toEqual(['claimed', 'renewed']);
     close();
   });
+
+  test.each([null, undefined, Number.NaN, '1000', -1])('forgets nothing for the age %j', (age) => {
+    const { store, close } = open(() => 1000);
+    store.save(runState('kept', 1));
+    expect(() => store.removeOlderThan(age as number)).toThrow('removeOlderThan: ageMs is');
+    expect(store.load('kept')).toBeDefined();
+    close();
+  });
 });
