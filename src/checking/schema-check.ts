@@ -40,31 +40,29 @@ type Ask<Verdict> = (value: unknown) => Verdict;
 /** Asks the interpreter, and from some number of calls on the code that is generated for the schema. */
 function improving<Verdict>(interpreter: Ask<Verdict>, compile: () => Ask<Verdict>): Ask<Verdict> {
   let calls = 0;
-  let ask = interpreter;
+  let code: Ask<Verdict> | undefined;
   return (value) => {
     if (calls <= MOST_INTERPRETED) {
       calls += 1;
-      if (calls > MOST_INTERPRETED) ask = compiled(interpreter, compile);
+      if (calls > MOST_INTERPRETED) code = compiled(compile);
     }
-    return ask(value);
+    if (code === undefined) return interpreter(value);
+    try {
+      return code(value);
+    } catch (error) {
+      // Some values break it: an object whose `toString` is no function, where objects are compared.
+      if (!(error instanceof TypeError)) throw error;
+      return interpreter(value);
+    }
   };
 }
 
 /** The code, where it may be generated and is as good as the interpreter. */
-function compiled<Verdict>(interpreter: Ask<Verdict>, compile: () => Ask<Verdict>): Ask<Verdict> {
-  if (!mayGenerateCode()) return interpreter;
+function compiled<Verdict>(compile: () => Ask<Verdict>): Ask<Verdict> | undefined {
+  if (!mayGenerateCode()) return undefined;
   try {
-    const ask = compile();
-    return (value) => {
-      try {
-        return ask(value);
-      } catch (error) {
-        // Some values break it: an object whose `toString` is no function, where objects are compared.
-        if (!(error instanceof TypeError)) throw error;
-        return interpreter(value);
-      }
-    };
+    return compile();
   } catch {
-    return interpreter;
+    return undefined;
   }
 }
