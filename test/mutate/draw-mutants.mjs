@@ -11,7 +11,8 @@ export function drawMutants(mutants, { rooms, limit }) {
   return rooms.flatMap((room, index) => {
     const share = Math.floor(limit / rooms.length) + (index < limit % rooms.length ? 1 : 0);
     const ranked = withKeys(mutants.filter((mutant) => mutant.room === room));
-    return ranked.sort((a, b) => (a.key < b.key ? -1 : 1)).slice(0, share);
+    ranked.sort((a, b) => (a.key < b.key ? -1 : 1));
+    return ranked.slice(0, share).map((mutant, rank) => ({ ...mutant, rank }));
   });
 }
 

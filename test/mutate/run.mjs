@@ -43,7 +43,7 @@ const hashes = new Map(
 const drawn = drawMutants(mutants, { rooms, limit: Number(options.limit) });
 const tried = readTried();
 // By rank over all rooms, so that a run that is broken off has tried what a smaller limit draws.
-const open = drawn.filter((mutant) => !isTried(mutant)).sort((a, b) => (a.key < b.key ? -1 : 1));
+const open = drawn.filter((mutant) => !isTried(mutant)).sort((a, b) => a.rank - b.rank);
 console.log(
   `${mutants.length} mutants; ${drawn.length} drawn, ${drawn.length - open.length} of them tried before`,
 );
@@ -105,8 +105,8 @@ function isFound({ status }) {
   return status === 'found' || status === 'timeout';
 }
 
-function isEquivalent({ source, to }) {
-  return EQUIVALENT.some((known) => known.source === source && known.to === to);
+function isEquivalent({ path, source, to }) {
+  return EQUIVALENT.some((known) => known.path === path && known.source === source && known.to === to);
 }
 
 /** Prints what was not found, and each room’s share; the share of all. */

@@ -1,16 +1,27 @@
 import { describe, expect, test } from '@jest/globals';
+import { authorSchemaFaults } from '../../../src/checking/author-schema.js';
 import { createChecker } from '../../../src/checking/create-checker.js';
 import { createResultChecker } from '../../../src/checking/create-result-checker.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
 
-/** What stands in the place of an argument that was left out. */
-function filledIn(schema: JsonSchema, fallback: unknown): unknown {
-  const checked = createChecker({
+function withDefault(schema: JsonSchema, fallback: unknown): JsonSchema {
+  return {
     type: 'object',
     properties: { a: { ...schema, default: fallback } as JsonSchema },
     $defs: { short: { maxLength: 2 } },
-  })({});
+  };
+}
+
+/** What stands in the place of an argument that was left out. */
+function filledIn(schema: JsonSchema, fallback: unknown): unknown {
+  const checked = createChecker(withDefault(schema, fallback))({});
   return checked.ok ? checked.value.a : undefined;
+}
+
+/** The defaults that an author hears of. */
+function told(schema: JsonSchema, fallback: unknown): readonly string[] {
+  const paths = authorSchemaFaults(withDefault(schema, fallback)).map(({ path }) => path);
+  return paths.filter((path) => path.endsWith('default'));
 }
 
 const when = { if: { type: 'string' } };
@@ -79,15 +90,17 @@ describe('a default', () => {
     ],
     [{ dependentRequired: { x: ['y'] } }, [{ x: 1, y: 1 }, { y: 1 }, {}], [{ x: 1 }]],
     [{ dependentSchemas: { x: { required: ['y'] } } }, [{ x: 1, y: 1 }, {}], [{ x: 1 }]],
-  ])('is filled in where %j accepts it, and left out where not', (schema, fitting, others) => {
+  ])('is filled in where %j accepts it, and left out and told where not', (schema, fitting, others) => {
     const faults = createResultChecker({ ...schema, $defs: { short: { maxLength: 2 } } } as JsonSchema);
     for (const fallback of fitting) {
       expect(faults(fallback)).toEqual([]);
       expect(filledIn(schema, fallback)).toEqual(fallback);
+      expect(told(schema, fallback)).toEqual([]);
     }
     for (const fallback of others) {
       expect(faults(fallback)).not.toEqual([]);
       expect(filledIn(schema, fallback)).toBeUndefined();
+      expect(told(schema, fallback)).toEqual(['properties.a.default']);
     }
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { createChecker } from '../../../src/checking/create-checker.js';
 import { schemaCheck } from '../../../src/checking/schema-check.js';
 import { sharedChecker } from '../../../src/checking/shared-checker.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
@@ -70,6 +71,23 @@ describe('schemas', () => {
       $ref: '#/$defs/v',
     });
     expect([fits(schema('string'), 'x'), fits(schema('integer'), 'x')]).toEqual([true, false]);
+  });
+
+  test('two schemas may have the same $anchor', () => {
+    const schema = (type: string): JsonSchema => ({ $defs: { v: { $anchor: 'v', type } }, $ref: '#v' });
+    expect([fits(schema('string'), 'x'), fits(schema('integer'), 'x')]).toEqual([true, false]);
+  });
+
+  test.each<JsonSchema>([
+    {},
+    { type: 'object' },
+    { type: 'array' },
+    { anyOf: [{ type: 'string' }, {}] },
+    { enum: [1, 2] },
+  ])('a number that JSON has not is refused, also where %j takes anything', (a) => {
+    const check = createChecker({ type: 'object', properties: { a } });
+    for (const sent of [Number.POSITIVE_INFINITY, { x: Number.NaN }, [[Number.NEGATIVE_INFINITY]]])
+      expect(check({ a: sent }).ok).toBe(false);
   });
 
   test('a schema that is none is refused', () => {

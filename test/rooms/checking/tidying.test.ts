@@ -139,6 +139,15 @@ describe('a key that some part of the schema speaks of stays', () => {
     });
   });
 
+  test('unless no part does, also in a union of one', () => {
+    const root = { type: 'object', properties: { at: { anyOf: [wide] } } };
+    expect(createChecker(root)({ at: { id: 1, x: 2 } })).toMatchObject({
+      ok: true,
+      value: { at: { id: 1 } },
+      removed: ['at.x'],
+    });
+  });
+
   test('unless the branch that was meant refuses it', () => {
     const closed = branches.map((branch) => ({ ...branch, additionalProperties: false }));
     const root = { type: 'object', properties: { at: { anyOf: closed } } };
