@@ -90,6 +90,16 @@ describe('schemas', () => {
       expect(check({ a: sent }).ok).toBe(false);
   });
 
+  test('a number that JSON has not is told by its place', () => {
+    const check = createChecker({ type: 'object', properties: { a: {}, b: {} } });
+    expect(check({ a: Number.POSITIVE_INFINITY, b: [1, { x: Number.NaN }] })).toMatchObject({
+      faults: [
+        { path: 'a', message: 'is too large for a number' },
+        { path: 'b.1.x', message: 'must be a number' },
+      ],
+    });
+  });
+
   test('a schema that is none is refused', () => {
     expect(() => schemaCheck({ type: 'strnig' })).toThrow(/schema is invalid/);
     expect(() => schemaCheck({ $ref: '#/$defs/missing' })).toThrow(/missing/);
