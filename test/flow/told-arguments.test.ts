@@ -40,6 +40,16 @@ describe('ToolRegistry.call with keys that are no arguments', () => {
     expect(last).toMatch(/^Ignored: key 0, .*, key 9 and 2 more are not arguments of list\.$/);
   });
 
+  test('cuts names of more than 64 characters', async () => {
+    const [whole, long] = ['x'.repeat(64), 'x'.repeat(65)];
+    expect((await answer(listing, { [whole]: 1 })).at(-1)).toBe(
+      `Ignored: ${whole} is not an argument of list.`,
+    );
+    expect((await answer(listing, { [long]: 1 })).at(-1)).toBe(
+      `Ignored: ${whole}… is not an argument of list.`,
+    );
+  });
+
   test('takes one of several, and other cases, for slips of a name', async () => {
     const tags = { type: 'array', items: { type: 'string' } };
     const content = await answer({ type: 'object', properties: { tags } }, { tag: ['new'] });
