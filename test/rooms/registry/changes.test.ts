@@ -6,7 +6,7 @@ const plain = (name: string, description = name) => defineTool({ name, descripti
 describe('unregister', () => {
   test('takes tools away: they are neither offered nor found, and the others keep their order', async () => {
     const registry = new ToolRegistry().register(plain('a'), plain('b'), plain('c'));
-    registry.unregister('a', 'nobody');
+    expect(registry.unregister('a', 'nobody')).toBe(registry);
     expect(registry.list()).toEqual(['b', 'c']);
     expect(registry.toProviderDefs().map(({ function: { name } }) => name)).toEqual(['b', 'c']);
     expect((await registry.execute('a')).forLLM).toBe('tool not found: a');
