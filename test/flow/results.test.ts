@@ -148,6 +148,11 @@ describe('what a tool returns', () => {
     expect(JSON.parse(result.forLLM)).toEqual(json);
   });
 
+  test('what still has to be formed ends a call that has a limit, too', async () => {
+    const result = await run(async () => new Set(['a']), { toolTimeoutMs: 20_000 });
+    expect(result.forLLM).toBe('["a"]');
+  });
+
   test('NaN is told as that', async () => {
     expect((await returning(Number.NaN)).forLLM).toBe('NaN');
     expect((await returning(Number.NEGATIVE_INFINITY)).forLLM).toBe('-Infinity');
