@@ -85,7 +85,9 @@ function fromFolder(folder, file) {
 
 /** Their names are all different, so that they can share a scope; what they were mapped from they name no more. */
 function joined(modules) {
-  return `"use strict";\n${modules.map((text) => text.replace(/^"use strict";\n|^\/\/# sourceMappingURL.*$/gm, '')).join('')}`;
+  const problem =
+    'toolwright runs where CommonJS is unknown: leave it external (for Vite, out of ssr.noExternal)';
+  return `"use strict";\nif (typeof exports === 'undefined') throw new Error('${problem}');\n${modules.map((text) => text.replace(/^"use strict";\n|^\/\/# sourceMappingURL.*$/gm, '')).join('')}`;
 }
 
 /**

@@ -32,6 +32,22 @@ export async function viteBuild(folders) {
   return node(out, ['main.js']);
 }
 
+export async function viteServer({ project }) {
+  const { createServer } = await import('vite');
+  const server = await createServer({
+    root: project,
+    configFile: false,
+    logLevel: 'error',
+    server: { middlewareMode: true, ws: false },
+  });
+  try {
+    const { report } = await server.ssrLoadModule('/esm/report.js');
+    return await report();
+  } finally {
+    await server.close();
+  }
+}
+
 export async function webpackBuild(folders) {
   const out = folderFor(folders, 'webpack');
   const { default: webpack } = await import('webpack');

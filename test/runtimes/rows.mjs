@@ -1,4 +1,4 @@
-import { bunExecutable, esbuildFile, viteBuild, webpackBuild } from './bundles.mjs';
+import { bunExecutable, esbuildFile, viteBuild, viteServer, webpackBuild } from './bundles.mjs';
 import { tsJest } from './jest.mjs';
 import { BIN, node, run } from './processes.mjs';
 import { worker } from './worker.mjs';
@@ -36,6 +36,7 @@ export const ROWS = [
     command: '`esbuild main.js --bundle --platform=node --format=cjs --outfile=main.cjs`',
     run: (folders) => esbuildFile(folders, { format: 'cjs', file: 'main.cjs' }),
   },
+  { name: 'Vite, SSR in development', command: '`server.ssrLoadModule()`', run: viteServer },
   {
     name: 'Vite, SSR build',
     command: '`vite build --ssr main.js`, `ssr: { noExternal: true }`',
