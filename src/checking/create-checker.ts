@@ -5,6 +5,7 @@ import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './f
 import type { CompiledSchema, SchemaTest } from './json-schema-compiler.js';
 import { schemaCheck, schemaTest } from './schema-check.js';
 import type { SchemaError } from './schema-error.js';
+import { refuseMalformed } from './schema-faults.js';
 import { createTidier, type Tidier, type TidyOptions } from './tidy-arguments.js';
 import { boundFaults, boundsTest } from './value-bounds.js';
 
@@ -49,6 +50,7 @@ const NONE: readonly string[] = [];
  * @throws Error when the schema itself is not valid.
  */
 export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
+  refuseMalformed(schema);
   const defaultsOf = options.fillDefaults === false ? NO_DEFAULTS : fittingDefaults(schema);
   const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
   if (closed === undefined) return boundedChecker(thoroughChecker(schema, { ...options, defaultsOf }));

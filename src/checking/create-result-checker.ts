@@ -4,6 +4,7 @@ import { describeErrors } from './describe-errors.js';
 
 import { plainJson } from './plain-json.js';
 import { schemaCheck } from './schema-check.js';
+import { refuseMalformed } from './schema-faults.js';
 
 /** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
 export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
@@ -15,6 +16,7 @@ export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
  * @throws Error when the schema itself is not valid.
  */
 export function createResultChecker(schema: JsonSchema): ResultChecker {
+  refuseMalformed(schema);
   const validate = schemaCheck(schema);
   return (result) => {
     const json = plainJson(result);

@@ -5,11 +5,11 @@ import { allSchemas, type Draft } from '../schema/keywords.js';
  * The draft that a schema is written in: 2020-12, unless it names another one or has keywords that only an
  * earlier one knows. Draft 7 writes tuples as `items: [...]`, 2019-09 alone has `$recursiveRef`.
  */
-export function draftOf(schema: JsonSchema): Draft {
+export function draftOf(schema: JsonSchema, parts: Iterable<JsonSchema> = allSchemas(schema)): Draft {
   const said = saidDraft(schema);
   if (said !== undefined) return said;
   let draft: Draft = '2020-12';
-  for (const { items, $recursiveRef } of allSchemas(schema)) {
+  for (const { items, $recursiveRef } of parts) {
     if (Array.isArray(items)) return '7';
     if ($recursiveRef !== undefined) draft = '2019-09';
   }

@@ -1,8 +1,9 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/is-record.js';
-import { findReference } from '../schema/find-reference.js';
 import { allSchemas, eachSubschema, isSchemaNode, mapSubschemas } from '../schema/keywords.js';
 import { vouchFor } from './author-schema.js';
+import { referredSchema } from './interpreter/every-schema.js';
+import { judgesItselfAgain } from './interpreter/judges-itself.js';
 import { isSafePattern } from './safe-pattern.js';
 import { schemaFaults } from './schema-faults.js';
 
@@ -63,38 +64,10 @@ function unfolded(schema: JsonSchema, of: Unfolding): number {
   eachSubschema(schema, ({ node, keyword }) => {
     if (isSchemaNode(node) && keyword.judges !== undefined) parts += unfolded(node, of);
   });
-  const target = referred(schema, of.root);
+  const target = referredSchema(schema, of.root);
   if (target !== undefined) parts += unfolded(target, of);
   of.known.set(schema, parts);
   return parts;
-}
-
-function referred(schema: JsonSchema, root: JsonSchema): JsonSchema | undefined {
-  const { $ref, $dynamicRef, $recursiveRef } = schema;
-  const reference = [$ref, $dynamicRef, $recursiveRef].find((one) => typeof one === 'string');
-  if (typeof reference !== 'string') return undefined;
-  const target = findReference(reference, { root, from: schema });
-  return isSchemaNode(target) ? target : undefined;
-}
-
-/** Whether judging a value comes back to judging the same value by the same schema. */
-function judgesItselfAgain(root: JsonSchema): boolean {
-  const done = new Set<JsonSchema>();
-  const around = new Set<JsonSchema>();
-  const comesBack = (schema: JsonSchema): boolean => {
-    if (around.has(schema)) return true;
-    if (done.has(schema)) return false;
-    done.add(schema);
-    around.add(schema);
-    const next: JsonSchema[] = [referred(schema, root) ?? []].flat();
-    eachSubschema(schema, ({ node, keyword }) => {
-      if (isSchemaNode(node) && keyword.judges === 'value') next.push(node);
-    });
-    const found = next.some(comesBack);
-    around.delete(schema);
-    return found;
-  };
-  return [...allSchemas(root)].some(comesBack);
 }
 
 function unsafePatterns(root: JsonSchema): ReadonlySet<string> {

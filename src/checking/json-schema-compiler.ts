@@ -53,8 +53,6 @@ const validators = new Map<string, Ajv>();
 /**
  * Generates code for a schema of draft 7, 2019-09 or 2020-12, formats included. The validator is loaded with the first
  * schema: it takes 40 ms that a process without many tool calls need not spend.
- *
- * @throws Error when the schema itself is not valid.
  */
 export function compileSchema(schema: JsonSchema): CompiledSchema {
   const validate = compile(schema, 'telling');

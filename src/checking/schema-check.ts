@@ -2,37 +2,23 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import { mayGenerateCode } from './code-generation.js';
 import { interpretSchema } from './interpreter/interpret-schema.js';
 import { type CompiledSchema, compileSchema, compileTest, type SchemaTest } from './json-schema-compiler.js';
-import { schemaFaults } from './schema-faults.js';
 
 /** Code is generated for schemas that are asked more often; until then that takes longer than it saves. */
 const MOST_INTERPRETED = 500;
 
 /**
- * Says of a value everything that does not fit a schema of draft 7, 2019-09 or 2020-12, formats included;
+ * Says of a value everything that does not fit a sound schema of draft 7, 2019-09 or 2020-12, formats included;
  * `undefined` where it fits.
- *
- * @throws Error when the schema itself is not valid.
  */
 export function schemaCheck(schema: JsonSchema): CompiledSchema {
-  const { check, isBetterInterpreted } = interpreted(schema);
+  const { check, isBetterInterpreted } = interpretSchema(schema);
   return isBetterInterpreted ? check : improving(check, () => compileSchema(schema));
 }
 
-/**
- * Says whether a value fits a schema, which is cheaper.
- *
- * @throws Error when the schema itself is not valid.
- */
+/** Says whether a value fits a sound schema, which is cheaper. */
 export function schemaTest(schema: JsonSchema): SchemaTest {
-  const { test, isBetterInterpreted } = interpreted(schema);
+  const { test, isBetterInterpreted } = interpretSchema(schema);
   return isBetterInterpreted ? test : improving(test, () => compileTest(schema));
-}
-
-function interpreted(schema: JsonSchema) {
-  const [fault] = schemaFaults(schema);
-  if (fault !== undefined)
-    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
-  return interpretSchema(schema);
 }
 
 type Ask<Verdict> = (value: unknown) => Verdict;

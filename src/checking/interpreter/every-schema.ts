@@ -15,8 +15,7 @@ export function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
 
 /** What a schema refers to, as far as that does not depend on who asks. */
 export function referredSchema(schema: JsonSchema, root: JsonSchema): JsonSchema | undefined {
-  const { $ref, $dynamicRef, $recursiveRef } = schema;
-  const reference = [$ref, $dynamicRef, $recursiveRef].find((one) => typeof one === 'string');
+  const reference = schema.$ref ?? schema.$dynamicRef ?? schema.$recursiveRef;
   if (typeof reference !== 'string') return undefined;
   const target = findReference(reference, { root, from: schema });
   return isSchemaNode(target) ? target : undefined;

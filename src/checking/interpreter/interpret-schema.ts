@@ -1,13 +1,10 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
-import { type Draft, isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
-import { draftOf } from '../draft-of.js';
+import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import type { SchemaError } from '../schema-error.js';
-import { everySchema } from './every-schema.js';
 import { FITS, type Judge, type Part, Run } from './judge.js';
-import { withMetaSchemas } from './meta-schemas.js';
-import { judgesRepeatedly } from './repeated-judging.js';
 import { schemaJudge } from './schema-judge.js';
+import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** A schema that can be asked. */
 export interface InterpretedSchema {
@@ -15,8 +12,7 @@ export interface InterpretedSchema {
   readonly test: (value: unknown) => boolean;
   /** Everything that is wrong with a value; nothing where it fits. */
   readonly check: (value: unknown) => readonly SchemaError[] | undefined;
-  /** Generated code would judge it wrongly, or take a time that doubles with each level of a value. */
-  readonly isBetterInterpreted: boolean;
+  readonly isBetterInterpreted: WholeSchema['isBetterInterpreted'];
 }
 
 /**
@@ -24,90 +20,42 @@ export interface InterpretedSchema {
  * code could be generated for it, and where none may be generated. Verdicts and errors are those of a compiled one.
  */
 export function interpretSchema(schema: JsonSchema): InterpretedSchema {
-  const whole = wholeOf(schema);
+  const whole = wholeSchema(schema);
   const { root, isTracking, isBetterInterpreted } = whole;
+  const scope = new Scope(whole, []).enter(root);
   let judge: Judge | undefined;
-  const judgeOfRoot = (): Judge => (judge ??= new Scope(whole, []).enter(root).judgeOf(root));
+  const ask = (value: unknown, run: Run): boolean => {
+    judge ??= scope.judgeOf(root);
+    return judge(value, run, run.track());
+  };
   return {
     isBetterInterpreted,
-    test(value) {
-      const run = new Run({ isTelling: false, isTracking });
-      return judgeOfRoot()(value, run, run.track());
-    },
+    test: (value) => ask(value, new Run({ isTelling: false, isTracking })),
     check(value) {
       const run = new Run({ isTelling: true, isTracking });
-      return judgeOfRoot()(value, run, run.track()) ? undefined : run.errors;
+      return ask(value, run) ? undefined : run.errors;
     },
   };
-}
-
-/** What all parts of a schema share. */
-interface Whole {
-  readonly root: JsonSchema;
-  readonly draft: Draft;
-  /** Some part asks what others have judged of a value. */
-  readonly isTracking: boolean;
-  /** What some reference means depends on who asks. */
-  readonly isDynamic: boolean;
-  /** What is said of a value has to be remembered, because it would be asked too often. */
-  readonly isRepeating: boolean;
-  readonly isBetterInterpreted: boolean;
-}
-
-function wholeOf(schema: JsonSchema): Whole {
-  const draft = draftOf(schema);
-  const root = withMetaSchemas(schema);
-  const parts = everySchema(root);
-  let [isTracking, isDynamic, isReferring, isMisread] = [false, false, false, root !== schema];
-  for (const part of parts) {
-    isTracking ||= leavesOver(part);
-    isDynamic ||= (part.$dynamicRef ?? part.$recursiveRef) !== undefined;
-    isReferring ||= part.$ref !== undefined;
-    isMisread ||= isMisreadByCode(part, root);
-  }
-  const isRepeating = (isReferring || isDynamic) && judgesRepeatedly(root, parts);
-  return {
-    root,
-    draft,
-    isTracking: isTracking && draft !== '7',
-    isDynamic,
-    isRepeating,
-    isBetterInterpreted: isMisread || isTracking || isDynamic || isRepeating,
-  };
-}
-
-/**
- * Generated code asks nothing more of a list that ends within a tuple, loses its way among parts with addresses of
- * their own, and in its fastest form takes what every object inherits for sent.
- */
-function isMisreadByCode(part: JsonSchema, root: JsonSchema): boolean {
-  const { prefixItems, items, contains, uniqueItems, $id, $anchor, $dynamicAnchor, $ref = '#' } = part;
-  const isTuple = Array.isArray(prefixItems ?? items);
-  if (isTuple && (contains !== undefined || uniqueItems === true)) return true;
-  const isNamed = ($anchor ?? $dynamicAnchor) !== undefined || ($id !== undefined && part !== root);
-  const names = [...(part.required ?? []), ...Object.keys(part.properties ?? {})];
-  if (names.some((name) => name in Object.prototype)) return true;
-  return isNamed || !/^#(?:\/|$)/.test($ref);
 }
 
 /** The judges of schemas that were reached through the same resources: what a dynamic reference means depends on these. */
 class Scope {
-  readonly #whole: Whole;
+  readonly whole: WholeSchema;
   readonly #resources: readonly JsonSchema[];
   readonly #judges = new Map<JsonSchema, Judge>();
   readonly #inner = new Map<JsonSchema, Scope>();
 
-  constructor(whole: Whole, resources: readonly JsonSchema[]) {
-    this.#whole = whole;
+  constructor(whole: WholeSchema, resources: readonly JsonSchema[]) {
+    this.whole = whole;
     this.#resources = resources;
   }
 
   /** The scope within the resource that a schema belongs to. */
   enter(schema: JsonSchema): Scope {
-    const { root, isDynamic } = this.#whole;
+    const { root, isDynamic } = this.whole;
     const resource = isDynamic ? findReference('#', { root, from: schema }) : undefined;
     if (!isSchemaNode(resource) || this.#resources.includes(resource)) return this;
-    const inner = this.#inner.get(resource) ?? new Scope(this.#whole, [...this.#resources, resource]);
+    const inner = this.#inner.get(resource) ?? new Scope(this.whole, [...this.#resources, resource]);
     this.#inner.set(resource, inner);
     return inner;
   }
@@ -120,28 +68,15 @@ class Scope {
   #judgeOf(schema: JsonSchema): Judge {
     const known = this.#judges.get(schema);
     if (known !== undefined) return known;
-    const judge = schemaJudge(schema, (keyword) => this.#part(schema, keyword));
-    const tracking = this.#whole.isTracking && leavesOver(schema) ? withOwnTrack(judge) : judge;
+    const judge = schemaJudge(schema, (keyword) => new SchemaPart(this, schema, keyword));
+    const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
+    const tracking = this.whole.isTracking && isCounting ? withOwnTrack(judge) : judge;
     this.#judges.set(schema, tracking);
     return tracking;
   }
 
-  #part(schema: JsonSchema, keyword: string): Part {
-    const { root, draft, isTracking } = this.#whole;
-    return {
-      keyword,
-      given: schema[keyword],
-      schema,
-      root,
-      isTracking,
-      marksContained: draft === '2020-12',
-      knows: (name) => isKnownIn(draft, KEYWORDS.get(name) ?? {}),
-      judgeOf: (part) => this.judgeOf(part),
-      referred: () => this.#referred(schema, keyword),
-    };
-  }
-
-  #referred(from: JsonSchema, keyword: string): Judge {
+  /** The judge of what a reference means, made when it is first asked: it may contain who refers to it. */
+  referred(from: JsonSchema, keyword: string): Judge {
     let judge: Judge | undefined;
     return (value, run, seen) => {
       judge ??= this.#judgeOfTarget(from, keyword);
@@ -151,22 +86,62 @@ class Scope {
 
   #judgeOfTarget(from: JsonSchema, keyword: string): Judge {
     const judge = this.judgeOf(this.#target(from, keyword));
-    return this.#whole.isRepeating ? remembering(judge) : judge;
+    return this.whole.isRepeating ? remembering(judge) : judge;
   }
 
   #target(from: JsonSchema, keyword: string): unknown {
     const reference = String(from[keyword]);
-    const target = findReference(reference, { root: this.#whole.root, from });
+    const target = findReference(reference, { root: this.whole.root, from });
     if (keyword === '$ref' || !isSchemaNode(target)) return target;
     const anchor = keyword === '$dynamicRef' ? '$dynamicAnchor' : '$recursiveAnchor';
     const wanted = keyword === '$dynamicRef' ? reference.slice(1) : true;
     if (target[anchor] !== wanted) return target;
     // The outermost of the resources around that has the same anchor.
     for (const resource of this.#resources) {
-      const other = findReference(reference, { root: this.#whole.root, from: resource });
+      const other = findReference(reference, { root: this.whole.root, from: resource });
       if (isSchemaNode(other) && other[anchor] === wanted) return other;
     }
     return target;
+  }
+}
+
+class SchemaPart implements Part {
+  readonly #scope: Scope;
+  readonly schema: JsonSchema;
+  readonly keyword: string;
+
+  constructor(scope: Scope, schema: JsonSchema, keyword: string) {
+    this.#scope = scope;
+    this.schema = schema;
+    this.keyword = keyword;
+  }
+
+  get given(): unknown {
+    return this.schema[this.keyword];
+  }
+
+  get root(): JsonSchema {
+    return this.#scope.whole.root;
+  }
+
+  get isTracking(): boolean {
+    return this.#scope.whole.isTracking;
+  }
+
+  get marksContained(): boolean {
+    return this.#scope.whole.draft === '2020-12';
+  }
+
+  knows(name: string): boolean {
+    return isKnownIn(this.#scope.whole.draft, KEYWORDS.get(name) ?? {});
+  }
+
+  judgeOf(schema: unknown): Judge {
+    return this.#scope.judgeOf(schema);
+  }
+
+  referred(): Judge {
+    return this.#scope.referred(this.schema, this.keyword);
   }
 }
 
@@ -176,10 +151,6 @@ const REFUSES: Judge = (value, run) =>
     { keyword: 'false schema', given: false, schema: {} },
     { message: 'boolean schema is false' },
   );
-
-function leavesOver({ unevaluatedProperties, unevaluatedItems }: JsonSchema): boolean {
-  return (unevaluatedProperties ?? unevaluatedItems) !== undefined;
-}
 
 /** Asks a judge once about a value; of one that does not fit, the reasons are told once for each place of it. */
 function remembering(judge: Judge): Judge {

@@ -38,6 +38,8 @@ export interface Complaint {
 export class Run {
   readonly #isTracking: boolean;
   readonly #path: (string | number)[] = [];
+  /** For each step of the path, where it leads, as far as somebody has asked. */
+  readonly #places: string[] = [];
   /** Absent where only the verdict is wanted, so that the first disagreement ends the matter. */
   #errors: SchemaError[] | undefined;
   #verdicts: Map<Judge, Map<unknown, Verdict>> | undefined;
@@ -57,10 +59,12 @@ export class Run {
 
   /** Where the value that is being judged lies, as a JSON pointer. */
   get place(): string {
-    let place = '';
-    for (const step of this.#path)
-      place += `/${typeof step === 'number' ? step : step.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    return place;
+    const places = this.#places;
+    for (const step of this.#path.slice(places.length))
+      places.push(
+        `${places.at(-1) ?? ''}/${typeof step === 'number' ? step : step.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      );
+    return places.at(-1) ?? '';
   }
 
   /** A list of what has been judged of a value, where some schema asks for it. */
@@ -70,9 +74,12 @@ export class Run {
 
   /** Judges what lies in the value. */
   below(key: string | number, value: unknown, judge: Judge): boolean {
+    // Who tells nothing needs no path.
+    if (this.#errors === undefined) return judge(value, this, this.track());
     this.#path.push(key);
     const fits = judge(value, this, this.track());
     this.#path.pop();
+    if (this.#places.length > this.#path.length) this.#places.pop();
     return fits;
   }
 

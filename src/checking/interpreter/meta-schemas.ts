@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import { allSchemas, type Draft } from '../../schema/keywords.js';
+import type { Draft } from '../../schema/keywords.js';
 import { metaSchemas } from '../json-schema-compiler.js';
 
 const ADDRESSES: readonly (readonly [draft: Draft, address: string])[] = [
@@ -8,14 +8,13 @@ const ADDRESSES: readonly (readonly [draft: Draft, address: string])[] = [
   ['2020-12', 'https://json-schema.org/draft/2020-12/'],
 ];
 
-/** A schema with those of JSON Schema itself that it refers to among its definitions. */
-export function withMetaSchemas(schema: JsonSchema): JsonSchema {
-  const references = [...allSchemas(schema)].map(({ $ref }) => String($ref));
-  const wanted = ADDRESSES.filter(([, address]) =>
-    references.some((reference) => reference.startsWith(address)),
-  );
-  if (wanted.length === 0) return schema;
-  const found = wanted.flatMap(([draft]) => metaSchemas(draft));
-  const $defs = Object.fromEntries(found.map((each) => [String(each.$id), each]));
+/** A schema with those of JSON Schema itself that its parts refer to among its definitions. */
+export function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): JsonSchema {
+  const wanted = new Set<Draft>();
+  for (const { $ref = '#' } of parts)
+    if ($ref.startsWith('http'))
+      for (const [draft, address] of ADDRESSES) if ($ref.startsWith(address)) wanted.add(draft);
+  if (wanted.size === 0) return schema;
+  const $defs = Object.fromEntries([...wanted].flatMap(metaSchemas).map((each) => [String(each.$id), each]));
   return { ...schema, $defs: { ...schema.$defs, ...$defs } };
 }

@@ -84,11 +84,11 @@ function namesOf(schemas: unknown): readonly string[] {
 
 function properties(part: Part): Judge {
   const schemas = part.given as Fields;
-  const judges = namesOf(schemas).map((name) => [name, part.judgeOf(schemas[name])] as const);
+  const judges = namesOf(schemas).map((name) => ({ name, judge: part.judgeOf(schemas[name]) }));
   return (value, run, seen) => {
     const fields = value as Fields;
     let fits = true;
-    for (const [name, judge] of judges) {
+    for (const { name, judge } of judges) {
       if (!has(fields, name)) continue;
       seen?.addName(name);
       if (run.below(name, fields[name], judge)) continue;

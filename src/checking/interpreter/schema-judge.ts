@@ -14,60 +14,80 @@ const REFERENCES: Makers = {
   $ref: (part) => part.referred(),
 };
 
-/** In the order in which compiled schemas tell what is wrong. */
-const UNTYPED: Makers = { ...REFERENCES, ...ANY_KEYWORDS, ...COMBINING_KEYWORDS };
-
-const TYPED: readonly { readonly type: string; readonly makers: Makers }[] = [
+/** What may be said of values of a type, or of all; in the order in which generated code tells what is wrong. */
+const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
+  { makers: { ...REFERENCES, ...ANY_KEYWORDS, ...COMBINING_KEYWORDS } },
   { type: 'number', makers: NUMBER_KEYWORDS },
   { type: 'string', makers: TEXT_KEYWORDS },
   { type: 'array', makers: ARRAY_KEYWORDS },
   { type: 'object', makers: OBJECT_KEYWORDS },
 ];
 
+/** A keyword's place in that order; `format` has two. */
+interface Known {
+  readonly keyword: string;
+  readonly group: number;
+  readonly rank: number;
+  readonly make: MakeJudge;
+}
+
+const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
+  GROUPS.flatMap(({ makers }, group) =>
+    Object.entries(makers).map(([keyword, make], rank) => ({ keyword, group, rank, make })),
+  ),
+  ({ keyword }) => keyword,
+);
+
 /** Makes parts of a schema's keywords. */
-export type MakePart = (keyword: string) => Part;
+type MakePart = (keyword: string) => Part;
 
 /** The judge of one schema: all that its keywords say, each asked only of values that it says something of. */
 export function schemaJudge(schema: JsonSchema, part: MakePart): Judge {
   const types = typesOf(schema);
   const refuseType: Judge = (value, run) =>
     run.refuse(value, part('type'), { params: { type: schema.type } });
-  const untyped = judgeBy(UNTYPED, schema, part);
-  const judges = [untyped.judge];
+  const judges: Judge[] = [];
   let isTypeJudged = types.length === 0;
-  for (const { type, makers } of TYPED) {
-    const { judge, isNamed } = judgeBy(makers, schema, part);
-    const isOnly = isNamed && types.length === 1 && types[0] === type;
+  for (const [group, made] of madeJudges(schema, part)) {
+    const { type } = GROUPS[group] ?? {};
+    const isOnly = types.length === 1 && types[0] === type;
     isTypeJudged ||= isOnly;
-    if (isOnly || judge !== FITS) judges.push(ofType(type, judge, isOnly ? refuseType : FITS));
+    const judge = allOfJudges(made);
+    if (type === undefined) judges.push(judge);
+    else if (isOnly || judge !== FITS) judges.push(ofType(type, judge, isOnly ? refuseType : FITS));
   }
-  if (!isTypeJudged) judges.unshift((value, run) => isOfTypes(value, types) || refuseType(value, run));
+  if (!isTypeJudged) judges.unshift(isOfOne(types, refuseType));
   return allOfJudges(judges.filter((judge) => judge !== FITS));
 }
 
-interface KeywordsJudge {
-  readonly judge: Judge;
-  /** The schema has one of the keywords, if only one that refuses nothing. */
-  readonly isNamed: boolean;
-}
-
-function judgeBy(makers: Makers, schema: JsonSchema, part: MakePart): KeywordsJudge {
-  const judges: Judge[] = [];
-  let isNamed = false;
-  for (const keyword in makers) {
-    if (schema[keyword] === undefined) continue;
-    const known = part(keyword);
-    if (!known.knows(keyword)) continue;
-    isNamed = true;
-    const judge = makers[keyword]?.(known);
+/** By group, in order; a group is there, if empty, where a keyword of it stands there that refuses nothing. */
+function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Judge[]> {
+  const known: Known[] = [];
+  for (const keyword of Object.keys(schema))
+    if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));
+  known.sort((one, other) => one.group - other.group || one.rank - other.rank);
+  const made = new Map<number, Judge[]>();
+  for (const { keyword, group, make } of known) {
+    const named = part(keyword);
+    if (!named.knows(keyword)) continue;
+    const judge = make(named);
+    const judges = made.get(group) ?? [];
+    made.set(group, judges);
     if (judge !== undefined && judge !== FITS) judges.push(judge);
   }
-  return { judge: allOfJudges(judges), isNamed };
+  return made;
 }
 
 function ofType(type: string, judge: Judge, others: Judge): Judge {
-  const isOf = isFiniteOfType(type);
+  const isOf = testOf(type);
   return (value, run, seen) => (isOf(value) ? judge(value, run, seen) : others(value, run, seen));
+}
+
+function isOfOne(types: readonly string[], refuse: Judge): Judge {
+  const tests = types.map(testOf);
+  const [only] = tests;
+  if (only !== undefined && tests.length === 1) return (value, run) => only(value) || refuse(value, run);
+  return (value, run) => tests.some((isOf) => isOf(value)) || refuse(value, run);
 }
 
 function typesOf({ type, nullable }: JsonSchema): readonly string[] {
@@ -75,15 +95,20 @@ function typesOf({ type, nullable }: JsonSchema): readonly string[] {
   return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
 }
 
-function isOfTypes(value: unknown, types: readonly string[]): boolean {
-  return isFinal(value) && types.some((type) => isOfType(value, type));
-}
-
-function isFiniteOfType(type: string): (value: unknown) => boolean {
-  return (value) => isFinal(value) && isOfType(value, type);
-}
-
-/** JSON has no other numbers. */
-function isFinal(value: unknown): boolean {
-  return typeof value !== 'number' || Number.isFinite(value);
+/** A number is a finite one: JSON has no others. */
+function testOf(type: string): (value: unknown) => boolean {
+  switch (type) {
+    case 'string':
+      return (value) => typeof value === 'string';
+    case 'number':
+      return (value) => typeof value === 'number' && Number.isFinite(value);
+    case 'integer':
+      return Number.isInteger;
+    case 'array':
+      return Array.isArray;
+    case 'object':
+      return (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+    default:
+      return (value) => isOfType(value, type);
+  }
 }

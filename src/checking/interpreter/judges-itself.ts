@@ -2,25 +2,44 @@ import type { JsonSchema } from '../../contract/json-schema.js';
 import { eachSubschema, isSchemaNode, type Subschema } from '../../schema/keywords.js';
 import { chooserOf } from '../choose-branch.js';
 import { resolveReference } from '../resolve-reference.js';
-import { referredSchema } from './every-schema.js';
+import { everySchema, referredSchema } from './every-schema.js';
 
 /**
  * Whether a schema leads back to itself in two ways about the same value, as `Node = anyOf: [{ a: Node },
  * { a: Node, b }]` does: each level of a value would then double what there is to do. A tag that tells the
  * branches apart leaves one way.
  */
-export function judgesRepeatedly(root: JsonSchema, parts: ReadonlySet<JsonSchema>): boolean {
-  const steps = new Map([...parts].map((part) => [part, stepsFrom(part, root)]));
+export function judgesItselfRepeatedly(root: JsonSchema): boolean {
+  const steps = stepsOf(root);
+  return leadsBack(steps, 2);
+}
+
+/** Whether judging a value comes back to judging the same value by the same schema, without end. */
+export function judgesItselfAgain(root: JsonSchema): boolean {
+  const steps = [...stepsOf(root)].map(
+    ([part, taken]) => [part, taken.filter(({ isSame }) => isSame)] as const,
+  );
+  return leadsBack(new Map(steps), 1);
+}
+
+function stepsOf(root: JsonSchema): Steps {
+  return new Map([...everySchema(root)].map((part) => [part, stepsFrom(part, root)]));
+}
+
+/** Whether some schema leads back to itself in so many ways. */
+function leadsBack(steps: Steps, ways: number): boolean {
   const circles = circlesOf(steps);
   return [...steps].some(([part, taken]) => {
-    const circle = circles.get(part);
-    return waysOf(taken.filter(({ to }) => circles.get(to) === circle && circle !== undefined)) > 1;
+    const within = taken.filter(({ to }) => circles.get(to) === circles.get(part));
+    return within.length >= ways && waysOf(within) >= ways;
   });
 }
 
 /** That judging a value by one schema takes judging it, or what is in it, by another. */
 interface Step {
   readonly to: JsonSchema;
+  /** The value itself is judged, not what is in it. */
+  readonly isSame: boolean;
   /** The types of values for which it is taken, where not for all. */
   readonly types?: readonly string[];
   /** Of steps with the same name, only one is taken for one value. */
@@ -30,13 +49,13 @@ interface Step {
 function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
   const steps: Step[] = [];
   const target = referredSchema(schema, root);
-  if (target !== undefined) steps.push({ to: target, way: '$ref' });
+  if (target !== undefined) steps.push({ to: target, way: '$ref', isSame: true });
   eachSubschema(schema, (part) => {
     const { node, keyword } = part;
     if (!isSchemaNode(node) || keyword.judges === undefined || keyword.judges === 'names') return;
     const types = keyword.judges === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.judges];
-    const way = wayOf(part, { schema, root });
-    steps.push(types === undefined ? { to: node, way } : { to: node, way, types: [types].flat() });
+    const step = { to: node, way: wayOf(part, { schema, root }), isSame: keyword.judges === 'value' };
+    steps.push(types === undefined ? step : { ...step, types: [types].flat() });
   });
   return steps;
 }
