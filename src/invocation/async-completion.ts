@@ -35,7 +35,7 @@ export class AsyncCompletion {
       return;
     }
     if (this.#state !== 'open') {
-      log.ignored('Async tool completed twice; the second completion is ignored');
+      log.ignored('A completion came for a call that was completed or aborted before; it is ignored');
       return;
     }
     this.#state = 'completed';

@@ -36,7 +36,7 @@ function calledBack(more: Partial<ToolDefinition> = {}) {
   return { tool, callBack: (text: string) => callback(undefined, toolResult(text)) };
 }
 
-const IGNORED = 'Async tool completed twice; the second completion is ignored';
+const IGNORED = 'A completion came for a call that was completed or aborted before; it is ignored';
 
 describe('a limit', () => {
   test('is the tool’s own: the work completes as timed out, and its signal is aborted', async () => {

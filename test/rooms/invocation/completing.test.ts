@@ -117,7 +117,7 @@ describe('work in the background, with a listener', () => {
     expect(lines).toContainEqual(
       expect.objectContaining({
         level: 'warn',
-        message: 'Async tool completed twice; the second completion is ignored',
+        message: 'A completion came for a call that was completed or aborted before; it is ignored',
       }),
     );
   });

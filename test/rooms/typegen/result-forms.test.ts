@@ -79,7 +79,7 @@ beforeAll(async () => {
     class Money { readonly #cents = 5; toString() { return String(this.#cents); } }
     class Bag { readonly #items = ['a']; *[Symbol.iterator]() { yield* this.#items; } }
     export class Tools {\n${methods.join('\n')}\n}\n`;
-  using project = smallProject({ 'src/tools.ts': text });
+  using project = smallProject({ 'src/tools.ts': text }, { types: ['node'] });
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
   const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const [draft] = describeClasses(scan);
@@ -120,7 +120,7 @@ test.each(FORMS.map((form, index) => [form[0], index] as const))(
 );
 
 test.each([
-  ['Buffer', "output: { type: 'string' }"],
+  ['Uint8Array', "output: { type: 'string' }"],
   ['Set<string>', "output: { type: 'array', items: { type: 'string' } }"],
 ])('a result that is itself a %s has its form too', async (type, output) => {
   const { faults, text } = await generateTool(`  @Tool() run(): Promise<${type}> { throw 0; }`);

@@ -13,8 +13,8 @@ import {
   Sse,
 } from '@nestjs/common';
 import { APP_FILTER, NestFactory } from '@nestjs/core';
-import { filter, finalize, from, map } from 'rxjs';
-import { Tool, ToolContext } from 'toolwright';
+import { filter, finalize, from, map, tap } from 'rxjs';
+import { Tool, ToolContext, type ToolResult } from 'toolwright';
 import { ToolwrightModule, ToolwrightService } from 'toolwright/nestjs';
 import { ScriptedProvider } from 'toolwright/testing';
 
@@ -55,6 +55,14 @@ class Tools {
     context.signal.throwIfAborted();
   }
 
+  @Tool('Work that goes on after the answer')
+  started(context: ToolContext) {
+    return context.background(async () => {
+      await working.begun.promise;
+      return 'mailed';
+    }, 'started');
+  }
+
   @Tool('Work with the signal')
   async signalled(signal: AbortSignal) {
     working.begun.resolve();
@@ -71,10 +79,12 @@ class EventsController {
   @Sse()
   events(@Query('text') text: string) {
     const left = new AbortController();
+    let hasEnded = false;
     return from(this.toolwright.stream([{ role: 'user', content: text }], { signal: left.signal })).pipe(
+      tap({ complete: () => (hasEnded = true) }),
       filter((event) => event.type === 'text-delta'),
       map((event) => ({ data: { text: event.text } })),
-      finalize(() => left.abort()),
+      finalize(() => hasEnded || left.abort()),
     );
   }
 }
@@ -118,3 +128,25 @@ test.each(['deaf', 'hearing', 'signalled'])(
     expect(seen).toEqual([]);
   },
 );
+
+test('a stream that has ended leaves the work that was started alone', async () => {
+  working.begun = Promise.withResolvers();
+  const completed = Promise.withResolvers<string>();
+  const provider = new ScriptedProvider([
+    { content: '', toolCalls: [{ id: 'c1', name: 'started', arguments: {} }] },
+    { content: 'done' },
+  ]);
+  const onAsyncResult = (_: unknown, { forLLM }: ToolResult) => completed.resolve(forLLM);
+  @Module({
+    imports: [ToolwrightModule.forRoot({ provider, model: 'm', onAsyncResult })],
+    controllers: [EventsController],
+    providers: [Tools],
+  })
+  class AppModule {}
+  app = await NestFactory.create(AppModule, { logger: false });
+  await app.listen(0, '127.0.0.1');
+  const response = await fetch(`${await app.getUrl()}/events?text=hi`);
+  expect(await response.text()).toContain('done');
+  working.begun.resolve();
+  expect(await completed.promise).toBe('mailed');
+});
