@@ -1,3 +1,6 @@
+import { checkOptions } from '../errors/invalid-options.js';
+import { BOOLEAN, FILLED_TEXT, oneOf } from '../kernel/option-rules.js';
+import { optionTable } from '../kernel/options.js';
 import { UserFault } from './user-fault.js';
 
 /** What `toolwright generate` can be told, by the names of its flags. */
@@ -10,6 +13,22 @@ export interface GenerateProjectOptions {
   readonly importEnding?: 'js' | 'ts' | 'none';
   /** Warnings are faults. */
   readonly strict?: boolean;
+}
+
+const OPTIONS = optionTable<GenerateProjectOptions>('the plugin of toolwright', {
+  project: FILLED_TEXT,
+  out: FILLED_TEXT,
+  importEnding: oneOf('js', 'ts', 'none'),
+  strict: BOOLEAN,
+});
+
+/**
+ * Checks what a plugin was given.
+ *
+ * @throws InvalidOptionsError (521) naming everything that is wrong.
+ */
+export function checkGenerateOptions(given: unknown): void {
+  checkOptions(given, OPTIONS);
 }
 
 /** The flags that mean the same. */

@@ -27,7 +27,7 @@ export interface StoredRun {
   readonly leaseMs?: number;
 }
 
-const STORED_RUN = optionTable<StoredRun>('the stored run', {
+export const STORED_RUN = optionTable<StoredRun>('the stored run', {
   store: required(RUN_STORE),
   runId: required(FILLED_TEXT),
   leaseMs: { accepts: (value) => Number.isFinite(value) && Number(value) >= 1, fix: 'a number, 1 or more' },

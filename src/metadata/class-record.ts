@@ -25,7 +25,7 @@ export function classAt(target: unknown): ClassType {
   const found: unknown = typeof target === 'object' && target !== null ? target.constructor : target;
   if (typeof found === 'function' && found !== Object) return found as ClassType;
   throw new TypeError(
-    `Decorators and describeClass need a class, and were given ${target === null ? 'null' : `a value of the type ${typeof target}`}.`,
+    `Decorators and describeClass need a class, and were given ${target === null ? 'null' : `a value of the type ${typeof target}`}. A class that is undefined is often part of a cycle: its file imports the generated file, or another that imports it.`,
   );
 }
 

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { checkGenerateOptions } from '../cli/generate-project.js';
 import { generateNow, isWatching, type NestPluginOptions, type NestProgram } from './generate-now.js';
 
 /**
@@ -14,6 +15,7 @@ export function before(
   options: NestPluginOptions = {},
   program?: NestProgram,
 ): () => (file: object) => object {
+  checkGenerateOptions(options);
   const { complaints, hasFailed, hasWritten } = generateNow(options, program);
   if (hasFailed && !isWatching()) throw new Error(complaints);
   if (complaints !== '') process.stderr.write(`${complaints}\n`);

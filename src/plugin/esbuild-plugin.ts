@@ -1,4 +1,8 @@
-import { type GenerateProjectOptions, generateProject } from '../cli/generate-project.js';
+import {
+  checkGenerateOptions,
+  type GenerateProjectOptions,
+  generateProject,
+} from '../cli/generate-project.js';
 import { PLUGIN_NAME } from './plugin-name.js';
 
 /** The part of esbuild’s build that is used. */
@@ -31,6 +35,7 @@ export interface EsbuildPlugin {
  * ```
  */
 export function esbuild(options: GenerateProjectOptions = {}): EsbuildPlugin {
+  checkGenerateOptions(options);
   return {
     name: PLUGIN_NAME,
     setup({ initialOptions, onStart }) {

@@ -1,3 +1,5 @@
+import { checkGenerateOptions } from '../cli/generate-project.js';
+import { isRecord } from '../kernel/is-record.js';
 import { generateNow, isWatching, type NestPluginOptions, type NestProgram } from './generate-now.js';
 
 /**
@@ -18,7 +20,9 @@ export class ReadonlyVisitor {
   #program: NestProgram | undefined;
 
   constructor(options: NestPluginOptions = {}) {
-    this.#options = options;
+    const own = withoutAdded(options);
+    checkGenerateOptions(own);
+    this.#options = own;
   }
 
   /** Called for each source file. */
@@ -34,4 +38,11 @@ export class ReadonlyVisitor {
     if (hasFailed && !isWatching()) process.exit(1);
     return {};
   }
+}
+
+/** The CLI adds these two to the options of each visitor. */
+function withoutAdded(options: NestPluginOptions): NestPluginOptions {
+  if (!isRecord(options)) return options;
+  const { pathToSource: _1, readonly: _2, ...own } = options;
+  return own;
 }

@@ -1,4 +1,8 @@
-import { type GenerateProjectOptions, generateProject } from '../cli/generate-project.js';
+import {
+  checkGenerateOptions,
+  type GenerateProjectOptions,
+  generateProject,
+} from '../cli/generate-project.js';
 import { PLUGIN_NAME } from './plugin-name.js';
 
 /** The part of a Rollup or Rolldown plugin that is used. */
@@ -20,6 +24,7 @@ export interface RollupPlugin {
  * ```
  */
 export function rollup(options: GenerateProjectOptions = {}): RollupPlugin {
+  checkGenerateOptions(options);
   return {
     name: PLUGIN_NAME,
     async buildStart() {

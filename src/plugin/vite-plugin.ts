@@ -1,4 +1,8 @@
-import { type GenerateProjectOptions, generateProject } from '../cli/generate-project.js';
+import {
+  checkGenerateOptions,
+  type GenerateProjectOptions,
+  generateProject,
+} from '../cli/generate-project.js';
 import { PLUGIN_NAME } from './plugin-name.js';
 
 /** The part of Vite’s resolved configuration that is read. */
@@ -31,6 +35,7 @@ export interface VitePlugin {
  * ```
  */
 export function vite(options: GenerateProjectOptions = {}): VitePlugin {
+  checkGenerateOptions(options);
   let config: ViteConfig | undefined;
   let running: Promise<void> = Promise.resolve();
   let waiting: Promise<void> | undefined;

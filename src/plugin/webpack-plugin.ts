@@ -1,4 +1,8 @@
-import { type GenerateProjectOptions, generateProject } from '../cli/generate-project.js';
+import {
+  checkGenerateOptions,
+  type GenerateProjectOptions,
+  generateProject,
+} from '../cli/generate-project.js';
 import { PLUGIN_NAME } from './plugin-name.js';
 
 /** The part of a compiler of webpack or Rspack that is used. */
@@ -38,6 +42,7 @@ export interface WebpackPlugin {
  * ```
  */
 export function webpack(options: GenerateProjectOptions = {}): WebpackPlugin {
+  checkGenerateOptions(options);
   return {
     apply({ context, hooks }) {
       let fault: Error | undefined;

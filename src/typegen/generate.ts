@@ -2,6 +2,7 @@ import { posix } from 'node:path';
 import type { Finding } from './analysis/class-draft.js';
 import { describeClasses } from './analysis/describe-classes.js';
 import type { ProjectScan } from './analysis/project-scan.js';
+import { reportCycles } from './analysis/report-cycles.js';
 import type { CompilerView } from './compiler/compiler-view.js';
 import { type ImportEnding, importEnding } from './printing/import-ending.js';
 import { printFile } from './printing/print-file.js';
@@ -35,6 +36,7 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
   const toolFiles = toolsets.flatMap(({ reference }) => reference.origin.file ?? []);
   const files = view.projectFiles().map(({ path }) => path);
   const out = outFile ?? defaultOutFile(folder, toolFiles, files);
+  reportCycles(drafts, out, scan);
   return {
     outFile: out,
     text: printFile({ drafts, outFile: out, ending: ending ?? importEnding(view.options, out) }),

@@ -524,3 +524,9 @@ describe('a description that no longer fits', () => {
     expect(problemsOf(Tools, true)).toEqual([]);
   });
 });
+
+test('a class that is not there yet is told of as a cycle of imports', () => {
+  expect(() => describeClass(undefined as never, {})).toThrow(
+    /type undefined\. .*imports the generated file/,
+  );
+});

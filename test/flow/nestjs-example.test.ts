@@ -7,10 +7,11 @@ import { afterEach, expect, test } from '@jest/globals';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { JsonObject, LLMProvider } from 'toolwright';
+import { type JsonObject, type LLMProvider, ToolwrightError } from 'toolwright';
 import { OfflineProvider } from 'toolwright/offline';
 import { ScriptedProvider } from 'toolwright/testing';
 import { AppModule } from '../../examples/nestjs/app-module.js';
+import { asHttpException } from '../../examples/nestjs/chat/as-http-exception.js';
 import { DATABASE } from '../../examples/nestjs/database/open-database.js';
 
 const CUSTOMER = 'token-one';
@@ -254,4 +255,10 @@ test('the offline stand-in serves the shop without a network', async () => {
   const events = await chat(shop, CUSTOMER, { text: 'List my orders' });
   expect(events.find(({ event }) => event === 'call-end')?.data.tool).toBe('list_orders');
   expect(events.at(-1)?.data.status).toBe('completed');
+});
+
+test('what a client sent wrong is its fault, by whatever name', () => {
+  for (const name of ['InvalidAnswer', 'InvalidOptions', 'InvalidState'] as const)
+    expect(asHttpException(new ToolwrightError(name, 'wrong')).getStatus()).toBe(400);
+  expect(asHttpException(new Error('lost')).getStatus()).toBe(500);
 });

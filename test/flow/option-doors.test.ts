@@ -1,14 +1,25 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidOptionsError, ToolwrightError } from 'toolwright';
-import { type Door, happened, LOOP_DOORS, NEST_DOORS, OUTER_DOORS, TOOL_DOORS } from './option-doors.js';
+import { ReadonlyVisitor } from 'toolwright/plugin';
+import {
+  type Door,
+  happened,
+  LOOP_DOORS,
+  NEST_DOORS,
+  OUTER_DOORS,
+  PLUGIN_DOORS,
+  TOOL_DOORS,
+} from './option-doors.js';
 
 afterEach(() => {
   happened.length = 0;
 });
 
 const CASES: readonly (readonly [string, Door, number])[] = [
-  ...[...LOOP_DOORS, ...TOOL_DOORS, ...OUTER_DOORS].map((door) => [door.name, door, 40] as const),
+  ...[...LOOP_DOORS, ...TOOL_DOORS, ...OUTER_DOORS, ...PLUGIN_DOORS].map(
+    (door) => [door.name, door, 40] as const,
+  ),
   ...NEST_DOORS.map((door) => [door.name, door, 10] as const),
 ];
 
@@ -125,4 +136,9 @@ test('InvalidOptions tells of everything at once, and of no key', async () => {
   expect(faults.map(({ option }) => option)).toEqual(['onLimit', 'stateSecret', 'logger', 'polcy']);
   expect(message).toContain('did you mean `policy`?');
   expect(message).not.toContain('7');
+});
+
+test('ReadonlyVisitor takes what the Nest CLI adds to the options of each plugin', () => {
+  const added = { pathToSource: '/src', readonly: true };
+  expect(() => new ReadonlyVisitor({ strict: true, ...added })).not.toThrow();
 });

@@ -54,6 +54,17 @@ import {
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
 import {
+  before,
+  esbuild,
+  type GenerateProjectOptions,
+  ReadonlyVisitor,
+  rolldown,
+  rollup,
+  rspack,
+  vite,
+  webpack,
+} from 'toolwright/plugin';
+import {
   type AssistantHandlerOptions,
   type CorsOptions,
   createAssistantHandler,
@@ -562,4 +573,23 @@ export const NEST_DOORS: readonly Door[] = [
     { imports: [], useFactory: () => ({}), inject: [] },
     { required: ['useFactory'], enter: (given) => ToolwrightModule.forRootAsync(given) },
   ),
+];
+
+const generation: Required<GenerateProjectOptions> = {
+  project: 'nowhere/tsconfig.json',
+  out: 'nowhere.txt',
+  importEnding: 'js',
+  strict: true,
+};
+
+const PLUGINS = { vite, rollup, rolldown, esbuild, webpack, rspack };
+
+export const PLUGIN_DOORS: readonly Door[] = [
+  ...Object.entries(PLUGINS).map(([name, plugin]) =>
+    door<GenerateProjectOptions>(name, generation, { enter: (given) => plugin(given) }),
+  ),
+  door<GenerateProjectOptions>('before', generation, { enter: (given) => before(given) }),
+  door<GenerateProjectOptions>('ReadonlyVisitor', generation, {
+    enter: (given) => new ReadonlyVisitor(given),
+  }),
 ];

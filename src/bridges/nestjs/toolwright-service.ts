@@ -3,11 +3,12 @@ import type { CallScope } from '../../contract/call-scope.js';
 import type { Message } from '../../contract/message.js';
 import type { RunState } from '../../contract/run-state.js';
 import type { Answer } from '../../contract/suspension.js';
+import { checkOptions } from '../../errors/invalid-options.js';
 import { checkRun } from '../../loop/check-config.js';
 import { driveLoop } from '../../loop/drive-loop.js';
 import type { ToolLoopResult } from '../../loop/loop-result.js';
 import { readResume } from '../../loop/resume-options.js';
-import { resumeStoredRun } from '../../loop/resume-stored-run.js';
+import { resumeStoredRun, STORED_RUN } from '../../loop/resume-stored-run.js';
 import { resumeToolLoop, resumeWith } from '../../loop/resume-tool-loop.js';
 import { runToolLoop } from '../../loop/run-tool-loop.js';
 import { type Drive, streamRun, type ToolLoopStream } from '../../loop/stream-run.js';
@@ -110,6 +111,7 @@ export class ToolwrightService {
   ): Promise<ToolLoopResult> {
     const { answeredBy, asking } = readAnswerOptions(options);
     const store = this.#surroundings.storeOf(asking);
+    checkOptions({ store, runId }, STORED_RUN);
     const prepared = this.#surroundings.prepare(asking);
     const run = await this.#surroundings.stored(runId, store);
     const resumed = await this.#surroundings.resume(prepared, run, answeredBy);

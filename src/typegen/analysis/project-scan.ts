@@ -14,6 +14,10 @@ export interface ProjectScan {
 /** Where a node stands, for people. */
 export function lineOf(node: SyntaxNode, view: CompilerView): Pick<Finding, 'file' | 'line'> {
   const { path, text } = view.fileOf(node);
-  const trivia = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/.exec(text.slice(node.pos))?.[0].length ?? 0;
-  return { file: path, line: text.slice(0, node.pos + trivia).split('\n').length };
+  return { file: path, line: text.slice(0, startOf(node, text)).split('\n').length };
+}
+
+/** Where a node begins in its file, behind the comments and spaces before it. */
+export function startOf({ pos }: SyntaxNode, text: string): number {
+  return pos + (/^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/.exec(text.slice(pos))?.[0].length ?? 0);
 }

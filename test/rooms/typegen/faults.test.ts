@@ -156,6 +156,47 @@ describe('toolwright generate refuses what discovery could not use', () => {
   });
 });
 
+describe('a class whose file imports the generated file', () => {
+  const TOOLS = "import { Tool } from 'toolwright';\nexport class Tools { @Tool('A') a(x: string) {} }\n";
+  const faultsOf = async (line: string) => (await generateFrom({ 'src/tools.ts': line + TOOLS })).faults;
+
+  test.each([
+    ["import { toolsets } from './toolwright.gen.js';\n", 1],
+    ["\n// All of them.\nimport './toolwright.gen';\n", 3],
+    ["export * from '../src/toolwright.gen.ts';\n", 1],
+  ])('is refused: %j', async (line, number) => {
+    const [fault, ...others] = await faultsOf(line);
+    expect(others).toEqual([]);
+    expect(fault).toMatchObject({
+      line: number,
+      where: 'Tools',
+      file: expect.stringMatching(/src\/tools\.ts$/),
+    });
+    expect(fault?.problem).toMatch(/^stands in a file that imports the generated file \('\S+toolwright\.gen/);
+    expect(fault?.fix).toContain('a file of its own');
+  });
+
+  test('is refused where the class is a DTO, too', async () => {
+    const { faults } = await generateFrom({
+      'src/tools.ts': TOOLS.replace('x: string', 'x: Dto').replace(
+        'export',
+        "import { Dto } from './dto.js';\nexport",
+      ),
+      'src/dto.ts': "import './toolwright.gen.js';\nexport class Dto { a = '' }\n",
+    });
+    expect(faults.map(({ where }) => where)).toEqual(['Dto']);
+  });
+
+  test.each([
+    "import type { toolsets } from './toolwright.gen.js';\n",
+    "export type * from './toolwright.gen.js';\n",
+    "import './other/toolwright.gen.js';\n",
+    "const later = () => import('./toolwright.gen.js');\n",
+  ])('is taken where nothing is loaded with it: %j', async (line) => {
+    expect(await faultsOf(line)).toEqual([]);
+  });
+});
+
 describe('what is no fault', () => {
   test('whatever @Param({ schema }), @Tool({ parameters }) or @Context says', async () => {
     const { faults, text } = await generateTool(`

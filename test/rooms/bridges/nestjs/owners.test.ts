@@ -25,7 +25,7 @@ import {
 } from 'toolwright';
 import { createMcpServer } from 'toolwright/mcp';
 import { type OwnedRun, ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
-import { MemoryRunStore } from 'toolwright/stores';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { boot } from './boot.js';
 
@@ -356,3 +356,14 @@ test('ToolwrightModule wants owner and scopeOf beside mayAnswer', async () => {
     await expect(boot({ options })).rejects.toMatchObject({ name: 'InvalidOptions' });
   expect(() => ToolwrightModule.forRoot({ ...OPTIONS })).not.toThrow();
 });
+
+test.each([undefined, null, '', {}, [], { '?1': 'x' }])(
+  'ToolwrightService.resumeStored refuses the run id %j before it asks the store',
+  async (runId) => {
+    const store = new SqliteRunStore({ path: ':memory:' });
+    const { toolwright } = await bank({ store });
+    const error = await toolwright.resumeStored(runId as never, []).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: 'InvalidOptions', code: 521, faults: [{ option: 'runId' }] });
+    store.close();
+  },
+);
