@@ -13,7 +13,6 @@ const TAGS = [
   'thinking',
   'thought',
   'thoughts',
-  'Thought',
   'reason',
   'reasoning',
   'reflection',
@@ -26,9 +25,14 @@ const TAGS = [
   'think:opensource',
 ];
 
+/** Small models are not certain of capitals. */
+function spellings(tag: string): readonly string[] {
+  return [tag, `${tag.slice(0, 1).toUpperCase()}${tag.slice(1)}`, tag.toUpperCase()];
+}
+
 /** All of them; a family that is not named uses one of the tags. */
 export const REASONING_MARKS: readonly ReasoningMark[] = [
-  ...TAGS.map((tag) => ({ opens: [`<${tag}>`], closes: [`</${tag}>`] })),
+  ...TAGS.flatMap(spellings).map((tag) => ({ opens: [`<${tag}>`], closes: [`</${tag}>`] })),
   // Magistral.
   { opens: ['[THINK]'], closes: ['[/THINK]'] },
   // Kimi VL, Kimi K3.

@@ -77,6 +77,8 @@ function gemma(args: Args, quote: string): string {
 /** What models put around their reasoning: the opening mark and the closing one. */
 export const REASONING: readonly (readonly [string, string])[] = [
   ['<think>', '</think>'],
+  ['<THINK>', '</THINK>'],
+  ['<Thinking>', '</Thinking>'],
   ['<thinking>', '</thinking>'],
   ['<thought>', '</thought>'],
   ['<reasoning>', '</reasoning>'],
