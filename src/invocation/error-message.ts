@@ -39,3 +39,10 @@ function textOf(thrown: unknown): string {
   const json = JSON.stringify(thrown);
   return json === '{}' ? '' : json;
 }
+
+/** What is thrown of a result that cannot be looked at: its getters, its `toJSON` and its traps are the tool's code. */
+export function unreadableResult(cause: unknown): TypeError {
+  return new TypeError(`The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`, {
+    cause,
+  });
+}

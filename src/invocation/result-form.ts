@@ -1,7 +1,7 @@
 import types from 'node:util/types';
 import type { ContentPart } from '../contract/content-part.js';
 import { type Reporter, toList, toListLater } from './drain.js';
-import { errorMessage } from './error-message.js';
+import { errorMessage, unreadableResult } from './error-message.js';
 import {
   type ByteStream,
   bytesOf,
@@ -95,7 +95,7 @@ class Forming {
     try {
       return this.#object(value, path);
     } catch (error) {
-      this.#thrown ??= { error: error instanceof RangeError ? new Error(TOO_DEEP) : error };
+      this.#thrown ??= { error: error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error) };
       return null;
     } finally {
       path.delete(value);

@@ -2,6 +2,7 @@ import types from 'node:util/types';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { drain, drainNow, type Reporter } from './drain.js';
+import { unreadableResult } from './error-message.js';
 import type { CallEnvironment } from './invocation.js';
 import { streamOf } from './named-bytes.js';
 import { isPlainData } from './plain-data.js';
@@ -38,8 +39,7 @@ export async function runWork(work: () => unknown, of: WorkOf): Promise<unknown>
  * drained, and what JSON does not show has a form that it does. Most results are ready as they are.
  */
 export function settled(value: unknown, of: WorkOf): unknown {
-  if (typeof value !== 'object' || value === null || isPlainData(value)) return value;
-  if (isWorded(value, of.tool) || value instanceof Error || types.isNativeError(value)) return value;
+  if (typeof value !== 'object' || value === null || isReady(value, of.tool)) return value;
   const { tool, environment } = of;
   if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
     return settled(drainNow(value as unknown as Iterable<unknown>, of.context), of);
@@ -49,4 +49,14 @@ export function settled(value: unknown, of: WorkOf): unknown {
     reporter: of.context,
     describe: (error) => describeThrown(tool.name, error, environment.describeError),
   });
+}
+
+function isReady(value: object, tool: ToolDefinition): boolean {
+  try {
+    return (
+      isPlainData(value) || isWorded(value, tool) || value instanceof Error || types.isNativeError(value)
+    );
+  } catch (error) {
+    throw unreadableResult(error);
+  }
 }

@@ -3,7 +3,7 @@ import type { Content, ContentPart } from '../contract/content-part.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { errorResult, ToolResult, type ToolResultFields, toolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { errorMessage } from './error-message.js';
+import { errorMessage, unreadableResult } from './error-message.js';
 import { failedResult } from './failed-result.js';
 import type { DescribeError } from './invocation.js';
 import { ResultForm } from './result-form.js';
@@ -13,8 +13,7 @@ export function writeResult(tool: WritingTool, value: unknown, describe?: Descri
   try {
     return write(tool, value, describe);
   } catch (error) {
-    // Proxies and getters of a returned object are the tool's own code.
-    return writeFailure(tool.name, error, describe);
+    return writeFailure(tool.name, unreadableResult(error), describe);
   }
 }
 
@@ -120,8 +119,7 @@ function writeJson(tool: string, value: unknown, describe: DescribeError | undef
   try {
     return toolResult(toJson(value));
   } catch (cause) {
-    const message = `The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`;
-    return writeFailure(tool, new TypeError(message, { cause }), describe);
+    return writeFailure(tool, unreadableResult(cause), describe);
   }
 }
 

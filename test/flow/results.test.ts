@@ -306,9 +306,15 @@ describe('what a tool returns', () => {
       new Proxy({}, { ownKeys: throwing }),
     ];
     for (const value of hostile)
-      expect(await returning(value)).toMatchObject({ forLLM: 'hands off', isError: true });
-    expect((await returning({ a: proxy })).isError).toBe(true);
-    expect((await run(async () => ({ a: proxy }))).isError).toBe(true);
+      expect(await returning(value)).toMatchObject({
+        forLLM: 'The tool ran, but its result cannot be written as JSON: hands off',
+        isError: true,
+      });
+    for (const body of [() => ({ a: proxy }), async () => ({ a: proxy })])
+      expect(await run(body)).toMatchObject({
+        forLLM: expect.stringMatching(/^The tool ran, but its result cannot be written as JSON: .*revoked/),
+        isError: true,
+      });
   });
 });
 

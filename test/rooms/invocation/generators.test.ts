@@ -63,5 +63,6 @@ test('a returned object that cannot be looked at is an error of the tool, and fr
   const tools = new ToolRegistry().register({ ...plainTool(() => trap), setContext: () => {} } as never);
   const scope = { channel: 'c', chatId: '1' };
   const results = [1, 2].map(() => tools.executeWithContext('work', {}, scope));
-  expect((await Promise.all(results)).map(({ forLLM }) => forLLM)).toEqual(['no', 'no']);
+  const told = expect.stringMatching(/^The tool ran, but .*: no$/);
+  expect((await Promise.all(results)).map(({ forLLM }) => forLLM)).toEqual([told, told]);
 });
