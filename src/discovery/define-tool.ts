@@ -8,7 +8,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/is-record.js';
 import type { OptionFault } from '../kernel/option-rules.js';
 import { definedToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
-import { unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
+import { unloadedExecuteFaults, unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
 import { describeSchemas } from './describe-schemas.js';
 import { freezeTool } from './freeze-tool.js';
 import { ignoresContext } from './ignores-context.js';
@@ -49,7 +49,11 @@ export interface DefineToolOptions<Source extends SchemaSource>
 export function defineTool<Source extends SchemaSource = JsonSchema>(
   options: DefineToolOptions<Source>,
 ): ToolDefinition {
-  const wrong = [...definedToolFaults(options), ...unloadedSchemaFaults(options)];
+  const wrong = [
+    ...definedToolFaults(options),
+    ...unloadedSchemaFaults(options),
+    ...unloadedExecuteFaults(options),
+  ];
   return toDefinition(options, { by: 'defineTool', wrong });
 }
 

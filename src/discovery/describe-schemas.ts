@@ -54,7 +54,8 @@ interface Described {
 function explicit(source: SchemaSource, what: string, faults: ParameterFault[]): Described | undefined {
   const read = readSchemaSource(source);
   if (!read.ok) {
-    faults.push({ problem: `its \`${what}\` ${read.problem}`, fix: read.fix });
+    const { problem, causes, fix } = read;
+    faults.push({ problem: `its \`${what}\` ${problem}`, causes, fix });
     return undefined;
   }
   const malformed = authorSchemaFaults(read.schema, read.standard === undefined ? 'all' : 'none');

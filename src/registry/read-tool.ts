@@ -1,6 +1,7 @@
 import { authorSchemaFaults, describeSchemaFault } from '../checking/author-schema.js';
 import { schemaDoubts } from '../checking/schema-doubts.js';
 import type { ClassType } from '../contract/class-type.js';
+import type { JsonSchema } from '../contract/json-schema.js';
 import type { ToolDefinition } from '../contract/tool-definition.js';
 import { adaptAgentTool } from '../discovery/agent-tool.js';
 import { isFinishedTool } from '../discovery/freeze-tool.js';
@@ -10,6 +11,7 @@ import { errorMessage } from '../invocation/error-message.js';
 import { isRecord } from '../kernel/is-record.js';
 import { toolMethods } from '../metadata/tool-methods.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
+import { unloadedParts } from '../schema/unloaded-parts.js';
 import type { RegisteredTool, ToolEntry } from './tool-table.js';
 
 /** A registrable thing understood, or why it is none. */
@@ -109,9 +111,15 @@ function malformedSchemas({
   );
   return given.flatMap(([what, schema]) =>
     isRecord(schema)
-      ? authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what))
+      ? malformed(schema, what)
       : [{ problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS }],
   );
+}
+
+function malformed(schema: JsonSchema, what: string): readonly Omit<AuthorFault, 'where'>[] {
+  const unloaded = unloadedParts(schema);
+  if (unloaded !== undefined) return [{ ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` }];
+  return authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
 }
 
 /** Things that are often given instead of a tool. */

@@ -1,10 +1,20 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { SchemaSource, StandardSchema } from '../contract/standard-schema.js';
+import { UNLOADED_SCHEMA } from '../metadata/unloaded-schema.js';
+import { unloadedParts } from './unloaded-parts.js';
 
 /** JSON Schema of an explicit schema, or why there is none. `problem` continues a sentence: "its schema …". */
 export type ReadSchema =
   | { readonly ok: true; readonly schema: JsonSchema; readonly standard?: StandardSchema }
-  | { readonly ok: false; readonly problem: string; readonly fix: string };
+  | UnreadSchema;
+
+/** Why there is no JSON Schema of what was given. */
+interface UnreadSchema {
+  readonly ok: false;
+  readonly problem: string;
+  readonly causes?: readonly string[];
+  readonly fix: string;
+}
 
 const TARGET = 'draft-2020-12';
 
@@ -28,6 +38,8 @@ export function readSchemaSource(source: SchemaSource): ReadSchema {
       fix: 'JSON Schema as an object, a TypeBox type, or a zod 4 schema',
     };
   }
+  const unloaded = unloadedParts(source);
+  if (unloaded !== undefined) return { ok: false, ...unloaded };
   try {
     return { ok: true, schema: plainCopy(source) };
   } catch (error) {
@@ -53,6 +65,8 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
     return {
       ok: false,
       problem: `cannot be written as JSON Schema by ${vendor}: ${messageOf(error)}`,
+      // A library that meets `undefined` stumbles; what it will not write, it refuses in words of its own.
+      causes: error instanceof TypeError ? UNLOADED_SCHEMA : [],
       fix: 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
     };
   }

@@ -55,7 +55,7 @@ function fromReference(reference: object | string, groups: readonly string[] | u
 function fromSource(source: SchemaSource): TypeResult {
   const read = readSchemaSource(source);
   if (read.ok) return known({ kind: 'schema', schema: read.schema, standard: read.standard });
-  return { ok: false, problem: `its schema ${read.problem}`, causes: [], fix: read.fix };
+  return { ok: false, problem: `its schema ${read.problem}`, causes: read.causes ?? [], fix: read.fix };
 }
 
 function isPlainObject(value: unknown): boolean {

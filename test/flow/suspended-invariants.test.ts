@@ -108,7 +108,7 @@ function toolsFor(diary: Diary): readonly ToolDefinition[] {
     plain('later', {}),
     plain('alone', { sequential: true }),
     plain('approve', { approval: true }),
-    plain('client', { execute: undefined }),
+    defineTool({ name: 'client', description: 'client' }),
     asking('ask', {}),
     asking('approve_and_ask', { approval: true }),
     asking('alone_ask', { sequential: true }),

@@ -1,0 +1,148 @@
+import { describe, expect, test } from '@jest/globals';
+import { Type } from '@sinclair/typebox';
+import {
+  agentTool,
+  defineTool,
+  discoverTools,
+  Param,
+  Tool,
+  ToolDeclarationError,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { z } from 'zod';
+import type { JsonSchema } from '../../src/index.js';
+
+const missing = undefined as never;
+const execute = () => 'ran';
+const NOT_LOADED = 'the schema comes from a file that imports this one, and is not loaded yet';
+
+function faultsOf(declare: () => unknown) {
+  try {
+    declare();
+  } catch (error) {
+    if (error instanceof ToolDeclarationError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+function withParameters(parameters: JsonSchema) {
+  return () => defineTool({ name: 't', description: 'd', parameters, execute });
+}
+
+const property = (a: JsonSchema): JsonSchema => ({ type: 'object', properties: { a } });
+
+const UNLOADED: readonly (readonly [path: string, schema: JsonSchema])[] = [
+  ['properties', { type: 'object', properties: missing }],
+  ['properties.order', { type: 'object', properties: { order: missing }, required: ['order'] }],
+  ['properties.a.items', property({ type: 'array', items: missing })],
+  ['properties.a.prefixItems.1', property({ type: 'array', prefixItems: [{}, missing] })],
+  ['properties.a.anyOf', property({ anyOf: missing })],
+  ['properties.a.anyOf.0', property({ anyOf: [missing] })],
+  ['properties.a.enum', property({ enum: missing })],
+  ['properties.a.const', property({ const: missing })],
+  ['additionalProperties', { type: 'object', additionalProperties: missing }],
+  ['$defs.Order', { ...property({}), $defs: { Order: missing } }],
+];
+
+describe.each<[string, (schema: JsonSchema) => unknown, string]>([
+  ['defineTool', (parameters) => withParameters(parameters)(), 'parameters'],
+  [
+    'the output of defineTool',
+    (output) => defineTool({ name: 't', description: 'd', output, execute }),
+    'output',
+  ],
+  [
+    'agentTool',
+    (parameters) =>
+      agentTool({
+        name: 't',
+        label: 'T',
+        description: 'd',
+        parameters,
+        execute: async () => ({ content: [], details: {} }),
+      }),
+    'parameters',
+  ],
+  [
+    'register',
+    (parameters) => new ToolRegistry().register({ name: 't', description: 'd', parameters, execute }),
+    'parameters',
+  ],
+  [
+    '@Tool',
+    (parameters) => {
+      @Toolset()
+      class Tools {
+        @Tool({ description: 'Does it', parameters }) run() {}
+      }
+      return discoverTools({ toolsets: [Tools] });
+    },
+    'parameters',
+  ],
+])('%s refuses a schema with a part that is not loaded yet', (_, declare, what) => {
+  test.each(UNLOADED)('at %s', (path, schema) => {
+    expect(faultsOf(() => declare(schema))).toMatchObject([
+      {
+        problem: `its \`${what}\` is undefined at \`${path}\``,
+        causes: expect.arrayContaining([NOT_LOADED]),
+      },
+    ]);
+  });
+});
+
+test('the schema of @Param is refused where a part of it is not loaded yet', () => {
+  @Toolset()
+  class Tools {
+    @Tool({ description: 'Does it' })
+    run(@Param({ name: 'order', schema: { type: 'array', items: missing } }) order: unknown) {
+      return order;
+    }
+  }
+  expect(faultsOf(() => discoverTools({ toolsets: [Tools] }))).toMatchObject([
+    { problem: 'its schema is undefined at `items`', causes: expect.arrayContaining([NOT_LOADED]) },
+  ]);
+});
+
+test('parts that are not loaded yet are told together', () => {
+  const schema = { type: 'object', properties: { a: missing, b: missing } };
+  expect(faultsOf(withParameters(schema))).toMatchObject([
+    { problem: 'its `parameters` is undefined at `properties.a` and `properties.b`' },
+  ]);
+});
+
+test('what only describes or bounds may be undefined, as helpers and libraries write it', () => {
+  const described = { type: 'number', description: undefined, title: undefined, minimum: undefined };
+  expect(faultsOf(withParameters(property(described)))).toEqual([]);
+  expect(faultsOf(withParameters(Type.Object({ a: Type.Optional(Type.Array(Type.String())) })))).toEqual([]);
+});
+
+test('data is no schema: what is undefined in it is the author’s', () => {
+  expect(
+    faultsOf(withParameters(property({ default: { items: undefined }, 'x-note': { anyOf: undefined } }))),
+  ).toEqual([]);
+});
+
+test('a schema of a library that fails for a part that is not loaded yet tells of that cause', () => {
+  expect(
+    faultsOf(() => defineTool({ name: 't', parameters: z.object({ a: missing }), execute })),
+  ).toMatchObject([
+    {
+      problem: expect.stringContaining('cannot be written as JSON Schema by zod'),
+      causes: expect.arrayContaining([NOT_LOADED]),
+    },
+  ]);
+});
+
+test('`execute: undefined` makes no tool that the client executes', () => {
+  const declare = () => defineTool({ name: 't', description: 'd', execute: undefined });
+  expect(faultsOf(declare)).toMatchObject([
+    {
+      problem: 'its `execute` is undefined',
+      causes: expect.arrayContaining([expect.stringContaining('is not loaded yet')]),
+      fix: expect.stringContaining('no `execute` where the client executes it'),
+    },
+  ]);
+  expect(defineTool({ name: 't', description: 'd' }).execution).toBe('client');
+});
