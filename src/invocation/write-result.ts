@@ -11,7 +11,9 @@ import { ResultForm } from './result-form.js';
 /** What a method returned, settled (`settled`), as a result. Never throws. */
 export function writeResult(tool: WritingTool, value: unknown, describe?: DescribeError): ToolResult {
   try {
-    return write(tool, value, describe);
+    const result = write(tool, value, describe);
+    const lack = result.content?.map(lackOf).find((one) => one !== undefined);
+    return lack === undefined ? result : unsendable(lack);
   } catch (error) {
     return writeFailure(tool.name, unreadableResult(error), describe);
   }
@@ -59,6 +61,10 @@ function unwritable(problem: string): ToolResult {
     'ToolExecutionFailed',
     `The tool ran, but its result cannot be written as JSON: ${problem}.`,
   );
+}
+
+function unsendable(lack: string): ToolResult {
+  return failedResult('ToolExecutionFailed', `The tool ran, but its result cannot be sent: ${lack}.`);
 }
 
 /** What a method threw, as a result: the model gets exactly its message, the log gets the cause. */
@@ -166,6 +172,18 @@ function isOnlyContent(value: { readonly content: unknown }): boolean {
   const isFilled = Array.isArray(value.content) && value.content.length > 0;
   return isFilled && Object.keys(value).every((key) => key === 'content' || key === 'details');
 }
+
+/** What a part lacks without which no model and no client can be sent it. */
+function lackOf(part: ContentPart): string | undefined {
+  if (part.type === 'text') return undefined;
+  const [what, needed] = part.type === 'image' ? ['an image', IMAGE_FIELDS] : ['a file', FILE_FIELDS];
+  const fields: Readonly<Record<string, unknown>> = { ...part };
+  const lacking = needed.find((name) => typeof fields[name] !== 'string');
+  return lacking === undefined ? undefined : `${what} part needs \`${lacking}\``;
+}
+
+const IMAGE_FIELDS = ['mimeType'] as const;
+const FILE_FIELDS = ['mimeType', 'filename'] as const;
 
 function isPart(part: unknown): part is ContentPart {
   if (typeof part !== 'object' || part === null || !('type' in part)) return false;

@@ -469,6 +469,18 @@ describe('content parts that a tool returns', () => {
     expect((await returning(value)).forLLM).toBe(JSON.stringify(value));
   });
 
+  test.each([
+    ['an image part needs `mimeType`', { type: 'image', data: 'AA==' }],
+    ['an image part needs `mimeType`', { type: 'image', data: 'AA==', mimeType: 5 }],
+    ['a file part needs `mimeType`', { type: 'file', data: 'AA==', filename: 'a.pdf' }],
+    ['a file part needs `filename`', { type: 'file', data: 'AA==', mimeType: 'application/pdf' }],
+  ])('are an error where %s', async (needed, part) => {
+    const told = `The tool ran, but its result cannot be sent: ${needed}.`;
+    const content = [...parts, part] as never;
+    for (const value of [{ content }, { forLLM: 'x', content }, new ToolResult({ forLLM: 'x', content })])
+      expect(await returning(value)).toMatchObject({ isError: true, forLLM: told, content: undefined });
+  });
+
   test('of an agentTool are its result, whatever stands beside them', async () => {
     const tools = (content: unknown[]) =>
       new ToolRegistry().register(
