@@ -32,8 +32,7 @@ interface DescribedFile {
 function reportImports({ file, name, outFile }: DescribedFile, { view, faults }: ProjectScan): void {
   for (const node of loadedModules(file, view)) {
     const specifier = node.moduleSpecifier?.text ?? '';
-    if (!/^\.\.?\//.test(specifier)) continue;
-    if (withoutEnding(posix.join(posix.dirname(file.path), specifier)) !== withoutEnding(outFile)) continue;
+    if (!leadsTo(outFile, { file, node, specifier }, view)) continue;
     faults.push({
       ...lineOf(node, view),
       where: name,
@@ -41,6 +40,23 @@ function reportImports({ file, name, outFile }: DescribedFile, { view, faults }:
       fix: `${name} in a file of its own, and the import of '${posix.basename(specifier)}' only where the tools are discovered`,
     });
   }
+}
+
+interface Loading {
+  readonly file: SourceText;
+  readonly node: SyntaxNode;
+  readonly specifier: string;
+}
+
+/** The file need not be there yet; only the compiler knows where a mapped path leads, once it is. */
+function leadsTo(outFile: string, { file, node, specifier }: Loading, view: CompilerView): boolean {
+  const wanted = withoutEnding(outFile);
+  if (/^\.\.?\//.test(specifier))
+    return withoutEnding(posix.join(posix.dirname(file.path), specifier)) === wanted;
+  if (node.moduleSpecifier === undefined) return false;
+  if (posix.basename(withoutEnding(specifier)) !== posix.basename(wanted)) return false;
+  const symbol = view.symbolAt(node.moduleSpecifier);
+  return symbol !== undefined && view.declaringFiles(symbol).includes(outFile);
 }
 
 /** Statements that load another module; types alone load none. */

@@ -1,6 +1,9 @@
+import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { closeCompilers } from './compilers.js';
-import { generateFrom, generateTool } from './small-project.js';
+import { generate } from '../../../src/typegen/generate.js';
+import { ROOT } from '../../house/repository.js';
+import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
+import { generateFrom, generateTool, smallProject } from './small-project.js';
 
 afterAll(closeCompilers);
 
@@ -175,6 +178,22 @@ describe('a class whose file imports the generated file', () => {
     expect(fault?.problem).toMatch(/^stands in a file that imports the generated file \('\S+toolwright\.gen/);
     expect(fault?.fix).toContain('a file of its own');
   });
+
+  test.each(VERSIONS)(
+    'is refused behind a mapped path, once the file is there, with TypeScript %s',
+    async (version) => {
+      const files = {
+        'src/tools.ts': `import '@/toolwright.gen.js';\nimport '@/old/toolwright.gen.js';\n${TOOLS}`,
+        'src/toolwright.gen.ts': 'export const toolsets = [];\n',
+        'src/old/toolwright.gen.ts': 'export const toolsets = [];\n',
+      };
+      const toolwright = [join(ROOT, 'test/rooms/typegen/fixtures/toolwright.ts')];
+      using project = smallProject(files, { paths: { toolwright, '@/*': ['./src/*'] } });
+      const view = (await compilerOf(version)).open(join(project.folder, 'tsconfig.json'));
+      const { faults } = generate({ view, folder: project.folder });
+      expect(faults.map(({ line, where }) => [line, where])).toEqual([[1, 'Tools']]);
+    },
+  );
 
   test('is refused where the class is a DTO, too', async () => {
     const { faults } = await generateFrom({
