@@ -20,6 +20,7 @@ describe('registering', () => {
       tool('fine'),
       tool('1st'),
       { name: 'bare' },
+      { parameters: { type: 'object' }, execute: () => 1 },
       null,
       class Shop {
         readonly name = 'shop';
@@ -31,11 +32,12 @@ describe('registering', () => {
     } catch (error) {
       ({ message } = error as Error);
       expect(error).toMatchObject({ name: 'InvalidToolSignature', code: 502 });
-      expect((error as { faults: unknown[] }).faults).toHaveLength(5);
+      expect((error as { faults: unknown[] }).faults).toHaveLength(6);
     }
     expect(message).toContain('the tool name "1st" is not accepted by every provider');
     expect(message).toContain('it has no parameters');
     expect(message).toContain('it cannot be executed');
+    expect(message).toContain('register(a tool without a name): it has no name');
     expect(message).toContain('it is no tool');
     expect(message).toContain('register(Shop): as a function it must return a tool');
     expect(tools.count()).toBe(0);
@@ -163,8 +165,9 @@ describe('running', () => {
     await tools.execute('who');
     const answer = await tools.call({ name: 'who' });
     await tools.executeWithContext('who', {}, { callId: 'mine' });
-    expect(ids).toEqual(['call_1', 'call_2', 'mine']);
-    expect(answer.toolCallId).toBe('call_2');
+    const { toolCallId } = await tools.call({ name: 'who' }, { callId: 'ours' });
+    expect(ids).toEqual(['call_1', 'call_2', 'mine', 'ours']);
+    expect([answer.toolCallId, toolCallId]).toEqual(['call_2', 'ours']);
   });
 
   test('a call that would have to suspend is an error result, and its body does not run', async () => {
