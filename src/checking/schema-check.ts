@@ -1,5 +1,4 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { mayGenerateCode } from './code-generation.js';
 import { interpretSchema } from './interpreter/interpret-schema.js';
 import { type CompiledSchema, compileSchema, compileTest, type SchemaTest } from './json-schema-compiler.js';
 
@@ -50,5 +49,27 @@ function compiled<Verdict>(compile: () => Ask<Verdict>): Ask<Verdict> | undefine
     return compile();
   } catch {
     return undefined;
+  }
+}
+
+let known: boolean | undefined;
+
+/**
+ * Whether this process may make code of text: not under `--disallow-code-generation-from-strings`, nor in workers and
+ * pages whose policy forbids it. Where it may not, that is said once.
+ */
+function mayGenerateCode(): boolean {
+  known ??= findOut();
+  return known;
+}
+
+function findOut(): boolean {
+  try {
+    return new Function('return true')() === true;
+  } catch {
+    const message =
+      'Code must not be generated here, so that JSON schemas are interpreted: with the same verdicts, in more time for each call.';
+    process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_INTERPRETED' });
+    return false;
   }
 }
