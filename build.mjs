@@ -51,10 +51,27 @@ const latePackages = {
     );
   },
 };
+// Chunks are imported in any order: what has to run right before `reflect-metadata` is imported together with it.
+const REFLECT = 'dist/chunks/reflect-metadata.js';
+const reflectMetadata = {
+  name: 'reflect-metadata',
+  setup({ onResolve, onEnd }) {
+    onResolve({ filter: /^reflect-metadata$/ }, () => ({ path: REFLECT, external: true }));
+    onEnd(async () => {
+      const before = await readFile(
+        new URL('dist/src/metadata/extensible-reflect.js', import.meta.url),
+        'utf8',
+      );
+      await writeFile(new URL('dist/chunks/extensible-reflect.js', import.meta.url), withoutMap(before));
+      const both = "import './extensible-reflect.js';\nimport 'reflect-metadata';\n";
+      await writeFile(new URL(REFLECT, import.meta.url), both);
+    });
+  },
+};
 const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: doors,
-  plugins: [besideRoot, latePackages],
+  plugins: [besideRoot, latePackages, reflectMetadata],
   outbase: 'dist',
   outdir: 'dist',
   allowOverwrite: true,
@@ -74,7 +91,9 @@ for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url),
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
   const file = new URL(path, import.meta.url);
   // Outputs lie in folders of their own, and name other files from there.
-  const text = (await readFile(file, 'utf8')).replaceAll(`"${LATE}"`, `"${fromFolder(dirname(path), LATE)}"`);
+  let text = await readFile(file, 'utf8');
+  for (const own of [LATE, REFLECT])
+    text = text.replaceAll(`"${own}"`, `"${fromFolder(dirname(path), own)}"`);
   await writeFile(file, withClassNames(text));
 }
 
@@ -83,11 +102,15 @@ function fromFolder(folder, file) {
   return path.startsWith('.') ? path : `./${path}`;
 }
 
+function withoutMap(text) {
+  return text.replace(/^\/\/# sourceMappingURL.*$/gm, '');
+}
+
 /** Their names are all different, so that they can share a scope; what they were mapped from they name no more. */
 function joined(modules) {
   const problem =
     'toolwright runs where CommonJS is unknown: leave it external (for Vite, out of ssr.noExternal)';
-  return `"use strict";\nif (typeof exports === 'undefined') throw new Error('${problem}');\n${modules.map((text) => text.replace(/^"use strict";\n|^\/\/# sourceMappingURL.*$/gm, '')).join('')}`;
+  return `"use strict";\nif (typeof exports === 'undefined') throw new Error('${problem}');\n${modules.map((text) => withoutMap(text).replace(/^"use strict";\n/gm, '')).join('')}`;
 }
 
 /**

@@ -3,8 +3,8 @@ const door = {
   '^toolwright$': '<rootDir>/src/index.ts',
   '^toolwright/decorators$': '<rootDir>/decorators/index.ts',
   '^toolwright/(openai|offline)$': '<rootDir>/src/providers/$1/index.ts',
-  '^toolwright/mcp$': '<rootDir>/src/bridges/mcp/index.ts',
-  '^toolwright/nestjs$': '<rootDir>/src/bridges/nestjs/index.ts',
+  '^toolwright/mcp$': '<rootDir>/src/mcp/index.ts',
+  '^toolwright/nestjs$': '<rootDir>/src/nestjs/index.ts',
   '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
   '^toolwright/(testing|builtin|tsyringe|stores|satellite|plugin|jest)$': '<rootDir>/src/$1/index.ts',
 };

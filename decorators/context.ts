@@ -1,4 +1,4 @@
-import { recordParameter } from '../src/metadata/record-tool.js';
+import { recordParameter } from '../src/metadata/class-record.js';
 
 /**
  * The parameter receives the call's `ToolContext` and is never part of the schema. Parameters typed

@@ -1,6 +1,5 @@
-import type { ClassDescription } from '../src/contract/class-description.js';
-import type { ClassType } from '../src/contract/class-type.js';
-import { recordDescription } from '../src/metadata/record-description.js';
+import type { ClassDescription, ClassType } from '../src/contract/declaration.js';
+import { recordDescription } from '../src/metadata/class-record.js';
 
 /** Any class, those with a private constructor included. */
 type DescribableClass = { readonly prototype: object };

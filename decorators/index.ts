@@ -1,12 +1,14 @@
 import '../src/metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
-export type { ArgsOptions } from '../src/contract/args-options.js';
-export { Integer } from '../src/contract/integer.js';
-export type { ParamOptions } from '../src/contract/param-options.js';
+export {
+  type ArgsOptions,
+  Integer,
+  type ParamOptions,
+  type ToolOptions,
+  type ToolsetOptions,
+} from '../src/contract/declaration.js';
 export { ToolContext } from '../src/contract/tool-context.js';
-export type { ToolOptions } from '../src/contract/tool-options.js';
-export type { ToolsetOptions } from '../src/contract/toolset-options.js';
 export { Args } from './args.js';
 export { Context } from './context.js';
 export { describeClass } from './describe-class.js';

@@ -1,6 +1,5 @@
-import type { ParamOptions } from '../src/contract/param-options.js';
-import { recordProperty } from '../src/metadata/record-property.js';
-import { recordParameter } from '../src/metadata/record-tool.js';
+import type { ParamOptions } from '../src/contract/declaration.js';
+import { recordParameter, recordProperty } from '../src/metadata/class-record.js';
 
 /**
  * Describes a parameter of a tool method, or a property of a DTO class. Only what the types cannot say is

@@ -1,7 +1,6 @@
+import type { ToolOptions } from '../src/contract/declaration.js';
 import type { Tool as ToolContract } from '../src/contract/tool.js';
-import type { ToolOptions } from '../src/contract/tool-options.js';
-import { recordTool } from '../src/metadata/record-tool.js';
-import { refuseStandardDecorators } from '../src/metadata/refuse-standard-decorators.js';
+import { recordTool, refuseStandardDecorators } from '../src/metadata/class-record.js';
 
 /**
  * Turns a method into a tool. The method stays an ordinary method that a unit test can call.

@@ -1,7 +1,5 @@
-import type { ClassType } from '../src/contract/class-type.js';
-import type { ToolsetOptions } from '../src/contract/toolset-options.js';
-import { recordToolset } from '../src/metadata/record-toolset.js';
-import { refuseStandardDecorators } from '../src/metadata/refuse-standard-decorators.js';
+import type { ClassType, ToolsetOptions } from '../src/contract/declaration.js';
+import { recordToolset, refuseStandardDecorators } from '../src/metadata/class-record.js';
 
 /**
  * Marks a class whose `@Tool` methods are tools: `discoverTools` finds it and injects its constructor.

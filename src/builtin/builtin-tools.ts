@@ -1,15 +1,25 @@
-// The door of the decorators loads `reflect-metadata`, without which this class would have no types.
 import { Param, Tool } from '../../decorators/index.js';
+import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import { defineTool } from '../discovery/define-tool.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { FUNCTION, optionTable } from '../kernel/options.js';
 import { currentTime } from './current-time.js';
-import {
-  CALCULATE_DESCRIPTION,
-  EXPRESSION_DESCRIPTION,
-  TIME_DESCRIPTION,
-  TIMEZONE_DESCRIPTION,
-} from './descriptions.js';
-import { evaluateExpression } from './evaluate-expression.js';
-import { formatNumber } from './format-number.js';
+import { evaluateExpression, formatNumber } from './evaluate-expression.js';
+
+/** Said to the model of `calculate`, in both of its forms. */
+const CALCULATE_DESCRIPTION =
+  'Calculate an arithmetic expression. Knows + - * / % ^, parentheses, pi, e and functions such as sqrt, round, min, max, sin, log (natural) and log10.';
+
+const EXPRESSION_DESCRIPTION = 'Arithmetic expression, e.g. 2 + 2 * 3 or round(sqrt(2), 3)';
+
+/** Said to the model of `get_current_time`, in both of its forms. */
+const TIME_DESCRIPTION =
+  'Get the current date and time. The answer is ISO 8601 with the offset from UTC of the time zone.';
+
+const TIMEZONE_DESCRIPTION = 'IANA time zone, e.g. America/New_York or UTC; default: the zone of the machine';
+
+// The door of the decorators loads `reflect-metadata`, without which this class would have no types.
 
 /**
  * The built-in tools as a toolset: `calculate` and `get_current_time`. A subclass that overrides `now` has
@@ -40,3 +50,69 @@ export class BuiltinTools {
     return new Date();
   }
 }
+
+/**
+ * The tool `calculate`, argument `{ expression: string }`: evaluates arithmetic without running code. Its
+ * result is the number as text; what cannot be evaluated is an error result that says why.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry().register(calculateTool);
+ * const { forLLM } = await tools.execute('calculate', { expression: '2 + 2 * 3' }); // '8'
+ * ```
+ */
+export const calculateTool: ToolDefinition = defineTool({
+  name: 'calculate',
+  description: CALCULATE_DESCRIPTION,
+  parameters: {
+    type: 'object',
+    properties: { expression: { type: 'string', description: EXPRESSION_DESCRIPTION } },
+    required: ['expression'],
+  },
+  annotations: { title: 'Calculate', readOnly: true },
+  execute: ({ expression }) => formatNumber(evaluateExpression(String(expression))),
+});
+
+/** What {@link createCurrentTimeTool} is made from. */
+export interface CurrentTimeOptions {
+  /** The clock; default: the machine's. */
+  readonly now?: () => Date;
+}
+
+const OPTIONS = optionTable<CurrentTimeOptions>('createCurrentTimeTool', { now: FUNCTION });
+
+/**
+ * A tool `get_current_time` with a clock of your own, for tests and simulations.
+ *
+ * @example
+ * ```ts
+ * const tool = createCurrentTimeTool({ now: () => new Date('2024-01-15T15:30:00Z') });
+ * ```
+ */
+export function createCurrentTimeTool(options: CurrentTimeOptions = {}): ToolDefinition {
+  checkOptions(options, OPTIONS);
+  const { now = () => new Date() } = options;
+  return defineTool({
+    name: 'get_current_time',
+    description: TIME_DESCRIPTION,
+    parameters: {
+      type: 'object',
+      properties: { timezone: { type: 'string', description: TIMEZONE_DESCRIPTION } },
+      required: [],
+    },
+    annotations: { title: 'Current time', readOnly: true },
+    execute: ({ timezone }) => currentTime(now(), timezone === undefined ? undefined : String(timezone)),
+  });
+}
+
+/**
+ * The tool `get_current_time`, argument `{ timezone?: string }` (an IANA name; default: the zone of the
+ * machine): the time as `2024-01-15T10:30:00-05:00`. An unknown zone is an error result.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry().register(getCurrentTimeTool);
+ * const { forLLM } = await tools.execute('get_current_time', { timezone: 'America/New_York' });
+ * ```
+ */
+export const getCurrentTimeTool: ToolDefinition = createCurrentTimeTool();

@@ -1,3 +1,7 @@
-export { BuiltinTools } from './builtin-tools.js';
-export { calculateTool } from './calculate-tool.js';
-export { type CurrentTimeOptions, createCurrentTimeTool, getCurrentTimeTool } from './current-time-tool.js';
+export {
+  BuiltinTools,
+  type CurrentTimeOptions,
+  calculateTool,
+  createCurrentTimeTool,
+  getCurrentTimeTool,
+} from './builtin-tools.js';

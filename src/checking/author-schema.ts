@@ -1,10 +1,18 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { isRecord } from '../kernel/is-record.js';
+import { isRecord } from '../kernel/json.js';
+import { misspeltName, nearestName, nearestNames } from '../kernel/nearest-name.js';
 import { nodeUtil } from '../kernel/node-module.js';
 import { KEYWORDS } from '../schema/keywords.js';
-import { fitsSchema } from './fits-schema.js';
-import { misspeltKeyword } from './misspelt-keyword.js';
-import { readSchema, type SchemaFault, type SchemaPart, schemaFaults } from './schema-faults.js';
+import { KNOWN_FORMATS } from './formats.js';
+import { fitsSchema } from './interpreter/interpret-schema.js';
+import { isExponentialPattern } from './patterns.js';
+import {
+  type KeywordPlace,
+  readSchema,
+  type SchemaFault,
+  type SchemaPart,
+  schemaFaults,
+} from './schema-faults.js';
 
 /** Schemas that nothing is wrong with; in those that a library derives, defaults are its own affair. */
 const sound = new WeakSet<object>();
@@ -71,7 +79,7 @@ function addEmptyBounds(schema: JsonSchema, within: string, faults: SchemaFault[
 }
 
 /** A default that the schema beside it does not take, so that it is never filled in. */
-export function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
+function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
   const { default: fallback, type } = schema;
   if (fallback === undefined || fitsSchema(fallback, { schema, root })) return [];
   return [
@@ -82,6 +90,80 @@ export function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema
         fallback === null && type !== undefined
           ? 'no default, or a type that takes null'
           : 'a default that fits',
+    },
+  ];
+}
+
+/** Who wrote a schema: the author by hand, or a library, whose formats are its own affair. */
+type Writer = 'author' | 'library';
+
+/**
+ * What works in a schema of an author and is probably not meant: patterns that never end, formats that nobody
+ * knows, and defaults that are never filled in, where they may be documented for others.
+ */
+export function schemaDoubts(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
+  const { textual, doubtful } = readSchema(schema);
+  const slow = textual.flatMap(slowPatterns);
+  if (writer === 'library') return slow;
+  const misfits = doubtful.flatMap((part) => misfittingDefault(part, schema));
+  return [...slow, ...textual.flatMap(unknownFormat), ...misfits];
+}
+
+const ONE_WAY =
+  'a pattern that matches a text in one way only, without repetitions of what repeats itself, as ^a+$ for ^(a+)+$';
+
+function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
+  const { pattern, patternProperties } = schema;
+  const names = isRecord(patternProperties) ? Object.keys(patternProperties) : [];
+  const places = [
+    ...(typeof pattern === 'string' ? [{ place: 'pattern', pattern }] : []),
+    ...names.map((name) => ({ place: 'patternProperties', pattern: name })),
+  ];
+  return places
+    .filter((one) => isExponentialPattern(one.pattern))
+    .map((one) => ({
+      path: joined(path, one.place),
+      problem: `is ${one.pattern.slice(0, MOST_SHOWN)}, which a text of 40 characters can keep busy for ever`,
+      fix: ONE_WAY,
+    }));
+}
+
+const MOST_SHOWN = 200;
+
+function unknownFormat({ schema: { format }, path }: SchemaPart): readonly SchemaFault[] {
+  if (typeof format !== 'string' || KNOWN_FORMATS.has(format)) return [];
+  const near = nearestNames(format, [...KNOWN_FORMATS]);
+  return [
+    {
+      path: joined(path, 'format'),
+      problem: `is ${format.slice(0, MOST_SHOWN)}, which nobody checks`,
+      fix:
+        near.length > 0
+          ? near.join(' or ')
+          : 'a format of JSON Schema, a `pattern`, or words in the description',
+    },
+  ];
+}
+
+function joined(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`;
+}
+
+const NAMES = [...KEYWORDS.keys()];
+/** Of other tools, though they look like slips: OpenAPI's `example`, and remarks. */
+const OTHERS: ReadonlySet<string> = new Set(['example', 'comment']);
+
+/** A keyword that JSON Schema does not have and that is hardly but a slip of one: it would say nothing. */
+function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFault[] {
+  if (name.startsWith('x-') || OTHERS.has(name) || misspeltName(name, NAMES) === undefined) return [];
+  const meant = nearestName(name, NAMES);
+  // `description_de` says more than a slip would.
+  if (meant === undefined || (name.startsWith(meant) && name.length > meant.length + 1)) return [];
+  return [
+    {
+      path: path === '' ? name : `${path}.${name}`,
+      problem: `is no keyword of JSON Schema (did you mean \`${meant}\`?)`,
+      fix: `\`${meant}\`; names of your own begin with x-`,
     },
   ];
 }

@@ -1,10 +1,9 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { isRecord } from '../kernel/is-record.js';
+import { isRecord } from '../kernel/json.js';
 import { allSchemas, eachSubschema, isSchemaNode, mapSubschemas } from '../schema/keywords.js';
 import { vouchFor } from './author-schema.js';
-import { referredSchema } from './interpreter/every-schema.js';
-import { judgesItselfAgain } from './interpreter/judges-itself.js';
-import { isSafePattern } from './safe-pattern.js';
+import { judgesItselfAgain, referredSchema } from './interpreter/whole-schema.js';
+import { isSafePattern } from './patterns.js';
 import { schemaFaults } from './schema-faults.js';
 
 /** A schema that somebody else sent, as it can be used; or why it cannot. */

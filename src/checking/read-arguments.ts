@@ -1,6 +1,6 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import { type ExactJson, readExactJson } from './exact-json.js';
-import { repairJson } from './repair-json.js';
+import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
 const NONE: readonly string[] = [];
 
@@ -64,4 +64,81 @@ function parse(text: string): ExactJson | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** What broken JSON text was taken to mean, or why it is not taken to mean anything. */
+type RepairedJson =
+  | { readonly ok: true; readonly value: unknown; readonly repair: string }
+  | { readonly ok: false; readonly problem: string };
+
+/** Longer texts are not repaired: repair is for slips, not for hostile input. */
+const MAX_LENGTH = 200_000;
+
+const CUT_OFF = 'the arguments are cut off in the middle of a value; send them again, complete';
+const SEVERAL = 'the arguments must be one JSON object, and the text holds more than one';
+const BROKEN = 'the arguments are no valid JSON';
+
+/**
+ * Repairs what models get wrong about JSON and what leaves no doubt: fences, text around the object,
+ * comments, trailing commas, quotes, missing closing brackets. A text that ends inside a value, or where one
+ * is still to come, is never completed: a path or an amount that lost its end is a different one.
+ */
+function repairJson(text: string): RepairedJson {
+  if (text.length > MAX_LENGTH) return refused(`${BROKEN}, and too long to repair`);
+  const body = withoutLastFence(text);
+  const start = startOfJson(body);
+  if (start < 0) return refused('the arguments must be a JSON object, not plain text');
+  const plain = readRelaxedJson(body, start, { isWhole: true });
+  if (plain.kind === 'open') return refused(CUT_OFF);
+  if (plain.kind === 'read' && holdsObject(body, plain.end)) return refused(SEVERAL);
+  if (plain.kind === 'read' && !hidesQuotes(body, plain.end)) return accepted(body, start, plain);
+  const mended = readRelaxedJson(body, start, { mends: true });
+  if (mended.kind === 'open') return refused(CUT_OFF);
+  if (mended.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(mended.end)))
+    return accepted(body, start, mended);
+  return unescaped(body) ?? refused(BROKEN);
+}
+
+function refused(problem: string): RepairedJson {
+  return { ok: false, problem };
+}
+
+function accepted(
+  body: string,
+  start: number,
+  { value, end }: Extract<RelaxedReading, { kind: 'read' }>,
+): RepairedJson {
+  const isStrict = parse(body.slice(start, end)) !== undefined;
+  const repair = isStrict ? 'took the JSON object out of the text around it' : 'repaired the JSON';
+  return { ok: true, value, repair };
+}
+
+function withoutLastFence(text: string): string {
+  const body = text.trimEnd();
+  return body.endsWith('```') ? body.slice(0, -3).trimEnd() : body;
+}
+
+/** Where the value begins: in a code fence that comes before any quote, or at the first brace. */
+function startOfJson(text: string): number {
+  const fenced = /^[^"'“”‘’`]*```[\w-]*\s*(?=\{)/.exec(text)?.[0].length;
+  if (fenced !== undefined) return fenced;
+  return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
+}
+
+/** Another object: any that follows at once, and elsewhere one that says something. */
+function holdsObject(text: string, from: number): boolean {
+  return /^\s*\{|\{\s*[^\s}]/.test(text.slice(from));
+}
+
+/** A quote and a brace behind the object: perhaps it ended inside a text whose quotes are not escaped. */
+function hidesQuotes(text: string, end: number): boolean {
+  const quote = text.slice(end).search(/["'“”‘’]/);
+  return quote >= 0 && text.lastIndexOf('}') > end + quote;
+}
+
+/** `{\"a\": 1}`: JSON that was encoded twice, and lost its outer quotes. */
+function unescaped(text: string): RepairedJson | undefined {
+  const inner = parse(`"${text}"`)?.value;
+  const parsed = typeof inner === 'string' ? parse(inner) : undefined;
+  return parsed && { ok: true, value: parsed.value, repair: 'decoded JSON that was encoded twice' };
 }

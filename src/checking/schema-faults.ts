@@ -1,16 +1,17 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { isRecord } from '../kernel/json.js';
 import { nodeUtil } from '../kernel/node-module.js';
 import { findReference } from '../schema/find-reference.js';
 import {
+  allSchemas,
   type Draft,
   eachSubschema,
   isKnownIn,
   isSchemaNode,
   KEYWORDS,
   type Keyword,
+  type KeywordValue,
 } from '../schema/keywords.js';
-import { belongsToEarlier, draftOf, saidDraft } from './draft-of.js';
-import { isNameList, isPattern, isSchema, KEYWORD_RULES } from './keyword-rules.js';
 
 /** What keeps a schema from being used, and what to write there. */
 export interface SchemaFault {
@@ -29,7 +30,7 @@ const MOST_FAULTS = 50;
 const known = new WeakMap<object, ReadSchema>();
 
 /** What one look at a whole schema finds. */
-export interface ReadSchema {
+interface ReadSchema {
   readonly faults: readonly SchemaFault[];
   /** The parts with a default or a bound, which may contradict themselves. */
   readonly doubtful: readonly SchemaPart[];
@@ -248,4 +249,118 @@ function shown(value: unknown): string {
     maxStringLength: 80,
     maxArrayLength: 5,
   });
+}
+
+/** What a keyword's value must be, its own schemas apart. */
+interface KeywordRule {
+  accepts(value: unknown): boolean;
+  /** Continues "must be …". */
+  readonly what: string;
+}
+
+const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
+
+const ANYTHING: KeywordRule = { accepts: () => true, what: 'anything' };
+
+/** By what a keyword takes. Of schemas only the holder is judged here. */
+const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
+  'a schema': { accepts: isSchema, what: 'a schema: an object, true or false' },
+  'a list of schemas': { accepts: isFilled, what: 'a list of schemas' },
+  'schemas by name': { accepts: isRecord, what: 'an object of schemas' },
+  'schemas by pattern': { accepts: isRecord, what: 'an object of schemas' },
+  'a schema or a list of schemas': {
+    accepts: (value) => isSchema(value) || isFilled(value),
+    what: 'a schema, or a list of schemas in draft 7',
+  },
+  'schemas or lists of names, by name': { accepts: isRecord, what: 'an object of schemas or lists of names' },
+  anything: ANYTHING,
+  'a list': { accepts: Array.isArray, what: 'a list' },
+  'a list of values': { accepts: isFilled, what: 'a list of at least one value' },
+  text: { accepts: (value) => typeof value === 'string', what: 'a string' },
+  'a fragment': {
+    accepts: (value) => typeof value === 'string' && value.startsWith('#'),
+    what: 'a reference within the schema, which begins with #',
+  },
+  'a number': { accepts: Number.isFinite, what: 'a number' },
+  'a number above 0': {
+    accepts: (value) => Number.isFinite(value) && Number(value) > 0,
+    what: 'a number above 0',
+  },
+  'a count': {
+    accepts: (value) => Number.isInteger(value) && Number(value) >= 0,
+    what: 'a whole number, 0 or more',
+  },
+  'true or false': { accepts: (value) => typeof value === 'boolean', what: 'true or false' },
+  false: { accepts: (value) => value === false, what: 'false: arguments are checked at once' },
+  names: { accepts: isNameList, what: 'a list of different names' },
+  'names by name': {
+    accepts: (value) => isRecord(value) && Object.values(value).every(isNameList),
+    what: 'an object of lists of different names',
+  },
+  'a pattern': { accepts: isPattern, what: 'a regular expression' },
+  types: { accepts: areTypes, what: `a type or a list of different types (${TYPES.join(', ')})` },
+};
+
+/** Whether every item is a string that stands there once. */
+function isNameList(value: unknown): boolean {
+  if (!Array.isArray(value) || new Set(value).size !== value.length) return false;
+  return value.every((name) => typeof name === 'string');
+}
+
+/** With or without Unicode: older tools wrote patterns that do not parse with it, newer ones the other way round. */
+function isPattern(value: unknown): boolean {
+  return typeof value === 'string' && (compiles(value, 'u') || compiles(value, ''));
+}
+
+/** Whether something stands where a schema may. */
+function isSchema(value: unknown): boolean {
+  return isRecord(value) || typeof value === 'boolean';
+}
+
+function compiles(pattern: string, flags: string): boolean {
+  try {
+    new RegExp(pattern, flags);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isFilled(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function areTypes(value: unknown): boolean {
+  const types: readonly unknown[] = TYPES;
+  if (!Array.isArray(value)) return types.includes(value);
+  return (
+    isFilled(value) && new Set(value).size === value.length && value.every((type) => types.includes(type))
+  );
+}
+
+/**
+ * The draft that a schema is written in: 2020-12, unless it names another one or has keywords that only an
+ * earlier one knows. Draft 7 writes tuples as `items: [...]`, 2019-09 alone has `$recursiveRef`.
+ */
+export function draftOf(schema: JsonSchema, parts: Iterable<JsonSchema> = allSchemas(schema)): Draft {
+  const said = saidDraft(schema);
+  if (said !== undefined) return said;
+  let draft: Draft = '2020-12';
+  for (const { items, $recursiveRef } of parts) {
+    if (Array.isArray(items)) return '7';
+    if ($recursiveRef !== undefined) draft = '2019-09';
+  }
+  return draft;
+}
+
+/** An earlier draft, where the schema names it. */
+function saidDraft({ $schema }: JsonSchema): Draft | undefined {
+  if (typeof $schema !== 'string') return undefined;
+  if (/draft-0[3-7]/.test($schema)) return '7';
+  return $schema.includes('2019-09') ? '2019-09' : undefined;
+}
+
+/** Whether a keyword can only be meant in a draft before 2020-12. */
+function belongsToEarlier(name: string, value: unknown): boolean {
+  return name === '$recursiveRef' || (name === 'items' && Array.isArray(value));
 }

@@ -1,14 +1,15 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import { setOwn } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
-import { setOwn } from '../kernel/set-own.js';
-import { chooserOf } from './choose-branch.js';
-import { coerceValue, digitsOf } from './coerce-value.js';
-import type { DefaultsOf } from './fill-defaults.js';
+import { BIGINT_DIGITS } from '../schema/value-type.js';
+import { OPEN_KEYWORDS } from './closed-schema.js';
+import type { DefaultsOf } from './defaults.js';
+import { parseExactJson } from './exact-json.js';
 import { levelOf, type SchemaLevel } from './schema-level.js';
-import { type Shape, type ShapeSource, shapesOf } from './shape.js';
+import { branchTypes, isOfType, resolveReference, unionChooser } from './unions.js';
 
 /** What was changed about the arguments, by path. */
-export interface TidyNotes {
+interface TidyNotes {
   /** Keys that the schema does not know, taken away. */
   readonly removed: string[];
   /** Of those, the ones that are hardly but a slip of an optional key that was not sent. */
@@ -80,7 +81,7 @@ class Place {
 
 function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
   if (!place.walk.mend && (typeof value !== 'object' || value === null)) return value;
-  const branch = shape.anyOf.length > 0 ? chooserOf(shape.anyOf, place.walk.root)(value) : undefined;
+  const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, place.walk.root)(value) : undefined;
   if (branch?.kind === 'branch') return tidyValue(place.walk.shapeOf(branch.branch), value, place);
   const mended = place.walk.mend ? mend(shape, value, place) : value;
   // What is now an object may show by its tag which branch it was meant for.
@@ -191,4 +192,129 @@ function tidyArray(items: Shape, values: readonly unknown[], place: Place): read
     copy[index] = after;
   });
   return copy ?? values;
+}
+
+/**
+ * What tidying needs to know of one schema, read once: which keys are known, what their defaults are, and
+ * which of them may be absent.
+ */
+interface Shape {
+  readonly schema: JsonSchema;
+  /** JSON types the schema or its branches allow; empty where it does not say. */
+  readonly types: readonly string[];
+  readonly properties: ReadonlyMap<string, ShapeSource>;
+  readonly required: ReadonlySet<string>;
+  readonly defaults: readonly (readonly [name: string, value: unknown])[];
+  /** Keys that `properties` does not list stay. */
+  readonly keepsExtra: boolean;
+  readonly items?: ShapeSource;
+  readonly values?: ShapeSource;
+  readonly anyOf: readonly JsonSchema[];
+}
+
+/** A shape read when it is first needed, so that recursive schemas end. */
+type ShapeSource = () => Shape;
+
+/** The shapes of one root schema. */
+function shapesOf(root: JsonSchema, defaultsOf: DefaultsOf): (schema: JsonSchema) => Shape {
+  const known = new WeakMap<JsonSchema, Shape>();
+  const shapeOf = (schema: JsonSchema): Shape => {
+    const resolved = resolveReference(schema, root);
+    const existing = known.get(resolved);
+    if (existing !== undefined) return existing;
+    const shape = readShape(resolved, { root, defaultsOf, later: (child) => () => shapeOf(child) });
+    known.set(resolved, shape);
+    return shape;
+  };
+  return shapeOf;
+}
+
+interface ShapeReader {
+  readonly root: JsonSchema;
+  readonly defaultsOf: DefaultsOf;
+  readonly later: (schema: JsonSchema) => ShapeSource;
+}
+
+function readShape(schema: JsonSchema, { root, defaultsOf, later }: ShapeReader): Shape {
+  const properties = Object.entries(schema.properties ?? {}).filter(([name]) => name !== '__proto__');
+  const { additionalProperties, items } = schema;
+  return {
+    schema,
+    types: schema.type === undefined ? branchTypes(schema.anyOf ?? [], root) : [schema.type].flat(),
+    properties: new Map(properties.map(([name, child]) => [name, later(child)])),
+    required: new Set(schema.required),
+    defaults: defaultsOf(schema),
+    keepsExtra:
+      schema.properties === undefined ||
+      additionalProperties === true ||
+      isSchema(additionalProperties) ||
+      OPEN_KEYWORDS.some((keyword) => keyword in schema),
+    items: isSchema(items) ? later(items) : undefined,
+    values: isSchema(additionalProperties) ? later(additionalProperties) : undefined,
+    anyOf: schema.anyOf ?? [],
+  };
+}
+
+function isSchema(node: unknown): node is JsonSchema {
+  return typeof node === 'object' && node !== null && !Array.isArray(node);
+}
+
+/** The digits of a whole number, where a schema asks for those of a `bigint`; nothing is lost below 2^53. */
+function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undefined {
+  if (pattern !== BIGINT_DIGITS || !Number.isSafeInteger(value)) return undefined;
+  const isText = [type].flat().every((one) => one === 'string' || one === 'null');
+  return isText ? String(value) : undefined;
+}
+
+/**
+ * The value in a type that is wanted, where that loses nothing; otherwise the value itself:
+ * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
+ * string (but the digits of a `bigint`), never `null` → `""` or `0`, never `true` → `1`.
+ */
+export function coerceValue(value: unknown, types: readonly string[]): unknown {
+  if (types.length === 0 || value === null || types.some((type) => isOfType(value, type))) return value;
+  if (typeof value === 'string') {
+    const fromText = coerceText(value, types);
+    if (fromText !== undefined) return fromText;
+  }
+  // Where something else would do as well, it is not said that a list was meant.
+  const wantsList = types.includes('array') && types.every((type) => type === 'array' || type === 'null');
+  return wantsList ? [value] : value;
+}
+
+function coerceText(text: string, types: readonly string[]): unknown {
+  const trimmed = text.trim();
+  if (types.includes('number') || types.includes('integer')) {
+    const number = readNumber(trimmed);
+    if (number !== undefined && (types.includes('number') || Number.isInteger(number))) return number;
+  }
+  if (types.includes('boolean') && (trimmed === 'true' || trimmed === 'false')) return trimmed === 'true';
+  if (types.includes('object') && trimmed.startsWith('{')) return readJson(trimmed, 'object');
+  if (types.includes('array') && trimmed.startsWith('[')) return readJson(trimmed, 'array');
+  return undefined;
+}
+
+/** No double needs more to be written down. */
+const MAX_DIGITS = 400;
+const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** The number a text spells, if no digit of it is lost. */
+function readNumber(text: string): number | undefined {
+  if (text.length > MAX_DIGITS || !DECIMAL.test(text)) return undefined;
+  const number = Number(text);
+  const digits = text
+    .replace(/[eE].*$/, '')
+    .replace(/[^\d]/g, '')
+    .replace(/^0+/, '')
+    .replace(/0+$/, '');
+  return Number.isFinite(number) && digits.length <= 15 ? number : undefined;
+}
+
+function readJson(text: string, type: string): unknown {
+  try {
+    const value: unknown = parseExactJson(text);
+    return isOfType(value, type) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

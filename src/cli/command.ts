@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 /** What a command sees of the world around it. */
 export interface CommandSurroundings {
   /** Paths on the command line are relative to it. */
@@ -15,4 +17,22 @@ export interface CommandSurroundings {
 export interface Command {
   /** The exit code: 0, or 1 where something is wrong with what was looked at. */
   run(args: readonly string[], surroundings: CommandSurroundings): Promise<number>;
+}
+
+/** A mistake of whoever typed the command: one line, and the exit code 2; or 1 where the files are at fault. */
+export class UserFault extends Error {
+  readonly exitCode: 1 | 2;
+
+  constructor(message: string, exitCode: 1 | 2 = 2) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The version of this package; the build moves this file, so that its package.json is looked for upwards. */
+export function packageVersion(folder: string = import.meta.dirname): string {
+  const manifest = join(folder, 'package.json');
+  if (existsSync(manifest))
+    return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+  return packageVersion(dirname(folder));
 }

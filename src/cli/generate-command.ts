@@ -1,17 +1,13 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, statSync, watch } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Compiler } from '../typegen/compiler/compiler.js';
-import type { CompilerView } from '../typegen/compiler/compiler-view.js';
+import type { Finding } from '../typegen/analysis/class-draft.js';
+import { type Compiler, type CompilerView, mappedFolders } from '../typegen/compiler/compiler-view.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
-import { mappedFolders } from '../typegen/compiler/mapped-folders.js';
 import { type Generated, generate } from '../typegen/generate.js';
-import type { ImportEnding } from '../typegen/printing/import-ending.js';
-import type { Command, CommandSurroundings } from './command.js';
-import { describeFindings } from './describe-findings.js';
+import type { ImportEnding } from '../typegen/printing/print-file.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { checkGeneratedFile, shownPath, writeGeneratedFile } from './generated-file.js';
-import { UserFault } from './user-fault.js';
-import { type Watched, watchProject } from './watch-project.js';
 
 /** What the command line of `generate` says. */
 interface GenerateOptions {
@@ -143,7 +139,7 @@ function generateOnce(
 
 /** Libraries in the project’s own folder are watched with it. */
 function outerLibraries({ folder, options }: CompilerView): readonly string[] {
-  return mappedFolders(options).filter((one) => !`${one}/`.startsWith(`${folder}/`) && existsSync(one));
+  return mappedFolders(options).filter((path) => !`${path}/`.startsWith(`${folder}/`) && existsSync(path));
 }
 
 function write(generated: Generated, { folder, out }: CommandSurroundings): 0 {
@@ -165,4 +161,70 @@ function posixFolder(project: string): string {
 /** The compilers write paths with slashes on every system. */
 function slashed(path: string): string {
   return path.replaceAll('\\', '/');
+}
+
+/** Everything that was found, as one block: one paragraph where it is one, otherwise numbered. */
+export function describeFindings(findings: readonly Finding[], folder: string): string {
+  const [only, second] = findings;
+  if (only !== undefined && second === undefined) return `${describeOne(only, folder)}\n`;
+  const numbered = findings.map((finding, index) => `${index + 1}. ${describeOne(finding, folder)}\n`);
+  return [`${findings.length} things cannot be generated:\n`, ...numbered].join('\n');
+}
+
+function describeOne({ file, line, where, path, problem, fix }: Finding, folder: string): string {
+  const place = `${shownPath(file, folder)}:${line}`;
+  const subject = path ? `${path} ${problem}` : problem;
+  return `${place} ${where}: ${subject}.\n   Write instead: ${fix}`;
+}
+
+/** What happens while a project is watched. */
+export interface WatchOptions {
+  readonly signal?: AbortSignal;
+  onChange(): Watched;
+}
+
+/** What a look at the project has shown. */
+export interface Watched {
+  /** The file that was written, which is no change of the project. */
+  readonly outFile?: string;
+  /** Other folders that belong to it, absolute. */
+  readonly libraries: readonly string[];
+}
+
+/** Editors write several files, or one file several times; all of it within this time is one change. */
+const SETTLE_MS = 100;
+
+/** Calls back now, and again after each change of a source below the project’s folders, until the signal. */
+export async function watchProject(folder: string, { signal, onChange }: WatchOptions): Promise<void> {
+  const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<void>();
+  const followed = new Set<string>();
+  let written = '';
+  let pending: NodeJS.Timeout | undefined;
+  const look = () => {
+    const { outFile, libraries } = onChange();
+    if (outFile !== undefined) written = resolve(outFile);
+    for (const library of libraries) follow(library);
+  };
+  const follow = (item: string) => {
+    if (followed.has(item)) return;
+    followed.add(item);
+    const watcher = watch(item, { recursive: true, signal }, (_event, filename) => {
+      if (filename === null || !isSource(filename) || resolve(item, filename) === written) return;
+      clearTimeout(pending);
+      pending = setTimeout(look, SETTLE_MS);
+    });
+    watcher.on('error', fail);
+  };
+  signal?.addEventListener('abort', () => end(), { once: true });
+  if (signal?.aborted) return;
+  // Before the first look: what changes meanwhile is seen.
+  follow(folder);
+  look();
+  await ended.finally(() => clearTimeout(pending));
+}
+
+/** A folder that comes or goes stands for the files in it: not every system tells of each of them. */
+function isSource(filename: string): boolean {
+  if (/(^|[/\\])(node_modules|\.git)([/\\]|$)/.test(filename)) return false;
+  return /(\.[cm]?tsx?|tsconfig[^/\\]*\.json|(^|[/\\])[^./\\]+)$/.test(filename);
 }

@@ -1,7 +1,6 @@
-import { checkOptions } from '../errors/invalid-options.js';
-import { BOOLEAN, FILLED_TEXT, oneOf } from '../kernel/option-rules.js';
-import { optionTable } from '../kernel/options.js';
-import { UserFault } from './user-fault.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { BOOLEAN, FILLED_TEXT, oneOf, optionTable } from '../kernel/options.js';
+import { UserFault } from './command.js';
 
 /** What `toolwright generate` can be told, by the names of its flags. */
 export interface GenerateProjectOptions {

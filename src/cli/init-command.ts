@@ -1,11 +1,19 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Command, CommandSurroundings } from './command.js';
+import { loadCompiler } from '../typegen/compiler/load-compiler.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import {
+  addEntry,
+  addPlugin,
+  addSetting,
+  type CodeAddition,
+  readJson,
+  setValue,
+  valueAt,
+} from './config-values.js';
 import { generateProject } from './generate-project.js';
-import { type FileEdit, planInit } from './init/plan-init.js';
-import { readProject } from './init/read-project.js';
-import { unifiedDiff } from './unified-diff.js';
+import { unifiedDiff } from './generated-file.js';
 
 /** `toolwright init`: writes the lines that keep the generated file current in the project of the folder. */
 export const initCommand: Command = {
@@ -39,4 +47,245 @@ async function generateFirst(tsconfig: string, { folder, out, error }: CommandSu
   } catch (fault) {
     out(`\nNothing is generated yet: ${(fault as Error).message.replace(/^toolwright: /, '')}\n`);
   }
+}
+
+/** A file of the project, before and after. */
+export interface FileEdit {
+  /** Relative to the project's folder. */
+  readonly path: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** What is to be done: files that can be changed safely, and words about what cannot. */
+interface InitPlan {
+  readonly edits: readonly FileEdit[];
+  readonly notes: readonly string[];
+}
+
+/** The project on the way to its plan. */
+interface Draft extends Omit<FoundProject, 'files'> {
+  readonly files: Map<string, string>;
+  readonly notes: string[];
+}
+
+const NEST = 'nest-cli.json';
+
+/** What a project needs so that nobody has to generate by hand; nothing that it has already. */
+export function planInit(project: FoundProject): InitPlan {
+  const draft: Draft = { ...project, files: new Map(project.files), notes: [] };
+  if (!project.experimentalDecorators)
+    change(draft, project.tsconfig, (text) =>
+      setValue(text, ['compilerOptions', 'experimentalDecorators'], true),
+    );
+  change(draft, NEST, (text) => nestPlugin(text, draft));
+  const bundlers = [...draft.files.keys()].filter((path) => bundlerOf(path) !== undefined);
+  for (const path of bundlers) planBundler(draft, path);
+  planJest(draft);
+  if (bundlers.length === 0 && !draft.files.has(NEST))
+    change(draft, 'package.json', (text) => buildScript(text, draft));
+  const edits = [...draft.files]
+    .map(([path, after]) => ({ path, before: project.files.get(path) ?? '', after }))
+    .filter(({ before, after }) => before !== after);
+  return { edits, notes: draft.notes };
+}
+
+function change({ files }: Draft, path: string, edit: (text: string) => string): void {
+  const text = files.get(path);
+  if (text !== undefined) files.set(path, edit(text));
+}
+
+function nestPlugin(text: string, { files }: Draft): string {
+  const plugins = valueAt(readJson(text), ['compilerOptions', 'plugins']);
+  const names = Array.isArray(plugins) ? plugins.map((item) => valueAt(item, ['name']) ?? item) : [];
+  const added = names.includes('toolwright')
+    ? text
+    : addEntry(text, ['compilerOptions', 'plugins'], 'toolwright');
+  const builder = valueAt(readJson(text), ['compilerOptions', 'builder']);
+  const scripts = files.get('package.json') ?? '';
+  const isSwc =
+    [builder, valueAt(builder, ['type'])].includes('swc') ||
+    /\bnest [^"]*(-b|--builder)[ =]swc\b/.test(scripts);
+  // Only together with its type checker does the CLI ask plugins before swc runs.
+  const hasChecker = valueAt(readJson(text), ['compilerOptions', 'typeCheck']) === true;
+  return isSwc && !hasChecker ? setValue(added, ['compilerOptions', 'typeCheck'], true) : added;
+}
+
+/** The names under which `toolwright/plugin` has a plugin for each. */
+const BUNDLERS: Readonly<Record<string, string>> = {
+  vite: 'vite',
+  vitest: 'vite',
+  webpack: 'webpack',
+  rspack: 'rspack',
+  rollup: 'rollup',
+  rolldown: 'rolldown',
+  tsdown: 'rolldown',
+};
+
+function bundlerOf(path: string): string | undefined {
+  const [, name = ''] = /^(\w+)\.config(?:\.\w+)?\.[cm]?[jt]s$/.exec(path) ?? [];
+  return Object.hasOwn(BUNDLERS, name) ? BUNDLERS[name] : undefined;
+}
+
+function planBundler(draft: Draft, path: string): void {
+  const { files, notes, tsconfig } = draft;
+  const text = files.get(path) ?? '';
+  const name = bundlerOf(path) ?? '';
+  const call = tsconfig === 'tsconfig.json' ? 'toolwright()' : `toolwright({ project: '${tsconfig}' })`;
+  const addition: CodeAddition = { name, from: 'toolwright/plugin', call };
+  const after = text.includes(addition.from) ? text : addPlugin(text, addition);
+  if (after !== undefined) files.set(path, after);
+  else
+    notes.push(
+      `${path} has no one place for it; write there:\n\n  import { ${name} as toolwright } from 'toolwright/plugin';\n  plugins: [${call}]`,
+    );
+}
+
+/** A setting of Jest: what it is to be, and what to do by hand where it has another value. */
+interface JestSetting {
+  readonly key: string;
+  readonly value: string | readonly string[];
+  readonly marker: string;
+  readonly byHand: string;
+}
+
+const SETUP: JestSetting = {
+  key: 'globalSetup',
+  value: 'toolwright/jest',
+  marker: 'toolwright/jest',
+  byHand:
+    "has a globalSetup, or no one place for it; run before its own: import setup from 'toolwright/jest'",
+};
+
+/** ts-jest makes CommonJS, from which Jest cannot load a package that is ESM. */
+const TRANSFORMED: JestSetting = {
+  key: 'transformIgnorePatterns',
+  value: ['node_modules/(?!toolwright/)'],
+  marker: '(?!toolwright/)',
+  byHand:
+    "has transformIgnorePatterns, or no one place for them; ts-jest must transform the package: 'node_modules/(?!toolwright/)'",
+};
+
+function planJest(draft: Draft): void {
+  const { files } = draft;
+  const inManifest = valueAt(readJson(files.get('package.json') ?? ''), ['jest']) !== undefined;
+  const path = inManifest
+    ? 'package.json'
+    : [...files.keys()].find((name) => name.startsWith('jest.config.'));
+  const paths = [path, files.has(NEST_E2E) ? NEST_E2E : undefined].filter((file) => file !== undefined);
+  for (const file of paths) {
+    const text = files.get(file) ?? '';
+    const isCommonJs = !/extensionsToTreatAsEsm|useESM|default-esm/.test(text);
+    planJestSetting(draft, file, SETUP);
+    if (isTsJest(file, text) && isCommonJs) planJestSetting(draft, file, TRANSFORMED);
+  }
+}
+
+/** A package.json names the package among its dependencies, too. */
+function isTsJest(path: string, text: string): boolean {
+  const settings = path === 'package.json' ? valueAt(readJson(text), ['jest']) : text;
+  return JSON.stringify(settings).includes('ts-jest');
+}
+
+function planJestSetting({ files, notes }: Draft, path: string, setting: JestSetting): void {
+  const { key, value, marker, byHand } = setting;
+  const text = files.get(path) ?? '';
+  if (text.includes(marker)) return;
+  const isTaken = new RegExp(`\\b${key}\\b`).test(text);
+  const code = typeof value === 'string' ? `'${value}'` : `[${value.map((one) => `'${one}'`).join(', ')}]`;
+  const after = isTaken
+    ? undefined
+    : path.endsWith('.json')
+      ? setValue(text, path === 'package.json' ? ['jest', key] : [key], value)
+      : addSetting(text, `${key}: ${code},`);
+  if (after !== undefined) files.set(path, after);
+  else notes.push(`${path} ${byHand}`);
+}
+
+function buildScript(text: string, { notes, tsconfig }: Draft): string {
+  const command = `toolwright generate${tsconfig === 'tsconfig.json' ? '' : ` --project ${tsconfig}`}`;
+  const scripts = valueAt(readJson(text), ['scripts']);
+  const [build, before] = ['build', 'prebuild'].map((name) => valueAt(scripts, [name]));
+  if ([build, before].some((script) => String(script ?? '').includes('toolwright generate'))) return text;
+  if (typeof build !== 'string') {
+    notes.push(`package.json has no build script; before the compiler runs: npx ${command}`);
+    return text;
+  }
+  const script = typeof before === 'string' && before !== '' ? `${command} && ${before}` : command;
+  notes.push(`While the compiler watches, this has to run beside it: npx ${command} --watch`);
+  return setValue(text, ['scripts', 'prebuild'], script);
+}
+
+/** A project, as far as it has to be known to set it up. */
+export interface FoundProject {
+  /** The tsconfig.json that has the sources, relative. */
+  readonly tsconfig: string;
+  readonly experimentalDecorators: boolean;
+  /** Texts of the files that say how it is built and tested, by relative path. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
+const CONFIGURATION =
+  /^(package\.json|nest-cli\.json|jest\.config\.(json|[cm]?[jt]s)|(vite|vitest|webpack|rspack|rollup|rolldown|tsdown)\.config\.[cm]?[jt]s|vitest\.config\.\w+\.[cm]?[jt]s)$/;
+
+/** Where `nest new` configures Jest for the tests of the whole application. */
+const NEST_E2E = 'test/jest-e2e.json';
+
+/**
+ * Reads the project of a folder.
+ *
+ * @throws UserFault where there is no package.json, no tsconfig.json or no compiler.
+ */
+export async function readProject(folder: string): Promise<FoundProject> {
+  if (!existsSync(join(folder, 'package.json')))
+    throw new UserFault(`there is no package.json in ${folder}`, 1);
+  const tsconfig = sourceConfig(folder);
+  const names = [
+    tsconfig,
+    ...readdirSync(folder)
+      .filter((name) => CONFIGURATION.test(name))
+      .sort(),
+    ...(existsSync(join(folder, NEST_E2E)) ? [NEST_E2E] : []),
+  ];
+  const texts = names.map((name) => [name, read(join(folder, name))] as const);
+  return {
+    tsconfig,
+    experimentalDecorators: await hasDecorators(join(folder, tsconfig)),
+    files: new Map(texts),
+  };
+}
+
+/** Of a solution that only refers to others, the first that has sources. */
+function sourceConfig(folder: string): string {
+  if (!existsSync(join(folder, 'tsconfig.json')))
+    throw new UserFault(`there is no tsconfig.json in ${folder}`, 1);
+  const config = readJson(read(join(folder, 'tsconfig.json')));
+  const references = valueAt(config, ['references']);
+  const files = valueAt(config, ['files']);
+  if (!Array.isArray(references) || !Array.isArray(files) || files.length > 0) return 'tsconfig.json';
+  const paths = references.flatMap((item: unknown) => {
+    const path = valueAt(item, ['path']);
+    return typeof path === 'string' ? configAt(resolve(folder, path)) : [];
+  });
+  const [first] = paths.filter((path) => existsSync(path));
+  return first === undefined ? 'tsconfig.json' : relative(folder, first).replaceAll('\\', '/');
+}
+
+function configAt(path: string): string {
+  return path.endsWith('.json') ? path : join(path, 'tsconfig.json');
+}
+
+/** By the compiler itself: the option may be inherited. */
+async function hasDecorators(tsconfig: string): Promise<boolean> {
+  const loaded = await loadCompiler(dirname(tsconfig));
+  if (!loaded.ok) throw new UserFault(loaded.problem, 1);
+  try {
+    return loaded.compiler.open(tsconfig.replaceAll('\\', '/')).options.experimentalDecorators === true;
+  } finally {
+    loaded.compiler.close();
+  }
+}
+
+function read(path: string): string {
+  return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
 }

@@ -1,11 +1,13 @@
 import { parseArgs } from 'node:util';
-import { ToolDeclarationError } from '../errors/author-fault.js';
-import { titleText, toolsetsOf } from '../registry/toolsets-of.js';
-import type { Command, CommandSurroundings } from './command.js';
-import { type ListedTool, listTools, type ToolListing } from './listed-tools.js';
-import { openModule } from './open-module.js';
-import { NO_TOOLS, toolsOfModule } from './tools-of-module.js';
-import { UserFault } from './user-fault.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import { titleText, toolsetsOf, toolToSchema } from '../call/tool-to-schema.js';
+import type { ClassType, ToolsetTitle } from '../contract/declaration.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { boundMethodOf } from '../discovery/discover-tools.js';
+import { type PlannedTool, planToolset, schemaOrigins, type ToolsetPlan } from '../discovery/plan-toolset.js';
+import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type ModuleTools, NO_TOOLS, openModule, toolsOfModule } from './open-module.js';
 
 /** `toolwright list <module>`: the tools that a module brings, the same ones that `toolwright mcp` serves. */
 export const listCommand: Command = {
@@ -74,4 +76,77 @@ function aligned(rows: readonly (readonly string[])[]): readonly string[] {
       .join('  ')
       .trimEnd(),
   );
+}
+
+/** One tool, as it is shown. */
+export interface ListedTool {
+  readonly name: string;
+  /** `ShopTools.findOrders`, or `-` for a tool without a class. */
+  readonly method: string;
+  readonly toolset?: ToolsetTitle;
+  /** What told its schema. */
+  readonly origins: string;
+  /** Of its definition for a provider. */
+  readonly characters: number;
+}
+
+/** The tools of a module and what is wrong with them. */
+export interface ToolListing {
+  readonly tools: readonly ListedTool[];
+  readonly faults: readonly AuthorFault[];
+  readonly warnings: readonly AuthorFault[];
+}
+
+/** Lists the tools that a module brings. No toolset is created; those behind a registry were before. */
+export function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
+  const behind = tools.flatMap((tool) => boundMethodOf(tool)?.class ?? []);
+  const plans = new Map([...toolsets, ...behind].map((toolset) => [toolset, planToolset(toolset)]));
+  const own = toolsets.flatMap((toolset) => plans.get(toolset) ?? []);
+  const faults = new Map(tools.map((tool) => [tool, registry ? [] : faultsOf(tool)]));
+  const sound = tools.filter((tool) => faults.get(tool)?.length === 0);
+  return {
+    tools: [
+      ...own.flatMap((plan) => plan.tools.map(ofClass)),
+      ...sound.map((tool) => listed(tool, plannedFor(tool, plans))),
+    ],
+    faults: [...own.flatMap((plan) => plan.faults), ...[...faults.values()].flat()],
+    warnings: [...plans.values()].flatMap(({ misfits, warnings }) => [...misfits, ...warnings]),
+  };
+}
+
+/** What a class says of a tool that was made of it. */
+function plannedFor(
+  tool: ToolDefinition,
+  plans: ReadonlyMap<ClassType, ToolsetPlan>,
+): PlannedTool | undefined {
+  const bound = boundMethodOf(tool);
+  return bound && plans.get(bound.class)?.tools.find(({ key }) => key === bound.key);
+}
+
+function ofClass(planned: PlannedTool): ListedTool {
+  const { name, toolset, options, parameters } = planned;
+  return listed({ name, toolset, description: options.description ?? '', parameters }, planned);
+}
+
+function listed(
+  tool: Pick<ToolDefinition, 'name' | 'toolset' | 'description' | 'parameters'>,
+  planned?: PlannedTool,
+): ListedTool {
+  return {
+    name: tool.name,
+    toolset: tool.toolset,
+    method: planned ? `${planned.class.name}.${String(planned.key)}` : '-',
+    origins: planned ? schemaOrigins(planned).join(', ') || 'no parameters' : 'explicit',
+    characters: JSON.stringify(toolToSchema(tool)).length,
+  };
+}
+
+function faultsOf(tool: ToolDefinition): readonly AuthorFault[] {
+  try {
+    new ToolRegistry().register(tool);
+    return [];
+  } catch (error) {
+    if (error instanceof ToolDeclarationError) return error.faults;
+    throw error;
+  }
 }

@@ -1,15 +1,11 @@
 import { basename } from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
-import { ToolDeclarationError } from '../errors/author-fault.js';
-import { InvalidOptionsError } from '../errors/invalid-options.js';
-import type { ToolRegistry } from '../registry/tool-registry.js';
-import type { Command, CommandSurroundings } from './command.js';
-import { type OpenModule, openModule } from './open-module.js';
-import { packageVersion } from './package-version.js';
-import { registryOfModule } from './registry-of-module.js';
-import { NO_TOOLS } from './tools-of-module.js';
-import { UserFault } from './user-fault.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import { discoverTools } from '../discovery/discover-tools.js';
+import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
+import { type Command, type CommandSurroundings, packageVersion, UserFault } from './command.js';
+import { NO_TOOLS, type OpenModule, openModule, toolsOfModule } from './open-module.js';
 
 interface McpOptions {
   readonly module: string;
@@ -82,7 +78,7 @@ function keepStandardOutput(): Writable {
 
 async function loadBridge() {
   try {
-    return await import('../bridges/mcp/index.js');
+    return await import('../mcp/index.js');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new UserFault(
@@ -128,4 +124,16 @@ function filteredRegistry(exports: OpenModule['exports'], { module, allow, deny 
   if (registry === undefined) throw new UserFault(`${module} exports ${NO_TOOLS}`, 1);
   checkPatterns(registry, { allow, deny });
   return registry.view({ ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) });
+}
+
+/**
+ * The registry that a module exports, or one of the toolset classes and tools that it brings.
+ *
+ * @throws ToolDeclarationError (502) for every mistake in what the module declares.
+ */
+export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
+  const found = toolsOfModule(module);
+  if (found === undefined) return undefined;
+  const { registry, toolsets, tools } = found;
+  return registry ?? new ToolRegistry().register(...discoverTools({ toolsets }), ...tools);
 }

@@ -1,9 +1,15 @@
-import type { NestModule } from '../bridges/nestjs/open-application.js';
-import { ToolDeclarationError } from '../errors/author-fault.js';
-import { InvalidOptionsError } from '../errors/invalid-options.js';
-import { loadModule } from './load-module.js';
-import { isRegistry } from './tools-of-module.js';
-import { UserFault } from './user-fault.js';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { ClassType } from '../contract/declaration.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { loadedToolsets, readRecord } from '../metadata/class-record.js';
+import type { NestModule } from '../nestjs/open-application.js';
+import { UserFault } from './command.js';
 
 /** A module that brings tools. */
 export interface OpenModule {
@@ -41,7 +47,7 @@ function isNestModule(value: unknown): value is NestModule {
 
 async function startApplication(module: NestModule, name: string): Promise<OpenModule> {
   try {
-    const { openApplication } = await import('../bridges/nestjs/open-application.js');
+    const { openApplication } = await import('../nestjs/open-application.js');
     const { registry, close } = await openApplication(module);
     return { exports: { registry }, close };
   } catch (error) {
@@ -51,4 +57,79 @@ async function startApplication(module: NestModule, name: string): Promise<OpenM
     const { name: named } = 'module' in module ? module.module : module;
     throw new UserFault(`the application of ${named} in ${name} cannot be started: ${reason}`, 1);
   }
+}
+
+/** Loads a module as the user names it: a file below the folder, or a package that the folder has. */
+async function loadModule(name: string, folder: string): Promise<Readonly<Record<string, unknown>>> {
+  const file = resolve(folder, name);
+  const path = existsSync(file) ? file : resolvePackage(name, folder);
+  try {
+    return await import(pathToFileURL(path).href);
+  } catch (error) {
+    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}${adviceFor(path)}`, 1);
+  }
+}
+
+/** Of Node's own errors the first line says it; the framework's name every mistake in a line of its own. */
+function reasonOf(error: unknown): string {
+  if (ToolwrightError.is(error)) return error.message;
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1).join();
+}
+
+/** Node strips types; decorators, enums and parameter properties it cannot run. */
+function adviceFor(path: string): string {
+  if (!/\.[cm]?tsx?$/.test(path)) return '';
+  return ' (TypeScript has to be built first: name the JavaScript file that the compiler writes)';
+}
+
+function resolvePackage(name: string, folder: string): string {
+  try {
+    return createRequire(pathToFileURL(join(folder, 'package.json'))).resolve(name);
+  } catch {
+    throw new UserFault(`there is no module ${name}`, 1);
+  }
+}
+
+/** What a module lacks that has no tools. */
+export const NO_TOOLS = 'no ToolRegistry, no toolset class, no tool and no NestJS module';
+
+/** What a module brings: a registry with its tools, or what one is made of. */
+export interface ModuleTools {
+  readonly registry?: ToolRegistry;
+  readonly toolsets: readonly ClassType[];
+  readonly tools: readonly ToolDefinition[];
+}
+
+/**
+ * The registry that a module exports, under however many names; or, where it exports none, the toolset classes
+ * that it loaded or exports and the tools that it exports. Nothing is created.
+ *
+ * @throws UserFault where it exports several: each has its own policy, and merging them would lose all of them.
+ */
+export function toolsOfModule(module: Readonly<Record<string, unknown>>): ModuleTools | undefined {
+  const exported = Object.values(module).flatMap((value) => (Array.isArray(value) ? value : [value]));
+  const [registry, second] = new Set(exported.filter(isRegistry));
+  if (second !== undefined) throw new UserFault('the module exports several registries: export one', 1);
+  if (registry !== undefined) return { registry, toolsets: [], tools: registry.tools() };
+  const toolsets = [...new Set([...loadedToolsets(), ...exported.filter(isToolset)])];
+  const tools = [...new Set(exported.filter(isTool))];
+  return toolsets.length + tools.length === 0 ? undefined : { toolsets, tools };
+}
+
+/** Also of another copy of this package: what is used of it is public. */
+function isRegistry(value: unknown): value is ToolRegistry {
+  return hasMethods(value, ['invoke', 'tools', 'view', 'onChange']);
+}
+
+function isTool(value: unknown): value is ToolDefinition {
+  return hasMethods(value, ['execute']) && 'parameters' in (value as object);
+}
+
+function isToolset(value: unknown): value is ClassType {
+  return typeof value === 'function' && (readRecord(value)?.methods.size ?? 0) > 0;
+}
+
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
 }

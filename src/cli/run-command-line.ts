@@ -1,7 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Command, CommandSurroundings } from './command.js';
-import { packageVersion } from './package-version.js';
-import { UserFault } from './user-fault.js';
+import { type Command, type CommandSurroundings, packageVersion, UserFault } from './command.js';
 
 interface ListedCommand {
   readonly usage: string;

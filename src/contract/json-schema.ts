@@ -19,3 +19,42 @@ export interface JsonSchema {
 
 /** The arguments of a call as JSON delivers them: an object whose own keys are property names. */
 export type JsonObject = Record<string, unknown>;
+
+/** One problem that a Standard Schema found. */
+export interface StandardIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** What a Standard Schema's `validate` answers. */
+export type StandardResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly StandardIssue[] };
+
+/** The part of https://standardschema.dev that is used here; zod 4, valibot and arktype implement it. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  // With `| undefined`, as zod writes them: under `exactOptionalPropertyTypes` that is another type.
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+    validate(value: unknown): StandardResult<Output> | Promise<StandardResult<Output>>;
+    /** JSON Schema of either side (Standard JSON Schema 1.1). */
+    readonly jsonSchema?: {
+      input(options: { readonly target: string }): Record<string, unknown>;
+      output(options: { readonly target: string }): Record<string, unknown>;
+    };
+  };
+}
+
+/** A schema as an author may give it: JSON Schema (TypeBox is that too) or a Standard Schema. */
+export type SchemaSource = JsonSchema | StandardSchema;
+
+/** The type of the values that a schema stands for: a Standard Schema's output, TypeBox's `static`, else the other. */
+export type ValueOf<Source, Otherwise = unknown> = Source extends {
+  readonly '~standard': { readonly types?: { readonly output: infer Output } | undefined };
+}
+  ? Output
+  : Source extends { readonly static: infer Static }
+    ? Static
+    : Otherwise;

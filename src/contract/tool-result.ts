@@ -1,5 +1,3 @@
-import type { Content } from './content-part.js';
-
 const BRAND = Symbol.for('toolwright.ToolResult');
 
 /** The five fields of a result that survive serialisation. */
@@ -143,3 +141,53 @@ export function errorResult(message: string): ToolResult {
 export function userResult(content: string): ToolResult {
   return new ToolResult({ forLLM: content, forUser: content });
 }
+
+/** Text for the model. The key is `content`, not `text`. */
+export interface TextPart {
+  readonly type: 'text';
+  readonly content: string;
+}
+
+/** An image, base64 in `data`. */
+export interface ImagePart {
+  readonly type: 'image';
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+/** A file, base64 in `data`. */
+export interface FilePart {
+  readonly type: 'file';
+  readonly data: string;
+  readonly mimeType: string;
+  readonly filename: string;
+}
+
+/** One block of what a tool gives to the model. */
+export type ContentPart = TextPart | ImagePart | FilePart;
+
+/** What a tool gives to the model, in order. */
+export type Content = readonly ContentPart[];
+
+const RETRY_BRAND = Symbol.for('toolwright.RetryToolCall');
+
+/**
+ * Thrown by a tool that wants the model to call it again, differently. The hint goes to the model as it is;
+ * like rejected arguments, it counts against `maxRetries`.
+ *
+ * @example
+ * ```ts
+ * const found = ['cus_1', 'cus_2'];
+ * if (found.length > 1) throw new RetryToolCall(`${found.length} customers have that name; give the id.`);
+ * ```
+ */
+export class RetryToolCall extends Error {
+  override readonly name = 'RetryToolCall';
+
+  /** Whether something was thrown to ask for another call, also by another copy of this package. */
+  static is(value: unknown): value is RetryToolCall {
+    return typeof value === 'object' && value !== null && RETRY_BRAND in value;
+  }
+}
+
+Object.defineProperty(RetryToolCall.prototype, RETRY_BRAND, { value: true });

@@ -1,19 +1,20 @@
-import type { BackgroundTask } from '../contract/background-task.js';
-import type { Message, UserMessage } from '../contract/message.js';
-import type { Answer, PendingCall } from '../contract/suspension.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import type { Answer, PendingCall } from '../contract/call.js';
+import type { Message, UserMessage } from '../contract/llm-provider.js';
+import type { BackgroundTask } from '../contract/tool-context.js';
 import {
   checkArguments,
   checkOptions,
   invalidArguments,
   invalidOptions,
   refuseOptions,
-} from '../errors/invalid-options.js';
+} from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { FUNCTION } from '../kernel/option-rules.js';
-import type { ToolLoopResult } from '../loop/loop-result.js';
-import { historyFaults, readHistory } from '../loop/read-history.js';
-import { ownerFaults } from '../loop/run-owner.js';
-import { ToolRegistry } from '../registry/tool-registry.js';
+import { FUNCTION } from '../kernel/options.js';
+import type { ToolLoopResult } from '../loop/events.js';
+import { historyFaults, normalizeHistory } from '../loop/history.js';
+import { ownerFaults } from '../loop/options.js';
+import type { ConversationListener } from './events.js';
 import {
   ANSWER_OPTIONS,
   type AnswerOptions,
@@ -24,11 +25,9 @@ import {
   type IdleOptions,
   TURN_OPTIONS,
   type TurnOptions,
-} from './conversation-config.js';
-import type { ConversationSnapshot } from './conversation-snapshot.js';
-import type { ConversationListener } from './event-hub.js';
-import { readSnapshot } from './read-snapshot.js';
-import { TurnTaker } from './turn-taker.js';
+} from './options.js';
+import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
+import { Turns } from './turns.js';
 
 /**
  * A conversation with a model: it owns the history, the system prompt, the tools and an inbox. Prompts and
@@ -56,7 +55,7 @@ import { TurnTaker } from './turn-taker.js';
 export class Conversation {
   /** Also the `conversationId` that tools see. */
   readonly id: string;
-  readonly #turns: TurnTaker;
+  readonly #turns: Turns;
   /** What was left of it when it was closed. */
   #closed: ConversationSnapshot | undefined;
 
@@ -67,10 +66,10 @@ export class Conversation {
       ...(Array.isArray(config?.messages) ? historyFaults(config.messages) : []),
     ]);
     const { id = crypto.randomUUID(), tools } = config;
-    const { messages } = readHistory(config.messages ?? []);
+    const { messages } = normalizeHistory(config.messages ?? []);
     const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
     this.id = id;
-    this.#turns = new TurnTaker({ ...config, id, messages, tools: registry });
+    this.#turns = new Turns({ ...config, id, messages, tools: registry });
   }
 
   /**
@@ -104,7 +103,7 @@ export class Conversation {
    */
   static restore(config: ConversationConfig, snapshot: ConversationSnapshot): Conversation {
     checkOptions(config, CONVERSATION_OPTIONS);
-    const read = readSnapshot(snapshot, config.stateSecret);
+    const read = validateSnapshot(snapshot, config.stateSecret);
     const { id, messages } = read.snapshot;
     const conversation = new Conversation({ ...config, id, messages });
     conversation.#turns.restore(read);
@@ -116,12 +115,12 @@ export class Conversation {
    * ends with the last such message. The system prompt is no part of it. Frozen, and a new array when it grows.
    */
   get messages(): readonly Message[] {
-    return this.#turns.slot.messages;
+    return this.#turns.messages;
   }
 
   /** What a suspended run waits for; empty where none does. */
   get pending(): readonly PendingCall[] {
-    return this.#turns.slot.suspended?.state.pending ?? [];
+    return this.#turns.suspended?.state.pending ?? [];
   }
 
   /** Work that tools have started and that has not completed. */

@@ -1,14 +1,13 @@
+import type { ToolOptions } from '../contract/declaration.js';
+import type { SchemaSource } from '../contract/json-schema.js';
 import type {
   AgentToolResult,
   AgentToolUpdateCallback,
+  ToolDefinition,
   ToolExecutionContext,
-} from '../contract/agent-tool.js';
-import type { SchemaSource } from '../contract/standard-schema.js';
-import type { ToolDefinition } from '../contract/tool-definition.js';
-import type { ToolOptions } from '../contract/tool-options.js';
-import { isRecord } from '../kernel/is-record.js';
-import { agentToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
-import { unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
+} from '../contract/tool.js';
+import { isRecord } from '../kernel/json.js';
+import { agentToolFaults, givenOptions, unloadedSchemaFaults } from '../metadata/tool-option-faults.js';
 import { type ArgumentsOf, toDefinition } from './define-tool.js';
 
 /** An agent tool: `label` is its title, `details` go to the application only. */

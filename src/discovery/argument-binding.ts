@@ -23,7 +23,7 @@ export function createCaller(key: string | symbol, bindings: readonly ArgumentBi
   const rest = bindings.findIndex(({ from }) => from === 'rest');
   const readers = bindings.map(readerOf);
   if (rest >= 0) return callWithRest(key, readers, rest);
-  const [first, second, third] = readers;
+  const [first, second, third, fourth, fifth] = readers;
   // Nearly all methods are short; laying their arguments out in an array would cost as much as the call.
   if (first === undefined) return (instance) => (instance as Methods)[key]?.();
   if (second === undefined)
@@ -31,6 +31,17 @@ export function createCaller(key: string | symbol, bindings: readonly ArgumentBi
   if (third === undefined)
     return (instance, args, context) =>
       (instance as Methods)[key]?.(first(args, context), second(args, context));
+  if (fourth === undefined)
+    return (instance, args, context) =>
+      (instance as Methods)[key]?.(first(args, context), second(args, context), third(args, context));
+  if (fifth === undefined)
+    return (instance, args, context) =>
+      (instance as Methods)[key]?.(
+        first(args, context),
+        second(args, context),
+        third(args, context),
+        fourth(args, context),
+      );
   return (instance, args, context) =>
     (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
 }

@@ -1,18 +1,19 @@
-import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
-import type { SchemaSource, ValueOf } from '../contract/standard-schema.js';
+import type { ToolOptions } from '../contract/declaration.js';
+import type { JsonObject, JsonSchema, SchemaSource, ValueOf } from '../contract/json-schema.js';
+import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
-import type { ToolDefinition } from '../contract/tool-definition.js';
-import type { ToolOptions } from '../contract/tool-options.js';
 import { type AuthorFault, ToolDeclarationError, undescribed, warnAuthor } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { isRecord } from '../kernel/is-record.js';
-import type { OptionFault } from '../kernel/option-rules.js';
-import { definedToolFaults, givenOptions } from '../metadata/tool-option-faults.js';
-import { unloadedExecuteFaults, unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
-import { describeSchemas } from './describe-schemas.js';
-import { freezeTool } from './freeze-tool.js';
-import { ignoresContext } from './ignores-context.js';
-import { illegalName, TOOL_NAME } from './tool-name.js';
+import { isRecord } from '../kernel/json.js';
+import type { OptionFault } from '../kernel/options.js';
+import {
+  definedToolFaults,
+  givenOptions,
+  unloadedExecuteFaults,
+  unloadedSchemaFaults,
+} from '../metadata/tool-option-faults.js';
+import { freezeTool, ignoresContext, illegalName, TOOL_NAME } from './freeze-tool.js';
+import { buildToolSchemas } from './tool-schemas.js';
 
 /**
  * The type of the arguments that a schema stands for: a Standard Schema's output, TypeBox's `static`, and
@@ -72,19 +73,15 @@ export function toDefinition<Source extends SchemaSource>(
   if (!isRecord(options))
     throw new ToolDeclarationError(wrong.map((fault) => ({ where: `${by}(${options})`, ...fault })));
   const { name, execute, ...others } = givenOptions(options);
-  const schemas = describeSchemas(others, { properties: [] });
+  const schemas = buildToolSchemas(others, { properties: [] });
   const faults = [...nameFaults(name), ...wrong, ...(schemas.ok ? [] : schemas.faults)];
-  if (faults.length > 0 || !schemas.ok) {
-    throw new ToolDeclarationError(
-      faults.map((fault) => ({ where: `${by}(${JSON.stringify(name)})`, ...fault })),
-    );
-  }
+  const where = `${by}(${JSON.stringify(name)})`;
+  if (faults.length > 0 || !schemas.ok)
+    throw new ToolDeclarationError(faults.map((fault) => ({ where, ...fault })));
   if (!options.description?.trim())
-    warnAuthor(
-      undescribed(`${by}(${JSON.stringify(name)})`, 'a `description` that says what it does, and when'),
-    );
+    warnAuthor(undescribed(where, 'a `description` that says what it does, and when'));
   const { parameters, output, hydrate, doubts } = schemas;
-  for (const doubt of doubts) warnAuthor({ where: `${by}(${JSON.stringify(name)})`, ...doubt });
+  for (const doubt of doubts) warnAuthor({ where, ...doubt });
   const behaviour = execute ? others : { ...others, execution: 'client' as const };
   return freezeTool(behaviour, {
     name,

@@ -1,14 +1,9 @@
-import type { ClassType } from '../contract/class-type.js';
-import type { Logger } from '../contract/logger.js';
-import type { ToolDefinition } from '../contract/tool-definition.js';
-import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
-import { refuseOptions } from '../errors/invalid-options.js';
-import { ANYTHING, BOOLEAN, LOGGER, type OptionFault } from '../kernel/option-rules.js';
-import { optionFaults, optionTable } from '../kernel/options.js';
-import { lineage, readRecord } from '../metadata/class-record.js';
-import { loadedToolClasses } from '../metadata/record-tool.js';
-import { loadedToolsets } from '../metadata/record-toolset.js';
-import { keepBoundMethod } from './bound-method.js';
+import type { ClassType } from '../contract/declaration.js';
+import type { Logger } from '../contract/ports.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { type AuthorFault, refuseOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
+import { ANYTHING, BOOLEAN, LOGGER, type OptionFault, optionFaults, optionTable } from '../kernel/options.js';
+import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../metadata/class-record.js';
 import {
   type HostedToolset,
   type InstanceSource,
@@ -198,4 +193,24 @@ function bindTool(
         : (args, context) => call(source.open(context), args, context),
   });
   return keepBoundMethod(tool, planned);
+}
+
+/** The method that a tool was made of. */
+interface BoundMethod {
+  readonly class: ClassType;
+  readonly key: string | symbol;
+}
+
+/** Beside the definitions, which are data: only a bridge that reads decorators of others asks for it. */
+const methods = new WeakMap<ToolDefinition, BoundMethod>();
+
+/** Keeps which method a tool was made of. */
+export function keepBoundMethod(tool: ToolDefinition, method: BoundMethod): ToolDefinition {
+  methods.set(tool, { class: method.class, key: method.key });
+  return tool;
+}
+
+/** The method that `discoverTools` made a tool of; `undefined` for any other tool. */
+export function boundMethodOf(tool: ToolDefinition): BoundMethod | undefined {
+  return methods.get(tool);
 }

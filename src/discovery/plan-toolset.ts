@@ -1,34 +1,38 @@
-import type { ClassType } from '../contract/class-type.js';
+import type { ClassType, ToolOptions, ToolsetTitle } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
-import type { Hydrate } from '../contract/tool-definition.js';
-import type { ToolOptions } from '../contract/tool-options.js';
-import type { ToolsetTitle } from '../contract/toolset-options.js';
-import type { AuthorFault } from '../errors/author-fault.js';
-import { isRecord } from '../kernel/is-record.js';
-import { readRecord } from '../metadata/class-record.js';
-import { describedTool, readDescription } from '../metadata/record-description.js';
-import { type InheritedMethod, toolMethods } from '../metadata/tool-methods.js';
-import { toolOptionFaults, toolsetOptionFaults } from '../metadata/tool-option-faults.js';
-import { unloadedSchemaFaults } from '../metadata/unloaded-schema.js';
+import type { Hydrate } from '../contract/tool.js';
+import { type AuthorFault, undescribed } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
+import {
+  describedTool,
+  type InheritedMethod,
+  readDescription,
+  readRecord,
+  toolMethods,
+} from '../metadata/class-record.js';
+import {
+  toolOptionFaults,
+  toolsetOptionFaults,
+  unloadedSchemaFaults,
+} from '../metadata/tool-option-faults.js';
 import { apiDescription } from '../schema/api-property.js';
 import { type ArgumentBinding, createCaller, type MethodCaller } from './argument-binding.js';
-import { bindExplicit } from './bind-explicit.js';
 import {
-  type DescribedMethod,
-  describeMethod,
+  bindParameters,
+  bindToSchema,
   type MethodSignature,
   type ParameterFault,
-} from './describe-method.js';
-import { describeSchemas, type ToolSchemas } from './describe-schemas.js';
-import { doubtsAbout, requiredByDefault } from './doubtful-method.js';
+  type SignatureResult,
+} from './bind-parameters.js';
+import { illegalName, TOOL_NAME, toSnakeCase } from './freeze-tool.js';
 import {
-  gatherParameters,
+  isInjectedType,
   type MethodFacts,
   type MethodFunction,
+  methodFacts,
   type ParameterFacts,
-} from './parameter-facts.js';
-import { type SchemaOrigin, schemaOrigins } from './schema-origins.js';
-import { illegalName, TOOL_NAME, toSnakeCase } from './tool-name.js';
+} from './method-facts.js';
+import { buildToolSchemas, type ToolSchemas } from './tool-schemas.js';
 
 /** One tool of a class, complete but for the instance. */
 export interface PlannedTool {
@@ -46,8 +50,7 @@ export interface PlannedTool {
   readonly bindings: readonly ArgumentBinding[];
   /** What of the call the method is given besides its arguments. */
   readonly injected: ReadonlySet<'context' | 'signal'>;
-  /** What told its schema, the strongest first. */
-  readonly origins: readonly SchemaOrigin[];
+  readonly facts: MethodFacts;
 }
 
 /** The tools of one class, and everything that is wrong with its declarations. */
@@ -94,7 +97,7 @@ export function planToolset(
     if (planned.misfit !== undefined) misfits.push(misfitFault(where, `it ${planned.misfit}`));
     warnings.push(...(planned.disagreements ?? []).map((problem) => ({ where, problem, fix: ONE_TYPE })));
     warnings.push(...(planned.doubts ?? []));
-    required.push(...(planned.required ?? []));
+    required.push(...(planned.required ?? []).map((name) => `${where}(${name})`));
     if ('tool' in planned) tools.push(planned.tool);
     else faults.push(...planned.faults.map((fault) => ({ where, ...fault })));
   }
@@ -132,52 +135,55 @@ const ONE_TYPE = 'the same type for TypeScript and for class-validator';
 
 function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod {
   const { record, declaredIn } = method;
-  if (record.tool === undefined)
-    return only('its parameters are decorated, but it is no tool', '@Tool(…) before the method');
+  const { key, tool: said } = record;
+  if (said === undefined)
+    return faulty('its parameters are decorated, but it is no tool', '@Tool(…) before the method');
   if (record.isStatic) {
-    return only(
+    return faulty(
       'a static method has no instance to inject into',
       'an instance method, or registerFunction(…) for a plain function',
     );
   }
-  const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, record.key)?.value;
+  const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
   if (typeof fn !== 'function')
-    return only('@Tool stands on something that is no method', 'an ordinary method');
-  const wrong = [...toolOptionFaults(record.tool), ...unloadedSchemaFaults(record.tool)];
-  const said = isRecord(record.tool) ? (record.tool as ToolOptions) : {};
-  const name = nameOf(toolset, record.key, said);
-  const ownFaults = [...wrong, ...(TOOL_NAME.test(name) ? [] : [illegalName(name)])];
-  const written = typeof record.method === 'function' ? record.method : fn;
-  const facts = gatherParameters(method, written as MethodFunction, describedTool(toolset, record.key));
-  const options = withDescription(said, facts, apiDescription(written) ?? apiDescription(fn));
+    return faulty('@Tool stands on something that is no method', 'an ordinary method');
+  const own: ToolOptions = isRecord(said) ? said : {};
+  const name = toolName(toolset, key, own);
+  const ownFaults: ParameterFault[] = [...toolOptionFaults(said), ...unloadedSchemaFaults(said)];
+  if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name));
+  const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
+  const facts = methodFacts(method, written, describedTool(toolset, key));
+  const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
+  const options = withDescription(own, facts, documented);
   const misfit = facts.ok ? facts.misfit : undefined;
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
   if (ownFaults.length > 0) return { faults: ownFaults, misfit };
-  const { schemas, signature } = understood;
-  const { parameters, output, hydrate } = schemas;
-  const { bindings } = signature;
-  const where = `${toolset.name}.${String(record.key)}`;
-  const planned = { where, options, method: written as MethodFunction, facts, bindings };
+  const { parameters, output, hydrate, disagreements, doubts } = understood.schemas;
+  const { bindings } = understood.signature;
+  const where = `${toolset.name}.${String(key)}`;
   return {
     misfit,
-    disagreements: schemas.disagreements,
-    doubts: [...doubtsAbout(planned), ...schemas.doubts.map((doubt) => ({ where, ...doubt }))],
-    required: requiredByDefault(planned),
+    disagreements,
+    doubts: [
+      ...doubtsAbout({ where, options, facts, method: written }),
+      ...doubts.map((doubt) => ({ where, ...doubt })),
+    ],
+    required: requiredByDefault(options, facts, bindings),
     tool: {
       class: toolset,
-      key: record.key,
+      key,
       name,
-      toolset: titleOf(toolset),
+      toolset: toolsetTitle(toolset),
       options,
       parameters,
       output,
-      isOutputInferred: (said.output === undefined && output !== undefined) || undefined,
+      isOutputInferred: (own.output === undefined && output !== undefined) || undefined,
       hydrate,
-      call: createCaller(record.key, bindings),
+      call: createCaller(key, bindings),
       bindings,
       injected: injectedBy(bindings),
-      origins: schemaOrigins(facts, options),
+      facts,
     },
   };
 }
@@ -192,65 +198,152 @@ function withDescription(
   facts: MethodFacts,
   documented: string | undefined,
 ): ToolOptions {
-  const described = facts.ok ? facts.described : undefined;
-  if (described === undefined && documented === undefined) return options;
+  const generated = facts.ok ? facts.generated : undefined;
+  if (generated === undefined && documented === undefined) return options;
   return {
     ...options,
-    description: options.description ?? documented ?? described?.description,
-    output: options.output ?? described?.output,
+    description: options.description ?? documented ?? generated?.description,
+    output: options.output ?? generated?.output,
   };
 }
 
 /** An explicit schema comes first, because it says what the parameters are; otherwise they say what it is. */
 function understand(facts: MethodFacts, options: ToolOptions): UnderstoodMethod {
-  if (options.parameters !== undefined) {
-    const schemas = describeSchemas(options, { properties: [] });
-    if (!schemas.ok) return schemas;
-    const signature = readSignature(facts, (parameters) => bindExplicit(parameters, schemas.parameters));
-    return signature.ok ? { ok: true, schemas, signature: signature.signature } : signature;
+  if (options.parameters === undefined) {
+    const bound = facts.ok ? bindParameters(facts.parameters) : unreadable(facts.problem);
+    if (!bound.ok) return bound;
+    const schemas = buildToolSchemas(options, bound.signature.arguments);
+    return schemas.ok ? { ok: true, schemas, signature: bound.signature } : schemas;
   }
-  const signature = readSignature(facts, describeMethod);
-  if (!signature.ok) return signature;
-  const schemas = describeSchemas(options, signature.signature);
-  return schemas.ok ? { ok: true, schemas, signature: signature.signature } : schemas;
+  const schemas = buildToolSchemas(options, { properties: [] });
+  if (!schemas.ok) return schemas;
+  const bound = facts.ok ? bindToSchema(facts.parameters, schemas.parameters) : unreadable(facts.problem);
+  return bound.ok ? { ok: true, schemas, signature: bound.signature } : bound;
 }
 
-function readSignature(
-  facts: MethodFacts,
-  describe: (facts: readonly ParameterFacts[]) => DescribedMethod,
-): DescribedMethod {
-  if (facts.ok) return describe(facts.parameters);
-  return {
-    ok: false,
-    faults: [
-      {
-        problem: facts.problem,
-        causes: [
-          'a decorator below @Tool has put another function in the method’s place',
-          'the compile target turns async methods into generators (use ES2017 or newer)',
-        ],
-        fix: '@Tool next to the method, below other decorators; or @Param({ name: … }) on every parameter',
-      },
-    ],
-  };
+function unreadable(problem: string): SignatureResult {
+  const causes = [
+    'a decorator below @Tool has put another function in the method’s place',
+    'the compile target turns async methods into generators (use ES2017 or newer)',
+  ];
+  const fix = '@Tool next to the method, below other decorators; or @Param({ name: … }) on every parameter';
+  return { ok: false, faults: [{ problem, causes, fix }] };
 }
 
-function nameOf(toolset: ClassType, key: string | symbol, options: ToolOptions): string {
-  if (options.name !== undefined) return options.name;
+function toolName(toolset: ClassType, key: string | symbol, { name }: ToolOptions): string {
+  if (name !== undefined) return name;
   const derived = toSnakeCase(typeof key === 'symbol' ? (key.description ?? '') : key);
   const prefix = readRecord(toolset)?.toolset?.prefix;
   return prefix ? `${prefix}_${derived}` : derived;
 }
 
-function titleOf(toolset: ClassType): ToolsetTitle | undefined {
+function toolsetTitle(toolset: ClassType): ToolsetTitle | undefined {
   const { name, description } = readRecord(toolset)?.toolset ?? {};
   return name || description ? { name: name || toolset.name, description } : undefined;
 }
 
-function only(problem: string, fix: string): PlannedMethod {
+function faulty(problem: string, fix: string): PlannedMethod {
   return { faults: [{ problem, fix }] };
 }
 
 function injectedBy(bindings: readonly ArgumentBinding[]): ReadonlySet<'context' | 'signal'> {
-  return new Set(bindings.flatMap(({ from }) => (from === 'context' || from === 'signal' ? [from] : [])));
+  const injected = new Set<'context' | 'signal'>();
+  for (const { from } of bindings) if (from === 'context' || from === 'signal') injected.add(from);
+  return injected;
+}
+
+interface DoubtfulMethod {
+  /** `ShopTools.findOrders`. */
+  readonly where: string;
+  readonly options: ToolOptions;
+  readonly facts: MethodFacts;
+  /** The method as it was written. */
+  readonly method: MethodFunction;
+}
+
+/** What works and is probably not meant. */
+function doubtsAbout({ where, options, facts, method }: DoubtfulMethod): readonly AuthorFault[] {
+  const doubts: AuthorFault[] = [];
+  if (!options.description?.trim())
+    doubts.push(
+      undescribed(where, "@Tool('What it does, and when'), or a comment and npx toolwright generate"),
+    );
+  const names = options.parameters === undefined ? namesFromSource(facts) : NO_NAMES;
+  if (names.length > 0 && names.every((name) => name.length <= 2) && isMinified(method))
+    doubts.push({
+      where,
+      problem: `a minifier seems to have named its parameters (${names.join(', ')}), and the model sees these names`,
+      fix: "npx toolwright generate; @Param({ name: '…' }); or a minifier that keeps names",
+    });
+  return doubts;
+}
+
+/**
+ * The names of parameters that are required although they may have been written with a `?`: neither their
+ * decorators nor a generated file say, and decorator metadata cannot.
+ */
+function requiredByDefault(
+  { parameters }: ToolOptions,
+  facts: MethodFacts,
+  bindings: readonly ArgumentBinding[],
+): readonly string[] {
+  if (!facts.ok || facts.generated !== undefined || parameters !== undefined) return NO_NAMES;
+  const names: string[] = [];
+  for (const [index, parameter] of facts.parameters.entries()) {
+    const binding = bindings[index];
+    if (binding?.from !== 'property' || parameter.parsed?.hasDefault) continue;
+    if (paramOptions(parameter)?.required === undefined) names.push(binding.name);
+  }
+  return names;
+}
+
+const NO_NAMES: readonly string[] = [];
+
+/** Names of properties that nobody gave by hand. */
+function namesFromSource(facts: MethodFacts): readonly string[] {
+  if (!facts.ok || facts.generated !== undefined) return NO_NAMES;
+  const names: string[] = [];
+  for (const parameter of facts.parameters) {
+    const { records, parsed } = parameter;
+    const isProperty = records.length === 0 || records[0]?.role === 'property';
+    if (isProperty && parsed?.name !== undefined && paramOptions(parameter)?.name === undefined)
+      names.push(parsed.name);
+  }
+  return names;
+}
+
+function paramOptions({ records: [record] }: ParameterFacts) {
+  return record?.role === 'property' ? record.options : undefined;
+}
+
+/** Compilers and people break lines in a method, or put a space before its body. */
+function isMinified(method: MethodFunction): boolean {
+  const source = Function.prototype.toString.call(method);
+  return !source.includes('\n') && source.includes('){');
+}
+
+/** What told a tool's schema: in order of precedence, the first that knows it. */
+type SchemaOrigin = 'explicit' | '@Param' | 'generated' | 'metadata';
+
+const ORDER: readonly SchemaOrigin[] = ['explicit', '@Param', 'generated', 'metadata'];
+
+/** Options of `@Param` that say a type. */
+const TYPE_OPTIONS = ['type', 'items', 'enum', 'additionalProperties'] as const;
+
+/** Everything that told something of a tool's schema, the strongest first. */
+export function schemaOrigins({ facts, options }: PlannedTool): readonly SchemaOrigin[] {
+  if (options.parameters !== undefined) return ['explicit'];
+  if (!facts.ok) return [];
+  const found = new Set(facts.parameters.flatMap(originsOf));
+  return ORDER.filter((origin) => found.has(origin));
+}
+
+function originsOf({ records, designType, generated }: ParameterFacts): readonly SchemaOrigin[] {
+  const [record] = records;
+  if (record?.role === 'context' || (record === undefined && isInjectedType(designType))) return [];
+  const options = record?.role === 'property' ? record.options : {};
+  if (options.schema !== undefined) return ['explicit'];
+  const derived: SchemaOrigin = generated === undefined ? 'metadata' : 'generated';
+  if (TYPE_OPTIONS.some((option) => options[option] !== undefined)) return ['@Param'];
+  return Object.keys(options).length === 0 ? [derived] : ['@Param', derived];
 }

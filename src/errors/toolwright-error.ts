@@ -1,5 +1,3 @@
-import { ERROR_TABLE, type ErrorName } from './error-table.js';
-
 const BRAND = Symbol.for('toolwright.ToolwrightError');
 
 /**
@@ -34,3 +32,146 @@ export class ToolwrightError extends Error {
 }
 
 Object.defineProperty(ToolwrightError.prototype, BRAND, { value: true });
+
+/** One row: the number that travels, what happened, and what to do about it. */
+export interface ErrorEntry {
+  readonly code: number;
+  readonly happened: string;
+  readonly remedy: string;
+}
+
+/**
+ * Every error of the framework. `docs/errors.md` shows the same
+ * rows; a test compares the two.
+ */
+export const ERROR_TABLE = {
+  ToolNotFound: {
+    code: 500,
+    happened: 'A call named a tool that is not registered, or that the view in use hides.',
+    remedy: 'Nothing, if the model mistyped: it is told. Otherwise register the tool or widen the view.',
+  },
+  ToolExecutionFailed: {
+    code: 501,
+    happened: 'A tool threw, rejected or returned an Error.',
+    remedy: 'Read `cause`: it is what the tool threw. The model has been given the message.',
+  },
+  InvalidToolSignature: {
+    code: 502,
+    happened: 'A tool cannot be registered or discovered as it is declared.',
+    remedy: 'Mend the declaration; the message names the class, the method, the parameter and the fix.',
+  },
+  ToolRetriesExhausted: {
+    code: 503,
+    happened: 'The model sent unusable calls of one tool more often than `maxRetries` allows.',
+    remedy: 'Make the schema or the description clearer, or raise `maxRetries` or the tool’s `retries`.',
+  },
+  ToolLoopLimitReached: {
+    code: 504,
+    happened: 'The run made `maxIterations` requests and the model still wanted tools.',
+    remedy: 'Raise `maxIterations`, or set `onLimit: "answer"` to ask once more without tools.',
+  },
+  ToolLoopStuck: {
+    code: 505,
+    happened: 'The model repeated the same call with the same result until the loop guard stopped it.',
+    remedy: 'Let the tool’s result say what to do next, or adjust the loop guard.',
+  },
+  InvalidArguments: {
+    code: 506,
+    happened: 'The arguments of a call are no JSON object or do not fit the tool’s schema.',
+    remedy: 'Nothing: the model is told every fault and may try again.',
+  },
+  ToolTimedOut: {
+    code: 507,
+    happened: 'A call took longer than its `timeoutMs` or the run’s `toolTimeoutMs`.',
+    remedy: 'Heed `context.signal` in the tool, raise the limit, or run the work in the background.',
+  },
+  RunAborted: {
+    code: 508,
+    happened: 'The signal of the run was aborted; its open calls were answered with this error.',
+    remedy: 'Nothing, if you aborted it. The history in `messages` is valid and can be continued.',
+  },
+  ProviderFailed: {
+    code: 509,
+    happened: 'The provider gave no usable reply.',
+    remedy: 'Read `cause`: it is what the provider threw. The history in `messages` is valid.',
+  },
+  ReplyTruncated: {
+    code: 510,
+    happened: 'The reply ended by length or by a content filter before its calls were complete.',
+    remedy: 'Raise the token limit in `llmOptions`; the calls were answered and not run.',
+  },
+  NotExecutableHere: {
+    code: 511,
+    happened: 'A call needs an approval or is executed by the client, so it was not run here.',
+    remedy: 'Let a run suspend for it; `execute` and `call` have nobody to ask.',
+  },
+  ToolRefused: {
+    code: 512,
+    happened: 'A policy did not allow a call, or threw.',
+    remedy: 'Nothing, if that was meant: the model is told the reason. Otherwise mend the policy.',
+  },
+  InvalidResult: {
+    code: 513,
+    happened: 'A tool returned a value that its own `output` schema does not describe.',
+    remedy: 'Mend the tool or its `output`; the model was told that the call failed.',
+  },
+  InvalidAnswer: {
+    code: 514,
+    happened: 'An answer names nothing that is pending, comes twice, or does not fit what was asked.',
+    remedy: 'Answer what `pending` lists, by its ids. The suspended run is as it was.',
+  },
+  InvalidState: {
+    code: 515,
+    happened: 'A run’s state or a conversation’s snapshot is none of this version, or was changed.',
+    remedy: 'Go on with it exactly as it was given, and with the same `stateSecret`.',
+  },
+  RunNotFound: {
+    code: 516,
+    happened: 'The store has no suspended run of that id: it has ended, or was never kept there.',
+    remedy: 'Give the loop that runs first the same `store`; a run that has ended needs no answer.',
+  },
+  RunClaimed: {
+    code: 517,
+    happened: 'Another process is resuming the run, or took it over when the claim had run out.',
+    remedy: 'Nothing: the other one goes on with it. Load the run again to see what came of it.',
+  },
+  RunStoreFailed: {
+    code: 518,
+    happened: 'The store could not keep a suspended run.',
+    remedy: 'Read `cause`. The result has `state` and `pending` all the same; keep them yourself.',
+  },
+  TaskCancelled: {
+    code: 519,
+    happened: 'The work that a call had started was cancelled, before it ran or while it ran.',
+    remedy: 'Nothing, if you cancelled it. Heed `context.signal` in the tool, so that it stops too.',
+  },
+  TaskInterrupted: {
+    code: 520,
+    happened: 'The process ended before the work that a call had started was done.',
+    remedy: 'Look in the tool’s own system for what came of it, or let the model start it again.',
+  },
+  InvalidOptions: {
+    code: 521,
+    happened: 'Options are misspelt, have values that they cannot have, or are missing.',
+    remedy: 'Mend them; `faults` names every one of them and what to write. Nothing has run.',
+  },
+  EmptyReply: {
+    code: 522,
+    happened: 'The model replied twice in a row with neither text nor calls.',
+    remedy:
+      'Look at the token limit and the prompt. The history in `messages` is valid and can be continued.',
+  },
+  RunNotAllowed: {
+    code: 523,
+    happened: 'A run was to be resumed on behalf of another owner than it has, or its owner is not certain.',
+    remedy: 'Resume with the owner’s `scope`, and give `stateSecret` where states leave the process.',
+  },
+  ToolDeadlock: {
+    code: 524,
+    happened: 'A call would have waited for ever: for one that waits for the tool which made this call.',
+    remedy: 'Let tools that have `setContext` or `setCallback` not call each other crosswise.',
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+/** The name of an error of the framework. */
+export type ErrorName = keyof typeof ERROR_TABLE;

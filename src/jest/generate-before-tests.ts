@@ -1,8 +1,11 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { generateProject } from '../cli/generate-project.js';
 
 /**
  * A `globalSetup` of Jest: brings the generated file up to date before the tests, and fails the run with what
- * `toolwright generate` would refuse. The `tsconfig.json` is that of Jest’s `rootDir`.
+ * `toolwright generate` would refuse. The `tsconfig.json` is the nearest one, from
+ * Jest’s `rootDir` upwards.
  *
  * @example
  * ```js
@@ -11,6 +14,14 @@ import { generateProject } from '../cli/generate-project.js';
  * ```
  */
 export async function generateBeforeTests({ rootDir }: { readonly rootDir: string }): Promise<void> {
-  const warnings = await generateProject({}, rootDir);
+  const warnings = await generateProject({}, projectFolder(rootDir));
   if (warnings !== '') process.stderr.write(`${warnings}\n`);
+}
+
+/** `rootDir` is often a folder within the project, such as `src`. */
+function projectFolder(rootDir: string): string {
+  for (let folder = rootDir; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, 'tsconfig.json'))) return folder;
+    if (folder === dirname(folder)) return rootDir;
+  }
 }

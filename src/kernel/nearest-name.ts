@@ -28,7 +28,7 @@ export function namesByNearness(name: string, known: readonly string[]): readonl
       .map((candidate) => ({ candidate, rating: rate(wanted, plain(candidate)) }))
       // Of names of one letter, all are one slip apart.
       .filter(({ rating }) => rating <= wanted.length / 2)
-      .sort((one, other) => one.rating - other.rating)
+      .sort((a, b) => a.rating - b.rating)
       .map(({ candidate }) => candidate)
   );
 }

@@ -1,105 +1,181 @@
-import type { CallRecord } from '../contract/call-record.js';
-import type { FinishReason } from '../contract/llm-provider.js';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Invocation } from '../call/invocation.js';
+import { abortedResult, failedResult, ignoredText, resultText } from '../call/result-text.js';
+import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
+import type { FinishReason, Message } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
-import { failedResult } from '../invocation/failed-result.js';
-import { ignoredText, resultText } from '../registry/result-text.js';
-import { abortedRun } from './aborted-run.js';
-import type { LoopRun } from './begin-run.js';
-import { type CallOutcome, isUnanswered, type UnansweredCall } from './call-outcome.js';
-import type { LoopEnd } from './loop-state.js';
-import type { ReadCall } from './read-call.js';
-import { abortedCall, answerTruncated, notRun, runCalls } from './run-calls.js';
-import { storedCall } from './stored-call.js';
-import { suspendRun } from './suspend-run.js';
-import { assistantMessage, toolMessage } from './write-messages.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { EventSink } from './events.js';
+import { assistantMessage, type CallOutcome, isUnanswered, type ParsedCall, toolMessage } from './history.js';
+import { abortedRun, type LoopEnd, type LoopRun } from './loop-run.js';
+import { runInOrder } from './order.js';
+import { storedCall, suspendRun } from './suspend.js';
 
 /** A message of the model with its calls. */
-export interface CallingMessage {
+interface CallingMessage {
   readonly content: string;
-  readonly calls: readonly ReadCall[];
+  readonly calls: readonly ParsedCall[];
   readonly finishReason: FinishReason;
 }
 
-/** Makes the calls of a message and answers them in call order; the end of the run, if it is one. */
-export async function answerCalls(run: LoopRun, message: CallingMessage): Promise<LoopEnd | undefined> {
-  const { state } = run;
-  state.messages.push(assistantMessage(message.content, message.calls));
-  const outcomes = await makeCalls(run, message);
-  if (!outcomes.some(isUnanswered)) return answered(run, outcomes as readonly CallRecord[]);
-  const records = closed(run, outcomes);
-  if (records === undefined) {
-    const end = suspended(run, message, outcomes);
-    if (end !== undefined) return end;
-  }
-  return answered(run, await tellClosed(run, outcomes, records ?? outcomes.map(notKept)));
+/**
+ * Makes the calls of a message and answers them in call order; the end of the run, if it is one. Synchronous
+ * where nobody watches and all calls are: a promise costs as much as a small tool.
+ */
+export function answerCalls(
+  run: LoopRun,
+  message: CallingMessage,
+): LoopEnd | undefined | Promise<LoopEnd | undefined> {
+  run.messages.push(assistantMessage(message.content, message.calls));
+  const outcomes = makeCalls(run, message);
+  return outcomes instanceof Promise
+    ? outcomes.then((ended) => conclude(run, message, ended))
+    : conclude(run, message, outcomes);
 }
 
-/** Who watches hears of the end of every call, also of those that were answered for. */
-async function tellClosed(
+/** Makes every call of a message and gives one outcome for each, in call order, whatever happens. */
+function makeCalls(
+  run: LoopRun,
+  { finishReason, calls }: CallingMessage,
+): readonly CallOutcome[] | Promise<readonly CallOutcome[]> {
+  if (finishReason === 'length' || finishReason === 'content_filter')
+    return answerTruncated(run, calls, finishReason);
+  const { config, tools, sink } = run;
+  const scope = new HistoryScope(run.scope, run.messages);
+  return runInOrder({
+    tasks: calls,
+    run: (call) => {
+      if (call.record !== undefined) return call.record;
+      return sink === undefined ? makeCall(run, scope, call) : watchCall(run, sink, call);
+    },
+    isSequential: ({ name }) => tools.offered(name)?.sequential ?? false,
+    maxConcurrency: Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY),
+    hold: (call) => call.record ?? { call },
+    isOpen: isUnanswered,
+  });
+}
+
+/** Answers the calls of a reply that was cut off: none of them can be trusted. */
+async function answerTruncated(
   { sink }: LoopRun,
-  outcomes: readonly CallOutcome[],
-  records: readonly CallRecord[],
+  calls: readonly ParsedCall[],
+  finishReason: string,
 ): Promise<readonly CallRecord[]> {
-  for (const [index, record] of records.entries()) {
-    const outcome = outcomes[index];
-    if (outcome === undefined || !isUnanswered(outcome)) continue;
-    const { id: callId, name: tool, rawArguments, result } = record;
-    if (outcome.suspension === undefined)
-      await sink?.({ type: 'call-start', callId, tool, arguments: rawArguments });
-    await sink?.({ type: 'call-end', callId, tool, result, record });
+  const records = calls.map((call) => {
+    const message = `The reply was cut off (${finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
+    const error = new ToolwrightError('ReplyTruncated', message);
+    return notRun(call, 'not_run', errorResult(message).withError(error));
+  });
+  for (const record of records) {
+    await tellStart(sink, record);
+    await tellEnd(sink, record);
   }
   return records;
 }
 
-/** Every call has its answer. */
-function answered(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
-  const { state, retries, guard, signal } = run;
+async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promise<CallOutcome> {
+  const { scope, messages } = run;
+  const { id: callId, name: tool, arguments: args } = call;
+  await sink({ type: 'call-start', callId, tool, arguments: args });
+  const onUpdate: UpdateListener = (update, of) => {
+    void sink({ type: 'call-progress', callId, tool, arguments: args, update });
+    return scope.onUpdate?.(update, of);
+  };
+  const outcome = await makeCall(run, new HistoryScope(scope, messages, onUpdate), call);
+  if (isUnanswered(outcome)) await sink({ type: 'call-suspended', callId, tool });
+  else await tellEnd(sink, outcome);
+  return outcome;
+}
+
+function tellStart(
+  sink: EventSink | undefined,
+  { id, name, rawArguments }: CallRecord,
+): void | Promise<void> {
+  return sink?.({ type: 'call-start', callId: id, tool: name, arguments: rawArguments });
+}
+
+function tellEnd(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
+  const { id, name, result } = record;
+  return sink?.({ type: 'call-end', callId: id, tool: name, result, record });
+}
+
+function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
+  if (scope.signal?.aborted) return abortedCall(call);
+  const { invoke, retries, synchronous } = run;
+  const attempt = retries.attempt(call.name);
+  // A tool that answers at once cannot have waited for a run of its own, and watching costs more than a small one.
+  const inner = synchronous.has(call.name) ? undefined : new InnerRuns();
+  const made = inner ? innerRuns.run(inner, invoke, call, scope, attempt) : invoke(call, scope, attempt);
+  if (made instanceof Promise) {
+    synchronous.delete(call.name);
+    return made.then((invocation) => outcomeOf(call, invocation, inner));
+  }
+  if (inner !== undefined) synchronous.add(call.name);
+  return outcomeOf(call, made, inner);
+}
+
+function outcomeOf(call: ParsedCall, invocation: Invocation, inner: InnerRuns | undefined): CallOutcome {
+  if (invocation.status === 'suspended') return { call, suspension: invocation.suspension };
+  const record = inner ? inner.judge(invocation.record) : invocation.record;
+  return call.journal === undefined ? record : { ...record, ...givenAnswers(call) };
+}
+
+/** Who answered what the call waited for. */
+function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 'answers'> {
+  const { given = [] } = journal ?? {};
+  return given.length === 0 ? {} : { answeredBy: given.at(-1)?.answeredBy, answers: given };
+}
+
+/** Answers the calls, or suspends the run until those can be answered that wait. */
+function conclude(
+  run: LoopRun,
+  message: CallingMessage,
+  outcomes: readonly CallOutcome[],
+): LoopEnd | undefined | Promise<LoopEnd | undefined> {
+  if (!outcomes.some(isUnanswered)) return answer(run, outcomes as readonly CallRecord[]);
+  const closed = closedCall(run, outcomes);
+  const end = closed === undefined ? suspended(run, message, outcomes) : undefined;
+  return end ?? answerForUnanswered(run, outcomes, closed ?? notKept);
+}
+
+/** Adds the answers to the history. */
+function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
+  const { messages, toolCalls, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
   for (const record of records) {
-    const notes = [ignoredText(record), verdict?.notes.get(record.id)].filter((note) => note !== undefined);
-    state.messages.push(toolMessage(record.id, record.result, notes));
-    state.toolCalls.push(record);
+    messages.push(toolMessage(record.id, record.result, ignoredText(record), verdict?.notes.get(record.id)));
+    toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);
   const error = retries.spend(records) ?? verdict?.error;
-  return error === undefined ? direct(run, records) : { status: 'failed', error };
+  return error === undefined ? directAnswer(run, records) : { status: 'failed', error };
 }
 
-function makeCalls(
-  { config, invoke, state, tools, scope, retries, prompt, sink }: LoopRun,
-  { finishReason, calls }: CallingMessage,
-): readonly CallOutcome[] | Promise<readonly CallOutcome[]> {
-  const isTruncated = finishReason === 'length' || finishReason === 'content_filter';
-  if (isTruncated) return answerTruncated({ calls, sink }, finishReason);
-  return runCalls({
-    calls,
-    tools,
-    scope,
-    messages: state.messages,
-    retries,
-    prompt,
-    maxConcurrency: config.maxConcurrency ?? Number.POSITIVE_INFINITY,
-    invoke,
-    sink,
-  });
+/** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */
+function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
+  const isDirect = records.every(
+    ({ name, status }) => status === 'success' && tools.offered(name)?.returnDirect,
+  );
+  if (!isDirect) return undefined;
+  const texts = records.map(({ result }) =>
+    result.silent || !result.forUser ? resultText(result) : result.forUser,
+  );
+  return { status: 'completed', content: texts.join('\n') };
 }
 
 /**
- * Where a run ends anyway, nobody needs to be asked: its unanswered calls are answered for. `undefined` where
- * it does not.
+ * Where a run ends anyway, nobody needs to be asked: what its unanswered calls are answered with. `undefined`
+ * where it does not.
  */
-function closed(
+function closedCall(
   { signal, retries }: LoopRun,
   outcomes: readonly CallOutcome[],
-): readonly CallRecord[] | undefined {
-  const answer = (outcome: (call: ReadCall) => CallRecord) =>
-    outcomes.map((one) => (isUnanswered(one) ? outcome(one.call) : one));
-  if (signal?.aborted) return answer(abortedCall);
-  const error = retries.foresee(outcomes.filter((one): one is CallRecord => !isUnanswered(one)));
+): ((call: ParsedCall) => CallRecord) | undefined {
+  if (signal?.aborted) return abortedCall;
+  const error = retries.foresee(recordsAmong(outcomes));
   if (error === undefined) return undefined;
-  return answer((call) =>
-    notRun(call, 'not_run', errorResult(`The run failed: ${error.message}`).withError(error)),
-  );
+  return (call) => notRun(call, 'not_run', errorResult(`The run failed: ${error.message}`).withError(error));
 }
 
 /** `undefined` where the run cannot be kept; then the history is as it was. */
@@ -108,38 +184,140 @@ function suspended(
   { content, calls }: CallingMessage,
   outcomes: readonly CallOutcome[],
 ): LoopEnd | undefined {
-  const { state } = run;
+  const { messages, toolCalls } = run;
   // The history of a suspended run ends before the message that is not answered yet.
-  const open = state.messages.splice(-1);
-  const stored = outcomes.map((outcome, index) => storedCall(outcome, calls[index] as ReadCall));
-  const runState = suspendRun(run, { content, calls: stored });
-  if (runState === undefined) {
-    state.messages.push(...open);
+  const open = messages.splice(-1);
+  const stored = outcomes.map((outcome, index) => storedCall(outcome, calls[index] as ParsedCall));
+  const state = suspendRun(run, { content, calls: stored });
+  if (state === undefined) {
+    messages.push(...open);
     return undefined;
   }
-  state.toolCalls.push(
-    ...outcomes.filter((one): one is Exclude<CallOutcome, UnansweredCall> => !isUnanswered(one)),
-  );
-  return { status: 'suspended', state: runState };
+  toolCalls.push(...recordsAmong(outcomes));
+  return { status: 'suspended', state };
+}
+
+function recordsAmong(outcomes: readonly CallOutcome[]): readonly CallRecord[] {
+  return outcomes.filter((outcome): outcome is CallRecord => !isUnanswered(outcome));
+}
+
+/** Who watches hears of the end of every call, also of those that are answered for. */
+async function answerForUnanswered(
+  run: LoopRun,
+  outcomes: readonly CallOutcome[],
+  answerFor: (call: ParsedCall) => CallRecord,
+): Promise<LoopEnd | undefined> {
+  const { sink } = run;
+  const records: CallRecord[] = [];
+  for (const outcome of outcomes) {
+    const record = isUnanswered(outcome) ? answerFor(outcome.call) : outcome;
+    records.push(record);
+    if (!isUnanswered(outcome)) continue;
+    if (outcome.suspension === undefined) await tellStart(sink, record);
+    await tellEnd(sink, record);
+  }
+  return answer(run, records);
 }
 
 /** What the model may try in another way: it is told. */
-function notKept(outcome: CallOutcome): CallRecord {
-  if (!isUnanswered(outcome)) return outcome;
-  const { call } = outcome;
+function notKept(call: ParsedCall): CallRecord {
   const message = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. It was not run.`;
   return notRun(call, 'refused', failedResult('NotExecutableHere', message));
 }
 
-/** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */
-function direct({ tools }: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
-  const isDirect = records.every(
-    ({ name, status }) => status === 'success' && tools.offered(name)?.returnDirect,
-  );
-  if (!isDirect) return undefined;
-  return { status: 'completed', content: records.map(({ result }) => directText(result)).join('\n') };
+/** The record of a call that an abort of the run left open. */
+function abortedCall(call: ParsedCall): CallRecord {
+  return notRun(call, 'aborted', abortedResult(call.name));
 }
 
-function directText(result: ToolResult): string {
-  return result.silent || !result.forUser ? resultText(result) : result.forUser;
+/** The record of a call that was answered without being made. */
+function notRun(call: ParsedCall, status: CallRecord['status'], result: ToolResult): CallRecord {
+  const { id, name, arguments: rawArguments } = call;
+  const made = { repairs: [], removed: [], attempts: 0, durationMs: 0 };
+  return { id, name, rawArguments, ...made, status, result, ...givenAnswers(call) };
+}
+
+/** A run's scope with the history up to now, which is copied only when a tool asks for it. */
+class HistoryScope implements CallScope {
+  readonly channel: CallScope['channel'];
+  readonly chatId: CallScope['chatId'];
+  readonly conversationId: CallScope['conversationId'];
+  readonly signal: CallScope['signal'];
+  readonly data: CallScope['data'];
+  readonly container: CallScope['container'];
+  readonly onUpdate: CallScope['onUpdate'];
+  readonly onLog: CallScope['onLog'];
+  readonly #history: readonly Message[];
+  readonly #length: number;
+  #messages: readonly Message[] | undefined;
+
+  /** `history` only grows, so that its length says what it was. */
+  constructor(
+    scope: CallScope,
+    history: readonly Message[],
+    onUpdate: UpdateListener | undefined = scope.onUpdate,
+  ) {
+    this.channel = scope.channel;
+    this.chatId = scope.chatId;
+    this.conversationId = scope.conversationId;
+    this.signal = scope.signal;
+    this.data = scope.data;
+    this.container = scope.container;
+    this.onUpdate = onUpdate;
+    this.onLog = scope.onLog;
+    this.#history = history;
+    this.#length = history.length;
+  }
+
+  get messages(): readonly Message[] {
+    this.#messages ??= Object.freeze(this.#history.slice(0, this.#length));
+    return this.#messages;
+  }
+}
+
+const innerRuns = new AsyncLocalStorage<InnerRuns>();
+
+/**
+ * The runs that the tool of one call began inside it (a sub-agent) and that are suspended. Nobody would hear of
+ * their pending calls, so the call is an error that names the inner tool. A later issue may surface their
+ * `pending` from here.
+ */
+class InnerRuns {
+  #suspended: Map<string, RunState> | undefined;
+
+  /** What came of the call; an error where it left a run suspended. */
+  judge(record: CallRecord): CallRecord {
+    const { left } = this;
+    if (left === undefined || record.status === 'started') return record;
+    return { ...record, status: 'error', result: leftSuspended(record.name, left) };
+  }
+
+  /** The first of the runs that are suspended. */
+  get left(): RunState | undefined {
+    const [left] = this.#suspended?.values() ?? [];
+    return left;
+  }
+
+  note(state: RunState | undefined, runId: string | undefined): void {
+    this.#suspended ??= new Map();
+    if (state !== undefined) this.#suspended.set(state.runId, state);
+    else if (runId !== undefined) this.#suspended.delete(runId);
+  }
+}
+
+/** Notes where a run stands, in case it began inside a tool of another one. */
+export function noteInnerRun(state: RunState | undefined, runId: string | undefined): void {
+  if (state !== undefined || runId !== undefined) innerRuns.getStore()?.note(state, runId);
+}
+
+/** The same for work that outlives its call: what it completes with. */
+export function judgeCompletion(tool: string, result: ToolResult): ToolResult {
+  const left = innerRuns.getStore()?.left;
+  return left === undefined ? result : leftSuspended(tool, left);
+}
+
+function leftSuspended(tool: string, { pending }: RunState): ToolResult {
+  const tools = [...new Set(pending.map((call) => `'${call.tool}'`))].join(', ');
+  const message = `The tool '${tool}' ran a model of its own, and that run waits for an answer about ${tools}. Nobody can give it from here; it was not done.`;
+  return failedResult('NotExecutableHere', message);
 }

@@ -1,20 +1,18 @@
+import { toolToSchema } from '../call/tool-to-schema.js';
 import { readArguments } from '../checking/read-arguments.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import {
   type FinishReason,
   type LLMProvider,
+  type Message,
   MODEL,
   PROVIDER,
   type Usage,
 } from '../contract/llm-provider.js';
-import type { Message } from '../contract/message.js';
-import { invalidOptions, refuseOptions } from '../errors/invalid-options.js';
-import { LIST, RECORD, required, SIGNAL, TEXT } from '../kernel/option-rules.js';
-import { optionTable } from '../kernel/options.js';
-import { toolToSchema } from '../registry/tool-to-schema.js';
-import { createCallNumberer } from './number-calls.js';
-import { historyFaults } from './read-history.js';
-import { requestReply } from './request-reply.js';
+import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../kernel/options.js';
+import { askModel, createCallNumberer } from './ask-model.js';
+import { historyFaults } from './history.js';
 
 /** A tool as `complete` takes it: only what a model is offered. */
 export interface BareTool {
@@ -87,7 +85,7 @@ export async function complete(model: CompletionModel, request: CompletionReques
     ...(Array.isArray(request?.messages) ? historyFaults(request.messages) : []),
   ]);
   const { messages, systemPrompt, tools = [] } = request;
-  const reply = await requestReply(model.provider, {
+  const reply = await askModel(model.provider, {
     model: model.model,
     messages:
       systemPrompt === undefined ? [...messages] : [{ role: 'system', content: systemPrompt }, ...messages],

@@ -1,13 +1,17 @@
-import type { ClassDescription } from '../contract/class-description.js';
-import type { ClassType } from '../contract/class-type.js';
-import type { ParamOptions } from '../contract/param-options.js';
-import type { ToolsetOptions } from '../contract/toolset-options.js';
-import type { ToolMethodRecord } from './tool-method-record.js';
+import type {
+  ArgsOptions,
+  ClassDescription,
+  ClassType,
+  DescribedTool,
+  ParamOptions,
+  ToolOptions,
+  ToolsetOptions,
+} from '../contract/declaration.js';
 
 const SLOT = Symbol.for('toolwright.class-record');
 
 /** All that decorators said about one class, and about that class only: nothing inherited. */
-export interface ClassRecord {
+interface ClassRecord {
   toolset?: ToolsetOptions;
   /** What the generated file says of the class. */
   description?: ClassDescription;
@@ -20,8 +24,28 @@ export interface ClassRecord {
   readonly misplaced: string[];
 }
 
+/** What a decorator said about one parameter of a method. */
+export type ParameterRecord =
+  | { readonly role: 'property'; readonly options: ParamOptions }
+  | { readonly role: 'arguments'; readonly options: ArgsOptions }
+  /** `isFilled`: not with the context itself, but by the framework around it (a parameter decorator of NestJS). */
+  | { readonly role: 'context'; readonly isFilled?: boolean };
+
+/** What the decorators said about one method: a record only; nothing is checked or resolved yet. */
+interface ToolMethodRecord {
+  readonly key: string | symbol;
+  /** `@Tool`'s options; absent where only parameters were decorated. */
+  tool?: ToolOptions;
+  /** What `@Tool` found there: a decorator above it may have put another function in its place. */
+  method?: unknown;
+  /** `@Tool` stands on a static method, which has no instance to inject into. */
+  readonly isStatic: boolean;
+  /** By position. More than one record at a position is a mistake that discovery reports. */
+  readonly parameters: Map<number, readonly ParameterRecord[]>;
+}
+
 /** The class of a place that is decorated: that of the prototype, or the class itself where it is static. */
-export function classAt(target: unknown): ClassType {
+function classAt(target: unknown): ClassType {
   const found: unknown = typeof target === 'object' && target !== null ? target.constructor : target;
   if (typeof found === 'function' && found !== Object) return found as ClassType;
   throw new TypeError(
@@ -33,7 +57,7 @@ export function classAt(target: unknown): ClassType {
  * The class's own record, made on first use. It lives in an own slot of the class, so that a subclass
  * never writes into its base and two copies of this package see the same record.
  */
-export function ownRecord(target: object): ClassRecord {
+function ownRecord(target: object): ClassRecord {
   const existing = readRecord(target);
   if (existing !== undefined) return existing;
   const record: ClassRecord = {
@@ -48,7 +72,7 @@ export function ownRecord(target: object): ClassRecord {
 
 /** The class's own record if it has one; a base class's record is not looked at. */
 export function readRecord(target: object): ClassRecord | undefined {
-  return Object.getOwnPropertyDescriptor(target, SLOT)?.value;
+  return Object.hasOwn(target, SLOT) ? (target as { readonly [SLOT]: ClassRecord })[SLOT] : undefined;
 }
 
 /** The class and its bases that are classes themselves, the base-most first. */
@@ -60,4 +84,137 @@ export function lineage(target: ClassType): readonly ClassType[] {
     current = Object.getPrototypeOf(current);
   }
   return chain;
+}
+
+const toolsets: ClassType[] = [];
+const toolClasses = new Set<ClassType>();
+const dtoClasses = new Set<ClassType>();
+
+/** Every `@Toolset` class loaded so far, in the order of loading. */
+export function loadedToolsets(): readonly ClassType[] {
+  return [...toolsets];
+}
+
+/** Every class whose own methods are tools that has been loaded so far. */
+export function loadedToolClasses(): readonly ClassType[] {
+  return [...toolClasses];
+}
+
+/** Every class with `@Param` on its own properties that has been loaded so far. */
+export function loadedDtoClasses(): readonly ClassType[] {
+  return [...dtoClasses];
+}
+
+/** Records what `@Toolset` said, and that the class has been loaded. */
+export function recordToolset(target: ClassType, options: ToolsetOptions): void {
+  const record = ownRecord(classAt(target));
+  if (record.toolset === undefined) toolsets.push(target);
+  record.toolset = options;
+}
+
+/** Where a decorator of a method or of its parameter stands: the prototype, or the class for static ones. */
+interface MethodPlace {
+  readonly target: object;
+  readonly key: string | symbol;
+}
+
+/** Records what `@Tool` said, and the method on which it stands. */
+export function recordTool(place: MethodPlace, options: ToolOptions, method?: unknown): void {
+  if (typeof place.target === 'object') toolClasses.add(classAt(place.target));
+  const record = methodRecord(place);
+  record.tool = options;
+  record.method = method;
+}
+
+/** Records what one decorator said about one parameter; without a key it is a constructor's. */
+export function recordParameter(
+  { target, key, index }: Omit<MethodPlace, 'key'> & { key: string | symbol | undefined; index: number },
+  parameter: ParameterRecord,
+): void {
+  if (key === undefined) {
+    ownRecord(classAt(target)).misplaced.push(`constructor parameter #${index}`);
+    return;
+  }
+  const { parameters } = methodRecord({ target, key });
+  parameters.set(index, [...(parameters.get(index) ?? []), parameter]);
+}
+
+function methodRecord({ target, key }: MethodPlace): ToolMethodRecord {
+  const { methods, staticMethods } = ownRecord(classAt(target));
+  const isStatic = typeof target === 'function';
+  const records = isStatic ? staticMethods : methods;
+  const record = records.get(key) ?? { key, isStatic, parameters: new Map() };
+  records.set(key, record);
+  return record;
+}
+
+/** Records what `@Param` said about a property of a DTO class. */
+export function recordProperty(prototype: object, key: string, options: ParamOptions): void {
+  const owner = classAt(prototype);
+  dtoClasses.add(owner);
+  ownRecord(owner).properties.set(key, options);
+}
+
+/** Records what a generated file says of a class; a later word on the same class wins, part by part. */
+export function recordDescription(target: ClassType, description: ClassDescription): void {
+  const record = ownRecord(classAt(target));
+  record.description = { ...record.description, ...description };
+}
+
+const NONE: ReadonlyMap<string, ParamOptions> = new Map();
+
+/** What `@Param` said about properties of a DTO class, in declaration order; that very class only. */
+export function propertyOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
+  return readRecord(target)?.properties ?? NONE;
+}
+
+/** What was described of a class itself. */
+export function readDescription(target: object): ClassDescription | undefined {
+  return readRecord(target)?.description;
+}
+
+/** What the nearest of a class and its bases says of a tool method. A method may be called `toString`. */
+export function describedTool(target: ClassType, key: string | symbol): DescribedTool | undefined {
+  if (typeof key !== 'string') return undefined;
+  for (const ancestor of lineage(target).toReversed()) {
+    const tools = readDescription(ancestor)?.tools ?? {};
+    if (Object.hasOwn(tools, key)) return tools[key];
+  }
+  return undefined;
+}
+
+/** A method's record with the class that it was written in: names and metadata are read from there. */
+export interface InheritedMethod {
+  readonly record: ToolMethodRecord;
+  readonly declaredIn: ClassType;
+}
+
+/**
+ * The records of a class and of its bases. A subclass that redeclares a tool replaces the base's record
+ * in the base's place; one that only overrides the method keeps the base's declaration.
+ */
+export function toolMethods(target: ClassType): readonly InheritedMethod[] {
+  const methods = new Map<string | symbol, InheritedMethod>();
+  for (const declaredIn of lineage(target)) {
+    for (const [key, record] of readRecord(declaredIn)?.methods ?? []) {
+      if (record.tool !== undefined || !methods.has(key)) methods.set(key, { record, declaredIn });
+    }
+  }
+  const statics = lineage(target).flatMap((declaredIn) =>
+    [...(readRecord(declaredIn)?.staticMethods.values() ?? [])].map((record) => ({ record, declaredIn })),
+  );
+  return [...methods.values(), ...statics];
+}
+
+/**
+ * Under TypeScript's standard decorators a decorator gets a context object where the older ones get a key,
+ * and no metadata at all: nothing could be recorded.
+ *
+ * @throws TypeError with the compiler options to set.
+ */
+export function refuseStandardDecorators(decorator: string, second: unknown): void {
+  if (typeof second !== 'object' || second === null || !('kind' in second)) return;
+  throw new TypeError(
+    `${decorator} needs "experimentalDecorators": true and "emitDecoratorMetadata": true in tsconfig.json; this file was compiled with standard decorators.`,
+  );
 }

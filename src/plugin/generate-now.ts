@@ -44,3 +44,6 @@ export function isWatching(): boolean {
   // The type checker of the swc builder watches in a process of its own.
   return process.connected || process.argv.some((argument) => argument === '--watch' || argument === '-w');
 }
+
+/** What build tools call the plugin when they complain. */
+export const PLUGIN_NAME = 'toolwright';

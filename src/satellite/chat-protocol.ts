@@ -1,4 +1,4 @@
-import type { ToolRequest } from '../detection/parse-tool-request.js';
+import type { ToolRequest } from '../text/tool-call-parser.js';
 
 /**
  * What a satellite sends: words of the user, or what a tool gave. A result goes to the model as it
@@ -48,3 +48,11 @@ export type ChatErrorCode =
   | 'rate_limited'
   | 'internal_error'
   | 'provider_failed';
+
+/** Safe in a path, a header and a log as it is; 128 characters at most. */
+const CONVERSATION_ID = /^[A-Za-z0-9][A-Za-z0-9._~:@-]{0,127}$/;
+
+/** Whether a value can be the id of a conversation or of a turn. */
+export function isConversationId(value: unknown): value is string {
+  return typeof value === 'string' && CONVERSATION_ID.test(value);
+}

@@ -1,6 +1,6 @@
-import type { ToolSchema } from '../contract/tool-schema.js';
-import { checkArguments } from '../errors/invalid-options.js';
-import { isRecord } from '../kernel/is-record.js';
+import type { ToolSchema } from '../contract/llm-provider.js';
+import { checkArguments } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
 
 /**
  * Tells a model, in English, of tools that it asks for in the `tool_request` protocol: for the `systemPrompt` of

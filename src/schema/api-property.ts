@@ -1,11 +1,10 @@
-import type { ClassType } from '../contract/class-type.js';
+import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { isRecord } from '../kernel/is-record.js';
+import { isRecord } from '../kernel/json.js';
 import { lineage } from '../metadata/class-record.js';
-import { enumValues, isEnumObject } from './enum-values.js';
 import type { PropertyRules, ValueRules } from './property-rules.js';
-import { resolveTypeReference } from './resolve-type-reference.js';
-import { isJsonScalar, type TypeHint } from './rules/rule-row.js';
+import { isJsonScalar, type TypeHint } from './rule-meaning.js';
+import { enumValues, isEnumObject, resolveTypeReference } from './type-reference.js';
 import type { ValueType } from './value-type.js';
 
 /** What OpenAPI's `@ApiProperty` says of a property. It is documentation: whatever it says comes after the rules. */

@@ -1,25 +1,21 @@
-import type { ClassType } from '../contract/class-type.js';
-import { lineage } from '../metadata/class-record.js';
-import { propertyOptions } from '../metadata/property-options.js';
-import { readDescription } from '../metadata/record-description.js';
-import { isBundledElsewhere } from '../validators/loaded-copies.js';
+import type { ClassType } from '../contract/declaration.js';
+import { lineage, propertyOptions, readDescription } from '../metadata/class-record.js';
+import { classTransforms } from '../validators/transform-rules.js';
 import {
-  excludesAll,
-  isExposed,
-  transformedProperties,
-  transformRule,
-} from '../validators/transform-rules.js';
-import { validatedProperties, validationRules } from '../validators/validation-rules.js';
+  isBundledElsewhere,
+  type ValidationRule,
+  validatedProperties,
+  validationRules,
+} from '../validators/validation-rules.js';
 import { apiProperties, apiProperty } from './api-property.js';
-import { type DecoratedProperty, describeProperty } from './describe-property.js';
-import { describedValue } from './described-type.js';
+import { fromGenerated } from './from-generated.js';
+import { type DecoratedProperty, fromProperty } from './from-property.js';
 import { inheritedOptions, mappedProperties } from './mapped-properties.js';
-import { mergeOrders } from './merge-orders.js';
 import type { PropertyFault } from './type-result.js';
 import type { ClassModel, PropertyModel, RemainingRules } from './value-type.js';
 
-/** A class, described; or every property that cannot be. */
-export type ClassModelResult =
+/** What is known of a class, or every property of which nothing can be said. */
+type ClassModelResult =
   | { readonly ok: true; readonly model: ClassModel }
   | { readonly ok: false; readonly faults: readonly PropertyFault[] };
 
@@ -28,6 +24,8 @@ const models = new WeakMap<ClassType, Map<string, ClassModelResult>>();
 
 /** Names that would reach an object's prototype instead of the object. */
 const UNSAFE: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+const NO_GROUPS: readonly string[] = [];
 
 /**
  * What is known of a DTO class, from class-validator, class-transformer, `@Param`, the generated file and
@@ -40,85 +38,97 @@ const UNSAFE: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'protot
  * if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
  * ```
  */
-export function classModel(target: ClassType, groups: readonly string[] = []): ClassModelResult {
-  const key = JSON.stringify([...new Set(groups)].sort());
+export function classModel(target: ClassType, groups = NO_GROUPS): ClassModelResult {
+  const key = groups.length === 0 ? '' : JSON.stringify([...new Set(groups)].sort());
   const ofClass = models.get(target) ?? new Map<string, ClassModelResult>();
   const before = ofClass.get(key);
   if (before !== undefined) return before;
-  const result = describeClass(target, groups);
+  const result = buildModel(target, groups);
   // A class that two files import in a circle may be whole the next time.
   if (result.ok) models.set(target, ofClass.set(key, result));
   return result;
 }
 
-function describeClass(target: ClassType, groups: readonly string[]): ClassModelResult {
-  const sources = new Map(lineage(target).flatMap((one) => [...mappedProperties(one)]));
-  const keys = propertyKeys(target);
+function buildModel(target: ClassType, groups: readonly string[]): ClassModelResult {
   const rules = validationRules(target, groups);
-  const rulesOfAnyGroup = groups.length > 0 ? validationRules(target) : rules;
-  const options = inheritedOptions(target);
-  const described = keys.map((key) => ({
-    key,
-    result: describeProperty({
-      key,
-      options: options.get(key),
-      rules: rules.get(key),
-      rulesOfAnyGroup: rulesOfAnyGroup.get(key),
-      transform: transformRule(target, key),
-      designType: designType(target, key) ?? designType(sources.get(key) ?? target, key),
-      groups: groups.length > 0 ? groups : undefined,
-      described: describedProperty(target, key),
-      api: apiProperty(target, key) ?? apiProperty(sources.get(key) ?? target, key),
-    }),
-  }));
-  const faults = described.flatMap(({ key, result }) => (result.ok ? [] : [faultOf(target, key, result)]));
-  if (keys.length === 0) faults.push(emptyClass(target));
+  const properties = new Map<string, PropertyModel>();
+  const remaining: RemainingRules[] = [];
+  const disagreements: string[] = [];
+  const faults: PropertyFault[] = [];
+  const decorated = decoratedProperties(target, groups, rules);
+  for (const property of decorated) {
+    const where = `property ${target.name}.${property.key}`;
+    const result = fromProperty(property);
+    if (!result.ok) {
+      const { problem, causes, fix } = result;
+      faults.push({ property: property.key, problem: `${where}: ${problem}`, causes, fix });
+      continue;
+    }
+    // Two properties of one name in JSON: the later declaration stands.
+    properties.set(result.property.name, result.property);
+    remaining.push(result.remaining);
+    if (result.disagreement !== undefined) disagreements.push(`${where}: ${result.disagreement}`);
+  }
+  if (decorated.length === 0) faults.push(emptyClass(target));
   if (rules.size > 0 && isBundledElsewhere()) faults.push(unseenDecorators(target));
   if (faults.length > 0) return { ok: false, faults };
-  const properties = described.flatMap(({ result }) => (result.ok ? [result.property] : []));
-  const remaining = described.flatMap(({ result }) => (result.ok ? [result.remaining] : []));
-  const disagreements = described.flatMap(({ key, result }) =>
-    result.ok && result.disagreement ? [`property ${target.name}.${key}: ${result.disagreement}`] : [],
-  );
-  const model = { class: target, properties: unique(properties), remaining: sum(remaining) };
+  const model = { class: target, properties: [...properties.values()], remaining: sum(remaining) };
   return { ok: true, model: disagreements.length > 0 ? { ...model, disagreements } : model };
 }
 
 function sum(remaining: readonly RemainingRules[]): RemainingRules {
   if (remaining.includes('all')) return 'all';
-  const rules = remaining.flatMap((one) => (typeof one === 'string' ? [] : one));
+  const rules = remaining.flatMap((ofProperty) => (typeof ofProperty === 'string' ? [] : ofProperty));
   return rules.length === 0 ? 'none' : rules;
 }
 
-/** The properties that a decorator stands on and that arguments may set. */
-function propertyKeys(target: ClassType): readonly string[] {
-  const ofClasses = lineage(target).flatMap((one) =>
+/** What is known of the properties that a decorator stands on and that arguments may set. */
+function decoratedProperties(
+  target: ClassType,
+  groups: readonly string[],
+  rules: ReadonlyMap<string, readonly ValidationRule[]>,
+): readonly DecoratedProperty[] {
+  const ancestors = lineage(target);
+  const transforms = classTransforms(target);
+  const mapped = ancestors.map(mappedProperties);
+  const sources = new Map(mapped.flatMap((sourcesOf) => [...sourcesOf]));
+  const keys = ancestors.flatMap((ancestor, index) =>
     mergeOrders([
-      Object.keys(readDescription(one)?.properties ?? {}),
-      apiProperties(one),
-      validatedProperties(one),
-      transformedProperties(one),
-      [...propertyOptions(one).keys()],
-      [...mappedProperties(one).keys()],
+      Object.keys(readDescription(ancestor)?.properties ?? {}),
+      apiProperties(ancestor),
+      validatedProperties(ancestor),
+      transforms.ownProperties(ancestor),
+      [...propertyOptions(ancestor).keys()],
+      [...(mapped[index]?.keys() ?? [])],
     ]),
   );
-  const isOpen = !excludesAll(target);
-  return [...new Set(ofClasses)].filter(
-    (key) =>
-      typeof key === 'string' &&
-      !UNSAFE.has(key) &&
-      !transformRule(target, key)?.withheld &&
-      (isOpen || isExposed(target, key)),
-  );
+  const options = inheritedOptions(ancestors, mapped);
+  const rulesOfAnyGroup = groups.length > 0 ? validationRules(target) : rules;
+  const isSettable = (key: unknown): key is string =>
+    typeof key === 'string' && !UNSAFE.has(key) && !transforms.withholds(key);
+  return [...new Set(keys)].filter(isSettable).map((key) => {
+    const source = sources.get(key) ?? target;
+    return {
+      key,
+      options: options.get(key),
+      rules: rules.get(key),
+      rulesOfAnyGroup: rulesOfAnyGroup.get(key),
+      transform: transforms.ruleOf(key),
+      designType: designType(target, key) ?? designType(source, key),
+      groups: groups.length > 0 ? groups : undefined,
+      generated: generatedProperty(ancestors, key),
+      api: apiProperty(target, key) ?? apiProperty(source, key),
+    };
+  });
 }
 
 /** What the generated file says of a property, in the class or the nearest base that it describes. */
-function describedProperty(target: ClassType, key: string): DecoratedProperty['described'] {
-  for (const one of [...lineage(target)].reverse()) {
-    const { properties = {}, $defs } = readDescription(one) ?? {};
+function generatedProperty(ancestors: readonly ClassType[], key: string): DecoratedProperty['generated'] {
+  for (const ancestor of ancestors.toReversed()) {
+    const { properties = {}, $defs } = readDescription(ancestor) ?? {};
     const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
     if (property === undefined) continue;
-    return { ...describedValue(property.schema, $defs), optional: property.optional ?? false };
+    return { ...fromGenerated(property.schema, $defs), optional: property.optional ?? false };
   }
   return undefined;
 }
@@ -127,16 +137,6 @@ function describedProperty(target: ClassType, key: string): DecoratedProperty['d
 function designType(target: ClassType, key: string): unknown {
   const reflect = Reflect as { getMetadata?(name: string, of: object, key: string): unknown };
   return reflect.getMetadata?.('design:type', target.prototype, key);
-}
-
-/** Two properties of one name in JSON: the later declaration stands. */
-function unique(properties: readonly PropertyModel[]): readonly PropertyModel[] {
-  return [...new Map(properties.map((property) => [property.name, property])).values()];
-}
-
-function faultOf(target: ClassType, key: string, fault: Omit<PropertyFault, 'property'>): PropertyFault {
-  const { causes, fix } = fault;
-  return { property: key, problem: `property ${target.name}.${key}: ${fault.problem}`, causes, fix };
 }
 
 function emptyClass(target: ClassType): PropertyFault {
@@ -159,4 +159,24 @@ function unseenDecorators(target: ClassType): PropertyFault {
     causes: [],
     fix: 'all three in the bundle, or all of them external',
   };
+}
+
+/**
+ * One order out of several that each keep the order of declaration but know only some of the names: each
+ * decorator package has its own list of the properties that it stands on. A name goes before the next one
+ * that both lists know, otherwise to the end.
+ */
+function mergeOrders(orders: readonly (readonly string[])[]): readonly string[] {
+  return orders.reduce<readonly string[]>(mergeTwo, []);
+}
+
+function mergeTwo(known: readonly string[], added: readonly string[]): readonly string[] {
+  if (added.length === 0) return known;
+  const merged = [...known];
+  added.forEach((name, index) => {
+    if (merged.includes(name)) return;
+    const next = added.slice(index + 1).find((later) => known.includes(later));
+    merged.splice(next === undefined ? merged.length : merged.indexOf(next), 0, name);
+  });
+  return merged;
 }

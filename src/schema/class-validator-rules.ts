@@ -1,8 +1,7 @@
-import { ARRAY_RULES } from './rules/array-rules.js';
-import { FORMAT_RULES } from './rules/format-rules.js';
-import { partly, type RuleMeaning, type RuleTable } from './rules/rule-row.js';
-import { TEXT_RULES } from './rules/text-rules.js';
-import { VALUE_RULES } from './rules/value-rules.js';
+import { FORMAT_RULES } from './format-rules.js';
+import { partly, type RuleMeaning, type RuleTable } from './rule-meaning.js';
+import { TEXT_RULES } from './text-rules.js';
+import { ARRAY_RULES, VALUE_RULES } from './value-rules.js';
 
 /**
  * Rules for text of which JSON Schema can say no more than that it is text: checksums, lists of codes,

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import type { ValueType } from './value-type.js';
+import { type ValueType } from './value-type.js';
 
 /** What decorator metadata says of a type, so that what is described can stand in for it and be compared with it. */
 export function designToken(type: ValueType): unknown {

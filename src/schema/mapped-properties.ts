@@ -1,9 +1,6 @@
-import type { ClassType } from '../contract/class-type.js';
-import type { ParamOptions } from '../contract/param-options.js';
-import { lineage } from '../metadata/class-record.js';
-import { propertyOptions } from '../metadata/property-options.js';
-import { loadedDtoClasses } from '../metadata/record-property.js';
-import { copiedFrom, validatedProperties, validationRules } from '../validators/validation-rules.js';
+import type { ClassType, ParamOptions } from '../contract/declaration.js';
+import { lineage, loadedDtoClasses, propertyOptions } from '../metadata/class-record.js';
+import { copiedProperties, validatedProperties, validationRules } from '../validators/validation-rules.js';
 import { apiProperties } from './api-property.js';
 
 /**
@@ -12,12 +9,11 @@ import { apiProperties } from './api-property.js';
  * it, and by them the class is found that they were written for; where there are none, by its name.
  */
 export function mappedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
-  const sources = new Map<string, ClassType>();
-  for (const key of validatedProperties(target)) {
-    const source = copiedFrom(target, key);
-    if (source !== undefined) sources.set(key, source);
-  }
-  for (const source of new Set([...sources.values(), ...namedSource(target)])) {
+  const copied = copiedProperties(target);
+  const named = namedSource(target);
+  if (copied.size === 0 && named.length === 0) return copied;
+  const sources = new Map(copied);
+  for (const source of new Set([...copied.values(), ...named])) {
     const known = [...validatedProperties(target), ...apiProperties(target)];
     const kept = takesAll(target, source) ? undefined : known;
     for (const key of decoratedKeys(source))
@@ -27,16 +23,19 @@ export function mappedProperties(target: ClassType): ReadonlyMap<string, ClassTy
 }
 
 /** What `@Param` says of the properties of a class; a subclass that decorates one again says only what is different. */
-export function inheritedOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
+export function inheritedOptions(
+  ancestors: readonly ClassType[],
+  mapped: readonly ReadonlyMap<string, ClassType>[] = ancestors.map(mappedProperties),
+): ReadonlyMap<string, ParamOptions> {
   const options = new Map<string, ParamOptions>();
   const add = (key: string, more: ParamOptions) => options.set(key, { ...options.get(key), ...more });
-  for (const one of lineage(target)) {
-    for (const [key, source] of mappedProperties(one)) {
-      const said = inheritedOptions(source).get(key);
-      if (isMadeOptional(one, { key, source })) add(key, { ...said, required: false });
+  for (const [index, ancestor] of ancestors.entries()) {
+    for (const [key, source] of mapped[index] ?? []) {
+      const said = inheritedOptions(lineage(source)).get(key);
+      if (isMadeOptional(ancestor, { key, source })) add(key, { ...said, required: false });
       else if (said !== undefined) add(key, said);
     }
-    for (const [key, own] of propertyOptions(one)) add(key, own);
+    for (const [key, own] of propertyOptions(ancestor)) add(key, own);
   }
   return options;
 }

@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { isRecord } from '../kernel/is-record.js';
+import { isRecord } from '../kernel/json.js';
+import { mapSubschemas } from './keywords.js';
 
 /** The schema, or `null`: a second type where there is one type, otherwise a second branch. */
 export function nullableSchema(schema: JsonSchema): JsonSchema {
@@ -23,41 +24,14 @@ function nullableEnum(schema: JsonSchema): JsonSchema {
   };
 }
 
-const LISTS = ['anyOf', 'oneOf', 'allOf', 'prefixItems'] as const;
-const SINGLES = ['items', 'additionalProperties'] as const;
-const RECORDS = ['$defs', 'patternProperties'] as const;
-
 /** The schema where `null` counts as absent: for each property that may be missing, at any depth. */
 export function nullableOptionals(schema: JsonSchema): JsonSchema {
-  const changed: Record<string, unknown> = { ...schema };
-  for (const keyword of LISTS) {
-    const inner: unknown = schema[keyword];
-    if (Array.isArray(inner)) changed[keyword] = inner.map(nullableOptionals);
-  }
-  for (const keyword of SINGLES) {
-    const inner: unknown = schema[keyword];
-    if (isRecord(inner)) changed[keyword] = nullableOptionals(inner);
-  }
-  for (const keyword of RECORDS) {
-    const inner: unknown = schema[keyword];
-    if (isRecord(inner)) changed[keyword] = mapValues(inner, nullableOptionals);
-  }
-  const { properties, required = [] } = schema;
-  if (properties !== undefined)
-    changed.properties = mapValues(properties, (property, name) => {
-      const inner = nullableOptionals(property);
-      return required.includes(name) ? inner : nullableSchema(inner);
-    });
-  return changed;
-}
-
-function mapValues(
-  schemas: Readonly<Record<string, unknown>>,
-  change: (schema: JsonSchema, name: string) => JsonSchema,
-): Readonly<Record<string, unknown>> {
-  const entries = Object.entries(schemas).map(([name, schema]) => [
+  const changed = mapSubschemas(schema, nullableOptionals);
+  const { properties, required = [] } = changed;
+  if (properties === undefined) return changed;
+  const entries = Object.entries(properties).map(([name, property]) => [
     name,
-    isRecord(schema) ? change(schema, name) : schema,
+    required.includes(name) || !isRecord(property) ? property : nullableSchema(property),
   ]);
-  return Object.fromEntries(entries);
+  return { ...changed, properties: Object.fromEntries(entries) };
 }

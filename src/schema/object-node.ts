@@ -1,4 +1,5 @@
 import type { ClassModel } from './value-type.js';
+import { type PropertyModel } from './value-type.js';
 
 /** An object schema to be written: a class, or a branch of a union that one value of a property tells apart. */
 export interface ObjectNode {
@@ -18,4 +19,21 @@ export class ObjectNodes {
     this.#nodes.set(model, ofModel.set(key, node));
     return node;
   }
+}
+
+/** The tag is a property of its branch: the class's own, if it has one, otherwise the first. */
+export function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
+  if (tag === undefined) return model.properties;
+  const own = model.properties.find(({ name }) => name === tag.property);
+  const { description } = own?.keywords ?? {};
+  const property: PropertyModel = {
+    name: tag.property,
+    type: { kind: 'scalar', name: 'string' },
+    required: true,
+    nullable: false,
+    keywords: { const: tag.value, ...(description === undefined ? {} : { description }) },
+  };
+  return own === undefined
+    ? [property, ...model.properties]
+    : model.properties.map((one) => (one === own ? property : one));
 }

@@ -1,6 +1,5 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { Definitions } from './definitions.js';
-import { embedSchema } from './embed-schema.js';
+import { Definitions, embedSchema } from './definitions.js';
 import { allSchemas } from './keywords.js';
 
 /** Parameters as a provider takes them. */
@@ -13,18 +12,18 @@ interface OfferedParameters {
 /** What providers refuse at the root, and the whole request with it: a tool takes one object. */
 const REFUSED_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'] as const;
 
-const known = new WeakMap<JsonSchema, OfferedParameters>();
+const offers = new WeakMap<JsonSchema, OfferedParameters>();
 
 /**
  * Parameters as they are offered to a model: as they are, unless their root is a union or the like. Then they
  * stand in a property, and so do the arguments that the model sends.
  */
 export function offeredParameters(parameters: JsonSchema): OfferedParameters {
-  const before = known.get(parameters);
+  const before = offers.get(parameters);
   if (before !== undefined) return before;
   const isTaken = REFUSED_AT_ROOT.every((keyword) => parameters[keyword] === undefined);
   const offered = isTaken ? { schema: parameters } : wrapped(parameters);
-  known.set(parameters, offered);
+  offers.set(parameters, offered);
   return offered;
 }
 

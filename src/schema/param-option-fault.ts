@@ -1,7 +1,17 @@
-import type { ParamOptions } from '../contract/param-options.js';
-import { ANYTHING, BOOLEAN, LIST, NUMBER, TEXT, WHOLE } from '../kernel/option-rules.js';
-import { mistakenNames, optionTable, wrongValues } from '../kernel/options.js';
-import type { TypeFault } from './type-result.js';
+import type { ParamOptions } from '../contract/declaration.js';
+import {
+  ANYTHING,
+  areRight,
+  BOOLEAN,
+  LIST,
+  mistakenNames,
+  NUMBER,
+  optionTable,
+  TEXT,
+  WHOLE,
+  wrongValues,
+} from '../kernel/options.js';
+import { type TypeFault } from './type-result.js';
 
 /** Other keywords of JSON Schema may stand beside these. */
 const PARAM = optionTable<ParamOptions>(
@@ -46,6 +56,7 @@ const PARAM = optionTable<ParamOptions>(
 
 /** What is wrong with `@Param`'s options, as one fault of their parameter or property. */
 export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
+  if (areRight(options, PARAM)) return undefined;
   const faults = [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
   if (faults.length === 0) return undefined;
   return {

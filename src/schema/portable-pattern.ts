@@ -1,5 +1,5 @@
 /** A pattern as JSON Schema takes it: without flags, read as Unicode (2020-12, 6.3.3 and core 6.4). */
-export interface PortablePattern {
+interface PortablePattern {
   readonly source: string;
   /** It means the same for every text, also where characters take two code units. */
   readonly exact: boolean;

@@ -1,8 +1,8 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
 import { CLASS_VALIDATOR_RULES, ruleMeaning } from './class-validator-rules.js';
-import { mergeKeywords } from './merge-keywords.js';
-import type { RuleMeaning, TypeHint } from './rules/rule-row.js';
+import { mergeKeywords } from './keywords.js';
+import type { RuleMeaning, TypeHint } from './rule-meaning.js';
 
 /** What a property's rules say of one kind of value: the property's, or its items'. */
 export interface ValueRules {
@@ -12,7 +12,7 @@ export interface ValueRules {
 }
 
 /** A rule of which the schema says less than it does. */
-export interface InexactRule {
+interface InexactRule {
   readonly rule: ValidationRule;
   readonly meaning: RuleMeaning;
 }
@@ -36,34 +36,49 @@ export interface PropertyRules {
   readonly needsValidator: boolean;
 }
 
-const NOTHING: ValueRules = { keywords: {} };
+/** What a list of rules comes to, while they are added up. */
+interface Sum {
+  hint?: TypeHint;
+  keywords: JsonSchema;
+  values?: readonly unknown[];
+}
 
 /** Sums up the rules of one property. Under `@ValidateIf` they give no constraints, only the type. */
 export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boolean): PropertyRules {
-  const isEach = (rule: ValidationRule) => rule.each && !eachIsOwn;
-  const isOptionalMark = ({ role, name }: ValidationRule) => role === 'conditional' && name === 'isOptional';
-  const conditions = rules.filter((rule) => rule.role === 'conditional' && !isOptionalMark(rule));
+  const own: Sum = { keywords: {} };
+  const items: Sum = { keywords: {} };
+  const inexact: InexactRule[] = [];
+  let isContradiction = false;
+  let isConditional = false;
+  let isOptional = false;
+  let hasItems = false;
+  let acceptsMissing = true;
   // Decorators of one property run from the last to the first; the author's order is the other way round.
-  const judging = rules.filter(({ role }) => role !== 'conditional' && role !== 'allowed').reverse();
-  const isConditional = conditions.length > 0;
-  const meanings = judging.map((rule) => ({ rule, meaning: meaningOf(rule), each: isEach(rule) }));
-  const inexact = meanings.filter(({ meaning }) => !meaning.exact);
-  const own = meanings.filter(({ each }) => !each).map(({ meaning }) => meaning);
-  const items = meanings.filter(({ each }) => each).map(({ meaning }) => meaning);
-  const sum = (all: readonly RuleMeaning[]) => {
-    const total = all.reduce(add, NOTHING);
-    return isConditional ? { hint: total.hint, keywords: {} } : total;
-  };
+  for (const rule of rules.toReversed()) {
+    const isOfItems = rule.each && !eachIsOwn;
+    hasItems ||= isOfItems;
+    if (rule.role === 'conditional' && rule.name === 'isOptional') isOptional = true;
+    else if (rule.role === 'conditional') isConditional = true;
+    if (rule.role === 'conditional' || rule.role === 'allowed') continue;
+    const meaning = meaningOf(rule);
+    if (!meaning.exact) inexact.push({ rule, meaning });
+    acceptsMissing &&= meaning.acceptsMissing ?? false;
+    if (isOfItems) add(items, meaning);
+    else {
+      isContradiction ||= contradicts(own, meaning);
+      add(own, meaning);
+    }
+  }
   return {
-    own: sum(own),
-    items: sum(items),
-    hasItems: rules.some(isEach),
-    isOptional: rules.some(isOptionalMark),
+    own: isConditional ? { hint: own.hint, keywords: {} } : own,
+    items: isConditional ? { hint: items.hint, keywords: {} } : items,
+    hasItems,
+    isOptional,
     isConditional,
     isNested: rules.some(({ role }) => role === 'nested'),
-    acceptsMissing: meanings.every(({ meaning }) => meaning.acceptsMissing ?? false),
+    acceptsMissing,
     inexact,
-    needsValidator: isConditional || !inexact.every(({ rule }) => isStandard(rule)) || disagrees(own),
+    needsValidator: isConditional || !inexact.every(({ rule }) => isStandard(rule)) || isContradiction,
   };
 }
 
@@ -79,32 +94,25 @@ function meaningOf(rule: ValidationRule): RuleMeaning {
   return ruleMeaning(rule.name, rule.constraints);
 }
 
-function add(total: ValueRules, meaning: RuleMeaning): ValueRules {
-  return {
-    hint: narrower(total.hint, meaning.hint),
-    keywords: mergeKeywords(total.keywords, meaning.keywords ?? {}),
-    values:
-      total.values && meaning.values
-        ? intersect(total.values, meaning.values)
-        : (total.values ?? meaning.values),
-  };
+function add(sum: Sum, { hint, keywords, values }: RuleMeaning): void {
+  if (hint !== undefined && (sum.hint === undefined || (sum.hint === 'number' && hint === 'integer')))
+    sum.hint = hint;
+  if (keywords !== undefined) sum.keywords = mergeKeywords(sum.keywords, keywords);
+  if (values !== undefined) sum.values = sum.values === undefined ? values : intersect(sum.values, values);
 }
 
-function narrower(one: TypeHint | undefined, other: TypeHint | undefined): TypeHint | undefined {
-  return one === 'number' && other === 'integer' ? other : (one ?? other);
+/** Whether no value can keep both what is summed up and another rule. */
+function contradicts(sum: Sum, { hint, values }: RuleMeaning): boolean {
+  if (values !== undefined && sum.values !== undefined) return true;
+  return hint !== undefined && sum.hint !== undefined && kindOf(hint) !== kindOf(sum.hint);
+}
+
+function kindOf(hint: TypeHint): TypeHint {
+  return hint === 'integer' ? 'number' : hint;
 }
 
 /** No value at all is no schema; class-validator then refuses whatever comes. */
 function intersect(some: readonly unknown[], others: readonly unknown[]): readonly unknown[] {
   const common = some.filter((value) => others.includes(value));
   return common.length > 0 ? common : some;
-}
-
-/** Rules that no value can keep together. */
-function disagrees(meanings: readonly RuleMeaning[]): boolean {
-  const hints = new Set(
-    meanings.flatMap(({ hint }) => (hint === undefined ? [] : [hint === 'integer' ? 'number' : hint])),
-  );
-  const lists = meanings.filter(({ values }) => values !== undefined).length;
-  return hints.size > 1 || lists > 1;
 }

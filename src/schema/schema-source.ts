@@ -1,20 +1,13 @@
-import type { JsonSchema } from '../contract/json-schema.js';
-import type { SchemaSource, StandardSchema } from '../contract/standard-schema.js';
-import { UNLOADED_SCHEMA } from '../metadata/unloaded-schema.js';
-import { unloadedParts } from './unloaded-parts.js';
+import type { JsonSchema, SchemaSource, StandardSchema } from '../contract/json-schema.js';
+import type { AuthorFault } from '../errors/author-fault.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { UNLOADED_SCHEMA } from '../metadata/tool-option-faults.js';
+import { eachSubschema, isSchemaNode } from './keywords.js';
 
 /** JSON Schema of an explicit schema, or why there is none. `problem` continues a sentence: "its schema …". */
-export type ReadSchema =
+type ReadSchema =
   | { readonly ok: true; readonly schema: JsonSchema; readonly standard?: StandardSchema }
-  | UnreadSchema;
-
-/** Why there is no JSON Schema of what was given. */
-interface UnreadSchema {
-  readonly ok: false;
-  readonly problem: string;
-  readonly causes?: readonly string[];
-  readonly fix: string;
-}
+  | ({ readonly ok: false } & Pick<AuthorFault, 'problem' | 'causes' | 'fix'>);
 
 const TARGET = 'draft-2020-12';
 
@@ -43,7 +36,11 @@ export function readSchemaSource(source: SchemaSource): ReadSchema {
   try {
     return { ok: true, schema: plainCopy(source) };
   } catch (error) {
-    return { ok: false, problem: `is not plain JSON: ${messageOf(error)}`, fix: 'a schema without cycles' };
+    return {
+      ok: false,
+      problem: `is not plain JSON: ${errorMessage(error)}`,
+      fix: 'a schema without cycles',
+    };
   }
 }
 
@@ -64,7 +61,7 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
   } catch (error) {
     return {
       ok: false,
-      problem: `cannot be written as JSON Schema by ${vendor}: ${messageOf(error)}`,
+      problem: `cannot be written as JSON Schema by ${vendor}: ${errorMessage(error)}`,
       // A library that meets `undefined` stumbles; what it will not write, it refuses in words of its own.
       causes: error instanceof TypeError ? UNLOADED_SCHEMA : [],
       fix: 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
@@ -94,6 +91,39 @@ function plainCopy(source: object): JsonSchema {
   return JSON.parse(JSON.stringify(source)) as JsonSchema;
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** Of the keywords that hold no schemas, those that would let everything pass where they say nothing. */
+const JUDGING = ['enum', 'const'];
+/** Enough to see which file it is. */
+const MOST_TOLD = 5;
+
+/**
+ * What is wrong with a schema, as its author wrote it, where parts of it are not loaded yet: JSON leaves what is
+ * undefined out, and nothing would be checked there. Continues "its schema …".
+ */
+export function unloadedParts(schema: object): Omit<AuthorFault, 'where'> | undefined {
+  const paths = undefinedPaths(schema).slice(0, MOST_TOLD);
+  if (paths.length === 0) return undefined;
+  return {
+    problem: `is undefined at ${paths.map((path) => `\`${path}\``).join(' and ')}`,
+    causes: UNLOADED_SCHEMA,
+    fix: 'the schema in a file of its own; or no such key where it has nothing to say',
+  };
+}
+
+function undefinedPaths(root: object): readonly string[] {
+  if (!isSchemaNode(root)) return [];
+  const found: string[] = [];
+  const places = new Map([[root, '']]);
+  for (const [schema, within] of places) {
+    // What writes itself has its own say of what it leaves out.
+    if (typeof schema.toJSON === 'function') continue;
+    for (const name of JUDGING)
+      if (Object.hasOwn(schema, name) && schema[name] === undefined) found.push(within + name);
+    eachSubschema(schema, ({ node, name, key }) => {
+      const path = key === undefined ? within + name : `${within}${name}.${key}`;
+      if (node === undefined) found.push(path);
+      else if (isSchemaNode(node) && !places.has(node)) places.set(node, `${path}.`);
+    });
+  }
+  return found;
 }

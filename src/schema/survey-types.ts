@@ -1,9 +1,9 @@
 import { classModel } from './class-model.js';
+import { classOf, referredDefinition } from './from-generated.js';
 import { subschemas } from './keywords.js';
-import { type ObjectNode, ObjectNodes } from './object-node.js';
+import { ObjectNode, ObjectNodes } from './object-node.js';
 import type { PropertyFault } from './type-result.js';
-import type { PropertyModel, ValueType } from './value-type.js';
-import { classOf, referredDefinition } from './write-described.js';
+import { type DescribedType, type PropertyModel, type ValueType } from './value-type.js';
 
 /** What has to be known of all types before the first of them is written. */
 export interface TypeSurvey {
@@ -58,10 +58,8 @@ function visit(type: ValueType, path: string, walk: Walk): void {
   }
 }
 
-type Described = ValueType & { readonly kind: 'described' };
-
 /** A definition is visited where it is first referred to. */
-function visitDescribed({ schema, definitions }: Described, path: string, walk: Walk): void {
+function visitDescribed({ schema, definitions }: DescribedType, path: string, walk: Walk): void {
   const target = classOf(schema);
   if (target !== undefined) visitClass({ class: target }, path, walk);
   const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, definitions);

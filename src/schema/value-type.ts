@@ -1,7 +1,5 @@
-import type { DescribedSchema } from '../contract/class-description.js';
-import type { ClassType } from '../contract/class-type.js';
-import type { JsonSchema } from '../contract/json-schema.js';
-import type { StandardSchema } from '../contract/standard-schema.js';
+import type { ClassType, DescribedSchema } from '../contract/declaration.js';
+import type { JsonSchema, StandardSchema } from '../contract/json-schema.js';
 import type { PropertyTransform } from '../validators/transform-rules.js';
 
 /** The JSON types that need no reviving on the way in. */
@@ -23,12 +21,15 @@ export type ValueType =
   | TaggedType
   /** An explicit schema; values arrive as JSON delivers them, or as the Standard Schema parses them. */
   | { readonly kind: 'schema'; readonly schema: JsonSchema; readonly standard?: StandardSchema }
-  /** What the generated file says of a type that no other kind can say: unions, tuples, plain objects. */
-  | {
-      readonly kind: 'described';
-      readonly schema: DescribedSchema;
-      readonly definitions: Readonly<Record<string, DescribedSchema>>;
-    };
+  | DescribedType;
+
+/** What the generated file says of a type that no other kind can say: unions, tuples, plain objects. */
+export interface DescribedType {
+  readonly kind: 'described';
+  readonly schema: DescribedSchema;
+  /** The types that contain themselves, by name: what `$ref` leads to. */
+  readonly definitions: Readonly<Record<string, DescribedSchema>>;
+}
 
 /** An object in JSON, and in the tool unless it is a `Map` there. */
 export interface RecordType {
@@ -46,7 +47,7 @@ export const NUMBER_KEY = '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$';
 export const BIGINT_DIGITS = '^-?[0-9]+$';
 
 /** An array in JSON, and in the tool unless it is a `Set` there. */
-export interface ArrayType {
+interface ArrayType {
   readonly kind: 'array';
   readonly items: ValueType;
   /** Further keywords of the items' schema: what rules with `each: true` say. */
@@ -65,27 +66,37 @@ export interface TaggedType {
 }
 
 /** One branch of a discriminated union. */
-export interface TaggedVariant {
+interface TaggedVariant {
   readonly tag: string;
   readonly class: ClassType;
 }
 
+/** A value: what a parameter, a property of a DTO and the generated file's word on either come to. */
+export interface ValueModel {
+  readonly type: ValueType;
+  readonly nullable: boolean;
+  /** Further keywords of its schema: description, constraints, default. */
+  readonly keywords: JsonSchema;
+}
+
 /** One property of an arguments object or of a DTO class. */
-export interface PropertyModel {
+export interface PropertyModel extends ValueModel {
   /** The name in JSON. */
   readonly name: string;
   /** The name on the instance, where it differs (`@Expose({ name })`). */
   readonly key?: string;
-  readonly type: ValueType;
   readonly required: boolean;
-  readonly nullable: boolean;
-  /** Further keywords of the property's schema: description, constraints, default. */
-  readonly keywords: JsonSchema;
   /** Applied to the revived value in this order (`@Transform`). */
   readonly transforms?: readonly PropertyTransform[];
   /** class-validator goes on into the value by itself (`@ValidateNested`). */
   readonly cascades?: boolean;
 }
+
+/** What the arguments are: properties of their own, a DTO class that takes all of them, or any other type. */
+export type ArgumentsModel =
+  | { readonly properties: readonly PropertyModel[] }
+  | { readonly class: ClassType; readonly groups?: readonly string[] }
+  | { readonly type: ValueType };
 
 /**
  * Rules that JSON Schema cannot say: none; some that can be asked one by one; or such that class-validator

@@ -1,2 +1,2 @@
-export { MemoryRunStore, type MemoryRunStoreOptions } from './memory/memory-run-store.js';
-export { SqliteRunStore, type SqliteRunStoreOptions } from './sqlite/sqlite-run-store.js';
+export { MemoryRunStore, type MemoryRunStoreOptions } from './memory-run-store.js';
+export { SqliteRunStore, type SqliteRunStoreOptions } from './sqlite-run-store.js';

@@ -8,15 +8,9 @@ import {
   type ToolCall,
   type Usage,
 } from '../contract/llm-provider.js';
-import {
-  checkArguments,
-  type InvalidOption,
-  invalidOptions,
-  refuseOptions,
-} from '../errors/invalid-options.js';
-import { unlessAborted } from '../invocation/unless-aborted.js';
-import { ANYTHING } from '../kernel/option-rules.js';
-import { listOf, objectOf, optionTable } from '../kernel/options.js';
+import { checkArguments, type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { unlessAborted } from '../kernel/async.js';
+import { ANYTHING, listOf, objectOf, optionTable } from '../kernel/options.js';
 
 /** A call in a script; without `id` the framework numbers it, without `arguments` there are none. */
 export interface ScriptedCall {

@@ -1,14 +1,13 @@
-import type { CallScope } from '../contract/call-scope.js';
-import type { ClassType } from '../contract/class-type.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import type { CallScope } from '../contract/call.js';
+import type { ClassType } from '../contract/declaration.js';
 import type { ToolContextData } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { isolatedContainer, type Override } from '../discovery/containers/isolated-container.js';
+import { isolatedContainer, type Override } from '../discovery/containers/tsyringe-resolver.js';
 import { discoverTools } from '../discovery/discover-tools.js';
-import { invalidArguments, invalidOptions, refuseOptions } from '../errors/invalid-options.js';
-import { isRecord } from '../kernel/is-record.js';
-import { FUNCTION, RECORD } from '../kernel/option-rules.js';
-import { optionTable } from '../kernel/options.js';
-import { ToolRegistry } from '../registry/tool-registry.js';
+import { invalidArguments, invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
+import { FUNCTION, optionTable, RECORD } from '../kernel/options.js';
 
 /** A stand-in: a token (class, string or symbol) with the value to inject, as a pair or in NestJS's form. */
 export type HarnessOverride = Override | { readonly provide: unknown; readonly useValue: unknown };

@@ -1,14 +1,12 @@
 import { posix } from 'node:path';
-import type { Finding } from './analysis/class-draft.js';
+import type { Finding, ProjectScan } from './analysis/class-draft.js';
 import { describeClasses } from './analysis/describe-classes.js';
-import type { ProjectScan } from './analysis/project-scan.js';
 import { reportCycles } from './analysis/report-cycles.js';
 import type { CompilerView } from './compiler/compiler-view.js';
-import { type ImportEnding, importEnding } from './printing/import-ending.js';
-import { printFile } from './printing/print-file.js';
+import { type ImportEnding, importEnding, printFile } from './printing/print-file.js';
 
 /** What a generation is about. */
-export interface Generation {
+interface Generation {
   readonly view: CompilerView;
   /** The folder of tsconfig.json, absolute, with `/`. */
   readonly folder: string;

@@ -1,5 +1,4 @@
 import { isBundled, loadedModules, TRANSFORM_STORES } from './loaded-modules.cjs';
-import { validationStore } from './validation-rules.js';
 
 interface Found {
   readonly modules: number;
@@ -42,16 +41,4 @@ export function transformStores(): readonly unknown[] {
     }
   });
   return [...bundled, ...loaded];
-}
-
-/**
- * Whether the application has its class-validator in a bundle that this package is not part of: nothing leads from
- * here to a copy of class-transformer beside it, and `@Exclude` would be overlooked.
- */
-export function isBundledElsewhere(): boolean {
-  if (isBundled() || validationStore() === undefined) return false;
-  return (
-    loadedCopies('class-validator/cjs/metadata/MetadataStorage.js').length === 0 &&
-    loadedCopies('class-transformer/cjs/storage.js').length === 0
-  );
 }

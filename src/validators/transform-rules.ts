@@ -1,4 +1,4 @@
-import type { ClassType } from '../contract/class-type.js';
+import type { ClassType } from '../contract/declaration.js';
 import { lineage } from '../metadata/class-record.js';
 import { transformStores } from './loaded-copies.js';
 
@@ -12,7 +12,7 @@ export interface TypeRule {
 }
 
 /** The discriminator of a `@Type`: which value of which property stands for which class. */
-export interface Discriminator {
+interface Discriminator {
   readonly property: string;
   readonly keepProperty: boolean;
   readonly subTypes: readonly { readonly name: string; readonly value: ClassType }[];
@@ -76,31 +76,43 @@ interface StoredTransform {
 /** `TransformationType.PLAIN_TO_CLASS`. */
 const PLAIN_TO_CLASS = 0;
 
+/** What class-transformer's decorators say of a class and its bases, on the way in. */
+export interface ClassTransforms {
+  /** The properties that they stand on in this very one of its classes. */
+  ownProperties(ancestor: ClassType): readonly string[];
+  /** Nothing where none stands on the property. */
+  ruleOf(property: string): TransformRule | undefined;
+  /** Whether arguments must not set the property. */
+  withholds(property: string): boolean;
+}
+
+const NO_TRANSFORMS: ClassTransforms = {
+  ownProperties: () => [],
+  ruleOf: () => undefined,
+  withholds: () => false,
+};
+
 /**
- * What class-transformer's decorators say of one property of a class or its bases; nothing where there are
- * none. The package is not loaded; every loaded copy of it is read, so that a second copy in the tree is not
- * ignored in silence.
+ * Reads what was said of a class. class-transformer is not loaded; every loaded copy of it is read, so that a
+ * second copy in the tree is not ignored in silence.
  */
-export function transformRule(target: ClassType, property: string): TransformRule | undefined {
-  const store = stores().find((one) =>
-    lineage(target).some((ancestor) => ownProperties(one, ancestor).includes(property)),
-  );
-  return store && readRule(store, target, property);
-}
-
-/** The properties that class-transformer's decorators stand on in this very class. */
-export function transformedProperties(target: ClassType): readonly string[] {
-  return [...new Set(stores().flatMap((store) => ownProperties(store, target)))];
-}
-
-/** Whether `@Exclude` on the class withholds every property that is not exposed. */
-export function excludesAll(target: ClassType): boolean {
-  return stores().some((store) => store.getStrategy(target) === 'excludeAll');
-}
-
-/** Whether a property is exposed on the way in. */
-export function isExposed(target: ClassType, property: string): boolean {
-  return stores().some((store) => store.getExposedProperties(target, PLAIN_TO_CLASS).includes(property));
+export function classTransforms(target: ClassType): ClassTransforms {
+  const all = stores();
+  if (all.length === 0) return NO_TRANSFORMS;
+  const ancestors = lineage(target);
+  const ruleOf = (property: string): TransformRule | undefined => {
+    const stands = (store: Store) => ancestors.some((one) => decoratedIn(store, one).includes(property));
+    const store = all.find(stands);
+    return store && readRule(store, target, property);
+  };
+  const excludesAll = all.some((store) => store.getStrategy(target) === 'excludeAll');
+  const isExposed = (property: string): boolean =>
+    all.some((store) => store.getExposedProperties(target, PLAIN_TO_CLASS).includes(property));
+  return {
+    ownProperties: (ancestor) => [...new Set(all.flatMap((store) => decoratedIn(store, ancestor)))],
+    ruleOf,
+    withholds: (property) => ruleOf(property)?.withheld === true || (excludesAll && !isExposed(property)),
+  };
 }
 
 function stores(): readonly Store[] {
@@ -110,7 +122,7 @@ function stores(): readonly Store[] {
   });
 }
 
-function ownProperties(store: Store, target: ClassType): readonly string[] {
+function decoratedIn(store: Store, target: ClassType): readonly string[] {
   const maps = [
     store._typeMetadatas,
     store._transformMetadatas,

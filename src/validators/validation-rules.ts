@@ -1,8 +1,11 @@
-import type { ClassType } from '../contract/class-type.js';
+import type { ClassType } from '../contract/declaration.js';
+import type { ReviewFault } from '../contract/tool.js';
 import { lineage } from '../metadata/class-record.js';
+import { loadedCopies } from './loaded-copies.js';
+import { isBundled, loadClassValidator } from './loaded-modules.cjs';
 
 /** What a rule does. `custom` are all that judge a value, class-validator's own ones included. */
-export type RuleRole = 'custom' | 'defined' | 'nested' | 'conditional' | 'promise' | 'allowed';
+type RuleRole = 'custom' | 'defined' | 'nested' | 'conditional' | 'promise' | 'allowed';
 
 /** One class-validator decorator on one property. */
 export interface ValidationRule {
@@ -87,41 +90,46 @@ export function validatedProperties(target: ClassType): readonly string[] {
 }
 
 /**
- * The class whose rules on a property were copied to another one, as mapped types do it (`PartialType`,
- * `PickType`, …), which extend nothing; `undefined` where the class's rules are its own.
+ * The properties of a class whose rules were copied from another one, as mapped types do it (`PartialType`,
+ * `PickType`, …), which extend nothing; and the class that each was copied from.
  */
-export function copiedFrom(target: ClassType, property: string): ClassType | undefined {
+export function copiedProperties(target: ClassType): ReadonlyMap<string, ClassType> {
+  const sources = new Map<string, ClassType>();
   const store = validationStore()?.validationMetadatas;
-  if (store === undefined) return undefined;
-  for (const rule of storedRules(target)) {
-    if (rule.propertyName !== property) continue;
-    for (const mark of marksOf(rule)) {
-      const first = firstBearers(store).get(mark);
-      if (first !== undefined && first !== target) return first;
-    }
+  const rules = storedRules(target);
+  if (store === undefined || rules.length === 0) return sources;
+  const bearers = firstBearers(store);
+  for (const { propertyName, constraintCls, groups } of rules) {
+    const first = otherThan(target, [bearers.get(constraintCls), bearers.get(groups)]);
+    if (first !== undefined && !sources.has(propertyName)) sources.set(propertyName, first);
   }
-  return undefined;
+  return sources;
 }
 
-let known: { readonly classes: number; readonly bearers: ReadonlyMap<object, ClassType> } | undefined;
+function otherThan(target: ClassType, classes: readonly (ClassType | undefined)[]): ClassType | undefined {
+  return classes.find((found) => found !== undefined && found !== target);
+}
 
-/** By what marks a rule: the class that had it first. Made anew when rules of more classes are there. */
-function firstBearers(store: NonNullable<Store['validationMetadatas']>): ReadonlyMap<object, ClassType> {
+let known: { readonly classes: number; readonly bearers: ReadonlyMap<unknown, ClassType> } | undefined;
+
+/**
+ * By what class-validator makes for one use of a decorator, and copies of its record share: the class that had it
+ * first. Made anew when rules of more classes are there.
+ */
+function firstBearers(store: NonNullable<Store['validationMetadatas']>): ReadonlyMap<unknown, ClassType> {
   if (known?.classes === store.size) return known.bearers;
-  const bearers = new Map<object, ClassType>();
-  for (const [target, rules] of store) {
-    for (const mark of rules.flatMap(marksOf)) {
-      if (!bearers.has(mark)) bearers.set(mark, target as ClassType);
+  const bearers = new Map<unknown, ClassType>();
+  const add = (mark: unknown, target: unknown) => {
+    if (!bearers.has(mark)) bearers.set(mark, target as ClassType);
+  };
+  for (const [target, rules] of store)
+    for (const { constraintCls, groups } of rules) {
+      if (typeof constraintCls === 'function' && constraintCls.name === 'CustomConstraint')
+        add(constraintCls, target);
+      if (groups?.length === 0) add(groups, target);
     }
-  }
   known = { classes: store.size, bearers };
   return bearers;
-}
-
-/** Objects that class-validator makes for one use of a decorator, and that copies of its record share. */
-function marksOf({ constraintCls, groups }: StoredRule): readonly object[] {
-  const isMade = typeof constraintCls === 'function' && constraintCls.name === 'CustomConstraint';
-  return [...(isMade ? [constraintCls] : []), ...(groups?.length === 0 ? [groups] : [])];
 }
 
 function storedRules(target: unknown): readonly StoredRule[] {
@@ -129,9 +137,23 @@ function storedRules(target: unknown): readonly StoredRule[] {
 }
 
 /** class-validator's store, once anything has been decorated; one for all copies of the package. */
-export function validationStore(): Store | undefined {
+function validationStore(): Store | undefined {
   return (globalThis as { classValidatorMetadataStorage?: Store }).classValidatorMetadataStorage;
 }
+
+/**
+ * Whether the application has its class-validator in a bundle that this package is not part of: nothing leads from
+ * here to a copy of class-transformer beside it, and `@Exclude` would be overlooked.
+ */
+export function isBundledElsewhere(): boolean {
+  if (isSeen || isBundled() || validationStore() === undefined) return false;
+  isSeen =
+    loadedCopies('class-validator/cjs/metadata/MetadataStorage.js').length > 0 ||
+    loadedCopies('class-transformer/cjs/storage.js').length > 0;
+  return !isSeen;
+}
+
+let isSeen = false;
 
 /** As class-validator decides it: with groups given, rules without a group apply only if `always` is set. */
 function isInGroups(rule: StoredRule, groups: readonly string[]): boolean {
@@ -140,7 +162,7 @@ function isInGroups(rule: StoredRule, groups: readonly string[]): boolean {
 }
 
 /** Whether the author gave a rule of a property its message; `name` is what class-validator reports it as. */
-export function hasOwnMessage(target: ClassType, property: string, name: string): boolean {
+function hasOwnMessage(target: ClassType, property: string, name: string): boolean {
   return lineage(target)
     .flatMap(storedRules)
     .some(
@@ -175,4 +197,85 @@ function passes(rule: StoredRule, value: unknown, instance: object): boolean {
     // class-validator's own rules throw at some values: `maxDecimalPlaces` at 1e-7.
     return false;
   }
+}
+
+/** How an instance is validated. */
+interface ValidateOptions {
+  readonly groups?: readonly string[];
+  /** Where the instance lies in the arguments; empty for the whole of them. */
+  readonly path: string;
+  /** The name in JSON of a property of an object, where it differs from the property's. */
+  nameOf(owner: object, property: string): string;
+}
+
+/** class-validator's `ValidationError`, as far as it is used here. */
+interface ValidationError {
+  readonly target?: object;
+  readonly property: string;
+  readonly constraints?: Readonly<Record<string, string>>;
+  readonly children?: readonly ValidationError[];
+}
+
+interface Validator {
+  readonly MetadataStorage?: unknown;
+  validate(instance: object, options: object): Promise<readonly ValidationError[]>;
+}
+
+/**
+ * Runs class-validator over an instance and all that `@ValidateNested` reaches from it: what JSON Schema
+ * cannot say is judged here.
+ *
+ * @returns One fault per broken rule, `{ path: 'items.0.sku', message: 'must be a string' }`; none if all hold.
+ * @throws what a validator of the author throws; Error when class-validator is not installed.
+ */
+export async function validateInstance(
+  instance: object,
+  options: ValidateOptions,
+): Promise<readonly ReviewFault[]> {
+  const errors = await loadValidator().validate(instance, {
+    groups: options.groups ? [...options.groups] : undefined,
+    // Classes without rules are plain values here; the schema has judged them.
+    forbidUnknownValues: false,
+  });
+  return errors.flatMap((error) => flatten(error, options));
+}
+
+/** By the class of the store: that is made by one copy, which was loaded before it. */
+const validators = new WeakMap<object, Validator>();
+
+/** Looked for once: a process may have loaded thousands of modules. */
+function loadValidator(): Validator {
+  const store = validationStore()?.constructor;
+  const known = store && validators.get(store);
+  if (known !== undefined) return known;
+  const found = findValidator(store);
+  if (store !== undefined) validators.set(store, found);
+  return found;
+}
+
+/** The user's copy, not a second one: containers set by `useContainer` live in the copy that was told. */
+function findValidator(store: unknown): Validator {
+  const copies = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
+  const copy = copies.find(({ MetadataStorage }) => MetadataStorage === store) ?? copies[0];
+  return copy ?? (loadClassValidator() as Validator);
+}
+
+function flatten(error: ValidationError, options: ValidateOptions): readonly ReviewFault[] {
+  const name = error.target === undefined ? error.property : options.nameOf(error.target, error.property);
+  const path = options.path === '' ? name : `${options.path}.${name}`;
+  const own = Object.entries(error.constraints ?? {}).map(([rule, message]) => ({
+    path,
+    message: withoutName(message, error.property),
+    isAuthored: isAuthored(error, rule),
+  }));
+  return [...own, ...(error.children ?? []).flatMap((child) => flatten(child, { ...options, path }))];
+}
+
+function isAuthored({ target, property }: ValidationError, rule: string): boolean {
+  return target !== undefined && hasOwnMessage(target.constructor as ClassType, property, rule);
+}
+
+/** The path names the property already. */
+function withoutName(message: string, property: string): string {
+  return message.startsWith(`${property} `) ? message.slice(property.length + 1) : message;
 }

@@ -6,6 +6,8 @@
  *   npm run bench -- --write            also writes the tables into docs/benchmark.md
  *   npm run bench -- calls loop         only these sections: calls additions nest mcp listing dto loop many imports
  */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { prepare } from './prepare.mjs';
 import { toMarkdown } from './table.mjs';
@@ -22,6 +24,9 @@ const SECTIONS = {
   many: async () => (await import('./sections/many-tools.mjs')).measureManyTools,
   imports: async () => (await import('./sections/imports.mjs')).measureImports,
 };
+
+/** Set in the process of one section. */
+const SECTION_ONLY = 'TOOLWRIGHT_BENCH_SECTION';
 
 try {
   await main();
@@ -43,16 +48,37 @@ async function main() {
       `there is no section ${unknown.join(', ')}; there are ${Object.keys(SECTIONS).join(', ')}`,
     );
   if (values.write && positionals.length > 0) throw new Error('--write needs a run of all sections');
+  if (process.env[SECTION_ONLY] !== undefined) return printSection(positionals[0], values);
   prepare();
-  const options = values.quick
-    ? { quick: true, rounds: 3, roundMs: 5, warmUpMs: 60 }
-    : { quick: false, rounds: 25, roundMs: 20, warmUpMs: 500 };
   console.log(describeRun(values));
   const tables = [];
   for (const name of positionals.length > 0 ? positionals : Object.keys(SECTIONS)) {
-    const measure = await SECTIONS[name]();
-    tables.push(toMarkdown(await measure(options)));
-    console.log(`\n${tables.at(-1)}`);
+    for (const table of measured(name, values)) {
+      tables.push(table);
+      console.log(`\n${table}`);
+    }
   }
   if (values.write) writeResults(values, tables);
+}
+
+/** In a process of its own: peers of one section switch on hooks and wear out caches that the next would pay for. */
+function measured(name, { quick }) {
+  const args = [fileURLToPath(import.meta.url), name, ...(quick ? ['--quick'] : [])];
+  const { status, stdout } = spawnSync(process.execPath, [...process.execArgv, ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, [SECTION_ONLY]: '1' },
+    maxBuffer: 2 ** 26,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (status !== 0) throw new Error(`the section ${name} ended with ${status}`);
+  return JSON.parse(stdout.trim().split('\n').at(-1));
+}
+
+async function printSection(name, { quick }) {
+  const options = quick
+    ? { quick, rounds: 3, roundMs: 5, warmUpMs: 60 }
+    : { quick, rounds: 25, roundMs: 20, warmUpMs: 500 };
+  const measure = await SECTIONS[name]();
+  const tables = [await measure(options)].flat().map(toMarkdown);
+  process.stdout.write(`${JSON.stringify(tables)}\n`);
 }

@@ -1,8 +1,8 @@
 // The client of the official suite's client scenarios: imports the server's tools with `mcpTools` and calls each
 // of them through a registry. The suite gives the address as the last argument, the rest in the environment.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { mcpTools } from '../../dist/src/bridges/mcp/index.js';
 import { ToolRegistry } from '../../dist/src/index.js';
+import { mcpTools } from '../../dist/src/mcp/index.js';
 
 const address = process.argv.at(-1);
 const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? '2025-11-25';

@@ -2,8 +2,8 @@
 // schemas are the suite's; nothing here knows how MCP carries them, except for what only MCP has: sampling,
 // roots and ended streams.
 import { setTimeout as wait } from 'node:timers/promises';
-import { listRoots, sampleMessage } from '../../dist/src/bridges/mcp/index.js';
 import { defineTool } from '../../dist/src/index.js';
+import { listRoots, sampleMessage } from '../../dist/src/mcp/index.js';
 
 const RED_DOT =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';

@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { createMCPClient } from '@ai-sdk/mcp';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { mcpTools } from '../../dist/src/bridges/mcp/index.js';
 import { ToolRegistry } from '../../dist/src/index.js';
+import { mcpTools } from '../../dist/src/mcp/index.js';
 
 const run = promisify(execFile);
 const moduleAt = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));

@@ -15,9 +15,8 @@ import {
   Toolset,
 } from 'toolwright';
 import * as z from 'zod';
-import { isExponentialPattern } from '../../src/checking/exponential-pattern.js';
-import { jsonFormats } from '../../src/checking/json-formats.js';
-import { KNOWN_FORMATS } from '../../src/checking/known-formats.js';
+import { jsonFormats, KNOWN_FORMATS } from '../../src/checking/formats.js';
+import { isExponentialPattern } from '../../src/checking/patterns.js';
 
 class Told implements Logger {
   readonly warnings: string[] = [];

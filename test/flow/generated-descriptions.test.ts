@@ -14,7 +14,7 @@ import {
   Toolset,
 } from 'toolwright';
 import { container } from 'tsyringe';
-import type { ClassType } from '../../src/contract/class-type.js';
+import type { ClassType } from '../../src/contract/declaration.js';
 
 type Constructor = new () => object;
 

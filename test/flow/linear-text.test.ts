@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { defineTool, type LLMProvider, ToolCallParser, ToolRegistry, withTextTools } from 'toolwright';
-import { KNOWN_SECRETS } from '../../src/invocation/redact.js';
+import { KNOWN_SECRETS } from '../../src/call/redact.js';
 import { leastGrowth } from '../setup/least-growth.js';
 
 const SIZES = [1_900, 19_000, 190_000];

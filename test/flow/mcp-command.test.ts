@@ -8,7 +8,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 import { PROCESS_ENVIRONMENT } from '../processes/run-node.js';
-import { ERAS } from '../rooms/bridges/mcp/mcp-connections.js';
+import { ERAS } from '../rooms/mcp/mcp-connections.js';
 
 const COMMAND = builtFile('dist/src/cli/main.js');
 const DOOR = JSON.stringify(builtFile('dist/src/index.js'));
@@ -74,7 +74,7 @@ setInterval(() => {}, 1_000_000);
 const NEST = `
 import { Module } from ${JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'))};
 import { defineTool } from ${DOOR};
-import { ToolwrightModule } from ${JSON.stringify(builtFile('dist/src/bridges/nestjs/index.js'))};
+import { ToolwrightModule } from ${JSON.stringify(builtFile('dist/src/nestjs/index.js'))};
 class AppModule {
   onModuleDestroy() { console.log('destroyed'); }
 }

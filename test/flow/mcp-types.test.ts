@@ -21,7 +21,7 @@ const tenantOf = ({ headers }: McpCaller): string => headers?.get('x-tenant') ??
 await createMcpServer(new ToolRegistry(), { scope: (caller) => ({ data: { tenant: tenantOf(caller) } }) }).close();
 `;
 const PACKAGES = ['@modelcontextprotocol/server', '@types/node', 'reflect-metadata', 'tsyringe'];
-const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/bridges/mcp/index.ts' };
+const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/mcp/index.ts' };
 const BUILT = dirname(dirname(builtFile('dist/src/index.js')));
 
 let folder: string;
@@ -58,7 +58,7 @@ function install(): void {
 test('who only serves tools compiles without the SDK’s client', () => {
   install();
   expect(runCompiler('tsconfig.json', { folder })).toEqual([]);
-  const file = join(folder, 'declared/src/bridges/mcp/mcp-tool-server.ts');
+  const file = join(folder, 'declared/src/mcp/server/options.ts');
   writeFileSync(file, `import type { Client } from '@modelcontextprotocol/client';\n${readFileSync(file)}`);
   expect(runCompiler('tsconfig.json', { folder })).toMatchObject([{ code: 'TS2307' }]);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { LLMProvider } from 'toolwright';
 import {
   defineTool,
+  type LLMProvider,
   parseToolRequest,
   runToolLoop,
   ToolCallParser,

@@ -62,9 +62,14 @@ class Sealed {
   }
 }
 /** As TypeScript writes it for targets without private fields. */
-const olderSealed = new Function(
-  'var _secret = new WeakMap(); return class Older { constructor() { _secret.set(this, 1); } }',
-);
+function olderSealed(): new () => object {
+  const secret = new WeakMap<object, number>();
+  return class Older {
+    constructor() {
+      secret.set(this, 1);
+    }
+  };
+}
 
 describe('what a tool returns', () => {
   test.each<[unknown, string]>([

@@ -11,7 +11,7 @@ const FOLDER = 'node_modules/.cache/toolwright-doc-examples';
 const PAGES = ['README.md', 'CONTRIBUTING.md', ...listFiles('docs')];
 
 const WRONG: DocExample = {
-  path: 'src/loop/run-tool-loop.ts',
+  path: 'src/loop/run.ts',
   line: 1,
   code: 'const { status } = await runToolLoop({ provider }, messages);\nstatus.nothing;',
 };

@@ -14,14 +14,14 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'expr-eval-fork': /^src\/builtin\//,
   'jsonc-parser': /^src\/cli\//,
   openai: /^src\/providers\/openai\//,
-  '@modelcontextprotocol/server': /^src\/bridges\/mcp\//,
-  '@modelcontextprotocol/client': /^src\/bridges\/mcp\//,
-  '@modelcontextprotocol/node': /^src\/bridges\/mcp\//,
+  '@modelcontextprotocol/server': /^src\/mcp\//,
+  '@modelcontextprotocol/client': /^src\/mcp\/client\//,
+  '@modelcontextprotocol/node': /^src\/mcp\/server\//,
   winston: /^src\/logging\/winston\//,
   typescript: /^src\/typegen\/compiler\//,
-  '@nestjs/common': /^src\/bridges\/nestjs\//,
-  '@nestjs/core': /^src\/bridges\/nestjs\//,
-  rxjs: /^src\/bridges\/nestjs\//,
+  '@nestjs/common': /^src\/nestjs\//,
+  '@nestjs/core': /^src\/nestjs\//,
+  rxjs: /^src\/nestjs\//,
   // Whichever door is opened first has to bring it: the classes behind it are decorated when they load.
   'reflect-metadata': /^(src|decorators)\/(.+\/)?index\.ts$/,
 };
@@ -42,7 +42,7 @@ const OPEN_TO_EXAMPLES = new Set([
 /** The files whose job is to load what they are told. */
 const LOADERS_BY_NAME = [
   // The module whose tools are listed; the compiler of the user's project.
-  'src/cli/load-module.ts',
+  'src/cli/open-module.ts',
   'src/typegen/compiler/load-compiler.ts',
 ];
 

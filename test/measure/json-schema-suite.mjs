@@ -2,9 +2,8 @@
 // npm run measure:schemas -- <folder with the suite's `tests`>
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { compileSchema, compileTest, schemaCheck } from '../../dist/src/checking/compile.js';
 import { interpretSchema } from '../../dist/src/checking/interpreter/interpret-schema.js';
-import { compileSchema, compileTest } from '../../dist/src/checking/json-schema-compiler.js';
-import { schemaCheck } from '../../dist/src/checking/schema-check.js';
 import { schemaFaults } from '../../dist/src/checking/schema-faults.js';
 
 const folder = join(process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.', 'tests');

@@ -5,8 +5,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { createMcpServer, mcpTools } from '../../dist/src/bridges/mcp/index.js';
 import { ToolRegistry } from '../../dist/src/index.js';
+import { createMcpServer, mcpTools } from '../../dist/src/mcp/index.js';
 
 const given = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
 const folder = [join(given, 'mcp-tool-lists'), given].find(

@@ -4,25 +4,25 @@
  */
 export const EQUIVALENT = [
   {
-    path: 'src/invocation/plain-data.ts',
+    path: 'src/call/settle-work.ts',
     source: 'for (let index = 0; index < list.length; index += 1) {',
     to: '(index) <= (list.length)',
     reason: 'Behind the end of a list is `undefined`, which passes for plain data like any other.',
   },
   {
-    path: 'src/invocation/plain-data.ts',
+    path: 'src/call/settle-work.ts',
     source: 'return known;',
     to: 'undefined',
     reason: 'What is not known to be plain takes the longer way to the same result (`formOf`).',
   },
   {
-    path: 'src/loop/loop-guard.ts',
+    path: 'src/loop/guard.ts',
     source: "const remembered = this.#remembered.size > 0 && this.#remembered.get(signatureOf(call) ?? '');",
     to: '(this.#remembered.size) >= (0)',
     reason: 'Of what is empty nothing is found; being asked first spares a signature.',
   },
   {
-    path: 'src/loop/loop-guard.ts',
+    path: 'src/loop/guard.ts',
     source: 'if (call.signature !== undefined || call.record === undefined) return call.signature;',
     to: '(call.signature !== undefined) && (call.record === undefined)',
     reason: 'What was computed before is computed again, to the same text.',
@@ -34,23 +34,17 @@ export const EQUIVALENT = [
     reason: 'A reference to nothing holds no instances, so that nobody asks how to revive it.',
   },
   {
-    path: 'src/loop/check-config.ts',
+    path: 'src/loop/options.ts',
     source:
-      'if (areRight(config, CONFIG) && areRight(scope, SCOPE) && !isOwned && history.length === 0) return;',
+      'if (areRight(config, RUN_CONFIG) && areRight(scope, SCOPE) && !isOwned && history.length === 0) return;',
     to: 'false',
     reason: 'The longer way finds nothing to refuse either.',
   },
   {
-    path: 'src/checking/canonical-json.ts',
+    path: 'src/kernel/json.ts',
     source: 'if (last !== undefined && key < last) return false;',
     to: '(last !== undefined) || (key < last)',
     reason: 'What is not known to be canonical is written the longer way, to the same text.',
-  },
-  {
-    path: 'src/checking/closed-schema.ts',
-    source: 'let isOpenable = false;',
-    to: 'true',
-    reason: 'Without a closed form of the schema, arguments take the longer way to the same outcome.',
   },
   {
     path: 'src/checking/hydration/revive-described.ts',
@@ -60,19 +54,19 @@ export const EQUIVALENT = [
     reason: 'Of one choice, and by the keys of what has none, the longer way gives the first one too.',
   },
   {
-    path: 'src/checking/exponential-pattern.ts',
+    path: 'src/checking/patterns.ts',
     source: 'if (before !== undefined) return before;',
     to: 'false',
     reason: 'What was found out before is found out again.',
   },
   {
-    path: 'src/checking/web-address.ts',
+    path: 'src/checking/formats.ts',
     source: "const last = labels.at(-1) ?? '';",
     to: "'mutant'",
     reason: 'A text that is split has a last part.',
   },
   {
-    path: 'src/checking/canonical-json.ts',
+    path: 'src/kernel/json.ts',
     source: 'return true;',
     to: 'false',
     reason: 'What is not known to be canonical is written the longer way, to the same text.',

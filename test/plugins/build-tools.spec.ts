@@ -72,6 +72,24 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     run: (project) => project.run(toolFile('rollup/dist/bin/rollup'), '-c'),
     built: 'out/main.js',
   },
+  Rolldown: {
+    files: {
+      ...base(),
+      'rolldown.config.mjs': `import { rolldown as toolwright } from 'toolwright/plugin';
+        export default { input: 'src/main.ts', external: /^toolwright/, output: { file: 'out/main.js' }, plugins: [toolwright()] };`,
+    },
+    run: (project) => project.run(toolFile('rolldown/bin/cli.mjs'), '-c', 'rolldown.config.mjs'),
+    built: 'out/main.js',
+  },
+  tsup: {
+    files: {
+      ...base(),
+      'tsup.config.mjs': `import { esbuild as toolwright } from 'toolwright/plugin';
+        export default { entry: ['src/main.ts'], format: 'esm', outDir: 'out', external: [/^toolwright/], esbuildPlugins: [toolwright()] };`,
+    },
+    run: (project) => project.run(toolFile('tsup/dist/cli-default.js')),
+    built: 'out/main.js',
+  },
   Vite: {
     files: {
       ...base(),

@@ -1,39 +1,62 @@
-// `npm run runtimes`: the same toolset in each runtime and out of each bundler; definitions and results must be the
-// same bytes everywhere. Fails where the table of docs/runtimes.md says something else; `-- --write` writes it anew,
+// `npm run runtimes`: the same toolset in each runtime and out of each bundler, where definitions and results must be
+// the same bytes everywhere, and a part of the flow tests out of one file. Fails where the table of docs/runtimes.md says something else; `-- --write` writes it anew,
 // and other words choose the rows whose names hold them.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { FLOW_ROWS, flowOutcome } from './flow-rows.mjs';
 import { prepare } from './prepare.mjs';
 import { ROWS } from './rows.mjs';
 
 const PAGE = new URL('../../docs/runtimes.md', import.meta.url);
 const TABLE = /(?<=<!-- rows -->\n)[\s\S]*(?=\n<!-- \/rows -->)/;
+const FLOW_TABLE = /(?<=<!-- flow rows -->\n)[\s\S]*(?=\n<!-- \/flow rows -->)/;
 
 const words = process.argv.slice(2).filter((word) => word !== '--write');
 const [first, ...others] = ROWS;
-const chosen = others.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
+const isChosen = ({ name }) => words.length === 0 || words.some((word) => name.includes(word));
 const base = mkdtempSync(join(tmpdir(), 'toolwright-runtimes-'));
 const lines = [];
+const flowLines = [];
 try {
   const folders = prepare(base);
   const expected = (await first.run(folders)).trim();
-  for (const row of [first, ...chosen]) lines.push(await tryRow(row, { folders, expected }));
+  for (const row of [first, ...others.filter(isChosen)]) lines.push(await tryRow(row, { folders, expected }));
+  console.log('\nflow tests out of one file');
+  for (const row of FLOW_ROWS.filter(isChosen)) flowLines.push(await tryFlowRow(row, folders));
 } finally {
   rmSync(base, { recursive: true, force: true });
 }
 const page = readFileSync(PAGE, 'utf8');
 if (process.argv.includes('--write')) {
-  const table = ['', '| where | how | outcome |', '| --- | --- | --- |', ...lines, ''].join('\n');
   writeFileSync(
     PAGE,
-    page.replace(TABLE, () => table),
+    page.replace(TABLE, () => table(lines)).replace(FLOW_TABLE, () => table(flowLines)),
   );
 } else {
-  const failed = lines.filter((line) => !page.includes(line));
-  console.log(`\n${lines.length - failed.length} passed, ${failed.length} failed`);
+  const all = [...lines, ...flowLines];
+  const failed = all.filter((line) => !page.includes(line));
+  console.log(`\n${all.length - failed.length} passed, ${failed.length} failed`);
   if (failed.length > 0) console.log(`docs/runtimes.md says something else than:\n${failed.join('\n')}`);
   process.exitCode = failed.length === 0 ? 0 : 1;
+}
+
+function table(rows) {
+  return ['', '| where | how | outcome |', '| --- | --- | --- |', ...rows, ''].join('\n');
+}
+
+/** A row of the other table, likewise. */
+async function tryFlowRow(row, folders) {
+  const started = performance.now();
+  const { counts, problem } = await flowOutcome(row, folders).catch(({ message }) => ({
+    counts: 'did not run',
+    problem: message,
+  }));
+  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  console.log(`${problem === undefined ? '✓' : '✗'} ${row.name}: ${counts} (${seconds} s)`);
+  if (problem !== undefined) console.log(indented(problem));
+  const works = row.but.length === 0 ? 'all pass' : `all pass but ${row.but.length}`;
+  return `| ${row.name} | ${row.command} | ${problem === undefined ? works : 'some fail'} |`;
 }
 
 /** A row of the table, after what happened was printed. */

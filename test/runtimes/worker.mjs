@@ -3,6 +3,13 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { folderFor } from './processes.mjs';
 
+/** What makes a bundle one for Workers. */
+export const WORKER_BUILD = {
+  target: 'es2022',
+  conditions: ['workerd', 'worker', 'browser'],
+  mainFields: ['browser', 'module', 'main'],
+};
+
 /** As their own command bundles them: the modules of Node stay outside. */
 export async function worker(folders) {
   const out = folderFor(folders, 'worker');
@@ -11,17 +18,18 @@ export async function worker(folders) {
     outfile: join(out, 'worker.js'),
     bundle: true,
     format: 'esm',
-    target: 'es2022',
     platform: 'node',
-    conditions: ['workerd', 'worker', 'browser'],
-    mainFields: ['browser', 'module', 'main'],
     logLevel: 'silent',
+    ...WORKER_BUILD,
   });
+  return inWorkerd(readFileSync(join(out, 'worker.js'), 'utf8'));
+}
+
+/** What the worker answers to a request. */
+export async function inWorkerd(contents) {
   const { Miniflare } = await import('miniflare');
   const runtime = new Miniflare({
-    modules: [
-      { type: 'ESModule', path: 'worker.js', contents: readFileSync(join(out, 'worker.js'), 'utf8') },
-    ],
+    modules: [{ type: 'ESModule', path: 'worker.js', contents }],
     compatibilityDate: '2026-07-01',
     compatibilityFlags: ['nodejs_compat'],
   });

@@ -3,8 +3,8 @@
 // npm run soak:mcp -- [clients] [seed]
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { createMcpServer } from '../../dist/src/bridges/mcp/index.js';
 import { ToolRegistry } from '../../dist/src/index.js';
+import { createMcpServer } from '../../dist/src/mcp/index.js';
 import { megabytes, settledHeap } from './heap.mjs';
 import { playClient } from './mcp-client.mjs';
 import { createRandom } from './random.mjs';

@@ -1,10 +1,28 @@
-import type { ClassType } from '../../contract/class-type.js';
+import type { ClassType } from '../../contract/declaration.js';
 import type { JsonObject } from '../../contract/json-schema.js';
-import type { Hydrate, Hydrated, ReviewFault } from '../../contract/tool-definition.js';
+import type { Hydrate, Hydrated, ReviewFault } from '../../contract/tool.js';
+import { classModel } from '../../schema/class-model.js';
 import type { PropertyModel, ValueType } from '../../schema/value-type.js';
-import { childPath, type Place, type Revival, type Revive } from './revival.js';
-import { reviverOf } from './reviver-of.js';
-import { runValidations } from './run-validations.js';
+import { validateInstance } from '../../validators/validation-rules.js';
+import { reviveClass, reviveTagged } from './revive-class.js';
+import { reviveDescribed } from './revive-described.js';
+import {
+  childPath,
+  type Place,
+  type Revival,
+  type Revive,
+  reviveBigInt,
+  reviveBuffer,
+  reviveBytes,
+  reviveDate,
+  reviveItems,
+  reviveMap,
+  reviveSet,
+  reviveStandard,
+  reviveUrl,
+  reviveValues,
+  type Validation,
+} from './revive-values.js';
 
 /** What the arguments are: properties of their own, a DTO class that takes all of them, or any other type. */
 export type HydrationSource =
@@ -93,4 +111,80 @@ function reviveProperties(properties: readonly PropertyModel[]): Revive | undefi
     }
     return revived;
   };
+}
+
+/**
+ * The reviver of a type; nothing where JSON's own value is the tool's, so that what needs no work gets none.
+ * `cascaded`: class-validator gets to the value by itself, from the object around it.
+ */
+function reviverOf(type: ValueType, cascaded = false): Revive | undefined {
+  // A Standard Schema has its own view of `null`; elsewhere the schema has let it through as a value.
+  if (type.kind === 'schema') return type.standard && reviveStandard(type.standard);
+  const revive = reviverOfValue(type, cascaded);
+  return revive && ((value, place) => (value === null ? null : revive(value, place)));
+}
+
+function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined {
+  switch (type.kind) {
+    case 'date':
+      return reviveDate;
+    case 'url':
+      return reviveUrl;
+    case 'bytes':
+      return reviveBytes;
+    case 'buffer':
+      return reviveBuffer;
+    case 'bigint':
+      return reviveBigInt;
+    case 'array': {
+      const item = reviverOf(type.items, cascaded);
+      const array = item && reviveItems(item);
+      return type.collection === 'set' ? reviveSet(array) : array;
+    }
+    case 'record': {
+      // class-validator does not go into the values of plain objects, but it does into those of a Map.
+      const value = reviverOf(type.values, cascaded && type.collection === 'map');
+      const record = value && reviveValues(value);
+      return type.collection === 'map' ? reviveMap(record, type.keys) : record;
+    }
+    case 'class':
+      return reviveClass(type, cascaded, reviverOf);
+    case 'described':
+      return reviveDescribed(type, reviverOf);
+    case 'tagged':
+      return reviveTagged(type, cascaded, reviverOf);
+    default:
+      return undefined;
+  }
+}
+
+/** Lets class-validator judge the instances; paths carry the names that the properties have in JSON. */
+async function runValidations(validations: readonly Validation[]): Promise<readonly ReviewFault[]> {
+  const faults = await Promise.all(
+    validations.map(async ({ instance, path, groups, isCertain }) => {
+      const nameOf = (owner: object, key: string) => jsonName({ owner, key, groups });
+      try {
+        return await validateInstance(instance, { path, groups, nameOf });
+      } catch (error) {
+        // Where all rules are class-validator's own, it is the value that they could not bear.
+        if (isCertain) throw error;
+        return [{ path, message: 'has a value that its rules cannot judge', isAuthored: false }];
+      }
+    }),
+  );
+  return faults.flat();
+}
+
+interface Named {
+  readonly owner: object;
+  readonly key: string;
+  readonly groups?: readonly string[];
+}
+
+function jsonName({ owner, key, groups }: Named): string {
+  // Items and values of collections keep their index or key.
+  if (Array.isArray(owner) || owner instanceof Map || owner instanceof Set) return key;
+  const read = classModel(owner.constructor as ClassType, groups);
+  const property = read.ok ? read.model.properties.find((one) => (one.key ?? one.name) === key) : undefined;
+  return property?.name ?? key;
 }

@@ -1,16 +1,21 @@
-import type { DescribedSchema } from '../../contract/class-description.js';
+import type { DescribedSchema } from '../../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
-import { setOwn } from '../../kernel/set-own.js';
-import { describedValue } from '../../schema/described-type.js';
+import { setOwn } from '../../kernel/json.js';
+import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
 import { isSchemaNode, subschemas } from '../../schema/keywords.js';
 import type { ValueType } from '../../schema/value-type.js';
-import { referredDefinition } from '../../schema/write-described.js';
 import { typeSchema } from '../../schema/write-schema.js';
-import type { SchemaTest } from '../json-schema-compiler.js';
-import { schemaTest } from '../schema-check.js';
+import { type SchemaTest, schemaTest } from '../compile.js';
 import { levelOf } from '../schema-level.js';
-import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf } from './revival.js';
-import { reviveItems, reviveValues } from './revive-collection.js';
+import {
+  ChildPlace,
+  type Holder,
+  type Place,
+  type Revive,
+  type ReviverOf,
+  reviveItems,
+  reviveValues,
+} from './revive-values.js';
 
 type DescribedType = ValueType & { readonly kind: 'described' };
 
@@ -33,7 +38,7 @@ export function reviveDescribed(
 function reviverFor(schema: DescribedSchema, of: Revivers): Revive | undefined {
   if (!holdsInstances(schema, of, new Set())) return undefined;
   if (schema.$ref !== undefined) return reviveReferred(schema.$ref, of);
-  if (schema.instanceOf !== undefined) return of.reviverOf(describedValue(schema, of.definitions).type);
+  if (schema.instanceOf !== undefined) return of.reviverOf(fromGenerated(schema, of.definitions).type);
   if (schema.anyOf !== undefined) return reviveUnion(schema.anyOf, of);
   if (schema.items !== undefined || schema.prefixItems !== undefined) return reviveTuple(schema, of);
   return reviveObject(schema, of);

@@ -1,12 +1,10 @@
-import { duplicateItems } from '../unique-items.js';
-import { type Judge, type MakeJudge, type Part, type Run, refusesUnless } from './judge.js';
+import { canonicalJson } from '../../kernel/json.js';
+import { countBound, type Judge, type MakeJudge, type Part, type Run, testOf, withTest } from './judge.js';
 
 /** Keywords that say something of lists. */
 export const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maxItems: (part) =>
-    refusesUnless(part, length(part, 'more'), (items: Items) => items.length <= (part.given as number)),
-  minItems: (part) =>
-    refusesUnless(part, length(part, 'fewer'), (items: Items) => items.length >= (part.given as number)),
+  maxItems: countBound('more', 'items', (most) => (items: Items) => items.length <= most),
+  minItems: countBound('fewer', 'items', (least) => (items: Items) => items.length >= least),
   additionalItems: (part) => {
     const { items } = part.schema;
     return Array.isArray(items) ? itemsFrom(part, items.length) : undefined;
@@ -22,7 +20,7 @@ export const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   contains,
   maxContains: () => undefined,
   minContains: () => undefined,
-  unevaluatedItems,
+  unevaluatedItems: (part) => (part.isTracking ? unevaluatedItems(part) : undefined),
   uniqueItems: (part) =>
     part.given === true
       ? (value, run) => {
@@ -35,13 +33,6 @@ export const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 };
 
 type Items = readonly unknown[];
-
-function length(part: Part, than: string) {
-  return {
-    params: { limit: part.given },
-    message: `must NOT have ${than} than ${part.given} items`,
-  };
-}
 
 function tuple(part: Part): Judge {
   const judges = (part.given as readonly unknown[]).map((schema) => part.judgeOf(schema));
@@ -61,10 +52,18 @@ function tuple(part: Part): Judge {
 
 function eachItem(part: Part): Judge {
   const judge = part.judgeOf(part.given);
-  return (value, run, seen) => {
-    seen?.addAllIndexes();
-    return fitEach(value as Items, run, { judge, from: 0 });
-  };
+  const test = testOf(judge);
+  return withTest(
+    (value, run, seen) => {
+      seen?.addAllIndexes();
+      return fitEach(value as Items, run, { judge, from: 0 });
+    },
+    (value) => {
+      const items = value as Items;
+      for (let index = 0; index < items.length; index += 1) if (!test(items[index])) return false;
+      return true;
+    },
+  );
 }
 
 /** What stands behind a tuple. */
@@ -139,4 +138,24 @@ function unevaluatedItems(part: Part): Judge {
     seen?.addAllIndexes();
     return fits;
   };
+}
+
+interface DuplicateItems {
+  readonly params: { readonly i: number; readonly j: number };
+  readonly message: string;
+}
+
+/** Told as the validator tells it: the last item that stood there before, and where it did. */
+export function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
+  const places = new Map<string, number>();
+  let params: DuplicateItems['params'] | undefined;
+  items.forEach((item, again) => {
+    const key = canonicalJson(item);
+    const first = places.get(key);
+    if (first !== undefined) params = { i: again, j: first };
+    places.set(key, again);
+  });
+  if (params === undefined) return undefined;
+  const { i, j } = params;
+  return { params, message: `must NOT have duplicate items (items ## ${j} and ${i} are identical)` };
 }

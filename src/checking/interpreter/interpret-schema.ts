@@ -1,13 +1,28 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
 import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
-import type { SchemaError } from '../schema-error.js';
-import { FITS, type Judge, type Part, Run } from './judge.js';
-import { schemaJudge } from './schema-judge.js';
+import { draftOf } from '../schema-faults.js';
+import { isOfType } from '../unions.js';
+import { ARRAY_KEYWORDS } from './array-keywords.js';
+import {
+  ANYTHING,
+  allOfJudges,
+  FITS,
+  type Judge,
+  type MakeJudge,
+  type Part,
+  Run,
+  type SchemaError,
+  type Test,
+  testOf,
+  withTest,
+} from './judge.js';
+import { OBJECT_KEYWORDS, objectTest } from './object-keywords.js';
+import { ANY_KEYWORDS, COMBINING_KEYWORDS, NUMBER_KEYWORDS, TEXT_KEYWORDS } from './value-keywords.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** A schema that can be asked. */
-export interface InterpretedSchema {
+interface InterpretedSchema {
   /** Whether a value fits. */
   readonly test: (value: unknown) => boolean;
   /** Everything that is wrong with a value; nothing where it fits. */
@@ -21,22 +36,58 @@ export interface InterpretedSchema {
  */
 export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   const whole = wholeSchema(schema);
-  const { root, isTracking, isBetterInterpreted } = whole;
+  const { root, isTracking, isDynamic, isRepeating, isBetterInterpreted } = whole;
   const scope = new Scope(whole, []).enter(root);
   let judge: Judge | undefined;
   const ask = (value: unknown, run: Run): boolean => {
     judge ??= scope.judgeOf(root);
     return judge(value, run, run.track());
   };
+  let test: Test | undefined;
+  const hasMemory = isTracking || isDynamic || isRepeating;
   return {
     isBetterInterpreted,
-    test: (value) => ask(value, new Run({ isTelling: false, isTracking })),
+    test(value) {
+      if (hasMemory) return ask(value, new Run({ isTelling: false, isTracking }));
+      test ??= testOf(scope.judgeOf(root));
+      return test(value);
+    },
     check(value) {
       const run = new Run({ isTelling: true, isTracking });
       return ask(value, run) ? undefined : run.errors;
     },
   };
 }
+
+const scopes = new WeakMap<JsonSchema, Scope>();
+
+/** A part of a schema, and the whole that its references are relative to. */
+interface SchemaPlace {
+  readonly schema: JsonSchema;
+  readonly root: JsonSchema;
+}
+
+/**
+ * Whether a value fits a part of a schema: for values that are judged once, such as defaults. What depends on what
+ * else has been judged says nothing here, nor does what refers to itself without end.
+ */
+export function fitsSchema(value: unknown, { schema, root }: SchemaPlace): boolean {
+  const scope = scopes.get(root) ?? new Scope({ ...WITHOUT_MEMORY, root, draft: draftOf(root) }, []);
+  scopes.set(root, scope);
+  try {
+    return testOf(scope.judgeOf(schema))(value);
+  } catch (error) {
+    if (error instanceof RangeError) return true;
+    throw error;
+  }
+}
+
+const WITHOUT_MEMORY = {
+  isTracking: false,
+  isDynamic: false,
+  isRepeating: false,
+  isBetterInterpreted: false,
+};
 
 /** The judges of schemas that were reached through the same resources: what a dynamic reference means depends on these. */
 class Scope {
@@ -78,10 +129,18 @@ class Scope {
   /** The judge of what a reference means, made when it is first asked: it may contain who refers to it. */
   referred(from: JsonSchema, keyword: string): Judge {
     let judge: Judge | undefined;
-    return (value, run, seen) => {
+    const made = (): Judge => {
       judge ??= this.#judgeOfTarget(from, keyword);
-      return judge(value, run, seen);
+      return judge;
     };
+    let test: Test | undefined;
+    return withTest(
+      (value, run, seen) => made()(value, run, seen),
+      (value) => {
+        test ??= testOf(made());
+        return test(value);
+      },
+    );
   }
 
   #judgeOfTarget(from: JsonSchema, keyword: string): Judge {
@@ -145,12 +204,12 @@ class SchemaPart implements Part {
   }
 }
 
-const REFUSES: Judge = (value, run) =>
-  run.refuse(
-    value,
-    { keyword: 'false schema', given: false, schema: {} },
-    { message: 'boolean schema is false' },
-  );
+const FALSE = { keyword: 'false schema', given: false, schema: {} };
+
+const REFUSES: Judge = withTest(
+  (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' }),
+  () => false,
+);
 
 /** Asks a judge once about a value; of one that does not fit, the reasons are told once for each place of it. */
 function remembering(judge: Judge): Judge {
@@ -179,4 +238,140 @@ function withOwnTrack(judge: Judge): Judge {
     if (own !== undefined) seen?.add(own);
     return fits;
   };
+}
+
+type Makers = Readonly<Record<string, MakeJudge>>;
+
+const REFERENCES: Makers = {
+  $dynamicRef: (part) => part.referred(),
+  $recursiveRef: (part) => part.referred(),
+  $ref: (part) => part.referred(),
+};
+
+/** What may be said of values of a type, or of all; in the order in which generated code tells what is wrong. */
+const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
+  { makers: { ...REFERENCES, ...ANY_KEYWORDS, ...COMBINING_KEYWORDS } },
+  { type: 'number', makers: NUMBER_KEYWORDS },
+  { type: 'string', makers: TEXT_KEYWORDS },
+  { type: 'array', makers: ARRAY_KEYWORDS },
+  { type: 'object', makers: OBJECT_KEYWORDS },
+];
+
+/** A keyword's place in that order; `format` has two. */
+interface Known {
+  readonly keyword: string;
+  readonly group: number;
+  readonly rank: number;
+  readonly make: MakeJudge;
+}
+
+const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
+  GROUPS.flatMap(({ makers }, group) =>
+    Object.entries(makers).map(([keyword, make], rank) => ({ keyword, group, rank, make })),
+  ),
+  ({ keyword }) => keyword,
+);
+
+/** Makes parts of a schema's keywords. */
+type MakePart = (keyword: string) => Part;
+
+/** The judge of one schema: all that its keywords say, each asked only of values that it says something of. */
+function schemaJudge(schema: JsonSchema, part: MakePart): Judge {
+  const types = typesOf(schema);
+  const refuseType: Judge = (value, run) =>
+    run.refuse(value, part('type'), { params: { type: schema.type } });
+  const judges: Judge[] = [];
+  let isTypeJudged = types.length === 0;
+  for (const [group, made] of madeJudges(schema, part)) {
+    const { type } = GROUPS[group] ?? {};
+    const isOnly = types.length === 1 && types[0] === type;
+    isTypeJudged ||= isOnly;
+    const judge = type === 'object' ? objectJudge(made, part) : allOfJudges(made.map(([, each]) => each));
+    if (type === undefined) judges.push(judge);
+    else if (isOnly || judge !== FITS) {
+      const typed = ofType(type, judge, isOnly ? refuseType : FITS);
+      // An integer is a number, and whether it is one has been asked before.
+      const isAsked = type === 'number' && types.length === 1 && types[0] === 'integer';
+      judges.push(isAsked ? withTest(typed, testOf(judge)) : typed);
+    }
+  }
+  if (!isTypeJudged) judges.unshift(isOfOne(types, refuseType));
+  return allOfJudges(judges.filter((judge) => judge !== FITS));
+}
+
+function objectJudge(made: readonly Made[], part: MakePart): Judge {
+  const judges = made.map(([, judge]) => judge);
+  const test = objectTest(
+    part('properties'),
+    made.map(([keyword]) => keyword),
+  );
+  if (test === undefined || judges.length === 0) return allOfJudges(judges);
+  const judge = allOfJudges(judges);
+  return withTest((value, run, seen) => judge(value, run, seen), test);
+}
+
+type Made = readonly [keyword: string, judge: Judge];
+
+/** By group, in order; a group is there, if empty, where a keyword of it stands there that refuses nothing. */
+function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
+  const known: Known[] = [];
+  for (const keyword of Object.keys(schema))
+    if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));
+  known.sort((one, other) => one.group - other.group || one.rank - other.rank);
+  const made = new Map<number, Made[]>();
+  for (const { keyword, group, make } of known) {
+    const named = part(keyword);
+    if (!named.knows(keyword)) continue;
+    const judge = make(named);
+    const judges = made.get(group) ?? [];
+    made.set(group, judges);
+    if (judge !== undefined && judge !== FITS) judges.push([keyword, judge]);
+  }
+  return made;
+}
+
+function ofType(type: string, judge: Judge, others: Judge): Judge {
+  const isOf = typeTest(type);
+  const [test, otherwise] = [testOf(judge), others === FITS];
+  return withTest(
+    (value, run, seen) => (isOf(value) ? judge(value, run, seen) : others(value, run, seen)),
+    ofTypeTest(type, test, otherwise),
+  );
+}
+
+function ofTypeTest(type: string, test: Test, otherwise: boolean): Test {
+  if (type === 'string') return (value) => (typeof value === 'string' ? test(value) : otherwise);
+  if (type === 'array') return (value) => (Array.isArray(value) ? test(value) : otherwise);
+  if (type === 'number')
+    return (value) => (typeof value === 'number' && Number.isFinite(value) ? test(value) : otherwise);
+  return (value) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? test(value) : otherwise;
+}
+
+function isOfOne(types: readonly string[], refuse: Judge): Judge {
+  const tests = types.map(typeTest);
+  const [only = ANYTHING] = tests;
+  const test: Test = tests.length === 1 ? only : (value) => tests.some((isOf) => isOf(value));
+  return withTest((value, run) => test(value) || refuse(value, run), test);
+}
+
+function typesOf({ type, nullable }: JsonSchema): readonly string[] {
+  const types = [type ?? []].flat() as readonly string[];
+  return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
+}
+
+/** A number is a finite one: JSON has no others. */
+function typeTest(type: string): Test {
+  switch (type) {
+    case 'string':
+      return (value) => typeof value === 'string';
+    case 'number':
+      return Number.isFinite;
+    case 'integer':
+      return Number.isInteger;
+    case 'array':
+      return Array.isArray;
+    default:
+      return (value) => isOfType(value, type);
+  }
 }

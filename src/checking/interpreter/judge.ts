@@ -1,11 +1,27 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import { MAX_ERRORS, type SchemaError } from '../schema-error.js';
-import { Seen } from './seen.js';
 
 /** Judges a value by a schema or one of its keywords; where it does not fit and the run tells, it says so to the run. */
-export type Judge = (value: unknown, run: Run, seen?: Seen) => boolean;
+export interface Judge {
+  (value: unknown, run: Run, seen?: Seen): boolean;
+  /** The verdict alone, at once. Only for schemas in which nobody asks what else has been judged. */
+  readonly test?: Test;
+}
 
-export const FITS: Judge = () => true;
+/** Whether a value fits. */
+export type Test = (value: unknown) => boolean;
+
+export const ANYTHING: Test = () => true;
+
+export const FITS: Judge = withTest(() => true, ANYTHING);
+
+export function withTest(judge: Judge, test: Test): Judge {
+  return Object.assign(judge, { test });
+}
+
+/** The verdict of a judge, told to nobody. */
+export function testOf(judge: Judge): Test {
+  return judge.test ?? ((value) => judge(value, QUIET));
+}
 
 /** A keyword in its schema, on the way to become a judge. */
 export interface Part {
@@ -29,7 +45,7 @@ export interface Part {
 export type MakeJudge = (part: Part) => Judge | undefined;
 
 /** What is wrong with a value, the keyword apart. */
-export interface Complaint {
+interface Complaint {
   readonly params?: SchemaError['params'];
   readonly message?: string;
 }
@@ -127,7 +143,7 @@ export class Run {
 type Refusing = Pick<Part, 'keyword' | 'given' | 'schema'>;
 
 /** What came of judging a value. */
-export interface Verdict {
+interface Verdict {
   readonly fits: boolean;
   readonly seen?: Seen | undefined;
   /** Where the value lay when all that is wrong with it was told. */
@@ -140,7 +156,23 @@ export function refusesUnless<Value>(
   complaint: Complaint,
   isFitting: (value: Value) => boolean,
 ): Judge {
-  return (value, run) => isFitting(value as Value) || run.refuse(value, part, complaint);
+  return withTest(
+    (value, run) => isFitting(value as Value) || run.refuse(value, part, complaint),
+    isFitting as Test,
+  );
+}
+
+/** A bound of how many characters, items or properties a value may have. */
+export function countBound<Value>(
+  than: 'more' | 'fewer',
+  what: string,
+  within: (limit: number) => (value: Value) => boolean,
+): MakeJudge {
+  return (part) => {
+    const limit = part.given as number;
+    const complaint = { params: { limit }, message: `must NOT have ${than} than ${limit} ${what}` };
+    return refusesUnless(part, complaint, within(limit));
+  };
 }
 
 /** The judge that all of some judges are one after the other. */
@@ -148,7 +180,7 @@ export function allOfJudges(judges: readonly Judge[]): Judge {
   const [only, second] = judges;
   if (only === undefined) return FITS;
   if (second === undefined) return only;
-  return (value, run, seen) => {
+  const judge: Judge = (value, run, seen) => {
     let fits = true;
     for (const judge of judges) {
       if (judge(value, run, seen)) continue;
@@ -157,4 +189,74 @@ export function allOfJudges(judges: readonly Judge[]): Judge {
     }
     return fits;
   };
+  return withTest(judge, allOfTests(judges.map(testOf)));
 }
+
+function allOfTests(tests: readonly Test[]): Test {
+  const [first = ANYTHING, second = ANYTHING, third = ANYTHING] = tests;
+  if (tests.length === 2) return (value) => first(value) && second(value);
+  if (tests.length === 3) return (value) => first(value) && second(value) && third(value);
+  return (value) => {
+    for (const test of tests) if (!test(value)) return false;
+    return true;
+  };
+}
+
+/** Where only a verdict is wanted of what has no shorter way to one. */
+const QUIET = new Run({ isTelling: false, isTracking: false });
+
+/** What of one object or list some schema has judged, for `unevaluatedProperties` and `unevaluatedItems`. */
+export class Seen {
+  readonly #names = new Set<string>();
+  readonly #indexes = new Set<number>();
+  #hasAllNames = false;
+  #hasAllIndexes = false;
+
+  hasName(name: string): boolean {
+    return this.#hasAllNames || this.#names.has(name);
+  }
+
+  hasIndex(index: number): boolean {
+    return this.#hasAllIndexes || this.#indexes.has(index);
+  }
+
+  addName(name: string): void {
+    this.#names.add(name);
+  }
+
+  addIndex(index: number): void {
+    this.#indexes.add(index);
+  }
+
+  addAllNames(): void {
+    this.#hasAllNames = true;
+  }
+
+  addAllIndexes(): void {
+    this.#hasAllIndexes = true;
+  }
+
+  add(other: Seen): void {
+    this.#hasAllNames ||= other.#hasAllNames;
+    this.#hasAllIndexes ||= other.#hasAllIndexes;
+    if (!this.#hasAllNames) for (const name of other.#names) this.#names.add(name);
+    if (!this.#hasAllIndexes) for (const index of other.#indexes) this.#indexes.add(index);
+  }
+}
+
+/** One disagreement between a value and a schema, in the terms of JSON Schema. */
+export interface SchemaError {
+  readonly keyword: string;
+  /** Where the value lies: a JSON pointer. */
+  readonly instancePath: string;
+  /** What the keyword says of it: the property that is missing, the format that it has not. */
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message?: string | undefined;
+  /** What the keyword is given. */
+  readonly schema?: unknown;
+  readonly parentSchema?: object | undefined;
+  readonly data?: unknown;
+}
+
+/** So many errors are told apart; those beyond are only counted. */
+export const MAX_ERRORS = 200;

@@ -1,22 +1,30 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import { patternOf } from '../json-formats.js';
-import { allOfJudges, type Judge, type MakeJudge, type Part, refusesUnless } from './judge.js';
-import type { Seen } from './seen.js';
+import { patternOf } from '../formats.js';
+import {
+  allOfJudges,
+  countBound,
+  FITS,
+  type Judge,
+  type MakeJudge,
+  type Part,
+  type Seen,
+  type Test,
+  testOf,
+  withTest,
+} from './judge.js';
 
 /** Keywords that say something of objects. */
 export const OBJECT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maxProperties: (part) =>
-    refusesUnless(
-      part,
-      count(part, 'more'),
-      (value: Fields) => Object.keys(value).length <= (part.given as number),
-    ),
-  minProperties: (part) =>
-    refusesUnless(
-      part,
-      count(part, 'fewer'),
-      (value: Fields) => Object.keys(value).length >= (part.given as number),
-    ),
+  maxProperties: countBound(
+    'more',
+    'properties',
+    (most) => (value: Fields) => Object.keys(value).length <= most,
+  ),
+  minProperties: countBound(
+    'fewer',
+    'properties',
+    (least) => (value: Fields) => Object.keys(value).length >= least,
+  ),
   required,
   propertyNames,
   additionalProperties,
@@ -32,7 +40,7 @@ export const OBJECT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   patternProperties,
   dependentRequired: (part) => neededNames(part, Object.entries(part.given as JsonSchema)),
   dependentSchemas: (part) => neededSchemas(part, Object.entries(part.given as JsonSchema)),
-  unevaluatedProperties,
+  unevaluatedProperties: (part) => (part.isTracking ? unevaluatedProperties(part) : undefined),
 };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -40,13 +48,6 @@ type Fields = Readonly<Record<string, unknown>>;
 /** A key such as `toString` counts only if it was sent. */
 function has(value: Fields, name: string): boolean {
   return value[name] !== undefined && Object.hasOwn(value, name);
-}
-
-function count(part: Part, than: string) {
-  return {
-    params: { limit: part.given },
-    message: `must NOT have ${than} than ${part.given} properties`,
-  };
 }
 
 function required(part: Part): Judge {
@@ -64,7 +65,8 @@ function required(part: Part): Judge {
 
 function propertyNames(part: Part): Judge {
   const judge = part.judgeOf(part.given);
-  return (value, run) => {
+  const test = testOf(judge);
+  const telling: Judge = (value, run) => {
     let fits = true;
     for (const propertyName of Object.keys(value as Fields)) {
       if (judge(propertyName, run, run.track())) continue;
@@ -76,6 +78,7 @@ function propertyNames(part: Part): Judge {
     }
     return fits;
   };
+  return withTest(telling, (value) => Object.keys(value as Fields).every(test));
 }
 
 function namesOf(schemas: unknown): readonly string[] {
@@ -149,6 +152,60 @@ function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) =
     seen?.addAllNames();
     return fits;
   };
+}
+
+const TESTED_TOGETHER: ReadonlySet<string> = new Set(['required', 'properties', 'additionalProperties']);
+
+/**
+ * The verdict on an object by what it requires, lists and forbids, in one pass; nothing where its schema says other
+ * things of it, or names what every object inherits.
+ */
+export function objectTest(part: Part, keywords: readonly string[]): Test | undefined {
+  const { properties: schemas = {}, required: needed = [], additionalProperties: others } = part.schema;
+  const listed = namesOf(schemas);
+  const names = [...listed, ...needed.filter((name) => !Object.hasOwn(schemas, name))];
+  const isPlain = keywords.every((keyword) => TESTED_TOGETHER.has(keyword));
+  if (!isPlain || names.some((name) => name in Object.prototype)) return undefined;
+  const tests = names.map((name) =>
+    testOf(Object.hasOwn(schemas, name) ? part.judgeOf(schemas[name]) : FITS),
+  );
+  const isNeeded = names.map((name) => needed.includes(name));
+  const rest = othersTest(new Set(listed), others === undefined ? FITS : part.judgeOf(others));
+  return (value) => {
+    const fields = value as Fields;
+    let found = 0;
+    for (let index = 0; index < names.length; index += 1) {
+      const field = fields[names[index] as string];
+      if (field === undefined) {
+        if (isNeeded[index]) return false;
+      } else if (!(tests[index] as Test)(field)) return false;
+      else if (index < listed.length) found += 1;
+    }
+    return rest === undefined || rest(fields, found);
+  };
+}
+
+/** The verdict on the properties that are not listed; where all those that were found are listed, there are none. */
+function othersTest(
+  listed: ReadonlySet<string>,
+  judge: Judge,
+): ((fields: Fields, found: number) => boolean) | undefined {
+  if (judge === FITS) return undefined;
+  const test = testOf(judge);
+  return (fields, found) => {
+    if (isPlainObject(fields)) {
+      let count = 0;
+      for (const _ in fields) count += 1;
+      if (count === found) return true;
+    }
+    for (const name of Object.keys(fields)) if (!listed.has(name) && !test(fields[name])) return false;
+    return true;
+  };
+}
+
+function isPlainObject(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 type Dependencies = readonly (readonly [name: string, needed: unknown])[];

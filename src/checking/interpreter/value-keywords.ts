@@ -1,6 +1,19 @@
-import { canonicalJson } from '../canonical-json.js';
-import { formatTest, patternOf } from '../json-formats.js';
-import { type MakeJudge, type Part, refusesUnless } from './judge.js';
+import type { JsonSchema } from '../../contract/json-schema.js';
+import { canonicalJson } from '../../kernel/json.js';
+import { formatTest, patternOf } from '../formats.js';
+import { type Chooser, unionChooser } from '../unions.js';
+import {
+  allOfJudges,
+  countBound,
+  FITS,
+  type Judge,
+  type MakeJudge,
+  type Part,
+  refusesUnless,
+  type Test,
+  testOf,
+  withTest,
+} from './judge.js';
 
 /** Keywords that compare a value of any type. */
 export const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
@@ -11,10 +24,10 @@ export const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 
 /** Keywords that say something of numbers. */
 export const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maximum: bound('<=', (value, limit) => value <= limit),
-  minimum: bound('>=', (value, limit) => value >= limit),
-  exclusiveMaximum: bound('<', (value, limit) => value < limit),
-  exclusiveMinimum: bound('>', (value, limit) => value > limit),
+  maximum: bound('<=', (limit) => (value) => value <= limit),
+  minimum: bound('>=', (limit) => (value) => value >= limit),
+  exclusiveMaximum: bound('<', (limit) => (value) => value < limit),
+  exclusiveMinimum: bound('>', (limit) => (value) => value > limit),
   multipleOf: (part) => {
     const step = part.given as number;
     const complaint = { params: { multipleOf: step }, message: `must be multiple of ${step}` };
@@ -25,30 +38,12 @@ export const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 
 /** Keywords that say something of texts. */
 export const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maxLength: (part) => {
-    const most = part.given as number;
-    const complaint = {
-      params: { limit: most },
-      message: `must NOT have more than ${most} characters`,
-    };
-    return refusesUnless(
-      part,
-      complaint,
-      (text: string) => text.length <= most || charactersOf(text) <= most,
-    );
-  },
-  minLength: (part) => {
-    const least = part.given as number;
-    const complaint = {
-      params: { limit: least },
-      message: `must NOT have fewer than ${least} characters`,
-    };
-    return refusesUnless(
-      part,
-      complaint,
-      (text: string) => text.length >= least && charactersOf(text) >= least,
-    );
-  },
+  maxLength: countBound('more', 'characters', (most) => (text: string) => {
+    return text.length <= most || charactersOf(text) <= most;
+  }),
+  minLength: countBound('fewer', 'characters', (least) => (text: string) => {
+    return text.length >= least && charactersOf(text) >= least;
+  }),
   pattern: (part) => {
     const expression = patternOf(part.given as string);
     const complaint = {
@@ -60,11 +55,11 @@ export const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   format: (part) => format(part, 'string'),
 };
 
-function bound(comparison: string, holds: (value: number, limit: number) => boolean): MakeJudge {
+function bound(comparison: string, within: (limit: number) => (value: number) => boolean): MakeJudge {
   return (part) => {
     const limit = part.given as number;
     const complaint = { params: { comparison, limit }, message: `must be ${comparison} ${limit}` };
-    return refusesUnless(part, complaint, (value: number) => holds(value, limit));
+    return refusesUnless(part, complaint, within(limit));
   };
 }
 
@@ -95,5 +90,116 @@ function isOneOf(values: readonly unknown[]): (value: unknown) => boolean {
   return (value) => {
     if (typeof value !== 'object' || value === null) return plain.has(value);
     return nested.size > 0 && nested.has(canonicalJson(value));
+  };
+}
+
+/** Keywords that judge the value itself by other schemas. */
+export const COMBINING_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+  not: (part) => {
+    const judge = part.judgeOf(part.given);
+    const complaint = { message: 'must NOT be valid' };
+    const test = testOf(judge);
+    return withTest(
+      (value, run) => !run.quietly(value, judge) || run.refuse(value, part, complaint),
+      (value) => !test(value),
+    );
+  },
+  allOf: (part) => allOfJudges((part.given as readonly unknown[]).map((schema) => part.judgeOf(schema))),
+  if: condition,
+  anyOf: union,
+  oneOf: union,
+};
+
+function condition(part: Part): Judge {
+  const holds = part.judgeOf(part.given);
+  const clause = (failingKeyword: 'then' | 'else'): Judge => {
+    const given = part.schema[failingKeyword];
+    if (given === undefined) return FITS;
+    const judge = part.judgeOf(given);
+    const complaint = { params: { failingKeyword }, message: `must match "${failingKeyword}" schema` };
+    return withTest(
+      (value, run, seen) => judge(value, run, seen) || run.refuse(value, part, complaint),
+      testOf(judge),
+    );
+  };
+  const [follows, otherwise] = [clause('then'), clause('else')];
+  if (follows === FITS && otherwise === FITS && !part.isTracking) return FITS;
+  const judge: Judge = (value, run, seen) => {
+    const own = run.track();
+    if (!run.quietly(value, holds, own)) return otherwise(value, run, seen);
+    if (own !== undefined) seen?.add(own);
+    return follows(value, run, seen);
+  };
+  const [isMet, then, orElse] = [testOf(holds), testOf(follows), testOf(otherwise)];
+  return withTest(judge, (value) => (isMet(value) ? then(value) : orElse(value)));
+}
+
+/**
+ * `anyOf` or `oneOf`. Where the value shows which branch it was meant for, that branch alone is asked and tells
+ * what is wrong; otherwise all of them are, and what they say against it is not kept.
+ */
+function union(part: Part): Judge {
+  const branches = part.given as readonly JsonSchema[];
+  const judges = branches.map((branch) => part.judgeOf(branch));
+  const choose = unionChooser(branches, part.root);
+  const complaint = { message: `must match a schema in ${part.keyword}` };
+  const isFitting = part.keyword === 'oneOf' ? fitsOne(judges) : fitsAny(judges);
+  const judge: Judge = (value, run, seen) => {
+    const chosen = choose(value);
+    if (chosen.kind === 'branch') return (judges[chosen.index] ?? FITS)(value, run, seen);
+    const isHopeless = chosen.kind === 'tag' && chosen.isCertain;
+    return (!isHopeless && isFitting(value, run, seen)) || run.refuse(value, part, complaint);
+  };
+  return withTest(
+    judge,
+    unionTest(judges.map(testOf), { choose, most: part.keyword === 'oneOf' ? 1 : Number.POSITIVE_INFINITY }),
+  );
+}
+
+function unionTest(
+  tests: readonly Test[],
+  { choose, most }: { readonly choose: Chooser; readonly most: number },
+): Test {
+  return (value) => {
+    const chosen = choose(value);
+    if (chosen.kind === 'branch') return tests[chosen.index]?.(value) ?? true;
+    if (chosen.kind === 'tag' && chosen.isCertain) return false;
+    let fitting = 0;
+    for (const test of tests) {
+      if (!test(value)) continue;
+      if (most === Number.POSITIVE_INFINITY) return true;
+      fitting += 1;
+      if (fitting > most) return false;
+    }
+    return fitting === 1;
+  };
+}
+
+function fitsAny(judges: readonly Judge[]): Judge {
+  return (value, run, seen) => {
+    let fits = false;
+    for (const judge of judges) {
+      const own = run.track();
+      if (!run.quietly(value, judge, own)) continue;
+      if (own === undefined || seen === undefined) return true;
+      // Each branch that fits has its part in what has been judged.
+      seen.add(own);
+      fits = true;
+    }
+    return fits;
+  };
+}
+
+function fitsOne(judges: readonly Judge[]): Judge {
+  return (value, run, seen) => {
+    let fitting = 0;
+    for (const judge of judges) {
+      const own = run.track();
+      if (!run.quietly(value, judge, own)) continue;
+      if (own !== undefined) seen?.add(own);
+      fitting += 1;
+      if (fitting > 1) return false;
+    }
+    return fitting === 1;
   };
 }

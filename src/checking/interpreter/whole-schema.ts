@@ -1,9 +1,15 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import type { Draft } from '../../schema/keywords.js';
-import { draftOf } from '../draft-of.js';
-import { everySchema } from './every-schema.js';
-import { judgesItselfAgain, judgesItselfRepeatedly } from './judges-itself.js';
-import { withMetaSchemas } from './meta-schemas.js';
+import { findReference } from '../../schema/find-reference.js';
+import {
+  type Draft,
+  eachSubschema,
+  isSchemaNode,
+  type Subschema,
+  subschemas,
+} from '../../schema/keywords.js';
+import { newAjv } from '../load-ajv.cjs';
+import { draftOf } from '../schema-faults.js';
+import { resolveReference, unionChooser } from '../unions.js';
 
 /** What all parts of a schema share. */
 export interface WholeSchema {
@@ -44,15 +50,197 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
 
 /**
  * Generated code asks nothing more of a list that ends within a tuple, takes an empty list after another one to
- * contain what that one did, loses its way among parts with addresses of their own, and in its fastest form counts
- * as sent what every object inherits.
+ * contain what that one did, loses its way among parts with addresses of their own, calls methods of the objects that it
+ * compares, and in its fastest form counts as sent what every object inherits.
  */
 function isMisreadByCode(part: JsonSchema, root: JsonSchema): boolean {
   if (part.contains !== undefined) return true;
   if (part.uniqueItems === true && Array.isArray(part.prefixItems ?? part.items)) return true;
   if ((part.$anchor ?? part.$dynamicAnchor) !== undefined) return true;
+  if (isObject(part.const) || (Array.isArray(part.enum) && part.enum.some(isObject))) return true;
   if (part.$id !== undefined && part !== root) return true;
   if (part.$ref !== undefined && !/^#(?:\/|$)/.test(part.$ref)) return true;
   for (const name in part.properties) if (name in Object.prototype) return true;
   return part.required?.some((name) => name in Object.prototype) ?? false;
+}
+
+/**
+ * Whether a schema leads back to itself in two ways about the same value, as `Node = anyOf: [{ a: Node },
+ * { a: Node, b }]` does: each level of a value would then double what there is to do. A tag that tells the
+ * branches apart leaves one way.
+ */
+function judgesItselfRepeatedly(root: JsonSchema): boolean {
+  const steps = stepsOf(root);
+  return leadsBack(steps, 2);
+}
+
+/** Whether judging a value comes back to judging the same value by the same schema, without end. */
+export function judgesItselfAgain(root: JsonSchema): boolean {
+  const steps = [...stepsOf(root)].map(
+    ([part, taken]) => [part, taken.filter(({ isSame }) => isSame)] as const,
+  );
+  return leadsBack(new Map(steps), 1);
+}
+
+function stepsOf(root: JsonSchema): Steps {
+  return new Map([...everySchema(root)].map((part) => [part, stepsFrom(part, root)]));
+}
+
+/** Whether some schema leads back to itself in so many ways. */
+function leadsBack(steps: Steps, ways: number): boolean {
+  const circles = circlesOf(steps);
+  return [...steps].some(([part, taken]) => {
+    const within = taken.filter(({ to }) => circles.get(to) === circles.get(part));
+    return within.length >= ways && waysOf(within) >= ways;
+  });
+}
+
+/** That judging a value by one schema takes judging it, or what is in it, by another. */
+interface Step {
+  readonly to: JsonSchema;
+  /** The value itself is judged, not what is in it. */
+  readonly isSame: boolean;
+  /** The types of values for which it is taken, where not for all. */
+  readonly types?: readonly string[];
+  /** Of steps with the same name, only one is taken for one value. */
+  readonly way: string;
+}
+
+function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
+  const steps: Step[] = [];
+  const target = referredSchema(schema, root);
+  if (target !== undefined) steps.push({ to: target, way: '$ref', isSame: true });
+  eachSubschema(schema, (part) => {
+    const { node, keyword } = part;
+    if (!isSchemaNode(node) || keyword.judges === undefined || keyword.judges === 'names') return;
+    const types = keyword.judges === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.judges];
+    const step = { to: node, way: wayOf(part, { schema, root }), isSame: keyword.judges === 'value' };
+    steps.push(types === undefined ? step : { ...step, types: [types].flat() });
+  });
+  return steps;
+}
+
+const VALUES_OF = { properties: 'object', items: 'array' };
+
+/** Of a list, an item stands within the tuple or behind it; a property is listed or another one. */
+const ONE_OF: ReadonlyMap<string, string> = new Map([
+  ...['properties', 'additionalProperties', 'unevaluatedProperties'].map(
+    (name) => [name, 'listed or not'] as const,
+  ),
+  ...['items', 'prefixItems', 'additionalItems', 'unevaluatedItems'].map(
+    (name) => [name, 'within or behind'] as const,
+  ),
+  ...['then', 'else'].map((name) => [name, 'then or else'] as const),
+]);
+
+function wayOf(
+  { name, key }: Subschema,
+  { schema, root }: { readonly schema: JsonSchema; readonly root: JsonSchema },
+): string {
+  const branches = name === 'anyOf' || name === 'oneOf' ? schema[name] : undefined;
+  if (Array.isArray(branches)) {
+    const chosen = unionChooser(branches, root)({});
+    if (chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain)) return name;
+  }
+  return ONE_OF.get(name) ?? `${name} ${key}`;
+}
+
+/** In how many ways the same value is judged at most; what holds others is an object or a list. */
+function waysOf(steps: readonly Step[]): number {
+  const ways = ['object', 'array'].map(
+    (type) =>
+      new Set(steps.filter(({ types }) => types === undefined || types.includes(type)).map(({ way }) => way))
+        .size,
+  );
+  return Math.max(...ways);
+}
+
+type Steps = ReadonlyMap<JsonSchema, readonly Step[]>;
+
+/** Of each schema, the circle of schemas that lead to each other: by one that stands for it. */
+function circlesOf(steps: Steps): ReadonlyMap<JsonSchema, JsonSchema> {
+  const back = new Map([...steps.keys()].map((part): [JsonSchema, JsonSchema[]] => [part, []]));
+  for (const [from, taken] of steps) for (const { to } of taken) back.get(to)?.push(from);
+  const circles = new Map<JsonSchema, JsonSchema>();
+  for (const first of finished(steps).reverse()) {
+    if (circles.has(first)) continue;
+    circles.set(first, first);
+    const open = [first];
+    for (const part of open)
+      for (const before of back.get(part) ?? []) {
+        if (circles.has(before)) continue;
+        circles.set(before, first);
+        open.push(before);
+      }
+  }
+  return circles;
+}
+
+/** All schemas, each after those that it leads to. */
+function finished(steps: Steps): JsonSchema[] {
+  const done: JsonSchema[] = [];
+  const seen = new Set<JsonSchema>();
+  for (const start of steps.keys()) {
+    if (seen.has(start)) continue;
+    seen.add(start);
+    // By hand: references may chain for longer than there is stack.
+    const open = [{ part: start, left: [...(steps.get(start) ?? [])] }];
+    for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
+      const next = at.left.pop()?.to;
+      if (next === undefined) {
+        open.pop();
+        done.push(at.part);
+      } else if (!seen.has(next)) {
+        seen.add(next);
+        open.push({ part: next, left: [...(steps.get(next) ?? [])] });
+      }
+    }
+  }
+  return done;
+}
+
+/** Every schema that may judge something: those within a schema, and those that references lead to. */
+function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
+  const found = new Set([root]);
+  for (const schema of found) {
+    for (const part of subschemas(schema)) found.add(part);
+    const target = referredSchema(schema, root);
+    if (target !== undefined) found.add(target);
+  }
+  return found;
+}
+
+/** What a schema refers to, as far as that does not depend on who asks. */
+export function referredSchema(schema: JsonSchema, root: JsonSchema): JsonSchema | undefined {
+  const reference = schema.$ref ?? schema.$dynamicRef ?? schema.$recursiveRef;
+  if (typeof reference !== 'string') return undefined;
+  const target = findReference(reference, { root, from: schema });
+  return isSchemaNode(target) ? target : undefined;
+}
+
+const ADDRESSES: readonly (readonly [draft: Draft, address: string])[] = [
+  ['7', 'http://json-schema.org/draft-07/'],
+  ['2019-09', 'https://json-schema.org/draft/2019-09/'],
+  ['2020-12', 'https://json-schema.org/draft/2020-12/'],
+];
+
+/** A schema with those of JSON Schema itself that its parts refer to among its definitions. */
+function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): JsonSchema {
+  const wanted = new Set<Draft>();
+  for (const { $ref = '#' } of parts)
+    if ($ref.startsWith('http'))
+      for (const [draft, address] of ADDRESSES) if ($ref.startsWith(address)) wanted.add(draft);
+  if (wanted.size === 0) return schema;
+  const $defs = Object.fromEntries([...wanted].flatMap(metaSchemas).map((each) => [String(each.$id), each]));
+  return { ...schema, $defs: { ...schema.$defs, ...$defs } };
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+/** The schemas of JSON Schema itself. */
+function metaSchemas(draft: Draft): readonly JsonSchema[] {
+  const { schemas } = newAjv(draft, { strict: false, logger: false, validateSchema: false });
+  return Object.values(schemas).flatMap((known) => (isSchemaNode(known?.schema) ? [known.schema] : []));
 }

@@ -1,6 +1,6 @@
 import type { InjectionToken } from 'tsyringe';
-import type { ClassType } from '../../contract/class-type.js';
-import { readDescription } from '../../metadata/record-description.js';
+import type { ClassType } from '../../contract/declaration.js';
+import { readDescription } from '../../metadata/class-record.js';
 import { loadTsyringe } from './load-tsyringe.cjs';
 
 /** What one constructor parameter asks the container for. */
@@ -12,7 +12,7 @@ export interface ConstructorParameter {
 }
 
 /** The parameters, or `unknown` where the class needs arguments that nothing describes. */
-export type ConstructorFacts = readonly ConstructorParameter[] | 'unknown';
+type ConstructorFacts = readonly ConstructorParameter[] | 'unknown';
 
 /** tsyringe's own key for what `@inject` and its siblings said. */
 const TOKENS_KEY = 'injectionTokens';

@@ -1,7 +1,7 @@
-import type { ClassType } from '../../contract/class-type.js';
+import type { ClassType } from '../../contract/declaration.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
-import type { ConstructorParameter } from './constructor-parameters.js';
-import { isLostType } from './providers-of.js';
+import { type ConstructorParameter } from './constructor-parameters.js';
+import { isLostType } from './providers.js';
 
 /** Something wrong in what a class depends on. */
 export type DependencyFault = Omit<AuthorFault, 'where' | 'parameter'>;

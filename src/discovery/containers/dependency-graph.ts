@@ -1,15 +1,14 @@
 import type { DependencyContainer, InjectionToken } from 'tsyringe';
-import type { ClassType } from '../../contract/class-type.js';
+import type { ClassType } from '../../contract/declaration.js';
 import { type ConstructorParameter, constructorParameters } from './constructor-parameters.js';
 import {
   capturedScope,
-  type DependencyFault,
+  DependencyFault,
   missingProvider,
   nameOf,
   unknownConstructor,
 } from './dependency-faults.js';
-import type { ProviderLifetime } from './lifetimes.js';
-import { providersOf } from './providers-of.js';
+import { type ProviderLifetime, providersOf } from './providers.js';
 
 /** A class and how long its instances live. */
 export interface ProvidedClass {
@@ -18,7 +17,7 @@ export interface ProvidedClass {
 }
 
 /** What a walk over the dependencies of a class found. */
-export interface DependencyReport {
+interface DependencyReport {
   readonly faults: readonly DependencyFault[];
   /** Tokens with a class behind them, and what it is. */
   readonly providers: ReadonlyMap<InjectionToken, ProvidedClass>;

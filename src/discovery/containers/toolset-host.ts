@@ -1,15 +1,12 @@
 import type { DependencyContainer } from 'tsyringe';
-import type { ClassType } from '../../contract/class-type.js';
-import type { InstanceResolver } from '../../contract/instance-resolver.js';
+import type { ClassType, ToolsetScope } from '../../contract/declaration.js';
+import type { InstanceResolver } from '../../contract/ports.js';
 import type { ToolContext } from '../../contract/tool-context.js';
-import type { ToolsetScope } from '../../contract/toolset-options.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { inspectDependencies } from './dependency-graph.js';
-import { lifecycleOf } from './lifetimes.js';
 import { loadTsyringe } from './load-tsyringe.cjs';
-import { isRegistered, providersOf } from './providers-of.js';
-import { settleSingletons } from './settle-singletons.js';
-import { tsyringeResolver } from './tsyringe-resolver.js';
+import { isRegistered, lifecycleOf, providersOf } from './providers.js';
+import { settleSingletons, tsyringeResolver } from './tsyringe-resolver.js';
 
 /** A container as `discoverTools` takes it: tsyringe's own, or anything behind the port. */
 export type ToolContainer = DependencyContainer | InstanceResolver;

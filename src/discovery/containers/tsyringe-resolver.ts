@@ -1,7 +1,9 @@
 import type { DependencyContainer, InjectionToken as TsyringeToken } from 'tsyringe';
-import type { InjectionToken, InstanceResolver } from '../../contract/instance-resolver.js';
-import { providersOf } from './providers-of.js';
-import { settleSingletons } from './settle-singletons.js';
+import type { ClassType } from '../../contract/declaration.js';
+import type { InjectionToken, InstanceResolver } from '../../contract/ports.js';
+import { inspectDependencies, type ProvidedClass } from './dependency-graph.js';
+import { loadTsyringe } from './load-tsyringe.cjs';
+import { isRegistered, lifecycleOf, providersOf } from './providers.js';
 
 /** A tsyringe container behind the port. */
 export function tsyringeResolver(container: DependencyContainer): InstanceResolver {
@@ -31,4 +33,43 @@ export function tsyringeResolver(container: DependencyContainer): InstanceResolv
       };
     },
   };
+}
+
+/**
+ * Creates the singletons that a class depends on in the container that owns them. tsyringe would create
+ * them in the child container that asks first: they would keep that call's scoped instances, and be
+ * disposed with it.
+ */
+export function settleSingletons(container: DependencyContainer, root: ProvidedClass): void {
+  const { providers } = inspectDependencies(container, root);
+  for (const [token, { lifetime }] of providers) if (lifetime === 'singleton') container.resolve(token);
+}
+
+/** A token and what stands in for it. */
+export type Override = readonly [token: unknown, value: unknown];
+
+/**
+ * A child of the global container in which a class gets stand-ins for some of its dependencies. Every
+ * class on the way is registered anew: an instance that exists elsewhere would bring the real
+ * dependencies along, and a new one would leak the stand-ins.
+ */
+export function isolatedContainer(toolset: ClassType, overrides: Iterable<Override>): DependencyContainer {
+  const child = loadTsyringe().container.createChildContainer();
+  for (const [token, value] of overrides) child.registerInstance(token as TsyringeToken, value);
+  const { providers } = inspectDependencies(child, { class: toolset, lifetime: 'transient' });
+  for (const [token, provider] of providers) register(child, token, provider);
+  // Discovered before, the class has an instance of its own elsewhere.
+  const [known] = isRegistered(child, toolset) ? providersOf(child, toolset) : [];
+  const lifetime = known?.kind === 'class' ? known.lifetime : 'singleton';
+  if (known !== undefined) register(child, toolset as new () => object, { class: toolset, lifetime });
+  return child;
+}
+
+function register(
+  child: DependencyContainer,
+  token: TsyringeToken,
+  { class: target, lifetime }: ProvidedClass,
+): void {
+  const useClass = target as new () => object;
+  child.register(token as TsyringeToken<object>, { useClass }, { lifecycle: lifecycleOf(lifetime) });
 }

@@ -1,9 +1,9 @@
+import { inspect } from 'node:util';
+import type { Logform } from 'winston';
 import winston from 'winston';
-import { checkOptions } from '../../errors/invalid-options.js';
-import { BOOLEAN, FILLED_TEXT, oneOf, withMethods } from '../../kernel/option-rules.js';
-import { optionTable } from '../../kernel/options.js';
-import { readLogEntry } from './log-entry.js';
-import { writeLine } from './write-line.js';
+import { checkOptions } from '../../errors/author-fault.js';
+import { BOOLEAN, FILLED_TEXT, oneOf, optionTable, withMethods } from '../../kernel/options.js';
+import { visibleLine, visibleText } from '../../kernel/visible-text.js';
 
 const LEVELS = ['error', 'warn', 'info', 'http', 'verbose', 'debug', 'silly'] as const;
 
@@ -77,4 +77,138 @@ function chooseLevel(wanted: LogLevel | undefined): { level: LogLevel; unknown?:
 
 function isLevel(name: string): name is LogLevel {
   return name === 'silent' || LEVELS.some((level) => level === name);
+}
+
+// winston keeps what a caller gave beside the message under this symbol (package triple-beam).
+const GIVEN = Symbol.for('splat');
+
+/** One entry as the caller wrote it: plain data, before any layout. */
+interface LogEntry {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Reads an entry back from winston's own record, which mixes message and fields: a field `message` is
+ * appended to the message there, and fields beside a message with `%s` or `%d` in it are left out.
+ */
+function readLogEntry(info: Logform.TransformableInfo): LogEntry {
+  const { level, message, ...merged } = info;
+  const given = givenFields(info);
+  const appended = 'message' in given && given.message ? ` ${given.message}` : '';
+  const text = String(message);
+  return {
+    level,
+    message: appended !== '' && text.endsWith(appended) ? text.slice(0, -appended.length) : text,
+    fields: given instanceof Error ? { ...withoutErrorParts(merged), error: given } : { ...merged, ...given },
+  };
+}
+
+function givenFields(info: Logform.TransformableInfo): Record<string, unknown> | Error {
+  const given: unknown = info[GIVEN];
+  const first: unknown = Array.isArray(given) ? given[0] : undefined;
+  if (first instanceof Error) return first as Error & Record<string, unknown>;
+  return typeof first === 'object' && first !== null ? { ...first } : {};
+}
+
+function withoutErrorParts({ stack, cause, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  return rest;
+}
+
+/** Whether stacks are shown: an error is told by its message, and by its stack only while debugging. */
+interface ValueStyle {
+  readonly stacks: boolean;
+}
+
+/** The JSON of any value. Errors become objects; what JSON cannot say at all is shown as Node shows it. */
+function jsonOf(value: unknown, style: ValueStyle): string {
+  try {
+    return visibleLine(JSON.stringify(value, (_key, part) => plainPart(part, style)) ?? 'null');
+  } catch {
+    // A ring, or a `toJSON` that throws: a log line must never be the reason why a run fails.
+    return visibleLine(JSON.stringify(inspect(value, { depth: 3, breakLength: Number.POSITIVE_INFINITY })));
+  }
+}
+
+/** A value for a line that people read: bare where that is clear, otherwise its JSON. */
+function textOfValue(value: unknown, style: ValueStyle): string {
+  if (value instanceof Error) return jsonOf(messagesOf(value), style);
+  if (typeof value === 'string' && /^[^\s"'=\p{Cc}\p{Cf}]+$/u.test(value)) return value;
+  return jsonOf(value, style);
+}
+
+function plainPart(part: unknown, { stacks }: ValueStyle): unknown {
+  if (typeof part === 'bigint') return String(part);
+  if (!(part instanceof Error)) return part;
+  const { name, message, stack } = part;
+  const { code } = part as { code?: unknown };
+  const { cause, errors } = within(part);
+  return { name, message, code, stack: stacks ? stack : undefined, cause, errors };
+}
+
+/** The message of an error with those of its causes, and of all errors that it stands for. */
+function messagesOf(thrown: unknown, seen = new Set<unknown>()): string {
+  return messageOf(thrown) + messagesWithin(thrown, seen);
+}
+
+function messagesWithin(thrown: unknown, seen: Set<unknown>): string {
+  // A chain of causes may be a ring.
+  if (!(thrown instanceof Error) || seen.has(thrown)) return '';
+  seen.add(thrown);
+  const { cause, errors = [] } = within(thrown);
+  const all = errors.map((item) => messagesOf(item, seen)).join('; ');
+  const others = all === '' ? '' : ` (errors: ${all})`;
+  if (cause === undefined) return others;
+  // Many an error tells its cause itself.
+  const isTold = messageOf(thrown).endsWith(messageOf(cause));
+  return isTold ? messagesWithin(cause, seen) + others : ` (cause: ${messagesOf(cause, seen)})${others}`;
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+}
+
+function within(error: Error): { readonly cause?: unknown; readonly errors?: readonly unknown[] } {
+  const { cause, errors } = error as { cause?: unknown; errors?: unknown };
+  return { cause: cause ?? undefined, ...(Array.isArray(errors) ? { errors } : {}) };
+}
+
+/** How entries are laid out. */
+interface LineStyle extends ValueStyle {
+  /** One JSON object per line, instead of text. */
+  readonly json: boolean;
+  /** Time of the entry, ISO 8601. */
+  readonly time: string;
+}
+
+/**
+ * One entry as one line: `<time> <level> <message> key=value …`, or a JSON object with `time`, `level`,
+ * `message` and the fields. While debugging, the stacks of errors among the fields follow on lines of their own.
+ */
+function writeLine(entry: LogEntry, style: LineStyle): string {
+  return style.json ? jsonLine(entry, style) : textLine(entry, style);
+}
+
+function jsonLine({ level, message, fields }: LogEntry, style: LineStyle): string {
+  const head = { time: style.time, level, message };
+  // The head comes first and stays what it is, whatever the fields are called.
+  const line = jsonOf({ ...head, ...fields, ...head }, style);
+  return line.startsWith('{') ? line : jsonOf({ ...head, fields: JSON.parse(line) }, style);
+}
+
+function textLine({ level, message, fields }: LogEntry, style: LineStyle): string {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const pairs = given.map(([key, value]) => `${visibleLine(key)}=${textOfValue(value, style)}`);
+  const line = [style.time, level.padEnd(5), visibleLine(message), ...pairs].join(' ');
+  if (!style.stacks) return line;
+  const errors = given.map(([, value]) => value).filter((value) => value instanceof Error);
+  return [line, ...errors.flatMap((error) => indentedStack(error))].join('\n');
+}
+
+/** The stack and those of the causes, as Node shows them. */
+function indentedStack(error: Error): readonly string[] {
+  return visibleText(inspect(error, { depth: 3 }))
+    .split('\n')
+    .map((line) => `  ${line}`);
 }

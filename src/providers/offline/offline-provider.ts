@@ -1,9 +1,14 @@
-import { type LLMProvider, type LLMRequest, type LLMResponse, REQUEST } from '../../contract/llm-provider.js';
-import { checkArguments, checkOptions } from '../../errors/invalid-options.js';
-import { WHOLE } from '../../kernel/option-rules.js';
-import { optionTable } from '../../kernel/options.js';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type Message,
+  REQUEST,
+  type ToolSchema,
+} from '../../contract/llm-provider.js';
+import { checkArguments, checkOptions } from '../../errors/author-fault.js';
+import { optionTable, WHOLE } from '../../kernel/options.js';
 import { planCalls } from './plan-calls.js';
-import { writeAnswer } from './write-answer.js';
 
 const LONGEST = 4000;
 
@@ -50,3 +55,21 @@ export class OfflineProvider implements LLMProvider {
     return { content: writeAnswer(turn, tools, why), toolCalls, finishReason: 'stop' };
   }
 }
+
+/** Quotes the results of a turn; without any, says what this is, `why` it calls nothing, what it can do. */
+function writeAnswer(turn: readonly Message[], tools: readonly ToolSchema[], why: string): string {
+  const offered = tools.map((tool) => tool.function);
+  const purposeOf = (name: string) =>
+    offered.find((item) => item.name === name)?.description.split(/\.(?!\S)|\n/)[0] || name;
+  const calls = turn.flatMap((message) => (message.role === 'assistant' && message.tool_calls) || []);
+  const results = turn.flatMap((message) => {
+    if (message.role !== 'tool') return [];
+    const call = calls.find(({ id }) => id === message.tool_call_id);
+    return `${purposeOf(call?.function.name ?? 'Result')}: ${message.content}`;
+  });
+  if (results.length > 0) return results.join('\n');
+  const known = offered.map(({ name }) => `\n- ${purposeOf(name)}`).join('') || ' nothing, without tools.';
+  return `I am the offline stand-in, not a language model, and ${why}. I can do:${known}`;
+}
+
+// Tried in this order; what one pattern took, the later ones do not see, but for numbers in expressions.

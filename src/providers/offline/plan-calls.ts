@@ -1,10 +1,7 @@
 import type { JsonObject } from '../../contract/json-schema.js';
-import type { ToolCall } from '../../contract/llm-provider.js';
-import type { ToolSchema } from '../../contract/tool-schema.js';
+import type { ToolCall, ToolSchema } from '../../contract/llm-provider.js';
 import { fillArguments } from './fill-arguments.js';
-import { rankTools } from './rank-tools.js';
-import { readText } from './read-text.js';
-import { topicOf } from './words.js';
+import { readText, readWords, topicOf } from './read-text.js';
 
 type Plan = Readonly<{ name: string; args: JsonObject; score: number }>;
 
@@ -43,4 +40,22 @@ function opensCall({ name, args }: Plan, text: string, last?: Plan): boolean {
   const same = Object.keys(args).join() === Object.keys(last?.args ?? {}).join();
   if (name !== last?.name) return named || 'expression' in args;
   return same && ('expression' in args || Object.values(args).some(Number.isFinite));
+}
+
+/** Scores tools by BM25, a word of the name counting most; 0 has no word in common with the text. */
+export function rankTools(tools: readonly ToolSchema[], text: string): number[] {
+  const documents = tools.map(({ function: { name, description, parameters } }) => {
+    const properties = Object.entries(parameters.properties ?? {});
+    const details = properties.map(([key, { description, enum: options }]) => [key, description, options]);
+    const said = `${`${name} `.repeat(6)}${`${description} `.repeat(3)}${details}`;
+    return readWords(said).map(({ stem }) => stem);
+  });
+  const average = documents.flat().length / tools.length;
+  const norms = documents.map(({ length }) => 0.6 + (0.6 * length) / average);
+  const gains = [...topicOf(text)].map((term) => {
+    const counts = documents.map((document) => document.filter((stem) => stem === term).length / 2);
+    const rarity = Math.log((tools.length + 1) / (counts.filter((count) => count > 0).length + 0.5));
+    return counts.map((count, index) => (rarity * 2.2 * count) / (count + (norms[index] ?? 1)));
+  });
+  return tools.map((_, index) => gains.reduce((sum, gain) => sum + (gain[index] ?? 0), 0));
 }

@@ -1,5 +1,3 @@
-import { readWords } from './words.js';
-
 /** A value in a text; a date is like `2024-03-05`, a time like `15:30`, a phrase any words that are left. */
 export type Found = Readonly<{ kind: string; value: string | number; at: number; end: number }>;
 
@@ -11,7 +9,6 @@ const MONTH = `(?<m>${MONTHS.join('|')})(?:r?uary|ch|il|e|y|ust|t|t?ember|ober)?
 const DAY = '(?<d>\\d{1,2})(?:st|nd|rd|th)?';
 const CAPITAL = "(?<![\\p{L}\\p{N}_'’.])\\p{Lu}(?:[\\p{L}\\p{N}&-]|['’](?!s\\b)|(?<=\\b\\p{Lu})\\.)*";
 
-// Tried in this order; what one pattern took, the later ones do not see, but for numbers in expressions.
 const PATTERNS: readonly (readonly [kind: string, pattern: RegExp])[] = [
   ['quoted', /(?<![\p{L}\p{N}])['"`“‘].+?['"`”’](?![\p{L}\p{N}])/gu],
   ['date', /\b(?<y>\d{4})[-./](?<m>\d{1,2})[-./](?<d>\d{1,2})\b/g],
@@ -56,4 +53,26 @@ function toValue(kind: string, text: string, groups: Readonly<Record<string, unk
   if (kind === 'time') return `${two(half ? (Number(h) % 12) + (/p/i.test(`${half}`) ? 12 : 0) : h)}:${min}`;
   const month = Number(m) || MONTHS.indexOf(`${m}`.toLowerCase()) + 1;
   return kind === 'date' ? `${y}-${two(month)}-${two(d)}` : text;
+}
+
+const COMMON = new Set(
+  `a about all an and any are as at be but by can contain contains could d did do does each for from give had
+  has have help her his how i if in into is it its just know like ll m may me mention mentions my need needs
+  now of on one or our out please provide re s so some t thank that the their them then there these they this
+  to up use using ve want was we were what when where which who will with would you your`.split(/\s+/),
+);
+const ENDING = /^(.{3,}?)(?:ations?|ating|ate[sd]?|ators?|ings?|ions?|ers?|ors?|ed|es|s|e)$/;
+
+/** The words of a sentence or an identifier, in order, with crude stems; `common` ones carry no topic. */
+export function readWords(text: string) {
+  return [...text.matchAll(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})|\p{L}+|\p{N}+/gu)].map((match) => {
+    const [at, word] = [match.index, match[0].toLowerCase()];
+    const stem = word.replace(/([^aeiou])(?:ies|y)$/, '$1i').replace(ENDING, '$1');
+    return { stem, common: COMMON.has(word), at, end: at + match[0].length };
+  });
+}
+
+/** The distinct stems of a text that carry its topic. */
+export function topicOf(text: string): Set<string> {
+  return new Set(readWords(text).flatMap((word) => (word.common ? [] : [word.stem])));
 }

@@ -1,7 +1,7 @@
-import { jsonRecord, jsonText } from './lenient-json.js';
+import { jsonRecord, jsonText } from './to-response.js';
 
 /** Where a failed request went, and what may have ended it. */
-export interface FailedRequest {
+interface FailedRequest {
   readonly baseURL: string;
   readonly signal?: AbortSignal;
 }
@@ -53,7 +53,7 @@ export function placeOf(baseURL: string): string {
 }
 
 /** The beginning of a text, on one line, for use inside a message. */
-export function excerptOf(text: string): string {
+function excerptOf(text: string): string {
   const line = oneLine(text);
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;
 }
@@ -114,4 +114,16 @@ function withoutSecrets(text: string): string {
 
 function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
+}
+
+/** Says, as the end of a sentence that begins with the server, why a body of status 200 is no reply. */
+export function describeUselessReply(body: unknown): string {
+  if (typeof body === 'string' && body.trim() !== '') {
+    return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
+  }
+  const { error, choices } = jsonRecord(body);
+  const said = jsonText(error) || jsonText(jsonRecord(error).message);
+  if (said) return `reported an error: ${excerptOf(said)}`;
+  if (Array.isArray(choices)) return 'answered without a choice; try again';
+  return 'answered with no completion; check that it serves Chat Completions at the base URL';
 }

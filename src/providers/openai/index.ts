@@ -1,2 +1,1 @@
-export { OpenAIProvider } from './openai-provider.js';
-export type { OpenAIProviderOptions } from './openai-provider-options.js';
+export { OpenAIProvider, type OpenAIProviderOptions } from './openai-provider.js';

@@ -1,4 +1,4 @@
-import type { OpenAI } from 'openai';
+import { type ClientOptions, OpenAI } from 'openai';
 import {
   type LLMProvider,
   type LLMRequest,
@@ -6,16 +6,34 @@ import {
   type LLMStreamPart,
   REQUEST,
 } from '../../contract/llm-provider.js';
-import { checkArguments } from '../../errors/invalid-options.js';
-import { bodyInTime } from './body-in-time.js';
-import { createClient } from './create-client.js';
-import { describeFailure, placeOf } from './describe-failure.js';
-import { describeUselessReply } from './describe-useless-reply.js';
-import { jsonRecord, jsonText, parseJsonRecord } from './lenient-json.js';
-import type { OpenAIProviderOptions } from './openai-provider-options.js';
-import { ReplyAssembly } from './reply-assembly.js';
+import { checkArguments, checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
+import {
+  ADDRESS,
+  ANYTHING,
+  BOOLEAN,
+  either,
+  FUNCTION,
+  HEADERS,
+  LIMIT,
+  LOGGER,
+  type OptionRule,
+  oneOf,
+  optionTable,
+  RECORD,
+  secret,
+  TEXT,
+  withMethods,
+} from '../../kernel/options.js';
+import { describeFailure, describeUselessReply, placeOf } from './describe-failure.js';
 import { type RequestBody, toRequestBody, toStreamBody } from './to-request-body.js';
-import { toResponse } from './to-response.js';
+import {
+  bodyInTime,
+  jsonRecord,
+  jsonText,
+  parseJsonRecord,
+  ReplyAssembly,
+  toResponse,
+} from './to-response.js';
 
 type ChatParams = OpenAI.ChatCompletionCreateParamsNonStreaming;
 type StreamParams = OpenAI.ChatCompletionCreateParamsStreaming;
@@ -129,4 +147,126 @@ function asJson(body: unknown): unknown {
 function refusesStreamOptions(error: unknown): boolean {
   const { status, message } = jsonRecord(error);
   return (status === 400 || status === 422) && jsonText(message).includes('stream_options');
+}
+
+/** What the client of `openai` takes and gets as it is. */
+type ClientExtras = Pick<
+  ClientOptions,
+  | 'project'
+  | 'timeout'
+  | 'defaultHeaders'
+  | 'defaultQuery'
+  | 'fetch'
+  | 'fetchOptions'
+  | 'logLevel'
+  | 'logger'
+  | 'dangerouslyAllowBrowser'
+>;
+
+/** Where requests of an `OpenAIProvider` go, and how; options of the `openai` client are passed on to it. */
+export interface OpenAIProviderOptions extends ClientExtras {
+  /** Default: `OPENAI_API_KEY`. May be left out where `baseURL` is a server that needs none. */
+  readonly apiKey?: string | (() => Promise<string>);
+  /** Address of a compatible server, e.g. `http://127.0.0.1:11434/v1`. Default: `OPENAI_BASE_URL`, then OpenAI. */
+  readonly baseURL?: string;
+  /** Default: `OPENAI_ORG_ID`. */
+  readonly organization?: string;
+  /** Sent with every request, besides the client's own. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Milliseconds until a request without an answer is given up (default: 10 minutes). */
+  readonly timeoutMs?: number;
+  /** How often a request is sent again after a lost connection, 408, 409, 429 or 5xx (default: 2). */
+  readonly maxRetries?: number;
+  /** A ready client, e.g. one for Azure; all other options are then left unused. */
+  readonly client?: OpenAI;
+}
+
+const READY_CLIENT = 'client: new OpenAI({ … }), with this option of the client';
+
+/** What only a client takes that was made by hand. */
+const FOR_CLIENTS: Readonly<
+  Record<Exclude<keyof ClientOptions, keyof OpenAIProviderOptions>, typeof READY_CLIENT>
+> = {
+  adminAPIKey: READY_CLIENT,
+  webhookSecret: READY_CLIENT,
+  dataResidency: READY_CLIENT,
+  workloadIdentity: READY_CLIENT,
+  x509Transport: READY_CLIENT,
+  credential: READY_CLIENT,
+  provider: READY_CLIENT,
+};
+
+const TIMEOUT: OptionRule = {
+  accepts: (value) => typeof value === 'number' && value > 0,
+  fix: 'milliseconds, more than 0',
+};
+/** The client takes other forms of headers too. */
+const CLIENT_HEADERS = secret({ ...RECORD, fix: HEADERS.fix });
+
+const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
+  'OpenAIProvider',
+  {
+    apiKey: secret(either(TEXT, FUNCTION)),
+    baseURL: ADDRESS,
+    organization: TEXT,
+    headers: HEADERS,
+    timeoutMs: TIMEOUT,
+    maxRetries: LIMIT,
+    client: withMethods(['request'], 'new OpenAI({ … })'),
+    project: TEXT,
+    timeout: TIMEOUT,
+    defaultHeaders: CLIENT_HEADERS,
+    defaultQuery: secret(RECORD),
+    fetch: FUNCTION,
+    fetchOptions: ANYTHING,
+    logLevel: oneOf('off', 'error', 'warn', 'info', 'debug'),
+    logger: LOGGER,
+    dangerouslyAllowBrowser: BOOLEAN,
+  },
+  { ...FOR_CLIENTS, model: 'the model of the run: runToolLoop({ provider, model })' },
+);
+
+/** The client that sends the requests: the given one, or one made from the options and the environment. */
+function createClient(options: OpenAIProviderOptions): OpenAI {
+  checkOptions(options, PROVIDER_OPTIONS);
+  const { client, headers, timeoutMs, ...others } = options;
+  if (client !== undefined) return client;
+  const baseURL = options.baseURL ?? addressOf(environment('OPENAI_BASE_URL'));
+  return new OpenAI({
+    ...others,
+    baseURL,
+    apiKey: keyFor(options.apiKey || environment('OPENAI_API_KEY'), baseURL),
+    defaultHeaders: headers ?? options.defaultHeaders,
+    timeout: timeoutMs ?? options.timeout,
+    // Every failure is thrown with its text; the client would write it to the console a second time.
+    logLevel: options.logLevel ?? (environment('OPENAI_LOG') === undefined ? 'off' : undefined),
+  });
+}
+
+function keyFor(key: OpenAIProviderOptions['apiKey'], baseURL: string | undefined) {
+  if (key) return key;
+  if (baseURL === undefined) {
+    throw new InvalidOptionsError([
+      {
+        where: PROVIDER_OPTIONS.of,
+        option: 'apiKey',
+        problem: 'there is no API key',
+        fix: 'set OPENAI_API_KEY, or pass apiKey; or pass baseURL for a server that needs no key',
+      },
+    ]);
+  }
+  // The client insists on a key, and local servers do not look at it.
+  return 'no-key-needed';
+}
+
+function addressOf(address: string | undefined): string | undefined {
+  if (address === undefined || ADDRESS.accepts(address)) return address;
+  const problem = `OPENAI_BASE_URL is '${address}'`;
+  throw new InvalidOptionsError([
+    { where: PROVIDER_OPTIONS.of, option: 'OPENAI_BASE_URL', problem, fix: ADDRESS.fix },
+  ]);
+}
+
+function environment(name: string): string | undefined {
+  return process.env[name]?.trim() || undefined;
 }

@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { errorMessage } from '../../invocation/error-message.js';
-import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
-import type { ChatRequest } from '../chat-protocol.js';
-import { AssistantError } from './assistant-error.js';
-import { type Reply, readReply } from './read-reply.js';
+import { MAX_TIMER_MS } from '../../kernel/async.js';
+import { errorMessage } from '../../kernel/error-message.js';
+import type { ToolRequest } from '../../text/tool-call-parser.js';
+import {
+  type ChatErrorCode,
+  type ChatRequest,
+  type ChatResponse,
+  isConversationId,
+} from '../chat-protocol.js';
 
 /** Where the assistant is, and how often it is tried. */
-export interface TransportOptions {
+interface TransportOptions {
   readonly url: string | URL;
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -18,7 +22,7 @@ export interface TransportOptions {
 }
 
 /** Who waits for a reply. */
-export interface ReplyListener {
+interface ReplyListener {
   readonly signal?: AbortSignal;
   readonly onText?: (text: string) => void;
   readonly onRetry?: (retry: {
@@ -118,4 +122,172 @@ function toAssistantError(thrown: unknown): AssistantError {
   return new AssistantError('unreachable', `the assistant cannot be reached: ${errorMessage(reason)}`, {
     cause: thrown,
   });
+}
+
+/** A reply, and the name of the turn that it ended, where the server told it. */
+export interface Reply {
+  readonly turnId?: string;
+  readonly response: ChatResponse;
+}
+
+/** How a response is read. */
+interface ReplyReading {
+  readonly onText?: (text: string) => void;
+  readonly maxBytes: number;
+}
+
+type Body = AsyncIterable<Uint8Array>;
+
+/** What a response says, be it one body or events. Throws an {@link AssistantError} where it is no reply. */
+async function readReply(response: Response, { onText, maxBytes }: ReplyReading): Promise<Reply> {
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  const body = atMost(maxBytes, response.body ?? []);
+  if (response.ok && isStream) return readStream(body, onText);
+  const text = await readText(body);
+  if (!response.ok) throw readError(text, response);
+  const [, turnId] = /^(?:W\/)?"(.*)"$/.exec(response.headers.get('etag') ?? '') ?? [];
+  return { turnId, response: checkReply(parse(text)) };
+}
+
+/** Leaving the iteration closes the connection. */
+async function* atMost(maxBytes: number, body: Body | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.byteLength;
+    if (size > maxBytes)
+      throw new AssistantError('reply_too_large', `the assistant sent more than ${maxBytes} bytes`);
+    yield chunk;
+  }
+}
+
+async function readText(body: Body): Promise<string> {
+  const decoder = new TextDecoder();
+  const parts: string[] = [];
+  for await (const chunk of body) parts.push(decoder.decode(chunk, { stream: true }));
+  return parts.join('') + decoder.decode();
+}
+
+async function readStream(body: Body, onText?: (text: string) => void): Promise<Reply> {
+  for await (const { event, data, id } of readEvents(body)) {
+    if (event === 'response') return { turnId: id, response: checkReply(parse(data)) };
+    if (event === 'error') throw readError(data);
+    const delta = event === 'text-delta' ? (parse(data) as { readonly text?: unknown } | null) : null;
+    if (typeof delta?.text === 'string') onText?.(delta.text);
+  }
+  throw new AssistantError('unreachable', 'the stream of the assistant ended before its reply');
+}
+
+function readError(text: string, { status, headers }: Partial<Response> = {}): AssistantError {
+  const body = parse(text) as {
+    readonly error?: { readonly code?: unknown; readonly message?: unknown };
+  } | null;
+  const { code, message } = body?.error ?? {};
+  const seconds = Number(headers?.get('retry-after') ?? Number.NaN);
+  const details = { status, ...(Number.isFinite(seconds) ? { retryAfterMs: seconds * 1000 } : {}) };
+  if (typeof code === 'string' && typeof message === 'string')
+    return new AssistantError(code as AssistantError['code'], message, details);
+  return new AssistantError('invalid_response', `the assistant answered with status ${status}`, details);
+}
+
+/** The server is another program, maybe of another make; some write null for what they leave out. */
+function checkReply(value: unknown): ChatResponse {
+  const { tool_request: request, ...reply } = (value ?? {}) as Partial<ChatResponse>;
+  const hasRequest = request !== undefined && request !== null;
+  const isReply =
+    isConversationId(reply.conversation_id) &&
+    typeof reply.message?.content === 'string' &&
+    typeof reply.finish_reason === 'string' &&
+    (!hasRequest || isToolRequest(request));
+  if (isReply) return { ...(reply as ChatResponse), ...(hasRequest ? { tool_request: request } : {}) };
+  throw new AssistantError('invalid_response', 'the assistant answered with something that is no reply');
+}
+
+function isToolRequest({ name, arguments: args }: Partial<ToolRequest>): boolean {
+  return typeof name === 'string' && typeof args === 'object' && args !== null && !Array.isArray(args);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One server-sent event. */
+export interface ServerEvent {
+  readonly event: string;
+  readonly data: string;
+  readonly id?: string;
+}
+
+/** The events of a body; comments and unknown fields are passed over. */
+export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
+  let fields: Record<string, string> = {};
+  for await (const line of readLines(body)) {
+    if (line !== '') fields = withField(fields, line);
+    else if (fields.data === undefined) fields = {};
+    else {
+      yield { event: fields.event ?? 'message', data: fields.data, id: fields.id };
+      fields = {};
+    }
+  }
+}
+
+/** Each piece is looked at once, however long its line gets. */
+async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let begun: string[] = [];
+  /** Maybe the first half of a line's end. */
+  let carriage = '';
+  for await (const chunk of body) {
+    const text = carriage + decoder.decode(chunk, { stream: true });
+    carriage = text.endsWith('\r') ? '\r' : '';
+    const lines = (carriage === '' ? text : text.slice(0, -1)).split(/\r\n|\n|\r/);
+    const last = lines.pop() ?? '';
+    for (const line of lines) {
+      yield begun.length === 0 ? line : begun.join('') + line;
+      begun = [];
+    }
+    if (last !== '') begun.push(last);
+  }
+}
+
+function withField(fields: Record<string, string>, line: string): Record<string, string> {
+  // With `s`: a line of JSON may hold U+2028, which ends no line of an event.
+  const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
+  if (name !== 'event' && name !== 'data' && name !== 'id') return fields;
+  const before = name === 'data' && fields.data !== undefined ? `${fields.data}\n` : '';
+  return { ...fields, [name]: before + value };
+}
+
+/**
+ * Why an assistant gave no reply: its own code, `unreachable` where none came through, `timed_out` and
+ * `reply_too_large` beyond the client's limits, or `invalid_response` for an answer that is not of the protocol.
+ *
+ * @example
+ * ```ts
+ * const outcome = await satellite.send('Is it raining in Lisbon?');
+ * if (outcome.status === 'failed' && outcome.error.cause instanceof AssistantError)
+ *   console.error(outcome.error.cause.code, outcome.error.cause.status);
+ * ```
+ */
+export class AssistantError extends Error {
+  override readonly name = 'AssistantError';
+  readonly code: ChatErrorCode | 'unreachable' | 'timed_out' | 'reply_too_large' | 'invalid_response';
+  /** HTTP status, where there was one. */
+  readonly status?: number;
+  /** What the server asked to wait before the next try. */
+  readonly retryAfterMs?: number;
+
+  constructor(
+    code: AssistantError['code'],
+    message: string,
+    details: Pick<AssistantError, 'status' | 'retryAfterMs' | 'cause'> = {},
+  ) {
+    super(message, { cause: details.cause });
+    this.code = code;
+    this.status = details.status;
+    this.retryAfterMs = details.retryAfterMs;
+  }
 }

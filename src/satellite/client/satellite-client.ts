@@ -1,21 +1,29 @@
 import { randomUUID } from 'node:crypto';
-import type { CallRecord } from '../../contract/call-record.js';
-import { type CallScope, SCOPE_RULES } from '../../contract/call-scope.js';
-import type { ToolRequest } from '../../detection/parse-tool-request.js';
+import { SafeLog } from '../../call/log.js';
+import { ToolRegistry } from '../../call/tool-registry.js';
+import { type CallRecord, type CallScope, SCOPE_RULES } from '../../contract/call.js';
+import type { Logger } from '../../contract/ports.js';
+import { checkOptions, invalidArguments, invalidOptions, refuseOptions } from '../../errors/author-fault.js';
 import {
-  checkOptions,
-  invalidArguments,
-  invalidOptions,
-  refuseOptions,
-} from '../../errors/invalid-options.js';
-import { SafeLog } from '../../invocation/safe-log.js';
-import { FILLED_TEXT, FUNCTION, TEXT } from '../../kernel/option-rules.js';
-import { optionTable, type RulesOf } from '../../kernel/options.js';
+  COUNT_LIMIT,
+  FILLED_TEXT,
+  FUNCTION,
+  HEADERS,
+  instanceOf,
+  LIMIT,
+  LOGGER,
+  MILLISECONDS,
+  type OptionFault,
+  type OptionRule,
+  optionTable,
+  type RulesOf,
+  required,
+  secret,
+  TEXT,
+} from '../../kernel/options.js';
+import type { ToolRequest } from '../../text/tool-call-parser.js';
 import { ChatTransport } from './chat-transport.js';
-import { CLIENT_OPTIONS, type SatelliteClientOptions } from './satellite-client-options.js';
-import type { SatelliteListener } from './satellite-event.js';
-import type { SatelliteOutcome } from './satellite-outcome.js';
-import { SatelliteRun } from './satellite-run.js';
+import { type SatelliteListener, type SatelliteOutcome, SatelliteRun } from './satellite-run.js';
 
 /** What one `send` or `resume` brings along; tools find it in their context. */
 export interface SatelliteRunOptions extends Pick<CallScope, 'channel' | 'chatId' | 'data' | 'container'> {
@@ -117,4 +125,69 @@ export class SatelliteClient {
     const { record } = await tools.invoke(call, scope, logger ? { ...limits, logger } : limits);
     return record;
   }
+}
+
+/** Options of a `SatelliteClient`. */
+export interface SatelliteClientOptions {
+  /** Where the assistant is, before `/v1/chat` and without a query: `https://assistant.example.org`. */
+  readonly url: string | URL;
+  /** What can be run here; all limits and policies of the registry hold. */
+  readonly tools: ToolRegistry;
+  /** Sent as `Authorization: Bearer …`. */
+  readonly token?: string;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Requests of one `send` or `resume` at most (20). */
+  readonly maxIterations?: number;
+  /** How often a request is sent again that did not come through (5). */
+  readonly maxRetries?: number;
+  /** Milliseconds for one request, until its whole reply is there (300,000). */
+  readonly timeoutMs?: number;
+  /** Bytes of a reply at most, all its events included (10 mebibytes). */
+  readonly maxReplyBytes?: number;
+  /** Milliseconds for tools that set no `timeoutMs` (120,000). */
+  readonly toolTimeoutMs?: number;
+  /** Characters of a result at most, for tools that set no limit; the server takes a mebibyte (100,000). */
+  readonly maxResultChars?: number;
+  readonly logger?: Logger;
+}
+
+const URL_OPTION: OptionRule = {
+  // `/v1/chat` goes behind it; `fetch` refuses users and passwords.
+  accepts: (value) => {
+    const url = URL.parse(String(value));
+    return (
+      /^https?:$/.test(url?.protocol ?? '') && !(url?.search || url?.hash || url?.username || url?.password)
+    );
+  },
+  fix: "'https://assistant.example.org'",
+  explain: (value, option) => {
+    const url = URL.parse(String(value));
+    if (!url?.username && !url?.password) return [];
+    return [
+      { option, problem: 'url holds a user or a password', fix: "headers: { authorization: 'Basic …' }" },
+    ];
+  },
+};
+
+const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClient', {
+  url: required(URL_OPTION),
+  tools: required(instanceOf(ToolRegistry, 'new ToolRegistry()')),
+  token: secret({
+    accepts: (value) => FILLED_TEXT.accepts(value) && HEADERS.accepts({ authorization: `Bearer ${value}` }),
+    fix: "'letters-and-digits'",
+    explain: (value, option) => (FILLED_TEXT.accepts(value) ? [unsendable(option)] : []),
+  }),
+  headers: HEADERS,
+  maxIterations: COUNT_LIMIT,
+  maxRetries: LIMIT,
+  timeoutMs: MILLISECONDS,
+  maxReplyBytes: COUNT_LIMIT,
+  toolTimeoutMs: MILLISECONDS,
+  maxResultChars: LIMIT,
+  logger: LOGGER,
+});
+
+function unsendable(option: string): OptionFault {
+  return { option, problem: `${option} holds what no header can`, fix: `${option}: letters, digits and -` };
 }

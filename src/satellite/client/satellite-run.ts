@@ -1,18 +1,15 @@
-import type { CallRecord } from '../../contract/call-record.js';
-import type { CallScope } from '../../contract/call-scope.js';
-import type { ToolRequest } from '../../detection/parse-tool-request.js';
+import type { SafeLog } from '../../call/log.js';
+import { answerText } from '../../call/result-text.js';
+import type { CallRecord, CallScope } from '../../contract/call.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
-import { errorMessage } from '../../invocation/error-message.js';
-import type { SafeLog } from '../../invocation/safe-log.js';
-import { answerText } from '../../registry/result-text.js';
+import { errorMessage } from '../../kernel/error-message.js';
+import type { LoopEvent } from '../../loop/events.js';
+import type { ToolRequest } from '../../text/tool-call-parser.js';
 import type { ChatMessage } from '../chat-protocol.js';
-import type { ChatTransport } from './chat-transport.js';
-import type { Reply } from './read-reply.js';
-import type { SatelliteEvent, SatelliteListener } from './satellite-event.js';
-import type { SatelliteOutcome } from './satellite-outcome.js';
+import type { ChatTransport, Reply } from './chat-transport.js';
 
 /** What one run of a satellite works with. */
-export interface SatelliteRunServices extends Pick<CallScope, 'channel' | 'chatId' | 'data' | 'container'> {
+interface SatelliteRunServices extends Pick<CallScope, 'channel' | 'chatId' | 'data' | 'container'> {
   readonly conversationId: string;
   readonly transport: ChatTransport;
   readonly maxIterations: number;
@@ -47,7 +44,7 @@ export class SatelliteRun {
     let outcome: SatelliteOutcome;
     try {
       signal?.throwIfAborted();
-      outcome = await this.#goOn(await first());
+      outcome = await this.#answerRequests(await first());
     } catch (cause) {
       const name = signal?.aborted ? 'RunAborted' : 'ProviderFailed';
       const error = new ToolwrightError(name, errorMessage(cause), { cause });
@@ -57,7 +54,7 @@ export class SatelliteRun {
     return outcome;
   }
 
-  async #goOn(first: Reply): Promise<SatelliteOutcome> {
+  async #answerRequests(first: Reply): Promise<SatelliteOutcome> {
     const { maxIterations, signal } = this.#services;
     let reply = first;
     for (;;) {
@@ -129,3 +126,41 @@ export class SatelliteRun {
     }
   }
 }
+
+/**
+ * What happens while a satellite works, in order: the events of the loop, besides `retry` where a request is
+ * sent again; text of the step before it was in vain and will be written anew.
+ */
+export type SatelliteEvent =
+  | { readonly type: 'run-start'; readonly conversationId: string }
+  | Extract<
+      LoopEvent,
+      { readonly type: 'step-start' | 'text-delta' | 'call-start' | 'call-progress' | 'call-end' }
+    >
+  | { readonly type: 'retry'; readonly attempt: number; readonly delayMs: number; readonly error: Error }
+  | { readonly type: 'run-end'; readonly outcome: SatelliteOutcome };
+
+/** Hears of events, and is not waited for; what it throws is logged and changes nothing. */
+export type SatelliteListener = (event: SatelliteEvent) => unknown;
+
+/** What every outcome tells. */
+interface Progress {
+  /** What `resume` and the next `send` take. */
+  readonly conversationId: string;
+  /** The assistant's words; `''` unless `completed`. */
+  readonly content: string;
+  /** Requests that were answered. */
+  readonly iterations: number;
+  /** Every call that was made here, failed ones included, in order. */
+  readonly toolCalls: readonly CallRecord[];
+}
+
+/**
+ * How a satellite's work ended: `completed` with a plain answer; `limit` after `maxIterations` requests, with the
+ * tool request still pending on the server; `aborted`; or `failed`, with an {@link AssistantError} as the error's
+ * cause. After all but `completed`, `resume` goes on where it was.
+ */
+export type SatelliteOutcome =
+  | (Progress & { readonly status: 'completed'; readonly finishReason: string })
+  | (Progress & { readonly status: 'limit'; readonly pending: ToolRequest; readonly error: ToolwrightError })
+  | (Progress & { readonly status: 'aborted' | 'failed'; readonly error: ToolwrightError });

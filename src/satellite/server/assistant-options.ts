@@ -1,5 +1,5 @@
 import { type LLMProvider, MODEL, PROVIDER } from '../../contract/llm-provider.js';
-import type { Logger } from '../../contract/logger.js';
+import type { Logger } from '../../contract/ports.js';
 import {
   COUNT_LIMIT,
   either,
@@ -7,18 +7,19 @@ import {
   FILLED_TEXT,
   FUNCTION,
   LOGGER,
+  listOf,
   type OptionRule,
+  objectOf,
+  optionTable,
   protecting,
   RECORD,
   required,
   secret,
   TEXT,
   withMethods,
-} from '../../kernel/option-rules.js';
-import { listOf, objectOf, optionTable } from '../../kernel/options.js';
+} from '../../kernel/options.js';
+import type { CorsOptions, RateLimit } from './check-access.js';
 import type { ConversationStore } from './conversation-store.js';
-import type { CorsOptions } from './cors-headers.js';
-import type { RateLimit } from './enforce-rate-limit.js';
 
 /** What the model is told before everything else; a function may look at who asks. */
 export type SystemPrompt = string | ((request: Request) => string | Promise<string>);

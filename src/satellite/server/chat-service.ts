@@ -1,17 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { SafeLog } from '../../invocation/safe-log.js';
-import { ownerOf } from '../../loop/run-owner.js';
-import type { ChatRequest } from '../chat-protocol.js';
-import { isConversationId } from '../conversation-id.js';
+import { SafeLog } from '../../call/log.js';
+import { unlessAborted } from '../../kernel/async.js';
+import { ownerOf } from '../../loop/options.js';
+import { type ChatRequest, isConversationId } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
+import { checkConversationId, HttpFault, readBody, readChatRequest } from './chat-request.js';
+import { MemoryConversationStore } from './conversation-store.js';
 import { eventStreamResponse } from './event-stream-response.js';
-import { HttpFault } from './http-fault.js';
-import { KeyQueue } from './key-queue.js';
-import { MemoryConversationStore } from './memory-conversation-store.js';
-import { readBody } from './read-body.js';
-import { checkConversationId, readChatRequest } from './read-chat-request.js';
-import { ownConversation, type TurnReply, type TurnRequest, takeTurn } from './take-turn.js';
-import { toChatResponse } from './to-chat-response.js';
+import { ownConversation, type TurnReply, type TurnRequest, takeTurn, toChatResponse } from './take-turn.js';
 
 /** The two things that can be asked of an assistant; faults are thrown. */
 export class ChatService {
@@ -107,4 +103,27 @@ function wantsEvents({ headers }: Request): boolean {
 function jsonReply({ turnId, response }: TurnReply): Response {
   const headers = { 'cache-control': 'no-store', ...(turnId === undefined ? {} : { etag: `"${turnId}"` }) };
   return Response.json(response, { headers });
+}
+
+/** Lets work of one key run one after the other, in order of arrival; other keys do not wait. */
+export class KeyQueue {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  /** Rejects with the signal's reason where it is aborted before the turn has come. */
+  async run<Value>(key: string, signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+    const before = this.#tails.get(key);
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+    // Who leaves the queue early must not let those behind him pass those before him.
+    const tail = before === undefined ? done : before.then(() => done);
+    this.#tails.set(key, tail);
+    try {
+      if (before !== undefined) await unlessAborted(before, signal);
+      return await work();
+    } finally {
+      finish();
+      void tail.then(() => {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      });
+    }
+  }
 }

@@ -1,11 +1,9 @@
-import { checkArguments, checkOptions } from '../../errors/invalid-options.js';
-import { withMethods } from '../../kernel/option-rules.js';
+import { checkArguments, checkOptions } from '../../errors/author-fault.js';
+import { withMethods } from '../../kernel/options.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
+import { HttpFault } from './chat-request.js';
 import { ChatService } from './chat-service.js';
-import { checkToken } from './check-token.js';
-import { corsHeaders, preflightResponse } from './cors-headers.js';
-import { enforceRateLimit } from './enforce-rate-limit.js';
-import { HttpFault } from './http-fault.js';
+import { checkToken, corsHeaders, enforceRateLimit, preflightResponse } from './check-access.js';
 
 /** Answers a request; rejects only what is no request. */
 export type AssistantHandler = (request: Request) => Promise<Response>;

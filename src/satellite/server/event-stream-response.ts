@@ -1,10 +1,10 @@
-import { MAX_TIMER_MS } from '../../invocation/max-timer-ms.js';
+import { MAX_TIMER_MS } from '../../kernel/async.js';
 
 /** Sends one event, and waits while the client reads nothing; `id` is what it may name as the last one it saw. */
-export type SendEvent = (event: string, data: unknown, id?: string) => Promise<void>;
+type SendEvent = (event: string, data: unknown, id?: string) => Promise<void>;
 
 /** Options of {@link eventStreamResponse}. */
-export interface EventStreamOptions {
+interface EventStreamOptions {
   /** Milliseconds between two comments; a client that reads nothing for so many times as long is gone. */
   readonly heartbeatMs: number;
   /** Ends the work as well as a client that goes away does. */
@@ -33,7 +33,7 @@ export function eventStreamResponse(
           source.end(),
         );
       },
-      pull: () => source.goOn(),
+      pull: () => source.resume(),
       cancel: (reason) => source.leave(reason),
     },
     new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING }),
@@ -78,7 +78,7 @@ class EventSource {
   }
 
   /** The client has read something. */
-  goOn(): void {
+  resume(): void {
     this.#reading?.resolve();
     this.#reading = undefined;
   }
@@ -86,7 +86,7 @@ class EventSource {
   leave(reason: unknown): void {
     clearInterval(this.#heartbeat);
     this.#gone.abort(reason);
-    this.goOn();
+    this.resume();
   }
 
   end(): void {

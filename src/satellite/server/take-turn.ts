@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Message } from '../../contract/message.js';
-import type { SafeLog } from '../../invocation/safe-log.js';
-import { requestReply, type TextListener } from '../../loop/request-reply.js';
-import { isSameOwner } from '../../loop/run-owner.js';
+import type { SafeLog } from '../../call/log.js';
+import type { Message } from '../../contract/llm-provider.js';
+import { askModel, type TextListener } from '../../loop/ask-model.js';
+import { isSameOwner } from '../../loop/options.js';
+import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.js';
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
+import { HttpFault } from './chat-request.js';
 import type { ConversationStore, StoredConversation, StoredMessage } from './conversation-store.js';
-import { HttpFault } from './http-fault.js';
-import { markResult, unmarked } from './result-mark.js';
-import { TextGate } from './text-gate.js';
-import { pendingRequest, toChatResponse } from './to-chat-response.js';
 
 /** What a turn is asked with. */
 export interface TurnRequest {
@@ -34,7 +32,7 @@ export interface TurnReply {
 }
 
 /** What a turn is taken with. */
-export interface TurnServices {
+interface TurnServices {
   readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions'>;
   readonly store: ConversationStore;
   readonly log: SafeLog;
@@ -129,7 +127,7 @@ async function ask(
   { model: { provider, model, llmOptions }, log }: TurnServices,
 ) {
   const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
-  const reply = await requestReply(
+  const reply = await askModel(
     provider,
     { model, messages: [...system, ...messages], options: llmOptions ?? {}, signal },
     gate && ((text) => gate.push(text)),
@@ -142,4 +140,95 @@ async function ask(
   if (reply.reason === 'aborted') throw signal.reason;
   log.error('Provider failed', { conversationId, error: reply.error.cause });
   throw new HttpFault('provider_failed', 'the model gave no usable reply');
+}
+
+/**
+ * Hands a reply's text on while it is written, unless it may still become a tool request: then `content` will
+ * be `''`, and no piece of it must have been shown. What does not begin with `{` can be none.
+ */
+export class TextGate {
+  readonly #show: TextListener;
+  #received = '';
+  #state: 'blank' | 'held' | 'open' = 'blank';
+
+  constructor(show: TextListener) {
+    this.#show = show;
+  }
+
+  push(text: string): void | Promise<void> {
+    this.#received += text;
+    if (this.#state === 'open') return this.#show(text);
+    if (this.#state !== 'blank') return;
+    // All before it was white space.
+    const begun = text.trimStart();
+    if (begun === '') return;
+    this.#state = begun.startsWith('{') ? 'held' : 'open';
+    if (this.#state === 'open') return this.#show(this.#received);
+  }
+
+  /** Ends the reply with what it says in the end: shows the rest, where it goes on from what was received. */
+  async end(content: string): Promise<void> {
+    if (!content.startsWith(this.#received)) return;
+    const rest = this.#state === 'open' ? content.slice(this.#received.length) : content;
+    if (rest !== '') await this.#show(rest);
+  }
+}
+
+/**
+ * The request that a conversation waits for: what its last message asks for. So each reply sets or
+ * clears it, and a store cannot keep one that was never made. A reply that was cut off asks for nothing.
+ */
+function pendingRequest(conversation: StoredConversation | undefined): ToolRequest | undefined {
+  if (conversation === undefined) return undefined;
+  const { messages, finishReason } = conversation;
+  if (finishReason === 'length' || finishReason === 'content_filter') return undefined;
+  const request = parseToolRequest(messages.at(-1)?.content);
+  return request !== undefined && isJson(request) ? request : undefined;
+}
+
+/** The last reply of a conversation, as clients get it. */
+export function toChatResponse(id: string, conversation: StoredConversation): ChatResponse {
+  const request = pendingRequest(conversation);
+  const content = request === undefined ? (conversation.messages.at(-1)?.content ?? '') : '';
+  return {
+    conversation_id: id,
+    message: { role: 'assistant', content },
+    finish_reason: conversation.finishReason,
+    ...(request === undefined ? {} : { tool_request: request }),
+  };
+}
+
+/** What is nested deeper than the stack can be read, but not written: then it is text. */
+function isJson(request: ToolRequest): boolean {
+  try {
+    JSON.stringify(request);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const LONGEST_NAME = 64;
+
+/**
+ * A tool's result as the model reads it. The protocol has no role for results, so that they stand in user
+ * messages; the mark says that this one is none of the user's words. `unmarked` keeps everybody else from
+ * writing one, within a result too.
+ */
+function markResult(name: string, content: string): string {
+  const plain = name.replace(/[^a-zA-Z0-9_.-]/g, '_').slice(0, LONGEST_NAME);
+  return `[tool_result:${plain}]\n${unmarked(content)}`;
+}
+
+/** Invisible characters between the letters would hide an imitation from us, and not from the model. */
+const hidden = (word: string): string => [...word].join('\\p{Cf}*');
+
+const IMITATION = new RegExp(
+  `[[［【〔⟦](?=[\\s\\p{Cf}]*${hidden('tool')}[\\s\\p{Cf}_-]*${hidden('result')})`,
+  'giu',
+);
+
+/** Text that holds no mark of a result: the bracket of an imitation is replaced, nothing else. */
+function unmarked(text: string): string {
+  return text.replace(IMITATION, '(');
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { checkArguments } from '../../errors/invalid-options.js';
-import { FUNCTION } from '../../kernel/option-rules.js';
+import { checkArguments } from '../../errors/author-fault.js';
+import { FUNCTION } from '../../kernel/options.js';
 import type { AssistantHandler } from './create-assistant-handler.js';
 
 /** A request as Node's http gives it, with what Express and body parsers add. */

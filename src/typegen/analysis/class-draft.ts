@@ -1,4 +1,5 @@
-import type { CodeReference, DescribedSchema } from '../types/described-schema.js';
+import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
+import type { CodeReference, DescribedSchema } from '../types/type-walk.js';
 
 /** What the generated file says of one class. */
 export interface ClassDraft {
@@ -11,7 +12,7 @@ export interface ClassDraft {
 }
 
 /** A property of a DTO class. */
-export interface PropertyDraft {
+interface PropertyDraft {
   readonly name: string;
   readonly schema: DescribedSchema;
   readonly optional: boolean;
@@ -47,4 +48,24 @@ export interface Finding {
   readonly path?: string;
   readonly problem: string;
   readonly fix: string;
+}
+
+/** What all parts of one run over a project share. */
+export interface ProjectScan {
+  readonly view: CompilerView;
+  readonly faults: Finding[];
+  readonly warnings: Finding[];
+  /** DTO classes that a type led to and that are described on their own, in the order of appearance. */
+  readonly dataClasses: Map<SyntaxNode, SymbolHandle>;
+}
+
+/** Where a node stands, for people. */
+export function lineOf(node: SyntaxNode, view: CompilerView): Pick<Finding, 'file' | 'line'> {
+  const { path, text } = view.fileOf(node);
+  return { file: path, line: text.slice(0, startOf(node, text)).split('\n').length };
+}
+
+/** Where a node begins in its file, behind the comments and spaces before it. */
+export function startOf({ pos }: SyntaxNode, text: string): number {
+  return pos + (/^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/.exec(text.slice(pos))?.[0].length ?? 0);
 }

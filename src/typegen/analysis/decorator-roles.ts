@@ -1,7 +1,7 @@
-import type { CompilerView } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
 import type { Decoration, TypeWalk } from '../types/type-walk.js';
-import { isOwnFile } from './package-files.js';
 
 /** A decorator of this package, whatever it is called where it stands. */
 export interface KnownDecorator {
@@ -11,7 +11,7 @@ export interface KnownDecorator {
 }
 
 /** The decorators that say something of a tool. */
-export type DecoratorRole = 'tool' | 'toolset' | 'param' | 'args' | 'context';
+type DecoratorRole = 'tool' | 'toolset' | 'param' | 'args' | 'context';
 
 /** The file of the package that declares each of them. */
 const DECLARING_FILE = /\/decorators\/(tool|toolset|param|args|context)(?:\.d)?\.ts$/;
@@ -65,7 +65,7 @@ export function optionOf(
   view: CompilerView,
 ): SyntaxNode | undefined {
   if (argument?.kind !== view.syntaxKinds.ObjectLiteralExpression) return undefined;
-  const property = argument?.properties?.find((one) => one.name?.text === name);
+  const property = argument?.properties?.find((item) => item.name?.text === name);
   return property && (property.initializer ?? property.name);
 }
 
@@ -117,4 +117,45 @@ function transforming(
     const symbol = callee && view.symbolAt(callee);
     return symbol !== undefined && view.unalias(symbol).name === name;
   });
+}
+
+const names = new Map<string, string | undefined>();
+
+/** Whether a file belongs to this package: installed, linked, or the repository itself. */
+export function isOwnFile(path: string): boolean {
+  return nearestPackage(dirname(path)) === 'toolwright';
+}
+
+/** Whether Node takes a TypeScript file for an ES module, once it is compiled. */
+export function isModuleFile(path: string): boolean {
+  const [, kind = ''] = /\.([cm]?)ts$/.exec(path) ?? [];
+  return kind === '' ? nearestManifest(dirname(path)).type === 'module' : kind === 'm';
+}
+
+function nearestManifest(folder: string): Manifest {
+  const found = manifestIn(folder);
+  const parent = dirname(folder);
+  return found ?? (parent === folder ? {} : nearestManifest(parent));
+}
+
+function nearestPackage(folder: string): string | undefined {
+  if (names.has(folder)) return names.get(folder);
+  const parent = dirname(folder);
+  const name = manifestIn(folder)?.name;
+  const found = name ?? (parent === folder ? undefined : nearestPackage(parent));
+  names.set(folder, found);
+  return found;
+}
+
+interface Manifest {
+  readonly name?: string;
+  readonly type?: string;
+}
+
+function manifestIn(folder: string): Manifest | undefined {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+  } catch {
+    return undefined;
+  }
 }

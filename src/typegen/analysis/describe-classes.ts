@@ -1,14 +1,11 @@
-import type { SymbolHandle } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
+import type { SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
+import { type CodeReference, definedParts } from '../types/type-walk.js';
 import { listProperties } from '../types/write-properties.js';
-import type { ClassDraft } from './class-draft.js';
-import { knownDecorators } from './decorator-roles.js';
-import { describeConstructor } from './describe-constructor.js';
+import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
+import { allDecorators, knownDecorators } from './decorator-roles.js';
 import { describeMethod } from './describe-method.js';
-import { classReference, classSymbol } from './exported-class.js';
 import { type FoundToolset, findToolsets, genericToolsets, lineage } from './find-toolsets.js';
-import { lineOf, type ProjectScan } from './project-scan.js';
-import { openWalk, reportWalk } from './walk-types.js';
+import { classReference, classSymbol, constructorOf, openWalk, reportWalk } from './refer-to-class.js';
 
 /** Everything that the generated file says: toolsets, then the DTO classes and the services they lead to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
@@ -76,7 +73,7 @@ function toolMethods(
   { view }: ProjectScan,
 ): readonly { readonly node: SyntaxNode; readonly name: string }[] {
   const methods = new Map<string, SyntaxNode>();
-  for (const member of lineage(node, view).flatMap((one) => one.members ?? [])) {
+  for (const member of lineage(node, view).flatMap((item) => item.members ?? [])) {
     const name = member.name?.text;
     const isNamed =
       member.name?.kind === view.syntaxKinds.Identifier ||
@@ -122,8 +119,46 @@ function describeServices(
     const reference = classReference(node, scan.view);
     const { dependencies, classes } = describeConstructor(node, scan);
     open.push(...classes);
-    if (reference === undefined || dependencies.every((one) => one === undefined)) continue;
+    if (reference === undefined || dependencies.every((item) => item === undefined)) continue;
     described.push({ node, draft: { reference, dependencies, definitions: new Map() } });
   }
   return described;
+}
+
+/** What a constructor asks for, and the classes of the project among it. */
+interface ConstructorDraft {
+  readonly dependencies: readonly (CodeReference | undefined)[];
+  readonly classes: readonly SyntaxNode[];
+}
+
+/**
+ * The classes that a class's constructor asks for, so that they can be injected where no metadata is
+ * emitted. What is no class (an interface, a token) stays with `@inject`.
+ */
+function describeConstructor(node: SyntaxNode, scan: ProjectScan): ConstructorDraft {
+  const creation = constructorOf(lineage(node, scan.view), scan.view);
+  const found = (creation?.parameters ?? []).map((parameter) => dependencyOf(parameter, scan));
+  return {
+    dependencies: found.map((item) => item?.reference),
+    classes: found.flatMap((item) => item?.node ?? []),
+  };
+}
+
+interface Dependency {
+  readonly reference: CodeReference;
+  readonly node?: SyntaxNode;
+}
+
+function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency | undefined {
+  // `@inject` and its kind say themselves what is wanted.
+  if (allDecorators(parameter, view).length > 0) return undefined;
+  const [type, second] = definedParts({ view }, view.typeAt(parameter));
+  const symbol = type && second === undefined ? view.symbolOf(type) : undefined;
+  if (symbol === undefined || !(symbol.flags & (view.symbolFlags.Class ?? 0))) return undefined;
+  const node = view.declarations(symbol).find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+  if (node === undefined) return undefined;
+  const reference = classReference(node, view);
+  if (reference === undefined) return undefined;
+  // What a package's own classes are injected with, its declarations do not show: `@inject` is lost there.
+  return view.fileOf(node).isDeclaration ? { reference } : { reference, node };
 }

@@ -1,18 +1,22 @@
 import type { DocComment } from '../comments/doc-comment.js';
-import type { SignatureHandle, TypeHandle } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
-import { commentOf } from '../types/comment-of.js';
-import { CodeReference, type DescribedSchema } from '../types/described-schema.js';
-import type { MethodDraft, ParameterDraft } from './class-draft.js';
-import { allDecorators, knownDecorators, optionOf } from './decorator-roles.js';
-import { describeParameter, type TypedParameter } from './describe-parameter.js';
-import { partComments } from './describe-parts.js';
-import { describeResult } from './describe-result.js';
-import { lineOf, type ProjectScan } from './project-scan.js';
-import { openWalk, reportWalk } from './walk-types.js';
+import type { SignatureHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import { commentOf, writeSchema } from '../types/finish-schema.js';
+import { isStandard } from '../types/standard-type.js';
+import {
+  admitsUndefined,
+  CodeReference,
+  type DescribedSchema,
+  definedParts,
+  hasFlag,
+  type TypeWalk,
+} from '../types/type-walk.js';
+import { lineOf, type MethodDraft, type ParameterDraft, type ProjectScan } from './class-draft.js';
+import { allDecorators, isOwnFile, knownDecorators, optionOf } from './decorator-roles.js';
+import { describeParameter, partComments, type TypedParameter } from './describe-parameter.js';
+import { openWalk, reportWalk } from './refer-to-class.js';
 
 /** A tool method as it is found in a class or one of its bases. */
-export interface FoundMethod {
+interface FoundMethod {
   readonly node: SyntaxNode;
   readonly name: string;
   /** The class that has the tool: it may be a subclass that says what the base's type parameters are. */
@@ -32,11 +36,11 @@ export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDra
   const comment = commentOf(view, node);
   const walk = openWalk(scan, 'in');
   const isExplicit = optionOf(decorator?.argument, 'parameters', view) !== undefined;
-  const typed = typedParameters(found, scan).map((one) => ({
-    ...one,
+  const typed = typedParameters(found, scan).map((typedParameter) => ({
+    ...typedParameter,
     isExplicit,
-    comment: comment?.params.get(one.node.name?.text ?? ''),
-    parts: partComments(one.node.name?.text ?? '', comment),
+    comment: comment?.params.get(typedParameter.node.name?.text ?? ''),
+    parts: partComments(typedParameter.node.name?.text ?? '', comment),
   }));
   const parameters = typed.map((parameter, index) => {
     const draft = describeParameter(parameter, walk);
@@ -119,7 +123,7 @@ function reportUnknownParams(
 function descriptionOf(comment: DocComment | undefined): string | undefined {
   const deprecated = comment?.tags.find(({ name }) => name === 'deprecated');
   const text = [comment?.summary ?? '', deprecated ? `Deprecated: ${deprecated.text}` : ''].filter(
-    (one) => one !== '',
+    (item) => item !== '',
   );
   return text.length === 0 ? undefined : text.join('\n\n');
 }
@@ -129,7 +133,7 @@ function typedParameters(
   found: FoundMethod,
   { view }: ProjectScan,
 ): readonly Pick<TypedParameter, 'node' | 'type'>[] {
-  const nodes = (found.node.parameters ?? []).filter((one) => one.name?.text !== 'this');
+  const nodes = (found.node.parameters ?? []).filter((item) => item.name?.text !== 'this');
   const signature = found.isInherited ? signatureOf(found, view) : undefined;
   const symbols = signature === undefined ? [] : view.parametersOf(signature);
   return nodes.map((node, index) => {
@@ -143,7 +147,7 @@ function signatureOf(
   { node, name, owner }: FoundMethod,
   view: ProjectScan['view'],
 ): SignatureHandle | undefined {
-  const member = view.propertiesOf(owner.type).find((one) => one.name === name);
+  const member = view.propertiesOf(owner.type).find((item) => item.name === name);
   const isSame = member !== undefined && view.declarations(member).includes(node);
   const [signature, second] = isSame ? view.callSignatures(view.typeOfSymbol(member)) : [];
   return second === undefined ? signature : undefined;
@@ -176,4 +180,64 @@ function resultType(found: FoundMethod, view: ProjectScan['view']): TypeHandle |
   if (!isInherited && node.type !== undefined) return view.typeFromNode(node.type);
   const signature = signatureOf(found, view);
   return signature && view.returnType(signature);
+}
+
+/** What a method returns, as it is declared. */
+interface DeclaredResult {
+  readonly type: TypeHandle;
+  /** The annotation, where there is one. */
+  readonly node?: SyntaxNode;
+  /** What `@returns` says. */
+  readonly words?: string;
+}
+
+/**
+ * The schema of what a method's promise or generator leads to. None where there is nothing to say: nothing
+ * is returned, anything may be, or the value is a worded result (`ToolResult`, content parts, an `Error`).
+ */
+function describeResult({ type, node, words }: DeclaredResult, walk: TypeWalk): DescribedSchema | undefined {
+  const settled = settledType({ type, node }, walk);
+  if (settled === undefined || admitsUndefined(walk, settled.type)) return undefined;
+  if (definedParts(walk, settled.type).some((part) => isWorded(part, walk))) return undefined;
+  const schema = writeSchema({ ...settled, path: '' }, walk);
+  if (Object.keys(schema).length === 0) return undefined;
+  const definitions = walk.definitions.size === 0 ? {} : { $defs: Object.fromEntries(walk.definitions) };
+  return { ...schema, ...(words ? { description: words } : {}), ...definitions };
+}
+
+interface TypeAndNode {
+  readonly type: TypeHandle;
+  readonly node?: SyntaxNode;
+}
+
+/** The position of the type argument that is the value in the end. */
+const WRAPPERS: ReadonlyMap<string, number> = new Map([
+  ['Promise', 0],
+  ['PromiseLike', 0],
+  ['AsyncGenerator', 1],
+  ['Generator', 1],
+  ['AsyncIterable', 1],
+  ['AsyncIterableIterator', 1],
+  ['AsyncIterator', 1],
+]);
+
+function settledType({ type, node }: TypeAndNode, walk: TypeWalk): TypeAndNode | undefined {
+  const symbol = walk.view.symbolOf(type);
+  const position = symbol && isStandard(symbol, walk) ? WRAPPERS.get(symbol.name) : undefined;
+  if (position === undefined) return { type, node };
+  const inner = walk.view.typeArguments(type)[position];
+  return inner && settledType({ type: inner, node: node?.typeArguments?.[position] }, walk);
+}
+
+function isWorded(type: TypeHandle, walk: TypeWalk): boolean {
+  const { view } = walk;
+  if (hasFlag(walk, type, 'Any', 'Unknown', 'Never', 'Void')) return true;
+  if (!hasFlag(walk, type, 'Object', 'Intersection')) return false;
+  const symbol = view.symbolOf(type);
+  if (symbol?.name === 'ToolResult' && view.declaringFiles(symbol).some(isOwnFile)) return true;
+  const properties = view.propertiesOf(type);
+  const content = properties.find(({ name }) => name === 'content');
+  if (content !== undefined && view.isArray(view.typeOfSymbol(content))) return true;
+  const names = new Set(properties.map(({ name }) => name));
+  return names.has('stack') && names.has('message') && names.has('name');
 }

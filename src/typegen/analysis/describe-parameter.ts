@@ -1,19 +1,25 @@
-import type { DocComment } from '../comments/doc-comment.js';
-import { docKeywords } from '../comments/doc-keywords.js';
-import type { TypeHandle } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
-import { commentOf } from '../types/comment-of.js';
-import { describeSchema, settleSchema } from '../types/finish-schema.js';
-import { literalDefault } from '../types/literal-default.js';
+import { type DocComment, docKeywords } from '../comments/doc-comment.js';
+import type { CompilerView, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import { commentOf, describeSchema, settleSchema } from '../types/finish-schema.js';
+import { literalDefault } from '../types/literal-schema.js';
 import { isStandard } from '../types/standard-type.js';
-import { admitsUndefined, definedParts, fault, type TypeWalk, type Written } from '../types/type-walk.js';
-import { writeDecorated } from '../types/write-decorated.js';
-import type { ParameterDraft } from './class-draft.js';
-import { allDecorators, decorationOf, type KnownDecorator, knownDecorators } from './decorator-roles.js';
-import { describeParts, type PartComments } from './describe-parts.js';
-import { isFilledParameter } from './filled-parameter.js';
-import { isOwnFile } from './package-files.js';
-import type { ProjectScan } from './project-scan.js';
+import {
+  admitsUndefined,
+  type DescribedSchema,
+  definedParts,
+  fault,
+  type TypeWalk,
+  type Written,
+} from '../types/type-walk.js';
+import { writeDecorated } from '../types/write-properties.js';
+import type { ParameterDraft, ProjectScan } from './class-draft.js';
+import {
+  allDecorators,
+  decorationOf,
+  isOwnFile,
+  type KnownDecorator,
+  knownDecorators,
+} from './decorator-roles.js';
 
 /** One parameter as the compiler sees it. */
 export interface TypedParameter {
@@ -91,4 +97,45 @@ function isContext(type: TypeHandle, view: ProjectScan['view']): boolean {
   if (symbol === undefined || !(symbol.flags & (view.symbolFlags.Class ?? 0))) return false;
   if (symbol.name === 'ToolContext' && view.declaringFiles(symbol).some(isOwnFile)) return true;
   return view.baseTypes(type).some((base) => isContext(base, view));
+}
+
+/** Whether a decorator that NestJS's `createParamDecorator` made fills a parameter: then it is no argument. */
+function isFilledParameter(node: SyntaxNode, view: CompilerView): boolean {
+  return allDecorators(node, view).some(({ expression }) => {
+    const callee = expression?.kind === view.syntaxKinds.CallExpression ? expression?.expression : undefined;
+    const symbol = callee && view.symbolAt(callee);
+    const [declaration] = symbol ? view.declarations(view.unalias(symbol)) : [];
+    return declaration?.initializer?.expression?.text === 'createParamDecorator';
+  });
+}
+
+/** What `@param page.size …` says, by the path within the parameter: `size`. */
+type PartComments = ReadonlyMap<string, DocComment>;
+
+/** The comments about parts of one parameter. */
+export function partComments(name: string, comment: DocComment | undefined): PartComments {
+  const parts = [...(comment?.params ?? [])].filter(([path]) => path.startsWith(`${name}.`));
+  return new Map(parts.map(([path, said]) => [path.slice(name.length + 1), said]));
+}
+
+/** The schema with its properties described; a path that leads nowhere says nothing. */
+function describeParts(schema: DescribedSchema, comments: PartComments): DescribedSchema {
+  let described = schema;
+  for (const [path, comment] of comments) described = describePart(described, path.split('.'), comment);
+  return described;
+}
+
+function describePart(
+  schema: DescribedSchema,
+  [name = '', ...rest]: readonly string[],
+  comment: DocComment,
+): DescribedSchema {
+  const properties = (schema.properties ?? {}) as Readonly<Record<string, DescribedSchema>>;
+  const part = Object.hasOwn(properties, name) ? properties[name] : undefined;
+  if (part === undefined) return schema;
+  const described =
+    rest.length > 0 ? describePart(part, rest, comment) : describeSchema({ schema: part }, comment).schema;
+  const changed = { ...schema, properties: { ...properties, [name]: described } };
+  if (described.default === undefined || !Array.isArray(schema.required)) return changed;
+  return { ...changed, required: schema.required.filter((item) => item !== name) };
 }

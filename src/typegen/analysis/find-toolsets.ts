@@ -1,5 +1,4 @@
-import type { CompilerView, SourceText } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
+import type { CompilerView, SourceText, SyntaxNode } from '../compiler/compiler-view.js';
 import { allDecorators, knownDecorators } from './decorator-roles.js';
 
 /** A class whose tools are to be described. */
@@ -50,8 +49,8 @@ function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] 
 
 function isToolset(node: SyntaxNode, view: CompilerView): boolean {
   if (knownDecorators(node, view).some(({ role }) => role === 'toolset')) return true;
-  return lineage(node, view).some((one) =>
-    (one.members ?? []).some(
+  return lineage(node, view).some((item) =>
+    (item.members ?? []).some(
       (member) =>
         allDecorators(member, view).length > 0 &&
         knownDecorators(member, view).some(({ role }) => role === 'tool'),

@@ -1,8 +1,6 @@
 import { posix } from 'node:path';
-import type { CompilerView, SourceText } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
-import type { ClassDraft } from './class-draft.js';
-import { lineOf, type ProjectScan, startOf } from './project-scan.js';
+import type { CompilerView, SourceText, SyntaxNode } from '../compiler/compiler-view.js';
+import { type ClassDraft, lineOf, type ProjectScan, startOf } from './class-draft.js';
 
 /**
  * The generated file imports the files of its classes. Where one of them imports it too, it may be the first to

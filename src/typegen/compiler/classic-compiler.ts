@@ -1,20 +1,19 @@
 import { posix } from 'node:path';
-import type {
-  ClassicApi,
-  ClassicDiagnostic,
-  ClassicProgram,
-  ClassicSignature,
-  ClassicSymbol,
-  ClassicType,
-} from './classic-api.js';
-import type { Compiler } from './compiler.js';
-import type { CheckerPart, CompilerView } from './compiler-view.js';
-import { isOwnSource, type ProjectRoots } from './is-own-source.js';
-import { mappedFolders } from './mapped-folders.js';
-import type { ProjectOptions } from './project-options.js';
-import { rememberAnswers } from './remember-answers.js';
-import { fileOf, sourceText } from './source-file.js';
-import { tupleRole } from './tuple-role.js';
+import {
+  type CheckerPart,
+  type Compiler,
+  type CompilerView,
+  fileOf,
+  mappedFolders,
+  type ProjectOptions,
+  type SignatureHandle,
+  type SourceFile,
+  type SymbolHandle,
+  type SyntaxNode,
+  sourceText,
+  type TypeHandle,
+} from './compiler-view.js';
+import { isOwnSource, type ProjectRoots, rememberAnswers, tupleRole } from './remember-answers.js';
 
 /** The compiler behind the classic API: TypeScript 5.9 and 6.0. */
 export function classicCompiler(api: ClassicApi): Compiler {
@@ -25,7 +24,7 @@ export function classicCompiler(api: ClassicApi): Compiler {
       const complaints: ClassicDiagnostic[] = [];
       const host = {
         ...api.sys,
-        onUnRecoverableConfigFileDiagnostic: (one: ClassicDiagnostic) => complaints.push(one),
+        onUnRecoverableConfigFileDiagnostic: (item: ClassicDiagnostic) => complaints.push(item),
       };
       const config = api.getParsedCommandLineOfConfigFile(project, {}, host);
       complaints.push(...(config?.errors ?? []));
@@ -39,7 +38,7 @@ export function classicCompiler(api: ClassicApi): Compiler {
         oldProgram: program,
       });
       complaints.push(...program.getSyntacticDiagnostics());
-      const problems = complaints.map((one) => describe(api, one));
+      const problems = complaints.map((item) => describe(api, item));
       const roots = { project, roots: config?.fileNames ?? [], mapped: mappedFolders(compilerOptions) };
       return rememberAnswers(viewOf({ api, program, problems, roots, options: compilerOptions }));
     },
@@ -73,7 +72,7 @@ function viewOf({ api, program, problems, roots, options }: Opened): CompilerVie
         .getSourceFiles()
         .filter(({ fileName }) => isOwnSource(fileName, roots))
         .map(sourceText)
-        .sort((one, other) => (one.path < other.path ? -1 : 1)),
+        .sort((a, b) => (a.path < b.path ? -1 : 1)),
     fileOf: (node) => sourceText(fileOf(node)),
     ...checkerPart(api, checker),
   };
@@ -133,4 +132,91 @@ function describe(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiag
   const text = api.flattenDiagnosticMessageText(messageText, ' ');
   if (file === undefined) return text;
   return `${file.fileName}:${file.text.slice(0, start).split('\n').length}: ${text}`;
+}
+
+/** The part of the classic compiler API (`typescript` 5.9 and 6.0) that is used; its own types are not at hand under 7. */
+export interface ClassicApi {
+  readonly version: string;
+  readonly SyntaxKind: Readonly<Record<string, number>>;
+  readonly TypeFlags: Readonly<Record<string, number>>;
+  readonly ObjectFlags: Readonly<Record<string, number>>;
+  readonly SymbolFlags: Readonly<Record<string, number>>;
+  readonly ElementFlags: Readonly<Record<string, number>>;
+  readonly SignatureKind: { readonly Call: number };
+  readonly sys: object;
+  getParsedCommandLineOfConfigFile(path: string, options: object, host: object): ClassicConfig | undefined;
+  createCompilerHost(options: object): object;
+  createProgram(options: {
+    readonly rootNames: readonly string[];
+    readonly options: object;
+    readonly projectReferences?: readonly object[];
+    readonly host: object;
+    readonly oldProgram?: ClassicProgram;
+  }): ClassicProgram;
+  flattenDiagnosticMessageText(text: unknown, newLine: string): string;
+}
+
+/** A parsed tsconfig.json. */
+interface ClassicConfig {
+  readonly fileNames: readonly string[];
+  readonly options: ProjectOptions;
+  readonly projectReferences?: readonly object[];
+  readonly errors: readonly ClassicDiagnostic[];
+}
+
+/** A complaint of the compiler. */
+interface ClassicDiagnostic {
+  readonly messageText: unknown;
+  readonly start?: number;
+  readonly file?: SourceFile;
+}
+
+/** A program of the classic API. */
+interface ClassicProgram {
+  getSourceFiles(): readonly SourceFile[];
+  getTypeChecker(): ClassicChecker;
+  getSyntacticDiagnostics(): readonly ClassicDiagnostic[];
+}
+
+/** A type of the classic API. */
+interface ClassicType extends TypeHandle {
+  readonly symbol?: ClassicSymbol;
+  readonly aliasSymbol?: ClassicSymbol;
+  readonly types?: readonly ClassicType[];
+  readonly texts?: readonly string[];
+  readonly target?: ClassicType & { readonly elementFlags?: readonly number[] };
+  readonly value?: string | number | { readonly negative: boolean; readonly base10Value: string };
+  readonly intrinsicName?: string;
+}
+
+/** A symbol of the classic API. */
+interface ClassicSymbol extends SymbolHandle {
+  readonly declarations?: readonly SyntaxNode[];
+}
+
+/** A signature of the classic API. */
+interface ClassicSignature {
+  readonly parameters: readonly ClassicSymbol[];
+}
+
+/** The checker of the classic API. */
+interface ClassicChecker {
+  getSymbolAtLocation(node: SyntaxNode): ClassicSymbol | undefined;
+  getTypeAtLocation(node: SyntaxNode): ClassicType;
+  getTypeFromTypeNode(node: SyntaxNode): ClassicType;
+  getTypeOfSymbol(symbol: SymbolHandle): ClassicType;
+  getDeclaredTypeOfSymbol(symbol: SymbolHandle): ClassicType;
+  getAliasedSymbol(symbol: SymbolHandle): ClassicSymbol;
+  getExportsOfModule(symbol: SymbolHandle): readonly ClassicSymbol[];
+  isArrayType(type: TypeHandle): boolean;
+  isTupleType(type: TypeHandle): boolean;
+  getTypeArguments(type: TypeHandle): readonly ClassicType[];
+  getPropertiesOfType(type: TypeHandle): readonly ClassicSymbol[];
+  getBaseTypes(type: TypeHandle): readonly ClassicType[];
+  getIndexInfosOfType(
+    type: TypeHandle,
+  ): readonly { readonly keyType: ClassicType; readonly type: ClassicType }[];
+  getSignaturesOfType(type: TypeHandle, kind: number): readonly ClassicSignature[];
+  getReturnTypeOfSignature(signature: SignatureHandle): ClassicType;
+  typeToString(type: TypeHandle): string;
 }

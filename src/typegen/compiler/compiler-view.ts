@@ -1,5 +1,5 @@
-import type { ProjectOptions } from './project-options.js';
-import type { SyntaxNode } from './syntax-node.js';
+import { statSync } from 'node:fs';
+import { posix } from 'node:path';
 
 /** A file of the project. */
 export interface SourceText {
@@ -95,4 +95,107 @@ export interface CompilerView extends CheckerPart {
   /** What the compiler could not read at all: a missing or broken tsconfig.json, syntax errors. */
   problems(): readonly string[];
   fileOf(node: SyntaxNode): SourceText;
+}
+
+/**
+ * A node of the compiler's syntax tree, as far as the analyser reads it. Both compilers' trees have these
+ * fields; which of them a node has depends on its kind.
+ */
+export interface SyntaxNode {
+  readonly kind: number;
+  /** With the comments and spaces before it. */
+  readonly pos: number;
+  readonly parent?: SyntaxNode;
+  readonly name?: SyntaxNode;
+  readonly text?: string;
+  readonly modifiers?: readonly SyntaxNode[];
+  readonly members?: readonly SyntaxNode[];
+  readonly parameters?: readonly SyntaxNode[];
+  readonly typeParameters?: readonly SyntaxNode[];
+  readonly type?: SyntaxNode;
+  readonly types?: readonly SyntaxNode[];
+  readonly typeName?: SyntaxNode;
+  readonly typeArguments?: readonly SyntaxNode[];
+  readonly elementType?: SyntaxNode;
+  readonly operator?: number;
+  readonly operand?: SyntaxNode;
+  readonly initializer?: SyntaxNode;
+  readonly questionToken?: SyntaxNode;
+  readonly dotDotDotToken?: SyntaxNode;
+  readonly expression?: SyntaxNode;
+  readonly arguments?: readonly SyntaxNode[];
+  readonly elements?: readonly SyntaxNode[];
+  readonly properties?: readonly SyntaxNode[];
+  readonly body?: SyntaxNode;
+  readonly heritageClauses?: readonly SyntaxNode[];
+  /** `extends` or `implements`. */
+  readonly token?: number;
+  readonly statements?: readonly SyntaxNode[];
+  readonly moduleSpecifier?: SyntaxNode;
+  forEachChild<Result>(visit: (node: SyntaxNode) => Result | undefined): Result | undefined;
+}
+
+/** A source file, which is a node too; the same of both compilers. */
+export interface SourceFile extends SyntaxNode {
+  readonly fileName: string;
+  readonly text: string;
+  readonly isDeclarationFile: boolean;
+}
+
+/** The file as the analyser reads it. */
+export function sourceText(file: SourceFile): SourceText {
+  return { path: file.fileName, text: file.text, node: file, isDeclaration: file.isDeclarationFile };
+}
+
+/** The file that a node stands in. */
+export function fileOf(node: SyntaxNode): SourceFile {
+  let current = node;
+  while (current.parent !== undefined) current = current.parent;
+  return current as SourceFile;
+}
+
+/** The compiler options that a generated file depends on, as every compiler has them once tsconfig.json is read. */
+export interface ProjectOptions {
+  /** The numbers are the same in all versions: 1 is CommonJS, 5 to 99 ES modules, 100 to 199 Node’s, 200 Preserve. */
+  readonly module?: number;
+  /** 3 and 99 are Node’s, 100 is a bundler’s. */
+  readonly moduleResolution?: number;
+  readonly allowImportingTsExtensions?: boolean;
+  readonly rewriteRelativeImportExtensions?: boolean;
+  readonly experimentalDecorators?: boolean;
+  readonly noEmit?: boolean;
+  readonly emitDeclarationOnly?: boolean;
+  readonly paths?: Readonly<Record<string, readonly string[]>>;
+  /** Absolute: what `paths` are relative to where there is no `baseUrl`. */
+  readonly pathsBasePath?: string;
+  /** Absolute; TypeScript 7 has none. */
+  readonly baseUrl?: string;
+}
+
+/** A compiler of the user's project; it keeps what it knows between two looks at the same project. */
+export interface Compiler {
+  readonly version: string;
+  /** Reads the project as it is on disk now; the view before it is no longer valid. */
+  open(project: string): CompilerView;
+  close(): void;
+}
+
+/**
+ * The folders of the libraries that `paths` of tsconfig.json maps to their sources. What maps every name is no
+ * library, and the framework is none of the project's.
+ */
+export function mappedFolders({ paths = {}, baseUrl, pathsBasePath }: ProjectOptions): readonly string[] {
+  const base = baseUrl ?? pathsBasePath ?? '/';
+  const folders = Object.entries(paths)
+    .filter(([name]) => name !== '*' && !/^toolwright(\/|$)/.test(name))
+    .flatMap(([, targets]) => targets.map((target) => folderOf(posix.resolve(base, target))));
+  return [...new Set(folders)];
+}
+
+/** `libs/shop/src/*`, `libs/shop/src/index.ts` and `libs/shop/src` are all in `libs/shop/src`. */
+function folderOf(target: string): string {
+  const [before = target, after] = target.split('*');
+  if (after !== undefined) return before.endsWith('/') ? before.slice(0, -1) : posix.dirname(before);
+  const isFolder = statSync(target, { throwIfNoEntry: false })?.isDirectory();
+  return isFolder ? target : posix.dirname(target);
 }

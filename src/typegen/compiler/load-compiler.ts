@@ -1,14 +1,12 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { ClassicApi } from './classic-api.js';
-import { classicCompiler } from './classic-compiler.js';
-import type { Compiler } from './compiler.js';
-import type { NativeModule, NativeSyntax } from './native-api.js';
-import { nativeCompiler } from './native-compiler.js';
+import { type ClassicApi, classicCompiler } from './classic-compiler.js';
+import type { Compiler } from './compiler-view.js';
+import { type NativeModule, type NativeSyntax, nativeCompiler } from './native-compiler.js';
 
 /** A compiler, or why there is none; `problem` is a sentence for the user. */
-export type LoadedCompiler =
+type LoadedCompiler =
   | { readonly ok: true; readonly compiler: Compiler }
   | { readonly ok: false; readonly problem: string };
 
@@ -39,8 +37,8 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
     return { ok: false, problem: `TypeScript ${version} is too old: 5.9 or newer is needed` };
   }
   if (major < 7) {
-    const api = await importFile<{ readonly default: ClassicApi }>(require.resolve('typescript'));
-    return { ok: true, compiler: classicCompiler(api.default) };
+    // ts-jest makes CommonJS of this file, in which `import()` would require a URL.
+    return { ok: true, compiler: classicCompiler(require('typescript') as ClassicApi) };
   }
   for (const door of NATIVE_DOORS) {
     const paths = resolveAll(require, [door.api, door.syntax]);

@@ -1,26 +1,23 @@
 import { posix } from 'node:path';
-import { batchedQuestions } from './batched-questions.js';
-import type { Compiler } from './compiler.js';
-import type { CheckerPart, CompilerView, SourceText, TypeHandle } from './compiler-view.js';
-import { isOwnSource, type ProjectRoots } from './is-own-source.js';
-import { mappedFolders } from './mapped-folders.js';
-import type {
-  NativeApi,
-  NativeDiagnostic,
-  NativeModule,
-  NativeProject,
-  NativeSignature,
-  NativeSnapshot,
-  NativeSymbol,
-  NativeSyntax,
-  NativeType,
-} from './native-api.js';
-import { rememberAnswers } from './remember-answers.js';
-import { fileOf, type SourceFile, sourceText } from './source-file.js';
-import { tupleRole } from './tuple-role.js';
+import {
+  type CheckerPart,
+  type Compiler,
+  type CompilerView,
+  fileOf,
+  mappedFolders,
+  type Numbers,
+  type ProjectOptions,
+  type SourceFile,
+  type SourceText,
+  type SymbolHandle,
+  type SyntaxNode,
+  sourceText,
+  type TypeHandle,
+} from './compiler-view.js';
+import { isOwnSource, type ProjectRoots, rememberAnswers, tupleRole } from './remember-answers.js';
 
 /** What the native compiler is made of: two modules of one package. */
-export interface NativeParts {
+interface NativeParts {
   readonly version: string;
   readonly module: NativeModule;
   readonly syntax: NativeSyntax;
@@ -42,7 +39,7 @@ export function nativeCompiler(parts: NativeParts): Compiler {
         // Which files it has, and what it extends, is looked up again only where the project itself has changed.
         fileChanges: { changed: [project] },
       });
-      for (const one of before) one?.dispose();
+      for (const program of before) program?.dispose();
       current = project;
       const opened = snapshot.getProject(project);
       if (opened === undefined)
@@ -86,8 +83,8 @@ function viewOf(parts: NativeParts, project: NativeProject, roots: ProjectRoots)
     objectFlags: module.ObjectFlags,
     symbolFlags: module.SymbolFlags,
     problems: () =>
-      [...program.getConfigFileParsingDiagnostics(), ...program.getSyntacticDiagnostics()].map((one) =>
-        describe(one, program.getSourceFile(one.fileName ?? '')),
+      [...program.getConfigFileParsingDiagnostics(), ...program.getSyntacticDiagnostics()].map((problem) =>
+        describe(problem, program.getSourceFile(problem.fileName ?? '')),
       ),
     projectFiles: () =>
       names
@@ -112,7 +109,7 @@ function checkerPart(
     declaredType: (symbol) => checker.getDeclaredTypeOfSymbol(symbol),
     unalias: (symbol) =>
       symbol.flags & (module.SymbolFlags.Alias ?? 0) ? checker.getAliasedSymbol(symbol) : symbol,
-    declarations: (symbol) => (symbol as NativeSymbol).declarations.flatMap((one) => one.resolve() ?? []),
+    declarations: (symbol) => (symbol as NativeSymbol).declarations.flatMap((node) => node.resolve() ?? []),
     declaringFiles: (symbol) => (symbol as NativeSymbol).declarations.map(({ path }) => spelt(path)),
     exportsOf: (symbol) => checker.getExportsOfModule(symbol),
     symbolOf: (type) => (type as NativeType).getSymbol(),
@@ -154,4 +151,186 @@ function describe({ fileName, pos, text }: NativeDiagnostic, file: SourceFile | 
   // A broken tsconfig.json is no file of the program.
   if (file === undefined) return `${fileName}: ${text}`;
   return `${fileName}:${file.text.slice(0, pos).split('\n').length}: ${text}`;
+}
+
+/** The questions that are asked most, and what makes fewer messages of them. */
+interface BatchedQuestions
+  extends Pick<CompilerView, 'prepare' | 'symbolAt' | 'typeAt' | 'typeFromNode' | 'typeOfSymbol'> {
+  /** The same symbols; their types have been asked for. */
+  withTypes(symbols: readonly NativeSymbol[]): readonly NativeSymbol[];
+}
+
+/** Each question to TypeScript 7 is a message to another process, so that many are asked together. */
+function batchedQuestions(checker: NativeChecker, kinds: Numbers): BatchedQuestions {
+  const types = new WeakMap<object, NativeType | undefined>();
+  const symbols = new WeakMap<object, NativeSymbol | undefined>();
+  // A node without a type is one that cannot have any: the classic API says `any` there.
+  const orAny = (type: NativeType | undefined) => type ?? checker.getAnyType();
+  return {
+    prepare(node) {
+      const { typed, named } = askedNodes(node, kinds);
+      const typesFound = typed.length > 0 ? checker.getTypeAtLocation(typed) : [];
+      const symbolsFound = named.length > 0 ? checker.getSymbolAtLocation(named) : [];
+      for (const [index, node] of typed.entries()) types.set(node, typesFound[index]);
+      for (const [index, node] of named.entries()) symbols.set(node, symbolsFound[index]);
+    },
+    withTypes(of) {
+      const found = of.length > 0 ? checker.getTypeOfSymbol(of) : [];
+      for (const [index, symbol] of of.entries()) types.set(symbol, found[index]);
+      return of;
+    },
+    symbolAt: (node) => symbols.get(node) ?? checker.getSymbolAtLocation(node),
+    typeAt: (node) => orAny(types.get(node) ?? checker.getTypeAtLocation(node)),
+    typeFromNode: (node) => orAny(types.get(node) ?? checker.getTypeFromTypeNode(node)),
+    typeOfSymbol: (symbol) => orAny(types.get(symbol) ?? checker.getTypeOfSymbol(symbol)),
+  };
+}
+
+/** The nodes below another about which the analyser will ask. */
+interface AskedNodes {
+  /** Parameters and written types: what type is it? */
+  readonly typed: readonly SyntaxNode[];
+  /** Names of types and of decorators: what do they name? */
+  readonly named: readonly SyntaxNode[];
+}
+
+/** Collects them without going into bodies: of a method only its head is of interest. */
+function askedNodes(root: SyntaxNode, kinds: Numbers): AskedNodes {
+  const typeKinds = new Set([
+    kinds.Parameter,
+    kinds.TypeReference,
+    kinds.UnionType,
+    kinds.LiteralType,
+    kinds.ArrayType,
+    kinds.TupleType,
+    kinds.TypeOperator,
+    kinds.ParenthesizedType,
+  ]);
+  const typed: SyntaxNode[] = [];
+  const named: SyntaxNode[] = [];
+  const visit = (node: SyntaxNode): undefined => {
+    if (node.kind === kinds.Block) return;
+    if (typeKinds.has(node.kind)) typed.push(node);
+    if (node.typeName !== undefined && node.kind === kinds.TypeReference) named.push(node.typeName);
+    if (node.kind === kinds.Decorator) named.push(...calledName(node, kinds));
+    node.forEachChild(visit);
+  };
+  visit(root);
+  return { typed, named };
+}
+
+/** `@Tool(…)` and `@toolwright.Tool(…)` are asked about by their last name. */
+function calledName({ expression }: SyntaxNode, kinds: Numbers): readonly SyntaxNode[] {
+  const callee = expression?.kind === kinds.CallExpression ? expression?.expression : expression;
+  const name = callee?.kind === kinds.PropertyAccessExpression ? callee?.name : callee;
+  return name === undefined ? [] : [name];
+}
+
+/** The part of TypeScript 7's API (`typescript/unstable/sync`) that is used. */
+export interface NativeModule {
+  readonly API: new (options: { readonly cwd: string }) => NativeApi;
+  readonly TypeFlags: Readonly<Record<string, number>>;
+  readonly ObjectFlags: Readonly<Record<string, number>>;
+  readonly SymbolFlags: Readonly<Record<string, number>>;
+  readonly ElementFlags: Readonly<Record<string, number>>;
+  readonly SignatureKind: { readonly Call: number };
+}
+
+/** The syntax half of the same API (`typescript/unstable/ast`). */
+export interface NativeSyntax {
+  readonly SyntaxKind: Readonly<Record<string, number>>;
+}
+
+/** A running compiler. */
+interface NativeApi {
+  updateSnapshot(params: {
+    readonly openProjects?: readonly string[];
+    readonly closeProjects?: readonly string[];
+    readonly fileChanges?: { readonly invalidateAll: true } | { readonly changed: readonly string[] };
+  }): NativeSnapshot;
+  close(): void;
+}
+
+/** The state of the projects at one time. */
+interface NativeSnapshot {
+  getProject(path: string): NativeProject | undefined;
+  dispose(): void;
+}
+
+/** A project. */
+interface NativeProject {
+  readonly rootFiles: readonly string[];
+  readonly compilerOptions: ProjectOptions;
+  readonly program: NativeProgram;
+  readonly checker: NativeChecker;
+}
+
+/** The files of a project. */
+interface NativeProgram {
+  getSourceFileNames(): readonly string[];
+  getSourceFile(path: string): SourceFile | undefined;
+  getSyntacticDiagnostics(): readonly NativeDiagnostic[];
+  getConfigFileParsingDiagnostics(): readonly NativeDiagnostic[];
+}
+
+/** A complaint of the compiler. */
+interface NativeDiagnostic {
+  readonly fileName?: string;
+  readonly pos: number;
+  readonly text: string;
+}
+
+/** A declaration that is not read yet. */
+interface NativeNodeHandle {
+  readonly path: string;
+  resolve(): SyntaxNode | undefined;
+}
+
+/** A symbol of TypeScript 7. */
+interface NativeSymbol extends SymbolHandle {
+  readonly declarations: readonly NativeNodeHandle[];
+}
+
+/** A type of TypeScript 7. */
+interface NativeType extends TypeHandle {
+  readonly value?: string | number | boolean | bigint;
+  readonly texts?: readonly string[];
+  readonly elementFlags?: readonly number[];
+  /** The handle of the generic type, where there is one. */
+  readonly target?: number;
+  getSymbol(): NativeSymbol | undefined;
+  getAliasSymbol(): NativeSymbol | undefined;
+  getTypes(): readonly NativeType[] | undefined;
+  getTarget(): NativeType;
+}
+
+/** A signature of TypeScript 7. */
+interface NativeSignature {
+  getParameters(): readonly NativeSymbol[];
+}
+
+/** The checker of TypeScript 7. */
+interface NativeChecker {
+  getSymbolAtLocation(node: SyntaxNode): NativeSymbol | undefined;
+  getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeSymbol | undefined)[];
+  getTypeAtLocation(node: SyntaxNode): NativeType | undefined;
+  getTypeAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeType | undefined)[];
+  getTypeFromTypeNode(node: SyntaxNode): NativeType | undefined;
+  getTypeOfSymbol(symbol: SymbolHandle): NativeType | undefined;
+  getTypeOfSymbol(symbols: readonly SymbolHandle[]): readonly (NativeType | undefined)[];
+  getDeclaredTypeOfSymbol(symbol: SymbolHandle): NativeType;
+  getAliasedSymbol(symbol: SymbolHandle): NativeSymbol;
+  getExportsOfModule(symbol: SymbolHandle): readonly NativeSymbol[];
+  getAnyType(): NativeType;
+  isArrayType(type: TypeHandle): boolean;
+  isTupleType(type: TypeHandle): boolean;
+  getTypeArguments(type: TypeHandle): readonly NativeType[];
+  getPropertiesOfType(type: TypeHandle): readonly NativeSymbol[];
+  getBaseTypes(type: TypeHandle): readonly NativeType[];
+  getIndexInfosOfType(
+    type: TypeHandle,
+  ): readonly { readonly keyType: NativeType; readonly valueType: NativeType }[];
+  getSignaturesOfType(type: TypeHandle, kind: number): readonly NativeSignature[];
+  getReturnTypeOfSignature(signature: object): NativeType | undefined;
+  typeToString(type: TypeHandle): string;
 }

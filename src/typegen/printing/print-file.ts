@@ -1,12 +1,12 @@
+import { posix } from 'node:path';
 import type { ClassDraft, MethodDraft, ParameterDraft } from '../analysis/class-draft.js';
-import { GENERATED_MARK } from '../generated-mark.js';
-import { CodeReference, type DescribedSchema } from '../types/described-schema.js';
-import type { ImportEnding } from './import-ending.js';
-import { ImportList } from './import-list.js';
-import { printValue } from './print-value.js';
+import { isModuleFile } from '../analysis/decorator-roles.js';
+import type { ProjectOptions } from '../compiler/compiler-view.js';
+import { CodeReference, type DescribedSchema } from '../types/type-walk.js';
+import { isIdentifier, printText, printValue } from './print-value.js';
 
 /** What a file is printed from. */
-export interface PrintedFile {
+interface PrintedFile {
   readonly drafts: readonly ClassDraft[];
   /** Absolute, with `/`; imports are relative to it. */
   readonly outFile: string;
@@ -74,3 +74,111 @@ function parameterOf({ name, inject, optional, rest, schema }: ParameterDraft): 
 function definitionsOf(definitions: ReadonlyMap<string, DescribedSchema>): object | undefined {
   return definitions.size === 0 ? undefined : Object.fromEntries(definitions);
 }
+
+/** The imports that a generated file needs, and the names that its references have in it. */
+class ImportList {
+  readonly #folder: string;
+  readonly #ending: ImportEnding;
+  readonly #taken = new Set<string>();
+  readonly #names = new Map<string, string>();
+  readonly #modules = new Map<string, Map<string, string>>();
+
+  constructor(outFile: string, ending: ImportEnding) {
+    this.#folder = posix.dirname(outFile);
+    this.#ending = ending;
+  }
+
+  /** A name that nothing else may take. */
+  reserve(name: string): void {
+    this.#taken.add(name);
+  }
+
+  /** What the file calls a reference; the first mention adds the import. */
+  nameOf(reference: CodeReference): string {
+    const { name, origin } = reference;
+    const module = origin.package ?? (origin.file && this.#specifier(origin.file));
+    if (module === undefined) return name;
+    const key = JSON.stringify([module, name]);
+    const known = this.#names.get(key);
+    if (known !== undefined) return known;
+    const isUsable = name !== 'default' && isIdentifier(name);
+    const local = this.#free(isUsable ? name : (origin.localName ?? defaultName(origin.file)));
+    this.#names.set(key, local);
+    const ofModule = this.#modules.get(module) ?? new Map<string, string>();
+    this.#modules.set(module, ofModule.set(name, local));
+    return local;
+  }
+
+  /** The import lines: packages first, then files, each in the order of their names. */
+  print(): readonly string[] {
+    const modules = [...this.#modules].sort(([a], [b]) => order(a, b));
+    return modules.map(([module, names]) => {
+      const list = [...names].sort(([a], [b]) => (a < b ? -1 : 1));
+      return `import { ${list.map(printName).join(', ')} } from ${printText(module)};`;
+    });
+  }
+
+  #specifier(file: string): string {
+    const path = posix.relative(this.#folder, file);
+    const relative = path.startsWith('.') ? path : `./${path}`;
+    const [, stem = relative, kind = ''] = /^(.*)\.([cm]?)tsx?$/.exec(relative) ?? [];
+    if (this.#ending === '.ts') return relative;
+    return this.#ending === '' && kind === '' ? stem : `${stem}.${kind}js`;
+  }
+
+  #free(wanted: string): string {
+    let name = wanted;
+    for (let count = 2; this.#taken.has(name); count++) name = `${wanted}${count}`;
+    this.#taken.add(name);
+    return name;
+  }
+}
+
+/** A class without a name is called by its file: `order-tools.ts` → `OrderTools`. */
+function defaultName(file = ''): string {
+  const words = posix
+    .basename(file)
+    .replace(/\.[cm]?tsx?$/, '')
+    .split(/\W+/);
+  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return isIdentifier(name) ? name : `Default${name}`;
+}
+
+function order(a: string, b: string): number {
+  const isFile = Number(a.startsWith('.')) - Number(b.startsWith('.'));
+  if (isFile !== 0) return isFile;
+  return a < b ? -1 : 1;
+}
+
+function printName([name, local]: readonly [string, string]): string {
+  if (name === local) return name;
+  return `${isIdentifier(name) ? name : printText(name)} as ${local}`;
+}
+
+/** How relative imports end. */
+export type ImportEnding = '.js' | '.ts' | '';
+
+/**
+ * The ending that a project’s options want. Where both are understood it is none: not every bundler and not
+ * Jest finds `tools.ts` behind `./tools.js`, and only Node, for its own modules, insists on an ending.
+ */
+export function importEnding(options: ProjectOptions, outFile: string): ImportEnding {
+  if (options.allowImportingTsExtensions || options.rewriteRelativeImportExtensions) return '.ts';
+  return isRunByNode(options) && isModuleFile(outFile) ? '.js' : '';
+}
+
+const NODE_RESOLUTIONS: readonly unknown[] = [3, 99];
+
+/** Whether Node reads what the compiler writes, and not a bundler. */
+function isRunByNode({
+  module = 99,
+  moduleResolution,
+  noEmit,
+  emitDeclarationOnly,
+}: ProjectOptions): boolean {
+  if (NODE_RESOLUTIONS.includes(moduleResolution) || (module >= 100 && module < 200)) return true;
+  return module >= 5 && module < 100 && !noEmit && !emitDeclarationOnly;
+}
+
+/** The first line of every generated file, by which it is told from what somebody wrote. */
+export const GENERATED_MARK = '// Generated by `toolwright generate`. Do not edit.';

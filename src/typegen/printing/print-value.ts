@@ -1,13 +1,13 @@
-import { CodeReference } from '../types/described-schema.js';
+import { CodeReference } from '../types/type-walk.js';
 
 /** Wider values are broken into lines. */
 const WIDTH = 100;
 
 /** What a reference is called in the file that is printed. */
-export type NameOf = (reference: CodeReference) => string;
+type NameOf = (reference: CodeReference) => string;
 
 /** Where a value stands: how far in, and how much of its line is taken. */
-export interface ValuePlace {
+interface ValuePlace {
   readonly indent: string;
   readonly taken: number;
   readonly nameOf: NameOf;
@@ -51,7 +51,7 @@ function flatText(value: unknown, place: FlatPlace): string | undefined {
   if (value instanceof CodeReference) return fitting(place.nameOf(value), place);
   if (Array.isArray(value)) {
     return flatParts(
-      value.map((one) => ['', one] as const),
+      value.map((item) => ['', item] as const),
       { ...place, open: '[', close: ']' },
     );
   }
@@ -60,7 +60,7 @@ function flatText(value: unknown, place: FlatPlace): string | undefined {
   const entries = entriesOf(value);
   if (entries.length === 0) return fitting('{}', place);
   return flatParts(
-    entries.map(([key, one]) => [`${printKey(key)}: `, one] as const),
+    entries.map(([key, item]) => [`${printKey(key)}: `, item] as const),
     { ...place, open: '{ ', close: ' }' },
   );
 }

@@ -1,8 +1,11 @@
-import type { TypeHandle } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
-import { aliasDeclaration } from './alias-declaration.js';
-import { enumMember } from './enum-notes.js';
-import { orderedPath } from './ordered-path.js';
+import type {
+  CompilerView,
+  SourceText,
+  SymbolHandle,
+  SyntaxNode,
+  TypeHandle,
+} from '../compiler/compiler-view.js';
+import { enumMember } from './literal-schema.js';
 import { hasFlag, type TypeWalk } from './type-walk.js';
 
 /** A part of a union as its author wrote it. */
@@ -33,7 +36,7 @@ export function declaredOrder(
 function partsOf(node: SyntaxNode, walk: TypeWalk): readonly DeclaredPart[] {
   const { view } = walk;
   if (node.kind === view.syntaxKinds.UnionType)
-    return (node.types ?? []).flatMap((one) => partsOf(one, walk));
+    return (node.types ?? []).flatMap((item) => partsOf(item, walk));
   if (node.kind === view.syntaxKinds.ParenthesizedType && node.type) return partsOf(node.type, walk);
   const alias = aliasDeclaration(view, node);
   const type = view.typeFromNode(node);
@@ -46,7 +49,7 @@ function partsOf(node: SyntaxNode, walk: TypeWalk): readonly DeclaredPart[] {
 
 function byValue(types: readonly TypeHandle[], walk: TypeWalk): readonly TypeHandle[] {
   const keyed = types.map((type) => ({ type, key: sortKey(type, walk) }));
-  return keyed.sort((one, other) => compare(one.key, other.key)).map(({ type }) => type);
+  return keyed.sort((a, b) => compareKeys(a.key, b.key)).map(({ type }) => type);
 }
 
 type SortKey = readonly (string | number)[];
@@ -65,12 +68,85 @@ function sortKey(type: TypeHandle, walk: TypeWalk): SortKey {
   return [5, orderedPath(walk.view.fileOf(declaration)), declaration.pos, walk.view.textOf(type)];
 }
 
-function compare(one: SortKey, other: SortKey): number {
-  for (const [index, value] of one.entries()) {
-    const against = other[index];
+function compareKeys(a: SortKey, b: SortKey): number {
+  for (const [index, value] of a.entries()) {
+    const against = b[index];
     if (against === undefined) return 1;
     if (value === against) continue;
     return value < against ? -1 : 1;
   }
   return 0;
+}
+
+/**
+ * The properties of a type in an order that does not depend on the compiler: those of bases first, then as
+ * declared. Mapped types take the order of their keys, which each compiler keeps in its own: there the
+ * place of the declaration counts, and the name where there is none.
+ */
+export function orderedProperties(type: TypeHandle, walk: TypeWalk): readonly SymbolHandle[] {
+  const symbols = new Map(
+    walk.view
+      .propertiesOf(type)
+      .filter(({ name }) => !name.startsWith('__@') && name !== '__proto__')
+      .map((symbol) => [symbol.name, symbol] as const),
+  );
+  const names = new Set(namesOf(type, walk));
+  return [...names, ...symbols.keys()].flatMap((name) => {
+    const symbol = symbols.get(name);
+    symbols.delete(name);
+    return symbol ?? [];
+  });
+}
+
+function namesOf(type: TypeHandle, walk: TypeWalk): readonly string[] {
+  const { view } = walk;
+  if (hasFlag(walk, type, 'Intersection')) {
+    return view.constituents(type).flatMap((part) => namesOf(part, walk));
+  }
+  const own = view.propertiesOf(type);
+  if (hasObjectFlag(type, 'Mapped', walk)) return byDeclaration(own, walk);
+  const isClassOrInterface = hasObjectFlag(type, 'Class', walk) || hasObjectFlag(type, 'Interface', walk);
+  const bases = isClassOrInterface ? view.baseTypes(type).flatMap((base) => namesOf(base, walk)) : [];
+  return [...bases, ...own.map(({ name }) => name)];
+}
+
+function hasObjectFlag(type: TypeHandle, name: string, { view }: TypeWalk): boolean {
+  return ((type.objectFlags ?? 0) & (view.objectFlags[name] ?? 0)) !== 0;
+}
+
+function byDeclaration(symbols: readonly SymbolHandle[], { view }: TypeWalk): readonly string[] {
+  const placed = symbols.map((symbol) => {
+    const [node] = view.declarations(symbol);
+    return { name: symbol.name, file: node ? orderedPath(view.fileOf(node)) : '\uffff', pos: node?.pos ?? 0 };
+  });
+  placed.sort((a, b) => compareTexts(a.file, b.file) || a.pos - b.pos || compareTexts(a.name, b.name));
+  return placed.map(({ name }) => name);
+}
+
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+const LANGUAGE_FILE = /(?:^|\/)(lib\.[\w.]+\.d\.ts)$/;
+
+/**
+ * What a file is ordered by: the same on every machine, wherever the project, its packages and the compiler
+ * are installed. The language comes first, then packages, then the project.
+ */
+export function orderedPath({ path, isDeclaration }: Pick<SourceText, 'path' | 'isDeclaration'>): string {
+  const language = LANGUAGE_FILE.exec(path)?.[1];
+  if (isDeclaration && language !== undefined) return `0 ${language}`;
+  const [inProject, ...inPackages] = path.split('/node_modules/');
+  return inPackages.length > 0 ? `1 ${inPackages.at(-1)}` : `2 ${inProject}`;
+}
+
+/** The declaration of the alias that a type node names; nothing for generic aliases, whose node is another type. */
+export function aliasDeclaration(view: CompilerView, node: SyntaxNode): SyntaxNode | undefined {
+  if (node.kind === view.syntaxKinds.ParenthesizedType) return node.type && aliasDeclaration(view, node.type);
+  if (node.kind !== view.syntaxKinds.TypeReference || node.typeName === undefined) return undefined;
+  if ((node.typeArguments ?? []).length > 0) return undefined;
+  const symbol = view.symbolAt(node.typeName);
+  const declaration = symbol && view.declarations(view.unalias(symbol))[0];
+  return declaration?.kind === view.syntaxKinds.TypeAliasDeclaration ? declaration : undefined;
 }

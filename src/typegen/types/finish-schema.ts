@@ -1,9 +1,13 @@
 import { isSchemaNode } from '../../schema/keywords.js';
-import type { DocComment } from '../comments/doc-comment.js';
-import { docKeywords } from '../comments/doc-keywords.js';
-import type { DescribedSchema } from './described-schema.js';
-import { docDefault } from './doc-default.js';
-import type { TypePlace, TypeWalk, Written } from './type-walk.js';
+import { type DocComment, type DocDefault, docCommentAt, docKeywords } from '../comments/doc-comment.js';
+import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
+import {
+  CodeReference,
+  type DescribedSchema,
+  type TypePlace,
+  type TypeWalk,
+  type Written,
+} from './type-walk.js';
 
 /** A schema with what a comment says of it; the comment nearer to the value wins. */
 export function describeSchema({ schema, notes }: Written, comment: DocComment | undefined): Written {
@@ -26,7 +30,7 @@ export function describeSchema({ schema, notes }: Written, comment: DocComment |
 /** Of a number, of one beside other values, and of those in a list or a record. */
 function wholeNumbers(schema: DescribedSchema): DescribedSchema {
   const { type, anyOf, items, additionalProperties: values } = schema;
-  const whole = (one: unknown) => (one === 'number' ? 'integer' : one);
+  const whole = (item: unknown) => (item === 'number' ? 'integer' : item);
   const within = (part: unknown) => (isSchemaNode(part) ? wholeNumbers(part) : part);
   return {
     ...schema,
@@ -48,4 +52,46 @@ export function settleSchema({ schema, notes = [] }: Written): DescribedSchema {
 /** The finished schema of a part of a type. */
 export function writeSchema(place: TypePlace, walk: TypeWalk): DescribedSchema {
   return settleSchema(walk.write(place));
+}
+
+/**
+ * What `@default` says of a value: one that it can have, or words that are for people. A wrong one would be
+ * filled in wherever the model leaves the value out.
+ */
+function docDefault(
+  { text, value }: DocDefault,
+  schema: DescribedSchema,
+): { readonly value?: unknown; readonly words?: string } {
+  if (text === '' || text === 'undefined') return {};
+  if (fits(value, schema)) return { value };
+  return fits(text, schema) ? { value: text } : { words: text };
+}
+
+function fits(value: unknown, schema: DescribedSchema): boolean {
+  const { type, enum: values, const: only, anyOf, instanceOf } = schema;
+  if (Array.isArray(anyOf)) return anyOf.some((branch: DescribedSchema) => fits(value, branch));
+  if (Array.isArray(values) && !values.includes(value)) return false;
+  if (only !== undefined && only !== value) return false;
+  const kind = kindOf(value);
+  if (type === undefined) return instanceOf === undefined || kind === 'object';
+  const kinds: readonly unknown[] = [type].flat();
+  if (!kinds.includes(kind) && !(kind === 'integer' && kinds.includes('number'))) return false;
+  return kind !== 'string' || !(instanceOf instanceof CodeReference) || isTextOf(instanceOf, String(value));
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return Number.isInteger(value) ? 'integer' : typeof value;
+}
+
+function isTextOf({ name }: CodeReference, text: string): boolean {
+  if (name === 'Date') return !Number.isNaN(Date.parse(text));
+  return name !== 'URL' || URL.canParse(text);
+}
+
+/** The TSDoc comment before a declaration. */
+export function commentOf(view: CompilerView, node: SyntaxNode): DocComment | undefined {
+  const isVariable = node.kind === view.syntaxKinds.VariableDeclaration;
+  return docCommentAt(view.fileOf(node).text, isVariable ? (node.parent?.parent?.pos ?? node.pos) : node.pos);
 }

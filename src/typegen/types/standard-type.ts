@@ -1,15 +1,35 @@
 import { NUMBER_KEY } from '../../schema/value-type.js';
 import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
-import { CodeReference, type DescribedSchema } from './described-schema.js';
-import { writeSchema } from './finish-schema.js';
-import { BUFFERS, RESULT_FORMS, type StandardWriter } from './result-forms.js';
-import { definedParts, fault, hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
+import { settleSchema, writeSchema } from './finish-schema.js';
+import { literalSchema } from './literal-schema.js';
+import {
+  CodeReference,
+  type DescribedSchema,
+  definedParts,
+  fault,
+  hasFlag,
+  type OpenType,
+  type TypePlace,
+  type TypeWalk,
+  type Written,
+} from './type-walk.js';
+import { writeItem } from './write-array.js';
 
 /** Text in JSON, an instance in the tool. */
 function textual(name: string, keywords: DescribedSchema): StandardWriter {
   const instanceOf = new CodeReference(name);
   return () => ({ schema: { type: 'string', ...keywords, instanceOf } });
 }
+
+const BYTES = ['Uint8ClampedArray', 'DataView', 'ArrayBuffer', 'SharedArrayBuffer'];
+const NUMBER_ARRAYS = [
+  ...['Int8Array', 'Int16Array', 'Uint16Array', 'Int32Array', 'Uint32Array'],
+  ...['Float16Array', 'Float32Array', 'Float64Array'],
+];
+const BIGINT_ARRAYS = ['BigInt64Array', 'BigUint64Array'];
+
+/** Binary data of which results have a form, and parameters none. */
+const BUFFERS = [...BYTES, ...NUMBER_ARRAYS, ...BIGINT_ARRAYS];
 
 const BASE64 = { contentEncoding: 'base64' };
 
@@ -102,3 +122,108 @@ export function isStandard(symbol: SymbolHandle, { view }: Pick<TypeWalk, 'view'
 }
 
 const STANDARD_FILE = /(^|\/)lib\.[\w.]+\.d\.ts$|\/node_modules\/(@types\/node|undici-types|buffer)\//;
+
+/** Writes the schema of a type that belongs to the language or to Node. */
+type StandardWriter = (place: TypePlace, walk: TypeWalk) => Written;
+
+function always(schema: DescribedSchema): StandardWriter {
+  return () => ({ schema });
+}
+
+const TEXT = always({ type: 'string' });
+const ANYTHING = always({});
+
+/** As lists are, also with `null` where there is nothing. */
+const writeSetResult: StandardWriter = ({ type, path }, walk) => {
+  const [item] = walk.view.typeArguments(type);
+  const items = item === undefined ? {} : writeItem({ type: item, path: `${path}[]` }, walk);
+  return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+};
+
+const TEXTS = ['String', 'StringLiteral', 'StringMapping', 'TemplateLiteral'];
+
+/** An object where keys are names and none can be another one's name; otherwise it depends on the keys. */
+const writeMapResult: StandardWriter = ({ type, path }, walk) => {
+  const [key, value] = walk.view.typeArguments(type);
+  if (key === undefined || value === undefined) return { schema: {} };
+  const keys = definedParts(walk, key);
+  const areNames = [TEXTS, NUMBERS].some((flags) => keys.every((part) => hasFlag(walk, part, ...flags)));
+  if (!areNames || keys.length === 0) return { schema: {} };
+  const values = writeSchema({ type: value, path: `${path}{}` }, walk);
+  return { schema: { type: 'object', additionalProperties: values } };
+};
+
+function named(names: readonly string[], writer: StandardWriter) {
+  return names.map((name) => [name, writer] as const);
+}
+
+/** What is written of results: bytes are the name of a file, a `Set` is a list, an error is told. */
+const RESULT_FORMS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
+  ['Date', always({ type: 'string', format: 'date-time' })],
+  ['URL', always({ type: 'string', format: 'uri' })],
+  ...named(['Set', 'ReadonlySet'], writeSetResult),
+  ...named(['Map', 'ReadonlyMap'], writeMapResult),
+  ...named(['Buffer', 'Uint8Array', ...BYTES, 'RegExp', 'String'], TEXT),
+  ...named(NUMBER_ARRAYS, always({ type: 'array', items: { type: 'number' } })),
+  ...named(BIGINT_ARRAYS, (_place, walk) => ({
+    schema: { type: 'array', items: literalSchema([], walk).schema },
+  })),
+  ['Number', always({ type: 'number' })],
+  ['Boolean', always({ type: 'boolean' })],
+  ['Error', always({ type: 'object', properties: { message: { type: 'string' } }, required: ['message'] })],
+  ...named(['Object', 'Function', 'CallableFunction', 'Promise', 'PromiseLike'], ANYTHING),
+  ...named(['WeakMap', 'WeakSet', 'FormData', 'Headers', 'Request', 'Response'], ANYTHING),
+  ...named(['ReadableStream', 'Blob', 'File'], ANYTHING),
+]);
+
+/** Deeper than any type that somebody wrote; instantiations can go on for ever. */
+const MAX_DEPTH = 60;
+
+/** A type that may contain itself. */
+interface GuardedType {
+  readonly key: string;
+  readonly type: TypeHandle;
+  readonly path: string;
+}
+
+/**
+ * Writes a type that may contain itself: in place if it does not, otherwise into `$defs` under the name of
+ * its alias or declaration. Two types of one name are kept apart by a number, in the order of appearance.
+ */
+export function guarded(of: GuardedType, walk: TypeWalk, write: () => Written): Written {
+  const { key, path } = of;
+  const known = walk.names.get(key);
+  if (known !== undefined) return { schema: { $ref: referenceTo(known) } };
+  const around = walk.open.find((item) => item.key === key);
+  if (around !== undefined) {
+    around.name ??= freeName(walk, of);
+    return { schema: { $ref: referenceTo(around.name) } };
+  }
+  if (walk.open.length >= MAX_DEPTH) {
+    return fault(walk, path.slice(0, 80), {
+      problem: `has a type that does not end: ${walk.view.textOf(of.type)}`,
+    });
+  }
+  const opened: OpenType = { key };
+  walk.open.push(opened);
+  const written = write();
+  walk.open.pop();
+  if (opened.name === undefined) return written;
+  walk.names.set(key, opened.name);
+  walk.definitions.set(opened.name, settleSchema(written));
+  return { schema: { $ref: referenceTo(opened.name) } };
+}
+
+function freeName(walk: TypeWalk, { type }: GuardedType): string {
+  const { view } = walk;
+  const wanted = (view.aliasOf(type) ?? view.symbolOf(type))?.name ?? '';
+  const name = /^[A-Za-z_$][\w$]*$/.test(wanted) && !wanted.startsWith('__') ? wanted : 'Type';
+  const taken = new Set([...walk.definitions.keys(), ...walk.open.map((item) => item.name)]);
+  let free = name;
+  for (let count = 2; taken.has(free); count++) free = `${name}${count}`;
+  return free;
+}
+
+function referenceTo(name: string): string {
+  return `#/$defs/${name}`;
+}

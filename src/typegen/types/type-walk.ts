@@ -1,6 +1,4 @@
-import type { CompilerView, SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
-import type { CodeReference, DescribedSchema } from './described-schema.js';
+import type { CompilerView, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
 
 /** Something in a type that cannot be said as a schema. `problem` continues the path: "… is a function". */
 export interface TypeProblem {
@@ -89,7 +87,7 @@ export function typeKey(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): string 
 export function keyOf(types: readonly TypeHandle[]): string {
   return types
     .map(({ id }) => id)
-    .sort((one, other) => one - other)
+    .sort((a, b) => a - b)
     .join('|');
 }
 
@@ -97,4 +95,26 @@ export function keyOf(types: readonly TypeHandle[]): string {
 export function fault(walk: TypeWalk, path: string, what: Omit<TypeProblem, 'path'>): Written {
   walk.faults.push({ path, ...what });
   return { schema: {} };
+}
+
+/** A schema as it will be printed: JSON Schema whose `instanceOf` are references to code. */
+export type DescribedSchema = Readonly<Record<string, unknown>>;
+
+/** Where a name comes from, if it is not global. */
+interface NameOrigin {
+  /** The absolute path of the file that exports it. */
+  readonly file?: string;
+  /** The package that exports it, as an import names it. */
+  readonly package?: string;
+  /** What its own file calls it, where that is something else. */
+  readonly localName?: string;
+}
+
+/** An exported name of a module, or a global one; printed as it is, with an import where it needs one. */
+export class CodeReference {
+  constructor(
+    /** The exported name; `default` for a default export. */
+    readonly name: string,
+    readonly origin: NameOrigin = {},
+  ) {}
 }

@@ -1,13 +1,16 @@
-import type { TypeHandle } from '../compiler/compiler-view.js';
-import type { DescribedSchema } from './described-schema.js';
-import { guarded } from './guarded-type.js';
-import { mayHaveMember } from './may-have-member.js';
-import { standardType } from './standard-type.js';
-import { fault, hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
-import { writeArray, writeTuple } from './write-array.js';
-import { writeClassType } from './write-class-type.js';
-import { listBase, writeExtendedList } from './write-extended-list.js';
-import { writeProperties } from './write-properties.js';
+import type { SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import { commentOf, describeSchema } from './finish-schema.js';
+import { guarded, standardType } from './standard-type.js';
+import {
+  type DescribedSchema,
+  fault,
+  hasFlag,
+  type TypePlace,
+  type TypeWalk,
+  type Written,
+} from './type-walk.js';
+import { listBase, writeArray, writeExtendedList, writeTuple } from './write-array.js';
+import { mayHaveMember, writeProperties } from './write-properties.js';
 
 /** An object type: an array, a tuple, a class, something of the language itself, or plain data. */
 export function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
@@ -50,4 +53,36 @@ const ITERATOR = /^__@(?:iterator|asyncIterator)(?:@|$)/;
 function writeFunction({ path }: TypePlace, walk: TypeWalk): Written {
   if (walk.direction === 'out') return { schema: {} satisfies DescribedSchema };
   return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
+}
+
+/**
+ * A class. On the way out it is what `JSON.stringify` shows of it. On the way in instances are made, so that
+ * it has to be plain data that a new instance can take.
+ */
+function writeClassType(place: TypePlace, walk: TypeWalk): Written {
+  const symbol = walk.view.symbolOf(place.type);
+  if (walk.direction === 'out') return writeResult(place, walk);
+  if (symbol === undefined) return writeProperties(place, walk);
+  const of = walk.classReference(symbol);
+  if (of.kind === 'fault') return fault(walk, place.path, of);
+  if (of.kind === 'structural') return writeProperties(place, walk);
+  const [declaration] = walk.view.declarations(symbol);
+  const comment = declaration && commentOf(walk.view, declaration);
+  return describeSchema({ schema: { instanceOf: of.reference } }, comment && { ...comment, tags: [] });
+}
+
+/** Of an instance without fields that JSON shows, its text or an error is written: that depends on the class. */
+function writeResult(place: TypePlace, walk: TypeWalk): Written {
+  const written = writeProperties(place, walk);
+  const isEmpty = written.schema.type === 'object' && Object.keys(written.schema).length === 1;
+  return isEmpty ? { schema: {} } : written;
+}
+
+/** Whether a class has methods: then it is more than data. */
+export function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>): readonly string[] {
+  const { MethodDeclaration, StaticKeyword } = view.syntaxKinds;
+  return (declaration.members ?? [])
+    .filter((member) => member.kind === MethodDeclaration)
+    .filter(({ modifiers = [] }) => !modifiers.some(({ kind }) => kind === StaticKeyword))
+    .map(({ name }) => name?.text ?? 'a method');
 }

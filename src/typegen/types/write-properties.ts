@@ -1,16 +1,12 @@
-import { docKeywords } from '../comments/doc-keywords.js';
-import type { IndexFacts, SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
-import { anyOf } from './any-of.js';
-import { commentOf } from './comment-of.js';
-import type { DescribedSchema } from './described-schema.js';
-import { describeSchema, settleSchema, writeSchema } from './finish-schema.js';
-import { literalDefault } from './literal-default.js';
-import { mayHaveMember } from './may-have-member.js';
-import { orderedProperties } from './ordered-properties.js';
-import { keyPattern, templatePattern } from './template-pattern.js';
+import { docKeywords } from '../comments/doc-comment.js';
+import type { IndexFacts, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import { orderedProperties } from './declared-order.js';
+import { commentOf, describeSchema, settleSchema, writeSchema } from './finish-schema.js';
+import { keyPattern, literalDefault, templatePattern } from './literal-schema.js';
 import {
   admitsUndefined,
+  type Decoration,
+  type DescribedSchema,
   definedParts,
   fault,
   hasFlag,
@@ -18,10 +14,10 @@ import {
   type TypeWalk,
   type Written,
 } from './type-walk.js';
-import { writeDecorated } from './write-decorated.js';
+import { anyOf } from './write-union.js';
 
 /** One property of an object type, as data. */
-export interface WrittenProperty {
+interface WrittenProperty {
   readonly name: string;
   readonly schema: DescribedSchema;
   readonly optional: boolean;
@@ -148,7 +144,7 @@ function indexSchema(
   if (indexes.length === 0) return undefined;
   const isTemplate = ({ key }: IndexFacts) => hasFlag(walk, key, 'TemplateLiteral');
   const general =
-    indexes.find(({ key }) => hasFlag(walk, key, 'String')) ?? indexes.find((one) => !isTemplate(one));
+    indexes.find(({ key }) => hasFlag(walk, key, 'String')) ?? indexes.find((item) => !isTemplate(item));
   const meant = general === undefined ? byPattern(indexes, walk) : [general];
   const values = anyOf(meant.map(({ value }) => writeSchema({ type: value, path: `${path}{}` }, walk)));
   const additionalProperties = Object.keys(values).length === 0 ? true : values;
@@ -160,5 +156,38 @@ function indexSchema(
 /** Each compiler keeps them in an order of its own. */
 function byPattern(indexes: readonly IndexFacts[], walk: TypeWalk): readonly IndexFacts[] {
   const keyed = indexes.map((index) => ({ index, pattern: templatePattern(index.key, walk) }));
-  return keyed.sort((one, other) => (one.pattern < other.pattern ? -1 : 1)).map(({ index }) => index);
+  return keyed.sort((a, b) => (a.pattern < b.pattern ? -1 : 1)).map(({ index }) => index);
+}
+
+/**
+ * Whether a type may have members of a kind. A type literal shows its own; others are not looked at here, and
+ * the compiler is asked.
+ */
+export function mayHaveMember(
+  type: TypeHandle,
+  member: 'CallSignature' | 'IndexSignature',
+  { view }: TypeWalk,
+): boolean {
+  const symbol = view.symbolOf(type);
+  const [declaration] = symbol ? view.declarations(symbol) : [];
+  if (declaration?.kind !== view.syntaxKinds.TypeLiteral) return true;
+  return (declaration?.members ?? []).some(({ kind }) => kind === view.syntaxKinds[member]);
+}
+
+/**
+ * The schema of a value whose decorator may say its type. Then that comes first, and nothing is wrong with
+ * what TypeScript says, whatever it is.
+ */
+export function writeDecorated(
+  place: TypePlace,
+  walk: TypeWalk,
+  decoration: Decoration | undefined,
+): Written {
+  const before = { faults: walk.faults.length, warnings: walk.warnings.length };
+  const written = walk.write(place);
+  if (decoration !== 'typed') return written;
+  const isSayable = walk.faults.length === before.faults;
+  walk.faults.length = before.faults;
+  walk.warnings.length = before.warnings;
+  return isSayable ? written : { schema: {} };
 }

@@ -1,12 +1,9 @@
-import { docKeywords } from '../comments/doc-keywords.js';
-import type { TypeHandle } from '../compiler/compiler-view.js';
-import type { SyntaxNode } from '../compiler/syntax-node.js';
-import { aliasDeclaration } from './alias-declaration.js';
-import { commentOf } from './comment-of.js';
-import { describeSchema } from './finish-schema.js';
-import { guarded } from './guarded-type.js';
-import { literalSchema } from './literal-schema.js';
-import { templatePattern } from './template-pattern.js';
+import { docKeywords } from '../comments/doc-comment.js';
+import type { SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import { aliasDeclaration } from './declared-order.js';
+import { commentOf, describeSchema } from './finish-schema.js';
+import { literalSchema, templatePattern } from './literal-schema.js';
+import { guarded } from './standard-type.js';
 import {
   definedParts,
   fault,

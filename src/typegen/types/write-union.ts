@@ -1,10 +1,9 @@
+import { nullableSchema } from '../../schema/nullable-schema.js';
 import type { TypeHandle } from '../compiler/compiler-view.js';
-import { anyOf } from './any-of.js';
 import { type DeclaredPart, declaredOrder } from './declared-order.js';
 import { settleSchema } from './finish-schema.js';
 import { literalSchema } from './literal-schema.js';
-import { orNull } from './or-null.js';
-import { hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
+import { type DescribedSchema, hasFlag, type TypePlace, type TypeWalk, type Written } from './type-walk.js';
 
 /** A union: literals together as one `enum`, `null` as a second type, everything else as `anyOf`. */
 export function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWalk): Written {
@@ -46,4 +45,18 @@ function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: Ty
 
 function typesOf(parts: readonly DeclaredPart[]): readonly TypeHandle[] {
   return parts.map(({ type }) => type);
+}
+
+/** Whatever one of the schemas lets through. Types that differ for TypeScript may be the same in JSON. */
+export function anyOf(schemas: readonly DescribedSchema[]): DescribedSchema {
+  const [only, ...others] = new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values();
+  if (only === undefined || others.length === 0) return only ?? {};
+  // A branch without constraints lets everything through.
+  const isOpen = schemas.some((schema) => Object.keys(schema).length === 0);
+  return isOpen ? {} : { anyOf: [only, ...others] };
+}
+
+/** The schema, or `null`; a constant beside `null` is a list of two. */
+export function orNull({ const: only, ...others }: DescribedSchema): DescribedSchema {
+  return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
 }

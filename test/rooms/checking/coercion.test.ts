@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { coerceValue } from '../../../src/checking/coerce-value.js';
-import { createChecker } from '../../../src/checking/create-checker.js';
+import { createChecker } from '../../../src/checking/checker.js';
+import { coerceValue } from '../../../src/checking/tidy-arguments.js';
 
 const ofType = (type: string | readonly string[], more: object = {}) => ({
   type: 'object',

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { authorSchemaFaults } from '../../../src/checking/author-schema.js';
-import { createChecker } from '../../../src/checking/create-checker.js';
-import { createResultChecker } from '../../../src/checking/create-result-checker.js';
+import { createChecker, createResultChecker } from '../../../src/checking/checker.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
 
 function withDefault(schema: JsonSchema, fallback: unknown): JsonSchema {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { createChecker } from '../../../src/checking/create-checker.js';
-import { describeFaults } from '../../../src/checking/describe-faults.js';
+import { createChecker } from '../../../src/checking/checker.js';
+import { describeFaults } from '../../../src/checking/faults.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
 import { toldFaults } from './told-faults.js';
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonSchema } from 'toolwright';
-import { describeErrors } from '../../../src/checking/describe-errors.js';
+import { compileSchema } from '../../../src/checking/compile.js';
+import { describeErrors } from '../../../src/checking/faults.js';
 import { interpretSchema } from '../../../src/checking/interpreter/interpret-schema.js';
-import { compileSchema } from '../../../src/checking/json-schema-compiler.js';
-import type { SchemaError } from '../../../src/checking/schema-error.js';
+import type { SchemaError } from '../../../src/checking/interpreter/judge.js';
 import { runs } from '../../setup/runs.js';
 import { anySchema, anyValue } from './any-schema.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { describeRejection, type Rejection } from '../../../src/checking/describe-rejection.js';
+import { describeRejection, type Rejection } from '../../../src/checking/faults.js';
 
 const schema = {
   type: 'object',

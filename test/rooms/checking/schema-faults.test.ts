@@ -4,8 +4,7 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import fc from 'fast-check';
-import { draftOf } from '../../../src/checking/draft-of.js';
-import { schemaFaults } from '../../../src/checking/schema-faults.js';
+import { draftOf, schemaFaults } from '../../../src/checking/schema-faults.js';
 import { runs } from '../../setup/runs.js';
 
 /** Everything that a meta-schema has an opinion of; and a name that none knows. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { createChecker } from '../../../src/checking/create-checker.js';
-import { schemaCheck } from '../../../src/checking/schema-check.js';
-import { sharedChecker } from '../../../src/checking/shared-checker.js';
+import { createChecker, sharedChecker } from '../../../src/checking/checker.js';
+import { schemaCheck } from '../../../src/checking/compile.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
 
 const fits = (schema: JsonSchema, value: unknown) => schemaCheck(schema)(value) === undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createChecker } from '../../../src/checking/create-checker.js';
+import { createChecker } from '../../../src/checking/checker.js';
 import type { JsonObject, JsonSchema } from '../../../src/contract/json-schema.js';
 import { toldFaults } from './told-faults.js';
 

@@ -1,5 +1,5 @@
-import { createChecker } from '../../../src/checking/create-checker.js';
-import { describeFaults } from '../../../src/checking/describe-faults.js';
+import { createChecker } from '../../../src/checking/checker.js';
+import { describeFaults } from '../../../src/checking/faults.js';
 import type { JsonObject, JsonSchema } from '../../../src/contract/json-schema.js';
 
 /** What the model is told of arguments that do not fit, line by line; empty where they fit. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createChecker } from '../../../src/checking/create-checker.js';
+import { createChecker } from '../../../src/checking/checker.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
 import { toldFaults } from './told-faults.js';
 

@@ -2,6 +2,8 @@ import { expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
+import { createChecker } from '../../../src/checking/checker.js';
+import type { JsonObject } from '../../../src/contract/json-schema.js';
 import { runs } from '../../setup/runs.js';
 import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-schema.js';
 
@@ -132,4 +134,41 @@ test('ToolRegistry.execute answers with the same words at the first call and aft
   const first = await answers();
   for (let call = 0; call < 1_200; call += 1) await answers();
   expect(await answers()).toEqual(first);
+});
+
+test('what is accepted at once is what a thorough check would give', () => {
+  const property = fc.property(
+    fc.oneof(schemaOf(2), schemaOf(3)),
+    fc.oneof(objectOf(3), unionOf(3)),
+    fc.array(randomValue, { minLength: 20, maxLength: 20 }),
+    (one, root, values) => {
+      const schema: JsonSchema = {
+        ...(root as JsonSchema),
+        properties: {
+          ...(root as JsonSchema).properties,
+          value: root,
+          filled: { type: 'integer', default: 1 },
+        },
+        $defs: { one: wrapped(one), other: wrapped(one) },
+      };
+      const check = createChecker(schema);
+      // Says nothing of objects, and is judged thoroughly.
+      const thorough = createChecker({ ...schema, unevaluatedItems: true });
+      for (const each of values) {
+        const args = (
+          each !== null && typeof each === 'object' && !Array.isArray(each)
+            ? { value: each, ...each }
+            : { value: each }
+        ) as JsonObject;
+        const accepted = check.accept(args);
+        if (accepted === undefined) continue;
+        expect([schema, args, { ok: true, value: accepted, removed: [], coerced: [] }]).toEqual([
+          schema,
+          args,
+          thorough(args),
+        ]);
+      }
+    },
+  );
+  fc.assert(property, { numRuns: runs(200) });
 });

@@ -68,7 +68,7 @@ describe('toolwright list', () => {
   test.each([
     ['nothing.js', 'there is no module nothing.js'],
     [
-      join(ROOT, 'src/errors/error-table.ts'),
+      join(ROOT, 'src/errors/toolwright-error.ts'),
       'exports no ToolRegistry, no toolset class, no tool and no NestJS module',
     ],
   ])('%s is a mistake of one line', async (module, message) => {

@@ -118,6 +118,64 @@ export default defineConfig({ plugins: [paths()], test: {} });
     },
     added: { 'package.json': [`  "jest": { "transform": {}, "globalSetup": "toolwright/jest" }`] },
   },
+  'NestJS 11 with ts-jest, whose tests are in two folders': {
+    files: {
+      'package.json': manifest(
+        '\n  "scripts": { "build": "nest build" },\n  "jest": {\n    "rootDir": "src",\n    "transform": { "^.+\\\\.(t|j)s$": "ts-jest" }\n  }',
+      ),
+      'nest-cli.json': '{ "compilerOptions": { "plugins": ["toolwright"] } }\n',
+      'test/jest-e2e.json':
+        '{\n  "rootDir": ".",\n  "transform": {\n    "^.+\\\\.(t|j)s$": "ts-jest"\n  }\n}\n',
+    },
+    added: {
+      'package.json': [
+        '    "transform": { "^.+\\\\.(t|j)s$": "ts-jest" },',
+        '    "globalSetup": "toolwright/jest",',
+        '    "transformIgnorePatterns": ["node_modules/(?!toolwright/)"]',
+      ],
+      'test/jest-e2e.json': [
+        '  },',
+        '  "globalSetup": "toolwright/jest",',
+        '  "transformIgnorePatterns": ["node_modules/(?!toolwright/)"]',
+      ],
+    },
+  },
+  'ts-jest in code': {
+    files: {
+      'jest.config.ts': "export default {\n  preset: 'ts-jest',\n};\n",
+      'package.json': manifest('\n  "scripts": { "build": "tsc", "prebuild": "toolwright generate" }'),
+    },
+    added: {
+      'jest.config.ts': [
+        "  transformIgnorePatterns: ['node_modules/(?!toolwright/)'],",
+        "  globalSetup: 'toolwright/jest',",
+      ],
+    },
+  },
+  'ts-jest that loads modules as they are': {
+    files: {
+      'jest.config.js':
+        "export default {\n  extensionsToTreatAsEsm: ['.ts'],\n  preset: 'ts-jest/presets/default-esm',\n};\n",
+      'package.json': manifest('\n  "scripts": { "build": "tsc", "prebuild": "toolwright generate" }'),
+    },
+    added: { 'jest.config.js': ["  globalSetup: 'toolwright/jest',"] },
+  },
+  'Vitest with a configuration for each kind of test': {
+    files: {
+      'vitest.config.ts': 'export default {\n  test: {},\n};\n',
+      'vitest.config.e2e.ts': 'export default {\n  test: {},\n};\n',
+    },
+    added: {
+      'vitest.config.ts': [
+        "import { vite as toolwright } from 'toolwright/plugin';",
+        '  plugins: [toolwright()],',
+      ],
+      'vitest.config.e2e.ts': [
+        "import { vite as toolwright } from 'toolwright/plugin';",
+        '  plugins: [toolwright()],',
+      ],
+    },
+  },
   'Jest with swc, in code': {
     files: {
       'jest.config.js': "/** @type {import('jest').Config} */\nexport default {\n  transform: {},\n};\n",

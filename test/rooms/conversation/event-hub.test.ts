@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { ConversationEvent } from '../../../src/conversation/conversation-event.js';
-import { EventHub } from '../../../src/conversation/event-hub.js';
+import { type ConversationEvent, EventHub } from '../../../src/conversation/events.js';
 
 const event = (iteration: number): ConversationEvent => ({ type: 'step-start', iteration });
 

@@ -11,9 +11,9 @@ import {
   scoped,
   singleton,
 } from 'tsyringe';
-import type { ClassType } from '../../../src/contract/class-type.js';
-import { isolatedContainer } from '../../../src/discovery/containers/isolated-container.js';
+import type { ClassType } from '../../../src/contract/declaration.js';
 import { toolsetHost } from '../../../src/discovery/containers/toolset-host.js';
+import { isolatedContainer } from '../../../src/discovery/containers/tsyringe-resolver.js';
 
 const fresh = (): DependencyContainer => globalContainer.createChildContainer();
 const problems = (container: DependencyContainer, toolset: ClassType, scope?: 'scoped') =>

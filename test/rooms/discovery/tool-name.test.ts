@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { TOOL_NAME, toSnakeCase } from '../../../src/discovery/tool-name.js';
+import { TOOL_NAME, toSnakeCase } from '../../../src/discovery/freeze-tool.js';
 
 test.each([
   ['findOrders', 'find_orders'],

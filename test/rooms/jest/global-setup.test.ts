@@ -16,3 +16,9 @@ test('Jest’s set-up generates in its rootDir, and fails with the faults of the
     'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON does not have.',
   );
 });
+
+test('Jest’s set-up takes the nearest tsconfig.json, where rootDir is a folder of the project', async () => {
+  using project = smallProject({ 'src/tools.ts': TOOLS });
+  await generateBeforeTests({ rootDir: join(project.folder, 'src') });
+  expect(readFileSync(join(project.folder, 'src/toolwright.gen.ts'), 'utf8')).toContain("name: 'x'");
+});

@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import type { AssistantMessage, Message } from '../../../src/contract/message.js';
-import { createCallNumberer } from '../../../src/loop/number-calls.js';
-import { runInOrder } from '../../../src/loop/run-in-order.js';
-import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
-import { streamToolLoop } from '../../../src/loop/stream-tool-loop.js';
-import { ToolRegistry } from '../../../src/registry/tool-registry.js';
+import { ToolRegistry } from '../../../src/call/tool-registry.js';
+import type { AssistantMessage, Message } from '../../../src/contract/llm-provider.js';
+import { createCallNumberer } from '../../../src/loop/ask-model.js';
+import { runInOrder } from '../../../src/loop/order.js';
+import { runToolLoop, streamToolLoop } from '../../../src/loop/run.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const turn = () => new Promise(setImmediate);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Detector } from '../../../src/loop/detect-calls.js';
-import { ToolRegistry } from '../../../src/registry/tool-registry.js';
+import { ToolRegistry } from '../../../src/call/tool-registry.js';
+import type { Detector } from '../../../src/loop/ask-model.js';
 import { historyFaults } from '../../flow/strict-history.js';
 import { answers, numberTool, runScript } from './run-script.js';
 

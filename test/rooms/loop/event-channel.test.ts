@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { EventChannel } from '../../../src/loop/event-channel.js';
-import type { LoopEvent } from '../../../src/loop/loop-event.js';
+import { EventChannel, type LoopEvent } from '../../../src/loop/events.js';
 
 const text = (number: number): LoopEvent => ({ type: 'text-delta', text: String(number) });
 const progress = (number: number): LoopEvent => ({

@@ -1,9 +1,9 @@
-import type { CallScope } from '../../../src/contract/call-scope.js';
-import type { Message } from '../../../src/contract/message.js';
-import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
-import type { ToolLoopConfig } from '../../../src/loop/loop-config.js';
-import type { ToolLoopResult } from '../../../src/loop/loop-result.js';
-import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
+import type { CallScope } from '../../../src/contract/call.js';
+import type { Message } from '../../../src/contract/llm-provider.js';
+import type { ToolDefinition } from '../../../src/contract/tool.js';
+import type { ToolLoopResult } from '../../../src/loop/events.js';
+import type { ToolLoopConfig } from '../../../src/loop/options.js';
+import { runToolLoop } from '../../../src/loop/run.js';
 import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
 
 /** What every run of these tests begins with. */

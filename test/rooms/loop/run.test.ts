@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import type { LLMProvider } from '../../../src/contract/llm-provider.js';
-import type { Message } from '../../../src/contract/message.js';
+import type { LLMProvider, LLMRequest, Message } from '../../../src/contract/llm-provider.js';
 import { toolResult } from '../../../src/contract/tool-result.js';
-import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
+import { runToolLoop } from '../../../src/loop/run.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const call = { toolCalls: [{ id: '1', name: 'a', arguments: { n: 1 } }] };
@@ -27,6 +26,27 @@ describe('a run', () => {
     expect(run.messages).toHaveLength(2);
     expect(run.messages).not.toBe(input);
   });
+
+  test.each([1, 5_000])(
+    'what a provider keeps of a history of %i messages stays as it was',
+    async (length) => {
+      const history = Array.from({ length }, (): Message => ({ role: 'user', content: 'Hi' }));
+      const kept: LLMRequest[] = [];
+      const chat: LLMProvider['chat'] = async (request) => {
+        kept.push(request);
+        const isFirst = kept.length === 1;
+        const toolCalls = isFirst ? [{ id: '1', name: 'a', arguments: { n: 1 } }] : [];
+        return { content: isFirst ? '' : 'done', toolCalls, finishReason: 'stop' };
+      };
+      await runToolLoop({ provider: { chat }, model: 'm', tools: [numberTool('a')] }, history);
+      expect(kept.map((request) => request.messages.length)).toEqual([length, length + 2]);
+      expect(Object.keys(kept[0] ?? {})).toEqual(['model', 'messages', 'options', 'tools']);
+      expect({ ...kept[0], messages: [] }.messages).toEqual([]);
+      const [first] = kept as { messages: readonly Message[] }[];
+      if (first !== undefined) first.messages = [];
+      expect(kept.map((request) => request.messages.length)).toEqual([0, length + 2]);
+    },
+  );
 
   test('toolCalls has one record for each call, in order, rejected ones included', async () => {
     const calls = {

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { LLMProvider, LLMRequest } from '../../../src/contract/llm-provider.js';
+import type { ToolDefinition } from '../../../src/contract/tool.js';
 import type { ToolContext } from '../../../src/contract/tool-context.js';
-import type { ToolDefinition } from '../../../src/contract/tool-definition.js';
-import type { LoopEvent } from '../../../src/loop/loop-event.js';
-import type { ToolLoopStream } from '../../../src/loop/stream-run.js';
-import { streamToolLoop } from '../../../src/loop/stream-tool-loop.js';
+import type { LoopEvent, ToolLoopStream } from '../../../src/loop/events.js';
+import { streamToolLoop } from '../../../src/loop/run.js';
 import { historyFaults } from '../../flow/strict-history.js';
 import { hello, numberTool } from './run-script.js';
 import { streaming, streamScript, wholeReply } from './stream-script.js';

@@ -1,9 +1,8 @@
-import type { CallScope } from '../../../src/contract/call-scope.js';
+import type { CallScope } from '../../../src/contract/call.js';
 import type { LLMProvider, LLMResponse, LLMStreamPart } from '../../../src/contract/llm-provider.js';
-import type { ToolLoopConfig } from '../../../src/loop/loop-config.js';
-import type { LoopEvent } from '../../../src/loop/loop-event.js';
-import type { ToolLoopStream } from '../../../src/loop/stream-run.js';
-import { streamToolLoop } from '../../../src/loop/stream-tool-loop.js';
+import type { LoopEvent, ToolLoopStream } from '../../../src/loop/events.js';
+import type { ToolLoopConfig } from '../../../src/loop/options.js';
+import { streamToolLoop } from '../../../src/loop/run.js';
 import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
 import { hello } from './run-script.js';
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { LLMProvider } from '../../../src/contract/llm-provider.js';
 import type { ToolContext } from '../../../src/contract/tool-context.js';
-import { runToolLoop } from '../../../src/loop/run-tool-loop.js';
-import { streamToolLoop } from '../../../src/loop/stream-tool-loop.js';
+import { runToolLoop, streamToolLoop } from '../../../src/loop/run.js';
 import { hello, numberTool } from './run-script.js';
 import { eventsOf, streaming, streamScript, told, wholeReply } from './stream-script.js';
 

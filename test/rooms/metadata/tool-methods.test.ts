@@ -1,8 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Param, Tool, Toolset } from 'toolwright/decorators';
-import { readRecord } from '../../../src/metadata/class-record.js';
-import { loadedToolsets } from '../../../src/metadata/record-toolset.js';
-import { toolMethods } from '../../../src/metadata/tool-methods.js';
+import { loadedToolsets, readRecord, toolMethods } from '../../../src/metadata/class-record.js';
 
 class Base {
   @Tool('base find')

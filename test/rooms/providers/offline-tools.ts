@@ -1,6 +1,4 @@
-import type { ToolCall } from '../../../src/contract/llm-provider.js';
-import type { Message } from '../../../src/contract/message.js';
-import type { ToolSchema } from '../../../src/contract/tool-schema.js';
+import type { Message, ToolCall, ToolSchema } from '../../../src/contract/llm-provider.js';
 import { OfflineProvider } from '../../../src/providers/offline/index.js';
 
 type Properties = ToolSchema['function']['parameters']['properties'];

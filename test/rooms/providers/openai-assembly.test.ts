@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ReplyAssembly } from '../../../src/providers/openai/reply-assembly.js';
-import { toResponse } from '../../../src/providers/openai/to-response.js';
+import { ReplyAssembly, toResponse } from '../../../src/providers/openai/to-response.js';
 
 const argumentsText = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value));
 const someCall = fc.record({ name: fc.constantFrom('search', 'remove'), text: argumentsText, id: fc.uuid() });

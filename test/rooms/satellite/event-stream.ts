@@ -1,4 +1,4 @@
-import { readEvents, type ServerEvent } from '../../../src/satellite/client/read-events.js';
+import { readEvents, type ServerEvent } from '../../../src/satellite/client/chat-transport.js';
 
 /** An event with its data read. */
 export interface ReadEvent extends Omit<ServerEvent, 'data'> {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { KeyQueue } from '../../../src/satellite/server/key-queue.js';
+import { KeyQueue } from '../../../src/satellite/server/chat-service.js';
 
 const never = new AbortController().signal;
 

@@ -9,7 +9,7 @@ import {
   toNodeHandler,
 } from 'toolwright/satellite';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
-import { readEvents } from '../../../src/satellite/client/read-events.js';
+import { readEvents } from '../../../src/satellite/client/chat-transport.js';
 import { collect } from '../providers/loopback-server.js';
 import { AssistantServer, requestText, serve } from './assistant-server.js';
 

@@ -22,14 +22,14 @@ import {
 } from 'class-validator';
 import { Param } from '../../../decorators/param.js';
 import { classModel } from '../../../src/schema/class-model.js';
-import { classParameters } from '../../../src/schema/write-schema.js';
+import { writeParameters } from '../../../src/schema/write-schema.js';
 
 enum Color {
   Red = 'red',
 }
 
 function schemaOf(target: new () => object, groups?: readonly string[]) {
-  const written = classParameters(target, groups);
+  const written = writeParameters({ class: target, groups });
   if (!written.ok) throw new Error(written.faults.map(({ problem }) => problem).join('; '));
   return written.schema;
 }

@@ -7,7 +7,7 @@ import {
   RUN_AT_CALL_TIME,
   ruleMeaning,
 } from '../../../src/schema/class-validator-rules.js';
-import { classParameters } from '../../../src/schema/write-schema.js';
+import { writeParameters } from '../../../src/schema/write-schema.js';
 import { validatedProperties, validationRules } from '../../../src/validators/validation-rules.js';
 import { runs } from '../../setup/runs.js';
 import { compileSchema } from './compile-schema.js';
@@ -37,7 +37,7 @@ describe('one row per decorator', () => {
     '%s gives the schema that was worked out by hand',
     (_, row) => {
       const Dto = dtoOf(row);
-      const written = classParameters(Dto);
+      const written = writeParameters({ class: Dto });
       expect(written).toEqual({
         ok: true,
         schema: {
@@ -92,7 +92,7 @@ describe('the schema agrees with class-validator on values of every kind', () =>
     '%s: what class-validator accepts, the schema accepts; where it is exact, nothing more',
     (_, row) => {
       const Dto = dtoOf(row);
-      const written = classParameters(Dto);
+      const written = writeParameters({ class: Dto });
       const accepts = compileSchema(written.ok ? written.schema : {});
       // class-validator itself crashes on numbers in exponential notation when it counts decimal places.
       const samples = row.name === 'IsNumber' ? SAMPLE_VALUES.filter((one) => one !== 1e-7) : SAMPLE_VALUES;

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
-import { TEXT_FORMATS } from '../../../src/schema/text-formats.js';
+import { TEXT_FORMATS } from '../../../src/schema/format-rules.js';
 
 /** An independent judge of the schemas: ajv with its formats, in its strict mode as far as types go. */
 export function compileSchema(schema: JsonSchema): (value: unknown) => boolean {

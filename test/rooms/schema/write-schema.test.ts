@@ -15,7 +15,7 @@ import {
 } from 'class-validator';
 import { Param } from '../../../decorators/param.js';
 import type { PropertyModel, ValueType } from '../../../src/schema/value-type.js';
-import { classParameters, parametersOf } from '../../../src/schema/write-schema.js';
+import { writeParameters } from '../../../src/schema/write-schema.js';
 import { compileSchema } from './compile-schema.js';
 
 class Line {
@@ -67,19 +67,22 @@ const classType = (target: new () => object): ValueType => ({ kind: 'class', cla
 
 describe('parameters of a tool', () => {
   test('no parameters: an object with empty properties and nothing required', () => {
-    expect(parametersOf([])).toEqual({ ok: true, schema: { type: 'object', properties: {}, required: [] } });
+    expect(writeParameters({ properties: [] })).toEqual({
+      ok: true,
+      schema: { type: 'object', properties: {}, required: [] },
+    });
   });
 
   test('add(a, b): two integers, both required, in order', () => {
     const integer: ValueType = { kind: 'scalar', name: 'integer' };
-    const written = parametersOf([property('a', integer), property('b', integer)]);
+    const written = writeParameters({ properties: [property('a', integer), property('b', integer)] });
     expect(JSON.stringify(written.ok && written.schema)).toBe(
       '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}',
     );
   });
 
   test('a property called __proto__ is a property like any other', () => {
-    const written = parametersOf([property('__proto__', { kind: 'any' })]);
+    const written = writeParameters({ properties: [property('__proto__', { kind: 'any' })] });
     expect(written.ok && Object.keys(written.schema.properties ?? {})).toEqual(['__proto__']);
   });
 });
@@ -95,7 +98,7 @@ describe('DTO classes', () => {
   };
 
   test('nested classes stand where they are used, without additionalProperties', () => {
-    expect(classParameters(Order)).toEqual({
+    expect(writeParameters({ class: Order })).toEqual({
       ok: true,
       schema: {
         type: 'object',
@@ -110,7 +113,9 @@ describe('DTO classes', () => {
   });
 
   test('the same class gives the same bytes every time', () => {
-    expect(JSON.stringify(classParameters(Order))).toBe(JSON.stringify(classParameters(Order)));
+    expect(JSON.stringify(writeParameters({ class: Order }))).toBe(
+      JSON.stringify(writeParameters({ class: Order })),
+    );
   });
 
   test('a class that contains itself has a definition of its name', () => {
@@ -122,7 +127,7 @@ describe('DTO classes', () => {
       },
       required: ['name'],
     };
-    const written = classParameters(Folder);
+    const written = writeParameters({ class: Folder });
     expect(written).toEqual({ ok: true, schema: { ...folder, $defs: { Folder: folder } } });
     const fits = compileSchema(written.ok ? written.schema : {});
     expect(fits({ name: 'a', children: [{ name: 'b', children: [] }] })).toBe(true);
@@ -137,7 +142,9 @@ describe('DTO classes', () => {
       return Node;
     };
     const [First, Second] = [make('left'), make('right')];
-    const written = parametersOf([property('a', classType(First)), property('b', classType(Second))]);
+    const written = writeParameters({
+      properties: [property('a', classType(First)), property('b', classType(Second))],
+    });
     expect(written.ok && written.schema.properties).toEqual({
       a: { $ref: '#/$defs/Node' },
       b: { $ref: '#/$defs/Node2' },
@@ -152,7 +159,7 @@ describe('DTO classes', () => {
       return Input;
     };
     const properties = [property('a', classType(make(IsInt()))), property('b', classType(make(IsString())))];
-    const written = parametersOf(properties);
+    const written = writeParameters({ properties: properties });
     expect(written).toMatchObject({
       schema: {
         properties: {
@@ -164,7 +171,7 @@ describe('DTO classes', () => {
   });
 
   test('a discriminated union is anyOf with a constant tag, which is required', () => {
-    const written = classParameters(Group);
+    const written = writeParameters({ class: Group });
     const fits = compileSchema(written.ok ? written.schema : {});
     expect(written).toMatchObject({
       schema: {
@@ -205,11 +212,13 @@ describe('DTO classes', () => {
       keepProperty: false,
       variants: [{ tag: 'c', class: Circle }],
     };
-    const written = parametersOf([
-      property('o', classType(Circle), { nullable: true }),
-      property('u', tagged, { nullable: true }),
-      property('f', classType(Folder), { nullable: true }),
-    ]);
+    const written = writeParameters({
+      properties: [
+        property('o', classType(Circle), { nullable: true }),
+        property('u', tagged, { nullable: true }),
+        property('f', classType(Folder), { nullable: true }),
+      ],
+    });
     expect(written).toMatchObject({
       schema: {
         properties: {
@@ -230,7 +239,7 @@ describe('DTO classes', () => {
       @IsOptional() list!: string[];
       @IsOptional() empty!: Promise<string>;
     }
-    const written = classParameters(Outer);
+    const written = writeParameters({ class: Outer });
     expect(written.ok ? [] : written.faults.map(({ property: name, problem }) => [name, problem])).toEqual([
       [
         'list',
@@ -238,7 +247,7 @@ describe('DTO classes', () => {
       ],
       ['empty', expect.stringMatching(/^property Outer.empty: its type is not known/)],
     ]);
-    const nested = parametersOf([property('inner', classType(Inner))]);
+    const nested = writeParameters({ properties: [property('inner', classType(Inner))] });
     expect(nested.ok ? [] : nested.faults.map(({ property: name }) => name)).toEqual(['inner.odd']);
   });
 
@@ -246,7 +255,7 @@ describe('DTO classes', () => {
     class Bare {
       name = 'x';
     }
-    expect(classParameters(Bare)).toMatchObject({
+    expect(writeParameters({ class: Bare })).toMatchObject({
       ok: false,
       faults: [{ problem: 'nothing is known of the properties of class Bare' }],
     });
@@ -256,7 +265,7 @@ describe('DTO classes', () => {
 describe('explicit schemas inside larger ones', () => {
   test('a schema without references keeps its bytes', () => {
     const schema = { type: 'object', properties: { b: {}, a: {} }, $defs: { Unused: {} } };
-    const written = parametersOf([property('it', { kind: 'schema', schema })]);
+    const written = writeParameters({ properties: [property('it', { kind: 'schema', schema })] });
     expect(JSON.stringify(written.ok && written.schema.properties?.it)).toBe(JSON.stringify(schema));
   });
 
@@ -267,10 +276,12 @@ describe('explicit schemas inside larger ones', () => {
       required: ['value'],
       $defs: { Tree: { type: 'object', properties: { value: { type: value }, next: { $ref: '#' } } } },
     });
-    const written = parametersOf([
-      property('a', { kind: 'schema', schema: tree('string') }),
-      property('b', { kind: 'schema', schema: tree('number') }),
-    ]);
+    const written = writeParameters({
+      properties: [
+        property('a', { kind: 'schema', schema: tree('string') }),
+        property('b', { kind: 'schema', schema: tree('number') }),
+      ],
+    });
     const fits = compileSchema(written.ok ? written.schema : {});
     const chain = (value: unknown) => ({ value, next: { value, next: { value } } });
     expect(fits({ a: chain('x'), b: chain(1) })).toBe(true);

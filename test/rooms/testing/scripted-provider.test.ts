@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { LLMRequest } from '../../../src/contract/llm-provider.js';
-import type { Message } from '../../../src/contract/message.js';
+import type { LLMRequest, Message } from '../../../src/contract/llm-provider.js';
 import { ScriptedProvider } from '../../../src/testing/scripted-provider.js';
 
 function ask(text = 'x', more: Partial<LLMRequest> = {}): LLMRequest {

@@ -1,8 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { ClassicApi } from '../../../src/typegen/compiler/classic-api.js';
-import { classicCompiler } from '../../../src/typegen/compiler/classic-compiler.js';
-import type { Compiler } from '../../../src/typegen/compiler/compiler.js';
+import { type ClassicApi, classicCompiler } from '../../../src/typegen/compiler/classic-compiler.js';
+import type { Compiler } from '../../../src/typegen/compiler/compiler-view.js';
 import { loadCompiler } from '../../../src/typegen/compiler/load-compiler.js';
 import { ROOT } from '../../house/repository.js';
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { docCommentAt, parseDocComment } from '../../../src/typegen/comments/doc-comment.js';
-import { docKeywords } from '../../../src/typegen/comments/doc-keywords.js';
+import { docCommentAt, docKeywords, parseDocComment } from '../../../src/typegen/comments/doc-comment.js';
 
 describe('the words of a comment', () => {
   test('lines broken for an editor are one; paragraphs, lists and code stay', () => {

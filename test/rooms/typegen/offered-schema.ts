@@ -1,9 +1,9 @@
-import type { DescribedSchema } from '../../../src/contract/class-description.js';
+import type { DescribedSchema } from '../../../src/contract/declaration.js';
 import type { JsonSchema } from '../../../src/contract/json-schema.js';
-import { describedValue } from '../../../src/schema/described-type.js';
-import { parametersOf } from '../../../src/schema/write-schema.js';
+import { fromGenerated } from '../../../src/schema/from-generated.js';
+import { writeParameters } from '../../../src/schema/write-schema.js';
 import type { MethodDraft } from '../../../src/typegen/analysis/class-draft.js';
-import { CodeReference } from '../../../src/typegen/types/described-schema.js';
+import { CodeReference } from '../../../src/typegen/types/type-walk.js';
 
 /** The arguments' schema of a described method with one parameter, `value`, as discovery would offer it. */
 export function offeredSchema(method: MethodDraft | undefined): JsonSchema {
@@ -11,8 +11,8 @@ export function offeredSchema(method: MethodDraft | undefined): JsonSchema {
   const definitions = Object.fromEntries(
     [...(method?.definitions ?? [])].map(([name, schema]) => [name, loaded(schema)]),
   );
-  const described = describedValue(loaded(parameter?.schema ?? {}), definitions);
-  const written = parametersOf([{ name: 'value', ...described, required: true }]);
+  const described = fromGenerated(loaded(parameter?.schema ?? {}), definitions);
+  const written = writeParameters({ properties: [{ name: 'value', ...described, required: true }] });
   if (!written.ok) throw new Error(JSON.stringify(written.faults));
   return written.schema;
 }

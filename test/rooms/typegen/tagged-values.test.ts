@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import type { SchemaTest } from '../../../src/checking/json-schema-compiler.js';
-import { schemaTest } from '../../../src/checking/schema-check.js';
+import { type SchemaTest, schemaTest } from '../../../src/checking/compile.js';
 import { describeClasses } from '../../../src/typegen/analysis/describe-classes.js';
-import type { DescribedSchema } from '../../../src/typegen/types/described-schema.js';
+import type { DescribedSchema } from '../../../src/typegen/types/type-walk.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { offeredSchema } from './offered-schema.js';
 import { type SmallProject, smallProject, WITH_PLATFORM } from './small-project.js';

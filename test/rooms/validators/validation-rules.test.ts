@@ -3,14 +3,8 @@ import { expect, test } from '@jest/globals';
 import { Exclude, Expose, Transform, Type } from 'class-transformer';
 import * as cv from 'class-validator';
 import { loadedCopies } from '../../../src/validators/loaded-copies.js';
-import {
-  excludesAll,
-  isExposed,
-  transformedProperties,
-  transformRule,
-} from '../../../src/validators/transform-rules.js';
-import { validateInstance } from '../../../src/validators/validate-instance.js';
-import { validationRules } from '../../../src/validators/validation-rules.js';
+import { classTransforms } from '../../../src/validators/transform-rules.js';
+import { validateInstance, validationRules } from '../../../src/validators/validation-rules.js';
 
 class Base {
   @cv.IsInt() @cv.Min(1) n!: number;
@@ -56,7 +50,7 @@ test('class-validator agrees on which rules apply, with and without groups', () 
 
 test('a class without decorators has no rules', () => {
   expect(validationRules(class {}).size).toBe(0);
-  expect(transformRule(class {}, 'x')).toBeUndefined();
+  expect(classTransforms(class {}).ruleOf('x')).toBeUndefined();
 });
 
 test('class-transformer’s decorators are read per class, those of bases on request', () => {
@@ -68,15 +62,15 @@ test('class-transformer’s decorators are read per class, those of bases on req
   class Child extends Plain {
     @Transform(({ value, key, obj }) => [value, key, obj]) value!: unknown;
   }
-  expect(transformedProperties(Plain)).toEqual(['when', 'one']);
-  expect(transformedProperties(Child)).toEqual(['value']);
-  expect(transformRule(Child, 'one')?.name).toBe('other');
-  expect(transformRule(Child, 'when')?.type?.resolve()).toBe(Date);
-  expect(transformRule(Child, 'when')?.type?.reflected).toBe(Date);
-  expect([excludesAll(Child), excludesAll(Plain)]).toEqual([true, false]);
-  expect([isExposed(Child, 'one'), isExposed(Child, 'value')]).toEqual([true, false]);
+  expect(classTransforms(Plain).ownProperties(Plain)).toEqual(['when', 'one']);
+  expect(classTransforms(Child).ownProperties(Child)).toEqual(['value']);
+  expect(classTransforms(Child).ruleOf('one')?.name).toBe('other');
+  expect(classTransforms(Child).ruleOf('when')?.type?.resolve()).toBe(Date);
+  expect(classTransforms(Child).ruleOf('when')?.type?.reflected).toBe(Date);
+  expect(['one', 'value'].map(classTransforms(Child).withholds)).toEqual([false, true]);
+  expect(['one', 'when'].map(classTransforms(Plain).withholds)).toEqual([false, false]);
   const source = { value: 1 };
-  expect(transformRule(Child, 'value')?.transforms[0]?.(1, { key: 'value', source })).toEqual([
+  expect(classTransforms(Child).ruleOf('value')?.transforms[0]?.(1, { key: 'value', source })).toEqual([
     1,
     'value',
     source,

@@ -30,7 +30,7 @@ import {
 import fc from 'fast-check';
 import { createHydrator } from '../../../../src/checking/hydration/create-hydrator.js';
 import type { JsonObject } from '../../../../src/contract/json-schema.js';
-import { classParameters } from '../../../../src/schema/write-schema.js';
+import { writeParameters } from '../../../../src/schema/write-schema.js';
 import { runs } from '../../../setup/runs.js';
 import { compileSchema } from '../../schema/compile-schema.js';
 
@@ -174,7 +174,7 @@ const CASES: readonly (readonly [string, new () => object, fc.Arbitrary<object>]
 ];
 
 function judgeOf(target: new () => object): (args: object) => Promise<object | undefined> {
-  const written = classParameters(target);
+  const written = writeParameters({ class: target });
   if (!written.ok) throw new Error(written.faults.map(({ problem }) => problem).join('; '));
   const fits = compileSchema(written.schema);
   const hydrate = createHydrator({ class: target });

@@ -350,3 +350,30 @@ test('1,000 interleaved calls of one hydrator do not see each other', async () =
   const all = await Promise.all(Array.from({ length: 1000 }, (_, n) => run?.({ it: 'x'.repeat(n % 50), n })));
   expect(all).toEqual(Array.from({ length: 1000 }, (_, n) => ({ ok: true, value: { it: n % 50, n } })));
 });
+
+test('the thousandth instance of a class is made as the first, whatever its properties are', async () => {
+  const later = z.string().transform(async (text) => text.toUpperCase());
+  class Dto {
+    @IsString() plain!: string;
+    @IsOptional() @IsString() 'with "quotes"'?: string;
+    @Param({ type: () => String, required: false }) toString!: () => string;
+    @IsOptional() @IsString() @Expose({ name: 'ship_by' }) shipBy?: string;
+    @IsOptional() @IsDate() @Expose({ name: 'due_at' }) due?: Date;
+    @IsOptional() @Transform(({ value }) => `${value}!`) @IsString() shout?: string;
+    @IsOptional() @ValidateNested() @Type(() => Line) line?: Line;
+    @Param({ schema: later, required: false }) later?: string;
+    @IsOptional() @IsInt() count = 3;
+  }
+  const run = createHydrator({ class: Dto });
+  const sent: object[] = [
+    { plain: 'a', extra: 1 },
+    { plain: 'a', 'with "quotes"': 'b', ship_by: 'c', due_at: '2030-01-01T00:00:00Z', shout: 'd', count: 1 },
+    { plain: 'a', ship_by: null, due_at: null, line: null, count: null },
+    { plain: 'a', toString: 'own', line: { sku: 'x', count: 2 }, later: 'z' },
+    { plain: 'a', line: { sku: 'x' }, shipBy: 'no', count: undefined },
+  ];
+  const made = async () => Promise.all(sent.map(async (args) => run?.(args as JsonObject)));
+  const first = await made();
+  for (let round = 0; round < 200; round += 1) await made();
+  expect(await made()).toEqual(first);
+});

@@ -1,0 +1,95 @@
+import type { PolicyDecision, ToolPolicy, Wait } from '../contract/call.js';
+import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
+import { withinLimits } from '../kernel/async.js';
+import { argumentsBefore } from './check-arguments.js';
+import { type Call, contextOf, limitsOf } from './context.js';
+import type { BodyEnd, CallEnd } from './invocation.js';
+import { failedResult, suspendedEnd } from './result-text.js';
+
+/** What keeps a body from running: the end that its call has without it, or what it waits for. */
+export type Obstacle =
+  | Extract<BodyEnd, { readonly how: 'returned' | 'refused' | 'aborted' }>
+  | { readonly how: 'waits'; readonly wait: Wait };
+
+/**
+ * Whether a call may run. Asks, in this order, the answers to what it waited for before, the policies and whoever
+ * approves; gives the first obstacle, or `undefined`.
+ */
+export async function allowCall(call: Call): Promise<Obstacle | undefined> {
+  const { request, environment, plan, tool, scope } = call;
+  const { refused, result, approved } = request.journal ?? {};
+  if (refused !== undefined) return { how: 'refused', reason: refused.reason ?? 'it was not approved' };
+  if (result !== undefined) return { how: 'returned', value: clientResult(result.value) };
+  for (const policy of environment.policies ?? []) {
+    const reason = refusalBy(policy, call);
+    const told = typeof reason === 'object' ? await reason : reason;
+    if (told !== undefined) return { how: 'refused', reason: told };
+  }
+  const needsYes = plan.isGuarded && approved === undefined && (await needsApproval(call));
+  // An abort ends the call, whatever it would wait for.
+  if (scope.signal?.aborted) return { how: 'aborted' };
+  if (needsYes) return { how: 'waits', wait: { kind: 'approval', index: 0 } };
+  return tool.execution === 'client' ? { how: 'waits', wait: { kind: 'client', index: 0 } } : undefined;
+}
+
+/** The client may word its result as `JSON.stringify` writes a `ToolResult`. */
+function clientResult(value: unknown): unknown {
+  return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
+}
+
+/** Why a policy does not allow a call. Fails closed: a policy that cannot decide has not said yes. */
+function refusalBy(policy: ToolPolicy, call: Call): string | undefined | Promise<string | undefined> {
+  const { tool, checked, scope, log } = call;
+  const fail = (error: unknown): string => {
+    if (scope.signal?.aborted) return 'the run was aborted';
+    // Why it could not decide is no business of the model.
+    log.ignored('A policy threw; the call was refused', { error });
+    return 'the policy could not decide';
+  };
+  try {
+    const decision = policy({ tool, arguments: checked, context: contextOf(call) });
+    if (!isThenable(decision)) return refusalIn(decision);
+    return withinLimits(decision, limitsOf(call)).then(refusalIn).catch(fail);
+  } catch (error) {
+    return fail(error);
+  }
+}
+
+function refusalIn(decision: PolicyDecision | undefined): string | undefined {
+  if (decision === true) return undefined;
+  if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
+  return decision.allow === true ? undefined : (decision.reason ?? 'it is not allowed');
+}
+
+function isThenable<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
+  return typeof value === 'object' && value !== null && 'then' in value;
+}
+
+/** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */
+async function needsApproval(call: Call): Promise<boolean> {
+  const { tool, checked, log } = call;
+  const { approval } = tool;
+  if (typeof approval !== 'function') return approval !== undefined && approval !== false;
+  try {
+    return (await withinLimits(approval(checked, contextOf(call)), limitsOf(call))) !== false;
+  } catch (error) {
+    log.ignored('The approval function of a tool gave no answer; the call needs an approval', { error });
+    return true;
+  }
+}
+
+/** A call that waits before its body has run: suspended, or refused where nobody can be asked. */
+export function suspendCall(call: Call, wait: Wait): CallEnd {
+  const { tool, request, environment } = call;
+  if (!environment.canSuspend)
+    return { status: 'refused', result: failedResult('NotExecutableHere', whyNotHere(tool.name, wait)) };
+  const { answers = [], once = [], ...known } = request.journal ?? {};
+  const journal = { ...known, arguments: argumentsBefore(call), answers, once };
+  return suspendedEnd(tool.name, { waits: [wait], journal });
+}
+
+function whyNotHere(tool: string, { kind }: Wait): string {
+  return kind === 'client'
+    ? `The tool '${tool}' is executed by the client; it cannot run here.`
+    : `The tool '${tool}' needs an approval, and nobody can give it here; it was not run.`;
+}

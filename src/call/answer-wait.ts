@@ -1,0 +1,117 @@
+import { createResultChecker } from '../checking/checker.js';
+import { summarizeFaults } from '../checking/faults.js';
+import type { CallJournal, PendingKind, Wait } from '../contract/call.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import { ToolResult } from '../contract/tool-result.js';
+import { checkArguments } from '../errors/author-fault.js';
+import { isRecord, plainJson } from '../kernel/json.js';
+import { ANYTHING, BOOLEAN, mistakenNames, type OptionRule, optionTable, TEXT } from '../kernel/options.js';
+
+/** An answer without the id that says which wait it is for. */
+export type WaitAnswer =
+  | { readonly result: unknown }
+  | { readonly approved: boolean; readonly reason?: string }
+  | { readonly value: unknown };
+
+/** The journal with the answer in it, or why the answer does not fit; `problem` is a sentence without its full stop. */
+export type AnsweredWait =
+  | { readonly ok: true; readonly journal: CallJournal }
+  | { readonly ok: false; readonly problem: string };
+
+/** A suspended call and the one of its waits that is answered. */
+export interface WaitInCall {
+  readonly wait: Wait;
+  readonly journal: CallJournal;
+}
+
+const EXPECTED: Readonly<Record<PendingKind, Readonly<Record<'noun' | 'field' | 'form', string>>>> = {
+  client: { noun: 'a call of the client', field: 'result', form: '{ id, result }' },
+  approval: {
+    noun: 'an approval',
+    field: 'approved',
+    form: '{ id, approved: true } or { id, approved: false, reason }',
+  },
+  question: { noun: 'a question', field: 'value', form: '{ id, value }' },
+};
+
+const CALL: OptionRule = {
+  accepts: (value) =>
+    isRecord(value) &&
+    isRecord(value.wait) &&
+    Object.hasOwn(EXPECTED, String(value.wait.kind)) &&
+    isRecord(value.journal),
+  fix: '{ wait, journal } of a suspension: suspension.waits[0], suspension.journal',
+};
+
+/** Other keys may stand beside these: those of what was pending. */
+const ANSWER = optionTable<Readonly<Record<'id' | 'result' | 'approved' | 'reason' | 'value', unknown>>>(
+  'an answer',
+  { id: TEXT, result: ANYTHING, approved: BOOLEAN, reason: TEXT, value: ANYTHING },
+  { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
+);
+
+/**
+ * Writes an answer into the journal of its call; the call is made again with it. A refusal answers any wait.
+ * The given journal stays as it is.
+ *
+ * @example
+ * ```ts
+ * const first = await registry.invoke(call, scope);
+ * if (first.status === 'suspended') {
+ *   const { waits: [wait], journal } = first.suspension;
+ *   const answered = wait && answerWait({ wait, journal }, { approved: true });
+ *   if (answered?.ok) await registry.invoke({ ...call, journal: answered.journal }, scope);
+ * }
+ * ```
+ */
+export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
+  checkArguments({ of: 'answerWait', given: { call }, rules: { call: CALL } });
+  const { wait, journal } = call;
+  if (!isRecord(answer)) return { ok: false, problem: `it is answered by ${EXPECTED[wait.kind].form}` };
+  const [slip] = mistakenNames(answer, ANSWER);
+  if (slip !== undefined) return { ok: false, problem: `${slip.problem}; write ${slip.fix}` };
+  if (Object.hasOwn(answer, 'approved')) {
+    // Looked at as it is: JSON makes a yes of what only looks like one.
+    const { approved, reason } = answer as { readonly approved: unknown; readonly reason?: unknown };
+    if (typeof approved !== 'boolean') return { ok: false, problem: '`approved` is neither true nor false' };
+    if (!approved) return refuse(journal, reason);
+  }
+  const { noun, field, form } = EXPECTED[wait.kind];
+  if (!Object.hasOwn(answer, field)) return { ok: false, problem: `${noun} is answered by ${form}` };
+  const given = asJson((answer as Record<string, unknown>)[field]);
+  if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
+  if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };
+  if (wait.kind === 'approval') return { ok: true, journal: { ...journal, approved: true } };
+  return answerQuestion({ wait, journal }, given.value);
+}
+
+/**
+ * What is given, as JSON shows it: the method must not see something else where the state was kept meanwhile.
+ * JSON shows nothing of errors, and they would pass for successes.
+ */
+function asJson(given: unknown): { readonly value: unknown } | undefined {
+  if (given === undefined) return { value: undefined };
+  if (given instanceof Error) return undefined;
+  const value = plainJson(ToolResult.is(given) ? { ...given, error: undefined } : given);
+  return value === undefined ? undefined : { value };
+}
+
+function refuse(journal: CallJournal, reason: unknown): AnsweredWait {
+  if (reason !== undefined && typeof reason !== 'string')
+    return { ok: false, problem: '`reason` is no text' };
+  return { ok: true, journal: { ...journal, refused: reason === undefined ? {} : { reason } } };
+}
+
+function answerQuestion({ wait, journal }: WaitInCall, value: unknown): AnsweredWait {
+  const { index, message = '', schema } = wait;
+  const problem = misfit(schema, value);
+  if (problem !== undefined) return { ok: false, problem };
+  return { ok: true, journal: { ...journal, answers: [...journal.answers, { index, message, value }] } };
+}
+
+function misfit(schema: JsonSchema | undefined, value: unknown): string | undefined {
+  if (value === undefined) return 'it has no value';
+  const faults = schema === undefined ? [] : createResultChecker(schema)(value);
+  if (faults.length === 0) return undefined;
+  return `its value does not fit: ${summarizeFaults(faults)}`;
+}

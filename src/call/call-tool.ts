@@ -1,0 +1,277 @@
+import type { CallRecord, Suspension } from '../contract/call.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { canonicalJson, copyOfJson } from '../kernel/json.js';
+import { namesByNearness } from '../kernel/nearest-name.js';
+import { allowCall, type Obstacle, suspendCall } from './allow.js';
+import {
+  acceptArguments,
+  argumentsBefore,
+  checkArguments,
+  isReadApart,
+  type ReadyArguments,
+} from './check-arguments.js';
+import { type Call, contextOf, type ReceivedCall } from './context.js';
+import type { BodyEnd, CallEnd, CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
+import { CallLog } from './log.js';
+import { type CallPlan, planOf } from './plan.js';
+import type { Replay } from './replay.js';
+import { writeEnd } from './result.js';
+import { failedResult, suspendedEnd } from './result-text.js';
+import { awaitWork, runBody } from './run-body.js';
+import { CallTask, runInTurn, startMethod } from './tasks.js';
+
+/** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
+type CallAnswer = ToolResult | Invocation;
+
+type Answer = CallAnswer | Promise<CallAnswer>;
+
+/**
+ * Takes a call up the staircase, whoever makes it: find ▸ read ▸ check ▸ allow ▸ run ▸ write. Each step can end the
+ * call with a result; nothing is thrown. Synchronous as long as the tool is, and one promise where it is not: a
+ * promise for each step would cost more than the steps.
+ */
+export function callTool(
+  environment: CallEnvironment & { readonly isRecorded: true },
+  request: CallRequest,
+  origin: CallOrigin,
+): Invocation | Promise<Invocation>;
+export function callTool(
+  environment: CallEnvironment,
+  request: CallRequest,
+  origin: CallOrigin,
+): ToolResult | Promise<ToolResult>;
+export function callTool(
+  environment: CallEnvironment,
+  request: CallRequest,
+  { scope, attempt = 1 }: CallOrigin,
+): Answer {
+  const { logger, isRecorded } = environment;
+  const log = logger === undefined ? CallLog.none : new CallLog(environment, request);
+  const since = logger !== undefined || isRecorded ? performance.now() : 0;
+  const received: ReceivedCall = { request, environment, scope, attempt, log, since };
+  try {
+    const found = environment.find(request.name);
+    if (found === undefined) return notFound(received);
+    const tool = found.open();
+    const plan = planOf(found, tool, environment.coerce);
+    const accepted = acceptArguments(tool, plan, request);
+    if (accepted !== undefined)
+      return proceed(readyCall(received, { tool, plan, checked: accepted, args: accepted }));
+    const ready = checkArguments(tool, plan, request);
+    if (ready instanceof Promise) return checkLater(received, { tool, plan, checking: ready });
+    return checked(received, { tool, plan, ready });
+  } catch (cause) {
+    return broken(received, cause);
+  }
+}
+
+const MAX_SUGGESTED = 3;
+
+function notFound(call: ReceivedCall): Answer {
+  call.log.notFound();
+  const given: unknown = call.request.name;
+  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
+  const near = namesByNearness(name, call.environment.names?.() ?? []).slice(0, MAX_SUGGESTED);
+  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
+  const result = failedResult('ToolNotFound', `tool not found: ${name}${suggestion}`);
+  return answer(call, { status: 'rejected', result });
+}
+
+/** Only a tool's declaration gets here: a schema that is none, a factory, a constructor, a getter. */
+function broken(call: ReceivedCall, cause: unknown): Answer {
+  const message = `The tool '${call.request.name}' cannot be called: ${errorMessage(cause)}`;
+  const result = failedResult('InvalidToolSignature', message, cause);
+  call.log.ended(result, performance.now() - call.since);
+  return answer(call, { status: 'error', result });
+}
+
+interface Found {
+  readonly tool: Call['tool'];
+  readonly plan: CallPlan;
+}
+
+/** Rules of a class may be asynchronous, and then they may hang like any tool: the same limits hold. */
+function checkLater(
+  call: ReceivedCall,
+  { tool, plan, checking }: Found & { readonly checking: Promise<ReadyArguments> },
+): Answer {
+  const onEnd = (end: BodyEnd): Answer => {
+    try {
+      if (end.how === 'threw') return broken(call, end.error);
+      if (end.how !== 'returned') return finish(call, writeEnd({ ...call, tool, plan }, end));
+      return checked(call, { tool, plan, ready: end.value as ReadyArguments });
+    } catch (cause) {
+      return broken(call, cause);
+    }
+  };
+  return awaitWork({ ...call, tool }, checking, { onEnd });
+}
+
+function reject(call: ReceivedCall, { faults, message }: ReadyArguments & { readonly ok: false }): Answer {
+  if (call.log.isRead) call.log.rejected(faults, performance.now() - call.since);
+  return answer(call, { status: 'rejected', result: failedResult('InvalidArguments', message) });
+}
+
+function checked(
+  call: ReceivedCall,
+  { tool, plan, ready }: Found & { readonly ready: ReadyArguments },
+): Answer {
+  if (!ready.ok) return reject(call, ready);
+  const { value, hydrated = value, repairs, removed } = ready;
+  return proceed(readyCall(call, { tool, plan, checked: value, args: hydrated, repairs, removed }));
+}
+
+interface ReadyParts
+  extends Found,
+    Pick<Call, 'checked' | 'args'>,
+    Partial<Pick<Call, 'repairs' | 'removed'>> {}
+
+function readyCall(
+  { request, environment, scope, attempt, log, since }: ReceivedCall,
+  { tool, plan, checked, args, repairs = NONE, removed = NONE }: ReadyParts,
+): Call {
+  if (log.isRead) log.mended({ repairs, removed });
+  // The tool may change what it is given; nobody looks at what was sent where there is no record and no context.
+  const isSeen = environment.isRecorded || !tool.ignoresContext;
+  return {
+    request: request.journal === undefined ? request : withJournalFor(checked, request),
+    environment,
+    scope,
+    attempt,
+    log,
+    since,
+    tool,
+    plan,
+    sent: isSeen && !isReadApart(request) ? copyOfJson(request.arguments) : request.arguments,
+    checked,
+    args,
+    repairs,
+    removed,
+    context: undefined,
+    task: undefined,
+  };
+}
+
+const NONE: readonly string[] = [];
+
+/** What was said about other arguments does not count: a changed schema may have changed a default. */
+function withJournalFor(checked: Call['checked'], request: CallRequest): CallRequest {
+  const { id, name, arguments: args, read, text, journal } = request;
+  if (canonicalJson(checked) === canonicalJson(journal?.arguments)) return request;
+  return { id, name, arguments: args, read, text };
+}
+
+/** allow */
+function proceed(call: Call): Answer {
+  const { tool, plan, request, environment } = call;
+  const { onAsyncResult, policies } = environment;
+  const isDirect =
+    request.journal === undefined && onAsyncResult === undefined && policies === undefined && !plan.isGuarded;
+  if (!isDirect || plan.isShared || !tool.ignoresContext) contextOf(call);
+  if (isDirect && !plan.isShared) return run(call);
+  if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
+  return allowCall(call)
+    .then((obstacle) => enter(call, obstacle))
+    .catch((cause) => broken(call, cause));
+}
+
+function enter(call: Call, obstacle: Obstacle | undefined): Answer {
+  if (obstacle === undefined) return run(call);
+  return finish(call, obstacle.how === 'waits' ? suspendCall(call, obstacle.wait) : writeEnd(call, obstacle));
+}
+
+function run(call: Call): Answer {
+  const { tool, plan, task, log } = call;
+  if (log.isRead) log.started(call.checked);
+  if (task !== undefined && tool.background === true)
+    return conclude(call, { how: 'returned', value: startMethod(call) });
+  if (!plan.isShared) return runBody(call, conclude);
+  return runInTurn(call, () => runBody<BodyEnd>(call, (_call, end) => end)).then(
+    (end) => conclude(call, endOfTurn(end)),
+    (error) => conclude(call, { how: 'threw', error }),
+  );
+}
+
+function endOfTurn(end: BodyEnd | ToolResult | undefined): BodyEnd {
+  if (end === undefined) return { how: 'aborted' };
+  return 'how' in end ? end : { how: 'returned', value: end };
+}
+
+/** write */
+function conclude(call: Call, end: BodyEnd): Answer {
+  try {
+    const replay = call.context?.replay;
+    return replay === undefined || call.scope.signal?.aborted
+      ? finish(call, writeEnd(call, end))
+      : concludeReplay(call, { end, replay });
+  } catch (cause) {
+    return broken(call, cause);
+  }
+}
+
+/**
+ * The body used `ask` or `once`. Where it asked a question that has no answer yet, the call waits, whatever the body
+ * made of it. Work of `once` that is under way then may hang like any body: the same limits hold.
+ */
+function concludeReplay(
+  call: Call,
+  { end, replay }: { readonly end: BodyEnd; readonly replay: Replay },
+): Answer {
+  const { refused, isSuspended } = replay;
+  if (refused !== undefined)
+    return finish(call, { status: 'refused', result: failedResult('NotExecutableHere', refused.message) });
+  if (!isSuspended) return finish(call, writeEnd(call, end));
+  return awaitWork(call, replay.suspension(argumentsBefore(call)), {
+    onEnd: (waited) => {
+      try {
+        return finish(
+          call,
+          waited.how === 'returned'
+            ? suspendedEnd(call.tool.name, waited.value as Suspension)
+            : writeEnd(call, waited),
+        );
+      } catch (cause) {
+        return broken(call, cause);
+      }
+    },
+    stop: (reason) => contextOf(call).stop(reason),
+  });
+}
+
+/** The call has ended: gives back what it held, once its work has completed. */
+function finish(call: ReceivedCall & Partial<Pick<Call, 'task' | 'context'>>, written: CallEnd): Answer {
+  const { task, context, log } = call;
+  const end = task === undefined ? written : task.outlive(written);
+  if (log.isRead) log.performed(end, performance.now() - call.since);
+  task?.answered(end);
+  if (context === undefined || end.taskId !== undefined) return answer(call, end);
+  context.unfollow();
+  return context.isOpen ? context.close().then(() => answer(call, end)) : answer(call, end);
+}
+
+function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
+  const { status, result, suspension } = end;
+  if (!call.environment.isRecorded) return result;
+  const record = recordOf(call, end);
+  if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
+  return { status: status === 'started' ? status : 'settled', result, record };
+}
+
+function recordOf(call: ReceivedCall | Call, { status, result, taskId }: CallEnd): CallRecord {
+  const { request, attempt, since } = call;
+  const ready = 'checked' in call ? call : undefined;
+  return {
+    id: request.id,
+    name: request.name,
+    rawArguments: ready === undefined ? request.arguments : ready.sent,
+    arguments: ready?.checked,
+    repairs: ready?.repairs ?? NONE,
+    removed: ready?.removed ?? NONE,
+    attempts: attempt,
+    durationMs: since === 0 ? 0 : performance.now() - since,
+    status,
+    taskId,
+    result,
+  };
+}

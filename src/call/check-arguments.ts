@@ -1,0 +1,166 @@
+import { type Checked, isWrapped, placeWithin } from '../checking/checker.js';
+import { describeRejection, reviewedFaults } from '../checking/faults.js';
+import { KEPT_DIGITS, type ReadArguments, readArguments } from '../checking/read-arguments.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { ArgumentFault, Hydrated, ToolDefinition } from '../contract/tool.js';
+import { isRecord } from '../kernel/json.js';
+import { offeredParameters } from '../schema/offered-parameters.js';
+import type { CallRequest } from './invocation.js';
+import type { CallPlan } from './plan.js';
+
+/** Arguments ready for the tool, or what the model is to be told. */
+export type ReadyArguments =
+  | {
+      readonly ok: true;
+      /** In JSON form, for the history. */
+      readonly value: JsonObject;
+      /** As `execute` takes them, where that is not the same. */
+      readonly hydrated?: JsonObject;
+      /** What had to be mended; absent where nothing had. */
+      readonly repairs?: readonly string[];
+      readonly removed: readonly string[];
+    }
+  | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
+
+/** Reads, checks and hydrates the arguments of a call. Synchronous unless a class has asynchronous rules. */
+export function checkArguments(
+  tool: ToolDefinition,
+  plan: CallPlan,
+  call: CallRequest,
+): ReadyArguments | Promise<ReadyArguments> {
+  const read = call.read ?? readRaw(call.arguments);
+  if (!read.ok) return reject({ tool, call, faults: [{ path: '', message: read.message }] });
+  if (read.repairs.length > 0 && !plan.takesRepaired)
+    return reject({ tool, call, faults: [read.repairs.includes(KEPT_DIGITS) ? MANY_DIGITS : UNREPAIRED] });
+  const checked = plan.check(read.value);
+  if (!checked.ok) return rejectReviewed({ tool, call, ...checked });
+  const isAsSent = checked.coerced.length === 0 && checked.dropped === undefined;
+  const mended = isAsSent ? read.repairs : repairsOf(read.repairs, checked);
+  const ready = mended.length === 0 ? checked : { ...checked, repairs: mended };
+  return tool.hydrate === undefined ? ready : hydrate({ tool, plan, call, sent: read.value, ready });
+}
+
+/** Arguments of which nothing has to be said: an object that fits as it was sent. `undefined` for all others. */
+export function acceptArguments(
+  tool: ToolDefinition,
+  plan: CallPlan,
+  { read, arguments: sent }: CallRequest,
+): JsonObject | undefined {
+  if (read !== undefined || tool.hydrate !== undefined || !isRecord(sent)) return undefined;
+  return plan.check.accept(sent);
+}
+
+interface Unfit extends Refused {
+  /** The arguments as far as they could be mended. */
+  readonly value?: JsonObject;
+}
+
+/** The author's own rules have their say about arguments that fail their schema. */
+function rejectReviewed({
+  tool,
+  call,
+  faults,
+  removed,
+  value,
+}: Unfit): ReadyArguments | Promise<ReadyArguments> {
+  const review = tool.hydrate?.review;
+  if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
+    return reject({ tool, call, faults, removed });
+  return review(value).then((found) =>
+    reject({ tool, call, faults: reviewedFaults(faults, found), removed }),
+  );
+}
+
+interface Fitting {
+  readonly tool: ToolDefinition;
+  readonly plan: CallPlan;
+  readonly call: CallRequest;
+  readonly sent: JsonObject;
+  readonly ready: ReadyArguments & { readonly ok: true };
+}
+
+function hydrate({ tool, plan, call, sent, ready }: Fitting): ReadyArguments | Promise<ReadyArguments> {
+  const finish = (hydrated: Hydrated | undefined): ReadyArguments => {
+    if (hydrated === undefined) return ready;
+    return hydrated.ok
+      ? { ...ready, hydrated: hydrated.value as JsonObject }
+      : reject({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
+  };
+  const hydrated = tool.hydrate?.(ready.value);
+  return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
+}
+
+/** Hydration sees the arguments as the tool takes them. */
+function placeAsSent(
+  faults: readonly ArgumentFault[],
+  sent: JsonObject,
+  { wrapper }: CallPlan,
+): readonly ArgumentFault[] {
+  return wrapper !== undefined && isWrapped(sent, wrapper) ? placeWithin(faults, wrapper) : faults;
+}
+
+function repairsOf(read: readonly string[], checked: Checked & { readonly ok: true }): readonly string[] {
+  const { coerced, dropped = NONE } = checked;
+  return [
+    ...read,
+    ...coerced.map((path) => `coerced ${path}`),
+    ...dropped.map((path) => `dropped null ${path}`),
+  ];
+}
+
+/** With more faults than that, the author's words for some of them help nobody. */
+const MOST_REVIEWED = 50;
+
+const NONE: readonly string[] = [];
+
+/** An object needs no reading; it is nearly all that providers deliver. */
+function readRaw(raw: unknown): ReadArguments {
+  return isRecord(raw) ? { ok: true, value: raw, repairs: NONE } : readArguments(raw);
+}
+
+const UNREPAIRED: ArgumentFault = {
+  path: '',
+  message: 'the arguments are no valid JSON object, and this tool takes none that had to be repaired',
+};
+
+const MANY_DIGITS: ArgumentFault = {
+  path: '',
+  message: 'an integer has more digits than a number keeps; send it as text, where text is wanted',
+};
+
+interface Refused {
+  readonly tool: ToolDefinition;
+  readonly call: CallRequest;
+  readonly faults: readonly ArgumentFault[];
+  readonly removed?: readonly string[];
+}
+
+function reject({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
+  const { name, parameters } = tool;
+  const { schema } = offeredParameters(parameters);
+  const message = describeRejection({ tool: name, faults, schema, removed, sent: call.arguments });
+  return { ok: false, message, faults };
+}
+
+/**
+ * The checked arguments as they were before the body, a policy or an approval function had them: those may
+ * have changed them in place, and the call is made again with what was sent. Copying them for each call would
+ * cost as much as the call; where they came as an object that the tool itself got, they are what they are now.
+ */
+export function argumentsBefore({ request, plan, checked }: CheckedCall): JsonObject {
+  const sent = request.text ?? request.arguments;
+  const read = typeof sent === 'string' || isReadApart(request) ? readArguments(sent) : undefined;
+  const again = read?.ok ? plan.check(read.value) : undefined;
+  return again?.ok ? again.value : checked;
+}
+
+/** Whether the tool gets a copy of what was sent, made by whoever read it. */
+export function isReadApart({ arguments: sent, read }: CallRequest): boolean {
+  return read?.ok === true && read.value !== sent;
+}
+
+interface CheckedCall {
+  readonly request: CallRequest;
+  readonly plan: CallPlan;
+  readonly checked: JsonObject;
+}

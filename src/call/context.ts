@@ -1,0 +1,309 @@
+import type { CallScope, LogListener } from '../contract/call.js';
+import type { JsonObject, SchemaSource, ValueOf } from '../contract/json-schema.js';
+import type { Message } from '../contract/llm-provider.js';
+import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import {
+  type ProgressUpdate,
+  type Question,
+  ToolContext,
+  type ToolContextData,
+} from '../contract/tool-context.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { callListener, type Limits, onAbort } from '../kernel/async.js';
+import type { CallEnd, CallEnvironment, CallRequest } from './invocation.js';
+import type { CallLog } from './log.js';
+import type { CallPlan } from './plan.js';
+import { Replay } from './replay.js';
+import { settleWork } from './settle-work.js';
+
+const NO_DATA: ToolContextData = Object.freeze({});
+const NO_MESSAGES: readonly Message[] = Object.freeze([]);
+
+/** A call as it came, and what has been found out before its arguments were ready. */
+export interface ReceivedCall {
+  readonly request: CallRequest;
+  readonly environment: CallEnvironment;
+  readonly scope: CallScope;
+  readonly attempt: number;
+  readonly log: CallLog;
+  /** When the call began, by `performance.now()`; 0 where no time is taken. */
+  readonly since: number;
+}
+
+/** A call whose arguments are ready: the one record that every stage from here on reads. */
+export interface Call extends ReceivedCall {
+  readonly tool: ToolDefinition;
+  readonly plan: CallPlan;
+  /** The arguments as they were sent: what the tool does to its own does not show here. */
+  readonly sent: unknown;
+  /** In JSON form, as they fit the schema. */
+  readonly checked: JsonObject;
+  /** As `execute` takes them. */
+  readonly args: JsonObject;
+  /** What had to be mended before the arguments fitted. */
+  readonly repairs: readonly string[];
+  /** Paths of keys that the schema does not know and that were taken away. */
+  readonly removed: readonly string[];
+  /** Absent as long as nobody needs one. */
+  context: CallContext | undefined;
+  /** What outlives the answer; absent where nobody hears of its end, so that it is waited for. */
+  task: CallWork | undefined;
+}
+
+/** The context of a call, which a tool that ignores it does without. */
+export function contextOf(call: Call): CallContext {
+  call.context ??= new CallContext(call);
+  return call.context;
+}
+
+/** How long a call may take, and what ends it before. A tool of a class may tell its own limit by a getter. */
+export function limitsOf({ tool, scope, environment }: ReceivedCall & Pick<Call, 'tool'>): Limits {
+  return { signal: scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
+}
+
+/** The work of a call that outlives its answer. */
+export interface CallWork {
+  /** None as long as nothing was started. */
+  readonly id: string | undefined;
+  /** It has ended; nothing more is heard of it. */
+  readonly isOver: boolean;
+  begin(work: () => unknown, acknowledgement: string | undefined): ToolResult | Promise<ToolResult>;
+  report(update: ProgressUpdate): void;
+  /** What came of the call, with the work that completes later. */
+  outlive(end: CallEnd): CallEnd;
+  /** The call has its answer: a completion may follow, unless this was the last word. */
+  answered(end: CallEnd): void;
+}
+
+/** Hears why a call was stopped. */
+export type StopListener = (reason: unknown) => void;
+
+/** The context of one call. Whatever costs something is built when the tool first asks for it. */
+export class CallContext extends ToolContext {
+  readonly #call: Call;
+  #controller: AbortController | undefined;
+  #signal: AbortSignal | undefined;
+  #container: ScopedResolver | undefined;
+  #messages: readonly Message[] | undefined;
+  #stopped: { readonly reason: unknown } | undefined;
+  #stopListeners: Set<StopListener> | undefined;
+  #unfollow: (() => void) | undefined;
+  #isOver = false;
+  #replay: Replay | undefined;
+
+  constructor(call: Call) {
+    super();
+    this.#call = call;
+  }
+
+  get #scope(): CallScope {
+    return this.#call.scope;
+  }
+
+  get callId(): string {
+    return this.#call.request.id;
+  }
+
+  get toolName(): string {
+    return this.#call.request.name;
+  }
+
+  get channel(): string | undefined {
+    return this.#scope.channel;
+  }
+
+  get chatId(): string | undefined {
+    return this.#scope.chatId;
+  }
+
+  get conversationId(): string | undefined {
+    return this.#scope.conversationId;
+  }
+
+  get messages(): readonly Message[] {
+    this.#messages ??= Object.isFrozen(this.#scope.messages)
+      ? this.#scope.messages
+      : Object.freeze([...(this.#scope.messages ?? NO_MESSAGES)]);
+    return this.#messages ?? NO_MESSAGES;
+  }
+
+  get data(): ToolContextData {
+    return this.#scope.data ?? NO_DATA;
+  }
+
+  get attempt(): number {
+    return this.#call.attempt;
+  }
+
+  get taskId(): string | undefined {
+    return this.#call.task?.id;
+  }
+
+  get rawArguments(): unknown {
+    return this.#call.sent;
+  }
+
+  get logger(): Logger {
+    const logger = this.#call.environment.logger ?? silentLogger;
+    const { onLog } = this.#scope;
+    return onLog
+      ? heardLogger(logger, (entry) => onLog(entry, { callId: this.callId, tool: this.toolName }))
+      : logger;
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= this.#openSignal();
+    return this.#signal;
+  }
+
+  // Not `AbortSignal.any`: Node keeps what that makes for ever, once a tool has left a listener on it.
+  #openSignal(): AbortSignal {
+    const controller = new AbortController();
+    this.#controller = controller;
+    const { signal: outer } = this.#scope;
+    const follow = (): void => controller.abort(outer?.reason);
+    if (this.#stopped !== undefined) controller.abort(this.#stopped.reason);
+    else if (outer?.aborted) follow();
+    else if (outer !== undefined && !this.#isOver) this.#unfollow = onAbort(outer, follow);
+    return controller.signal;
+  }
+
+  /** Whether the call was answered before its tool had ended. For the framework. */
+  get isStopped(): boolean {
+    return this.#stopped !== undefined;
+  }
+
+  progress(update: ProgressUpdate): void {
+    const { task, log } = this.#call;
+    // The call has been answered as timed out or aborted, or has completed: nothing is left to hear of it.
+    if (this.isStopped || task?.isOver) return;
+    callListener(
+      () => this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName }),
+      (error) => log.ignored('A listener for tool progress threw', { error }),
+    );
+    task?.report(update);
+  }
+
+  resolve<Instance>(token: InjectionToken<Instance>): Instance {
+    const { scope, tool } = this.#call;
+    if (scope.container !== undefined) return scope.container.resolve(token);
+    const { container } = tool;
+    if (container === undefined) {
+      throw new ToolwrightError(
+        'ToolExecutionFailed',
+        `context.resolve: the tool '${this.toolName}' came without a container; give one in the scope: { container }.`,
+      );
+    }
+    this.#container ??= container.createScope?.();
+    return (this.#container ?? container).resolve(token);
+  }
+
+  /** Whether there is anything that `resolve` could ask. For the framework. */
+  get hasContainer(): boolean {
+    const { scope, tool } = this.#call;
+    return (scope.container ?? tool.container) !== undefined;
+  }
+
+  background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
+    if (typeof work !== 'function') throw new TypeError('context.background: its work is a function');
+    const { task, tool, environment } = this.#call;
+    return task ? task.begin(work, acknowledgement) : settleWork({ tool, environment, context: this }, work);
+  }
+
+  async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
+    // Not noted as a refusal, which would be the call's own result: that is the acknowledgement.
+    if (this.taskId !== undefined) throw new ToolwrightError('NotExecutableHere', this.#tooLateToAsk);
+    return (await this.#replaying().ask(question)) as ValueOf<Source>;
+  }
+
+  async once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value> {
+    return this.#replaying().once(key, work);
+  }
+
+  /** What was asked and done once, where the method asked or did anything so. For the framework. */
+  get replay(): Replay | undefined {
+    return this.#replay;
+  }
+
+  #replaying(): Replay {
+    this.#replay ??= new Replay({
+      tool: this.toolName,
+      journal: this.#call.request.journal,
+      refusal: () => this.#cannotAsk(),
+    });
+    return this.#replay;
+  }
+
+  #cannotAsk(): string | undefined {
+    if (this.isStopped) return this.#tooLateToAsk;
+    if (this.#call.environment.canSuspend) return undefined;
+    return `The tool '${this.toolName}' asks a question, and nobody can answer here.`;
+  }
+
+  get #tooLateToAsk(): string {
+    return `The tool '${this.toolName}' asks a question, and its call has been answered already.`;
+  }
+
+  /** Tells the tool to stop, if it listens. For the framework. */
+  stop(reason: unknown): void {
+    this.#stopped = { reason };
+    this.#controller?.abort(reason);
+    for (const listener of this.#stopListeners ?? []) listener(reason);
+  }
+
+  /** Tells of `stop`, which costs less than a signal; gives what ends the listening. For the framework. */
+  onStop(listener: StopListener): () => void {
+    if (this.#stopped !== undefined) listener(this.#stopped.reason);
+    this.#stopListeners ??= new Set();
+    this.#stopListeners.add(listener);
+    return () => void this.#stopListeners?.delete(listener);
+  }
+
+  /** Whether something was opened that has to be closed. For the framework. */
+  get isOpen(): boolean {
+    return this.#container !== undefined;
+  }
+
+  /** Takes no more notice of the run, once the call has completed. For the framework. */
+  unfollow(): void {
+    this.#isOver = true;
+    this.#unfollow?.();
+  }
+
+  /** Closes what the call opened, once it has completed; a failure concerns nobody else. For the framework. */
+  async close(): Promise<void> {
+    this.unfollow();
+    const container = this.#container;
+    this.#container = undefined;
+    try {
+      await container?.dispose();
+    } catch (error) {
+      this.#call.log.ignored('A call’s container could not be disposed', { error });
+    }
+  }
+}
+
+/** A logger that somebody listens to, whatever levels it writes itself. A listener that throws changes nothing. */
+function heardLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>[0]) => void): Logger {
+  const write = (level: LogLevel) => (message: string, fields?: LogFields) => {
+    callListener(
+      () => onEntry({ level, message, ...(fields ? { fields } : {}) }),
+      () => {},
+    );
+    return logger[level](message, fields);
+  };
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+}
+
+const nothing = (): void => {};
+
+/** The logger where none was given. */
+const silentLogger: Logger = {
+  debug: nothing,
+  info: nothing,
+  warn: nothing,
+  error: nothing,
+  isLevelEnabled: () => false,
+};

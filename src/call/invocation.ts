@@ -1,0 +1,107 @@
+import type { ReadArguments } from '../checking/read-arguments.js';
+import type {
+  CallJournal,
+  CallRecord,
+  CallScope,
+  CallStatus,
+  Suspension,
+  ToolPolicy,
+} from '../contract/call.js';
+import type { Logger } from '../contract/ports.js';
+import type { AsyncCallback } from '../contract/tool.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import type { Redaction } from './redact.js';
+import type { ToolEntry } from './registration.js';
+import type { TaskQueue } from './task-queue.js';
+
+/** A call to be made; `arguments` is an object or raw JSON text. */
+export interface CallRequest {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: unknown;
+  /** The arguments as they were read, where the caller needed that too. */
+  readonly read?: ReadArguments;
+  /** The same as JSON text, where the caller has it: what the tool does to its arguments does not reach it. */
+  readonly text?: string;
+  /** What is known of the call from when it was suspended; with it, the call is made again. */
+  readonly journal?: CallJournal;
+}
+
+/** Where a call comes from. */
+export interface CallOrigin {
+  readonly scope: CallScope;
+  /** The number of this attempt of the model at this tool; 1 is the first. */
+  readonly attempt?: number;
+}
+
+/** What the model is told of something a tool threw; default: its message. */
+export type DescribeError = (thrown: unknown, tool: string) => string;
+
+/** What the calls of a registry or of a run have in common. */
+export interface CallEnvironment {
+  readonly find: (name: string) => ToolEntry | undefined;
+  /** The names of the tools that there are, for those who ask for another one. */
+  readonly names?: () => readonly string[];
+  readonly logger?: Logger;
+  /** `false`: arguments are not logged. */
+  readonly logArguments?: boolean;
+  /** Keeps secrets out of the log; default: what is known to be one. */
+  readonly redact?: Redaction;
+  /** Milliseconds for tools that set no `timeoutMs` of their own; none: no limit. */
+  readonly toolTimeoutMs?: number;
+  /** Calls are answered by an {@link Invocation} with the record of the call; otherwise by the result alone. */
+  readonly isRecorded?: boolean;
+  readonly describeError?: DescribeError;
+  /** All of them must allow a call. */
+  readonly policies?: readonly ToolPolicy[];
+  /** `false`: types are mended for no tool that does not ask for it. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most, for tools that set no limit of their own. */
+  readonly maxResultChars?: number;
+  /** Hears of completions; with it, tools may answer now and complete later. */
+  readonly onAsyncResult?: AsyncCallback;
+  /** Has the last word on what started work completes with; runs in the async context of the call. */
+  readonly judgeCompletion?: (tool: string, result: ToolResult) => ToolResult;
+  /** What the work that tools start goes through; default: one without a limit. */
+  readonly tasks?: TaskQueue;
+  /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
+  readonly canSuspend?: boolean;
+}
+
+/** A call that has its answer: its result, or an acknowledgement with a completion to come. */
+export interface AnsweredInvocation {
+  readonly status: 'settled' | 'started';
+  readonly result: ToolResult;
+  readonly record: CallRecord;
+}
+
+/** A call that waits. It is made again with the journal, once its waits are answered (`answerWait`). */
+export interface SuspendedInvocation {
+  readonly status: 'suspended';
+  readonly suspension: Suspension;
+  /** The error that stands for it where nobody can be asked. */
+  readonly result: ToolResult;
+  readonly record: CallRecord;
+}
+
+/** How a call ended: there is no fourth way. */
+export type Invocation = AnsweredInvocation | SuspendedInvocation;
+
+/** How the body of a tool ended, or why it did not begin. */
+export type BodyEnd =
+  | { readonly how: 'returned'; readonly value: unknown }
+  | { readonly how: 'threw'; readonly error: unknown }
+  | { readonly how: 'timed_out'; readonly timeoutMs: number }
+  | { readonly how: 'aborted' }
+  | { readonly how: 'refused'; readonly reason: string };
+
+/** What came of a call. */
+export interface CallEnd {
+  readonly status: CallStatus;
+  /** Of a suspended call: the error that stands for it where nobody can be asked. */
+  readonly result: ToolResult;
+  /** Only with status `suspended`. */
+  readonly suspension?: Suspension;
+  /** Of the work that completes later. */
+  readonly taskId?: string;
+}

@@ -1,0 +1,261 @@
+import type { LogFields, Logger } from '../contract/ports.js';
+import type { ArgumentFault } from '../contract/tool.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { visibleLine, visibleText } from '../kernel/visible-text.js';
+import type { CallEnd, CallEnvironment, CallRequest } from './invocation.js';
+import { KNOWN_SECRETS, type Redaction } from './redact.js';
+
+/** Where a call is logged, and what of it. */
+type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
+
+interface Mended {
+  readonly removed: readonly string[];
+  readonly repairs?: readonly string[];
+}
+
+/** Writes the life of one call to the log. A logger that throws changes nothing. */
+export class CallLog {
+  /** Where nobody reads along, all calls share one that does nothing. */
+  static readonly none = new CallLog({}, { id: '', name: '', arguments: undefined });
+
+  readonly #logger: Logger | undefined;
+  readonly #options: LogOptions;
+  readonly #call: CallRequest;
+  /** Which call it is, as every entry says it. */
+  #head: LogFields | undefined;
+
+  constructor(options: LogOptions, call: CallRequest) {
+    this.#logger = options.logger;
+    this.#options = options;
+    this.#call = call;
+  }
+
+  notFound(): void {
+    this.#write('warn', 'Tool not found');
+  }
+
+  /** Only what is wrong, never what was sent: that may hold secrets. */
+  rejected(faults: readonly ArgumentFault[], durationMs: number): void {
+    const told = faults
+      .slice(0, 20)
+      .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+    this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; ') });
+  }
+
+  refused(reason: string): void {
+    this.#write('warn', 'Tool call refused', { reason });
+  }
+
+  started(args: unknown): void {
+    this.#write('info', 'Tool started');
+    const { logArguments = true } = this.#options;
+    if (logArguments && this.#enabled('debug')) this.#write('debug', 'Tool arguments', { arguments: args });
+  }
+
+  /** What was changed about the arguments before they fitted. */
+  mended({ removed, repairs }: Mended): void {
+    if (removed.length > 0) this.#write('info', 'Unknown arguments removed', { removed });
+    if (repairs?.length) this.#write('info', 'Tool arguments mended', { count: repairs.length, repairs });
+  }
+
+  /** However the call ended. */
+  performed({ status, result }: CallEnd, durationMs: number): void {
+    if (status === 'refused') this.refused(result.forLLM);
+    // The model is told to call again, or nobody waits any more: nothing is broken that somebody has to mend.
+    else if (status === 'rejected')
+      this.#write('warn', 'Tool call rejected', { durationMs, reason: result.forLLM });
+    else if (status === 'aborted')
+      this.#write('warn', 'Tool call aborted', { durationMs, reason: result.forLLM });
+    else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
+    else if (result.async) this.startedAsync(durationMs);
+    else this.ended(result, durationMs);
+  }
+
+  ended(result: ToolResult, durationMs: number): void {
+    if (result.isError) this.#write('error', 'Tool failed', { durationMs, ...failureOf(result) });
+    else this.#write('info', 'Tool completed', { durationMs, resultLength: result.forLLM.length });
+  }
+
+  startedAsync(durationMs: number): void {
+    this.#write('info', 'Tool started async work', { durationMs });
+  }
+
+  completedAsync(result: ToolResult, durationMs: number): void {
+    if (result.isError) this.#write('error', 'Async tool failed', { durationMs, ...failureOf(result) });
+    else this.#write('info', 'Async tool completed', { durationMs, resultLength: result.forLLM.length });
+  }
+
+  /** Something that changes nothing any more, but that somebody should know. */
+  ignored(what: string, fields?: LogFields): void {
+    this.#write('warn', what, fields);
+  }
+
+  /** Whether anybody reads along, so that times need to be taken. */
+  get isRead(): boolean {
+    return this.#logger !== undefined;
+  }
+
+  #enabled(level: string): boolean {
+    try {
+      return this.#logger !== undefined && (this.#logger.isLevelEnabled?.(level) ?? true);
+    } catch {
+      return false;
+    }
+  }
+
+  #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: LogFields): void {
+    if (this.#logger === undefined || !this.#enabled(level)) return;
+    try {
+      const { redact } = this.#options;
+      const { name: tool, id: callId } = this.#call;
+      this.#head ??= loggedFields({ tool, callId }, redact);
+      this.#logger[level](
+        message,
+        fields === undefined ? { ...this.#head } : this.#entry(this.#head, fields),
+      );
+    } catch {
+      // There is nowhere left to report a logger that throws.
+    }
+  }
+
+  #entry(head: LogFields, { durationMs, ...others }: LogFields): LogFields {
+    const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};
+    return { ...head, ...timing, ...loggedFields(others, this.#options.redact) };
+  }
+}
+
+/** The error, and what the model was told instead where it was told something else. */
+function failureOf({ error, forLLM }: ToolResult): LogFields {
+  if (!(error instanceof Error)) return { error: error ?? forLLM };
+  return error.message.endsWith(forLLM) ? { error } : { told: forLLM, error };
+}
+
+const MAX_TEXT = 2000;
+const MAX_NAME = 64;
+const MAX_ITEMS = 20;
+/** Causes of causes: a chain may be a ring. */
+const MAX_CAUSES = 10;
+/** Errors of one field: those of an AggregateError may be many, with causes of their own. */
+const MAX_ERRORS = 40;
+
+/** Fields as they may be logged: of bounded size, without secrets, and with nothing hidden in their texts. */
+export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SECRETS): LogFields {
+  const told: Record<string, unknown> = {};
+  for (const name of Object.keys(fields)) told[name] = loggedField(fields[name], redaction);
+  return told;
+}
+
+function loggedField(value: unknown, redaction: Redaction): unknown {
+  if (typeof value === 'number' || (typeof value === 'string' && isName(value))) return value;
+  try {
+    return new LoggedField(redaction).of(value);
+  } catch {
+    return 'it cannot be shown: it throws when it is looked at';
+  }
+}
+
+class LoggedField {
+  readonly #redaction: Redaction;
+  #errors = MAX_ERRORS;
+
+  constructor(redaction: Redaction) {
+    this.#redaction = redaction;
+  }
+
+  of(value: unknown): unknown {
+    if (typeof value === 'string') return isName(value) ? value : visibleLine(this.#text(value));
+    if (Array.isArray(value) && value.length > MAX_ITEMS)
+      return [...this.#each(value.slice(0, MAX_ITEMS)), `… ${value.length - MAX_ITEMS} more`];
+    if (Array.isArray(value)) return this.#each(value);
+    if (value instanceof Error) return this.#error(value, MAX_CAUSES);
+    return this.#redaction.copy(value);
+  }
+
+  #each(values: readonly unknown[]): readonly unknown[] {
+    return values.map((value) => this.of(value));
+  }
+
+  #text(text: string): string {
+    // Looked for in somewhat more than is shown, so that no half of a secret stays.
+    const masked = this.#redaction.mask(text.slice(0, 2 * MAX_TEXT));
+    if (text.length <= MAX_TEXT) return masked;
+    return `${masked.slice(0, MAX_TEXT)}… (${text.length - MAX_TEXT} more characters)`;
+  }
+
+  /** The error itself where all of it may be logged as it is; otherwise a copy. */
+  #error(error: Error, causes: number): Error {
+    const told: PropertyDescriptorMap = {};
+    let isChanged = false;
+    for (const name of partsOf(error)) {
+      const value: unknown = error[name as keyof Error];
+      const shown = this.#part(name, value, causes - 1);
+      if (shown !== value) isChanged = true;
+      const enumerable = Object.prototype.propertyIsEnumerable.call(error, name);
+      told[name] = { value: shown, enumerable, configurable: true, writable: true };
+    }
+    if (!isChanged) return error;
+    // Loggers know errors by what only the engine makes.
+    const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error));
+    return Object.defineProperties(copy, told);
+  }
+
+  #part(name: string, value: unknown, causes: number): unknown {
+    if (name === 'errors' && Array.isArray(value)) return this.#errorsWithin(value, causes);
+    if (value instanceof Error) return this.#errorWithin(value, causes);
+    if (typeof value === 'string') return visibleText(this.#text(value));
+    return typeof value === 'object' && value !== null ? this.of(value) : value;
+  }
+
+  #errorWithin(error: Error, causes: number): unknown {
+    if (causes <= 0 || this.#errors <= 0) return '… more causes';
+    this.#errors -= 1;
+    return this.#error(error, causes);
+  }
+
+  #errorsWithin(errors: readonly unknown[], causes: number): readonly unknown[] {
+    const shown = errors.slice(0, MAX_ITEMS).map((one) => this.#part('', one, causes));
+    if (errors.length > MAX_ITEMS) return [...shown, `… ${errors.length - MAX_ITEMS} more`];
+    return shown.every((one, index) => one === errors[index]) ? errors : shown;
+  }
+}
+
+/** Most fields are names and ids, and there is one in every entry. */
+function isName(text: string): boolean {
+  return text.length <= MAX_NAME && /^[a-z][a-z_]*\d{0,9}$/.test(text);
+}
+
+const PARTS = ['message', 'stack', 'cause', 'errors'];
+
+/** What an error shows: what it has of its own, and what every error may have. */
+function partsOf(error: Error): ReadonlySet<string> {
+  return new Set([...PARTS.filter((name) => name in error), ...Object.getOwnPropertyNames(error)]);
+}
+
+/** Writes what nobody else is told, without its secrets. A logger that throws changes nothing. */
+export class SafeLog {
+  readonly #logger: Logger | undefined;
+
+  constructor(logger: Logger | undefined) {
+    this.#logger = logger;
+  }
+
+  debug(message: string, fields: LogFields): void {
+    this.#write('debug', message, fields);
+  }
+
+  warn(message: string, fields: LogFields): void {
+    this.#write('warn', message, fields);
+  }
+
+  error(message: string, fields: LogFields): void {
+    this.#write('error', message, fields);
+  }
+
+  #write(level: 'debug' | 'warn' | 'error', message: string, fields: LogFields): void {
+    try {
+      this.#logger?.[level](message, loggedFields(fields));
+    } catch {
+      // There is nowhere left to report a logger that throws.
+    }
+  }
+}

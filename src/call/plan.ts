@@ -1,0 +1,84 @@
+import {
+  type Checker,
+  createResultChecker,
+  type ResultChecker,
+  sharedChecker,
+  wrappedChecker,
+} from '../checking/checker.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { nullableOptionals } from '../schema/nullable-schema.js';
+import { offeredParameters } from '../schema/offered-parameters.js';
+
+/** What can be decided about a tool's calls once, instead of at each of them. */
+export interface CallPlan {
+  readonly tool: ToolDefinition;
+  readonly parameters: object;
+  /** What the registry says of types that do not fit. */
+  readonly isMending: boolean;
+  readonly check: Checker;
+  /** The property that the arguments are offered in, where their schema has to be put into one. */
+  readonly wrapper?: string;
+  readonly checkResult?: ResultChecker;
+  /** Where results were told not to fit, of an output that was only inferred. */
+  readonly toldMisfits: Set<string>;
+  /** JSON that had to be repaired is good enough. */
+  readonly takesRepaired: boolean;
+  /** A hand-written tool that stores on itself, so that its calls must not overlap. */
+  readonly isShared: boolean;
+  /** Its body may have to wait for somebody: for an approval, or for the client that executes it. */
+  readonly isGuarded: boolean;
+}
+
+/** What keeps the plan of the tool that it gave last. */
+export interface PlannedEntry {
+  plan?: CallPlan;
+}
+
+/** Mending by default; one set of plans for each choice of the registry. */
+const plans = {
+  mending: new WeakMap<ToolDefinition, CallPlan>(),
+  asSent: new WeakMap<ToolDefinition, CallPlan>(),
+};
+
+/**
+ * The plan of a tool: made at its first call, which is when its schema is compiled; again where a
+ * hand-written tool changes its schema.
+ */
+export function planOf(entry: PlannedEntry, tool: ToolDefinition, coerce = true): CallPlan {
+  const { plan } = entry;
+  if (plan?.tool === tool && plan.parameters === tool.parameters && plan.isMending === coerce) return plan;
+  const known = coerce ? plans.mending : plans.asSent;
+  let planned = known.get(tool);
+  if (planned?.parameters !== tool.parameters) {
+    planned = makePlan(tool, coerce);
+    known.set(tool, planned);
+  }
+  entry.plan = planned;
+  return planned;
+}
+
+function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
+  const { parameters, annotations, repair, isOutputInferred, approval, execution, checkedAs, fillsDefaults } =
+    tool;
+  const output = checkedAs?.output ?? tool.output;
+  const isDestructive = annotations?.destructive ?? false;
+  const check = sharedChecker(checkedAs?.parameters ?? parameters, {
+    refuseExtra: isDestructive,
+    asSent: !(tool.coerce ?? isMending),
+    fillDefaults: fillsDefaults,
+  });
+  const { wrapper } = offeredParameters(parameters);
+  return {
+    tool,
+    parameters,
+    isMending,
+    wrapper,
+    check: wrapper === undefined ? check : wrappedChecker(check, wrapper),
+    checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
+    toldMisfits: new Set(),
+    // What destroys does not run on what somebody may have meant.
+    takesRepaired: repair ?? !isDestructive,
+    isShared: 'setContext' in tool || 'setCallback' in tool,
+    isGuarded: execution === 'client' || (approval !== undefined && approval !== false),
+  };
+}

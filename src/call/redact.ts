@@ -1,0 +1,228 @@
+import { visibleText } from '../kernel/visible-text.js';
+
+/** What keeps secrets out of the log. */
+export interface Redaction {
+  /** A copy of a value: secrets hidden, long texts cut, deep objects flattened. */
+  copy(value: unknown): unknown;
+  /** A text of any length, without the secrets in it. */
+  mask(text: string): string;
+}
+
+/** Hidden wherever they stand in a key, whatever is written around them. */
+const SECRET_PARTS = [
+  'password',
+  'passphrase',
+  'passwd',
+  'secret',
+  'token',
+  'apikey',
+  'accesskey',
+  'privatekey',
+  'authorization',
+  'cookie',
+  'credential',
+  'cardnumber',
+  'creditcard',
+  'sessionid',
+];
+/** Too short for that: hidden where they are a word of a key (`pin_code`, and not `shipping`). */
+const SECRET_WORDS = [
+  ...['auth', 'bearer', 'jwt', 'otp', 'pin', 'pwd', 'passcode'],
+  ...['card', 'cvv', 'cvc', 'iban', 'ssn'],
+];
+/** From this length on, a name that is to be hidden counts as a part. */
+const MIN_PART = 6;
+
+const MAX_TEXT = 200;
+const MAX_ITEMS = 20;
+const MAX_DEPTH = 5;
+/** Characters and values of one entry. */
+const MAX_SIZE = 4000;
+
+/** Hides `names` as well as what is known to be secret; `customerNo` stands for `customer_no` and `oldCustomerNo` too. */
+export function createRedaction(names: readonly string[] = []): Redaction {
+  const own = names.map(joined).filter((name) => name !== '');
+  const parts = [...SECRET_PARTS, ...own.filter((name) => name.length >= MIN_PART)];
+  const words = new Set([...SECRET_WORDS, ...own]);
+  const isSecret = (key: string): boolean => {
+    const spelt = wordsOf(key);
+    const whole = spelt.join('');
+    return (
+      words.has(whole) ||
+      spelt.some((word) => hasWord(words, word)) ||
+      parts.some((part) => whole.includes(part))
+    );
+  };
+  return {
+    copy: (value) => new RedactedCopy(isSecret).of(value, 0),
+    mask: (text) => maskSecrets(text, isSecret),
+  };
+}
+
+/** Hides what is known to be secret. */
+export const KNOWN_SECRETS: Redaction = createRedaction();
+
+class RedactedCopy {
+  readonly #isSecret: (key: string) => boolean;
+  #left = MAX_SIZE;
+
+  constructor(isSecret: (key: string) => boolean) {
+    this.#isSecret = isSecret;
+  }
+
+  of(value: unknown, depth: number): unknown {
+    this.#left -= 1;
+    if (typeof value === 'string') return this.#text(value);
+    if (typeof value === 'bigint') return this.#text(value.toString());
+    if (typeof value !== 'object' || value === null || value instanceof Date) return value;
+    if (value instanceof Error) return this.#text(`${value.name}: ${value.message}`);
+    if (depth >= MAX_DEPTH || this.#left <= 0) return '…';
+    if (Array.isArray(value)) return this.#some(value, (item) => this.of(item, depth + 1));
+    return this.#object(value, depth);
+  }
+
+  #text(text: string): string {
+    const shown = text.slice(0, Math.max(0, Math.min(MAX_TEXT, this.#left)));
+    this.#left -= shown.length;
+    // Looked for in somewhat more than is shown, so that no half of a secret stays.
+    const masked = maskSecrets(text.slice(0, 2 * MAX_TEXT), this.#isSecret);
+    const missing = text.length - shown.length;
+    if (missing === 0) return visibleText(masked);
+    return `${visibleText(masked.slice(0, shown.length))}… (${missing} more characters)`;
+  }
+
+  #object(value: object, depth: number): unknown {
+    const keys = Object.keys(value);
+    const entries = keys.slice(0, MAX_ITEMS).map((key) => {
+      const shown = this.#text(key);
+      const field: unknown = (value as Readonly<Record<string, unknown>>)[key];
+      return [shown, this.#isSecret(key) ? HIDDEN : this.of(field, depth + 1)] as const;
+    });
+    const missing = keys.length - entries.length;
+    return Object.fromEntries(missing === 0 ? entries : [...entries, ['…', `${missing} more`]]);
+  }
+
+  #some(values: readonly unknown[], show: (value: unknown) => unknown): readonly unknown[] {
+    const shown = values.slice(0, MAX_ITEMS).map(show);
+    const missing = values.length - shown.length;
+    return missing === 0 ? shown : [...shown, `… ${missing} more`];
+  }
+}
+
+function hasWord(words: ReadonlySet<string>, word: string): boolean {
+  return words.has(word) || (word.endsWith('s') && words.has(word.slice(0, -1)));
+}
+
+function joined(key: string): string {
+  return wordsOf(key).join('');
+}
+
+/** `customerNo`, `customer_no` and `CUSTOMER-NO` have the same words. */
+function wordsOf(key: string): readonly string[] {
+  const words = key.slice(0, MAX_TEXT).match(/\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}]+|\p{N}+/gu) ?? [];
+  return words.map((word) => word.toLowerCase());
+}
+
+/** Stands where a secret was. */
+const HIDDEN = '[redacted]';
+
+/**
+ * A text without the secrets in it, in one pass: what looks like one by itself, and the values of secret keys
+ * in addresses, in JSON (also in JSON within JSON) and in what programs print.
+ */
+function maskSecrets(text: string, isSecret: (key: string) => boolean): string {
+  const shaped = text.replace(SHAPES, (_secret, scheme?: string, address?: string) =>
+    scheme === undefined ? `${address ?? ''}${HIDDEN}` : `${scheme} ${HIDDEN}`,
+  );
+  return maskValues(shaped, isSecret);
+}
+
+/** What `Authorization` carries, signed tokens, keys of well-known services, private keys, passwords in addresses. */
+const SHAPES = new RegExp(
+  [
+    String.raw`(?<![\w-])(Bearer|Basic)[ \t]+[\w.~+/=-]{4,}`,
+    String.raw`(?<![\w-])eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?`,
+    String.raw`(?<![\w-])(?:[spr]k[-_]|gh[pousr]_|github_pat_|xox[abeprs]-|AKIA|AIza)[\w-]{16,}`,
+    String.raw`-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]*?(?:-----END|$)`,
+    String.raw`(:\/\/[^\s/:@]{0,64}:)[^\s/@]+(?=@)`,
+  ].join('|'),
+  'gi',
+);
+
+const KEY_PART = String.raw`[\p{L}\p{N}_.$[\]-]`;
+/** A key, what closes its quotes, what separates it from its value, and what opens that. */
+const PAIR = new RegExp(
+  String.raw`(?<!${KEY_PART})((?:${KEY_PART}|%5[BD]){1,64})(\\*["'])?\s{0,9}(=(?![=>])|%3D|:)\s{0,9}(\\*["']|[[{])?`,
+  'giu',
+);
+const BARE = /[^\s&"'<>;\\]*/y;
+const BARE_IN_JSON = /[^\s&"'<>;\\,}\]]*/y;
+/** Words behind a colon are mostly prose (`token: expired`), and `token.ts:12` is a place; `pin: 4711` is a value. */
+const LIKE_A_VALUE = /(?<=\s)[^\s\p{N}]{0,64}\p{N}/uy;
+
+function maskValues(text: string, isSecret: (key: string) => boolean): string {
+  let masked = '';
+  let copied = 0;
+  for (let pair = PAIR.exec(text); pair !== null; pair = PAIR.exec(text)) {
+    const [, key = '', quote, separator = '', open = ''] = pair;
+    if (!isSecret(key)) continue;
+    const from = PAIR.lastIndex;
+    if (open === '' && separator === ':' && quote === undefined && !matchesAt(LIKE_A_VALUE, text, from))
+      continue;
+    const end = endOfValue(text, { from, open, isBareInJson: separator === ':' });
+    if (end === from && open === '') continue;
+    const isBracket = open === '[' || open === '{';
+    masked += `${text.slice(copied, isBracket ? from - 1 : from)}${HIDDEN}`;
+    copied = end;
+    PAIR.lastIndex = end;
+  }
+  return masked + text.slice(copied);
+}
+
+interface ValueStart {
+  readonly from: number;
+  readonly open: string;
+  readonly isBareInJson: boolean;
+}
+
+/** Where a value ends; one that was cut ends with its text. */
+function endOfValue(text: string, { from, open, isBareInJson }: ValueStart): number {
+  if (open === '[' || open === '{') return endOfBrackets(text, from);
+  if (open !== '') return endOfQuotes(text, from, open);
+  const bare = isBareInJson ? BARE_IN_JSON : BARE;
+  bare.lastIndex = from;
+  bare.exec(text);
+  return Math.max(from, bare.lastIndex);
+}
+
+/** In JSON within JSON, what closes has as many backslashes before it as what opens. */
+function endOfQuotes(text: string, from: number, open: string): number {
+  const quote = open.slice(-1);
+  const escapes = open.length - 1;
+  for (let at = text.indexOf(quote, from); at !== -1; at = text.indexOf(quote, at + 1)) {
+    let start = at;
+    while (start > from && text[start - 1] === '\\') start -= 1;
+    if (at - start <= escapes) return at - Math.min(at - start, escapes);
+  }
+  return text.length;
+}
+
+const QUOTE_OR_BRACKET = /\\*["']|[[\]{}]/g;
+
+function endOfBrackets(text: string, from: number): number {
+  let depth = 1;
+  QUOTE_OR_BRACKET.lastIndex = from;
+  for (let mark = QUOTE_OR_BRACKET.exec(text); mark !== null; mark = QUOTE_OR_BRACKET.exec(text)) {
+    const [found] = mark;
+    if (found === '[' || found === '{') depth += 1;
+    else if (found === ']' || found === '}') depth -= 1;
+    else QUOTE_OR_BRACKET.lastIndex = endOfQuotes(text, QUOTE_OR_BRACKET.lastIndex, found) + found.length;
+    if (depth === 0) return mark.index + 1;
+  }
+  return text.length;
+}
+
+function matchesAt(pattern: RegExp, text: string, from: number): boolean {
+  pattern.lastIndex = from;
+  return pattern.test(text);
+}

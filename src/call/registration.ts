@@ -1,0 +1,266 @@
+import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/author-schema.js';
+import type { ClassType } from '../contract/declaration.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { Tool, ToolDefinition } from '../contract/tool.js';
+import { adaptAgentTool } from '../discovery/agent-tool.js';
+import { illegalName, isFinishedTool, TOOL_NAME } from '../discovery/freeze-tool.js';
+import { type AuthorFault, ToolDeclarationError, undescribed } from '../errors/author-fault.js';
+import { callListener } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
+import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../kernel/options.js';
+import { toolMethods } from '../metadata/class-record.js';
+import { behaviourFaults } from '../metadata/tool-option-faults.js';
+import { unloadedParts } from '../schema/schema-source.js';
+import type { PlannedEntry } from './plan.js';
+
+/** What can be registered: a tool, or a function that makes a new one for each call. */
+export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);
+
+/** One registered tool. */
+export interface ToolEntry extends PlannedEntry {
+  /** The tool that serves the next call. */
+  readonly open: () => ToolDefinition;
+  /** The tool as it was when it was registered: what is offered. */
+  readonly offered: ToolDefinition;
+}
+
+/** Names and the tools behind them, in order of registration. */
+export interface ToolTable {
+  get(name: string): ToolEntry | undefined;
+  entries(): Iterable<readonly [string, ToolEntry]>;
+  /** Grows whenever something changes. */
+  readonly revision: number;
+  /** Tells a listener of every change; what it returns ends that. */
+  onChange(listener: () => void): () => void;
+}
+
+/** A table that can be written. A `Map`, so that a model's `constructor` is just not found. */
+export class WritableToolTable implements ToolTable {
+  readonly #entries = new Map<string, ToolEntry>();
+  readonly #listeners = new Set<() => void>();
+  #revision = 0;
+
+  get revision(): number {
+    return this.#revision;
+  }
+
+  get(name: string): ToolEntry | undefined {
+    return this.#entries.get(name);
+  }
+
+  entries(): Iterable<readonly [string, ToolEntry]> {
+    return this.#entries;
+  }
+
+  set(name: string, entry: ToolEntry): void {
+    this.#entries.set(name, entry);
+    this.#changed();
+  }
+
+  delete(name: string): void {
+    if (this.#entries.delete(name)) this.#changed();
+  }
+
+  onChange(listener: () => void): () => void {
+    // The same function may listen twice.
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  #changed(): void {
+    this.#revision += 1;
+    // A listener that throws must not keep the rest from being registered.
+    for (const listener of this.#listeners) callListener(listener, ignore);
+  }
+}
+
+/** A part of another table, always as that table is now. What it hides can neither be seen nor called. */
+export class ToolTableView implements ToolTable {
+  readonly #source: ToolTable;
+  readonly #isVisible: (name: string) => boolean;
+
+  constructor(source: ToolTable, isVisible: (name: string) => boolean) {
+    this.#source = source;
+    this.#isVisible = isVisible;
+  }
+
+  get revision(): number {
+    return this.#source.revision;
+  }
+
+  get(name: string): ToolEntry | undefined {
+    return this.#isVisible(name) ? this.#source.get(name) : undefined;
+  }
+
+  /** Hears of changes of what it hides, too: what a list has lost is not there to be asked for. */
+  onChange(listener: () => void): () => void {
+    return this.#source.onChange(listener);
+  }
+
+  *entries(): Iterable<readonly [string, ToolEntry]> {
+    for (const entry of this.#source.entries()) if (this.#isVisible(entry[0])) yield entry;
+  }
+}
+
+function ignore(): void {}
+
+/** A registrable thing understood, or why it is none. */
+type ReadTool =
+  | { readonly name: string; readonly entry: ToolEntry; readonly doubts?: readonly AuthorFault[] }
+  | { readonly faults: readonly AuthorFault[] };
+
+/** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
+export function readTool(registered: RegisteredTool): ReadTool {
+  if (isFinishedTool(registered))
+    return { name: registered.name, entry: { open: () => registered, offered: registered } };
+  let offered: unknown = registered;
+  if (typeof registered === 'function') {
+    try {
+      offered = registered();
+    } catch (error) {
+      return { faults: [factoryFault(registered.name, error)] };
+    }
+  }
+  try {
+    offered = adaptAgentTool(offered);
+  } catch (error) {
+    if (error instanceof ToolDeclarationError) return { faults: error.faults };
+    throw error;
+  }
+  const faults = faultsOf(offered);
+  if (faults.length > 0) return { faults };
+  const tool = offered as ToolDefinition;
+  const open =
+    typeof registered === 'function' ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
+  // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
+  const doubts = Object.isFrozen(tool) ? [] : doubtsAbout(tool);
+  return { name: tool.name, entry: { open, offered: tool }, doubts };
+}
+
+function doubtsAbout({ name, description, parameters }: ToolDefinition): readonly AuthorFault[] {
+  const where = `register(${JSON.stringify(name)})`;
+  const ofSchema = schemaDoubts(parameters, 'author').map((doubt) =>
+    describeSchemaFault(doubt, 'parameters'),
+  );
+  return [
+    ...(description?.trim() ? [] : [undescribed(where, DESCRIBE)]),
+    ...ofSchema.map((doubt) => ({ where, ...doubt })),
+  ];
+}
+
+const DESCRIBE = 'a `description` that says what it does, and when';
+
+function factoryFault(name: string, error: unknown): AuthorFault {
+  return {
+    where: `register(${name || 'a function'})`,
+    problem: `as a function it must return a tool, and it threw: ${errorMessage(error)}`,
+    causes: ['it is a class; a toolset class is discovered'],
+    fix: '`() => tool`, or `...discoverTools({ toolsets: [TheClass] })`',
+  };
+}
+
+function faultsOf(tool: unknown): readonly AuthorFault[] {
+  const mistaken = mistakenFor(tool);
+  if (mistaken !== undefined) return [mistaken];
+  if (typeof tool !== 'object' || tool === null) {
+    return [
+      {
+        where: `register(${String(tool)})`,
+        problem: 'it is no tool',
+        fix: 'an object with name, description, parameters and execute',
+      },
+    ];
+  }
+  const { name, description, parameters, execute } = tool as Partial<ToolDefinition>;
+  const where = `register(${typeof name === 'string' ? JSON.stringify(name) : 'a tool without a name'})`;
+  const faults: AuthorFault[] = [];
+  const must = (holds: boolean, problem: string, fix: string) =>
+    holds || faults.push({ where, problem, fix });
+  if (typeof name === 'string' && !TOOL_NAME.test(name)) faults.push({ where, ...illegalName(name) });
+  must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
+  must(
+    description === undefined || typeof description === 'string',
+    'its description is no text',
+    'a `description` that is a string',
+  );
+  must(parameters !== undefined && parameters !== null, 'it has no parameters', PARAMETERS);
+  must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
+  faults.push(...behaviourFaults(tool).map((fault) => ({ where, ...fault })));
+  faults.push(...malformedSchemas(tool as Partial<ToolDefinition>).map((fault) => ({ where, ...fault })));
+  return faults;
+}
+
+const PARAMETERS = '`parameters` as a JSON Schema object';
+
+function malformedSchemas({
+  parameters,
+  output,
+}: Partial<ToolDefinition>): readonly Omit<AuthorFault, 'where'>[] {
+  const given = Object.entries({ parameters, output }).filter(
+    ([, schema]) => schema !== undefined && schema !== null,
+  );
+  return given.flatMap(([what, schema]) =>
+    isRecord(schema)
+      ? malformed(schema, what)
+      : [{ problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS }],
+  );
+}
+
+function malformed(schema: JsonSchema, what: string): readonly Omit<AuthorFault, 'where'>[] {
+  const unloaded = unloadedParts(schema);
+  if (unloaded !== undefined) return [{ ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` }];
+  return authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
+}
+
+/** Things that are often given instead of a tool. */
+function mistakenFor(tool: unknown): AuthorFault | undefined {
+  if (Array.isArray(tool))
+    return { where: 'register([…])', problem: 'it is a list of tools', fix: 'register(...tools)' };
+  if (typeof tool !== 'object' || tool === null || 'execute' in tool) return undefined;
+  if ('function' in tool)
+    return {
+      where: 'register({ type, function })',
+      problem: 'it is a definition for a provider',
+      fix: 'the tool itself',
+    };
+  if (toolMethods(tool.constructor as ClassType).length === 0) return undefined;
+  const { name } = tool.constructor;
+  return {
+    where: `register(new ${name}())`,
+    problem: 'it is an instance of a toolset class',
+    fix: `register(...discoverTools({ toolsets: [${name}] }))`,
+  };
+}
+
+/** Which tools a view shows: names, or globs with `*`. What is denied is hidden even where it is allowed. */
+export interface NameFilter {
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+}
+
+const NAMES = listOf({ ...FILLED_TEXT, fix: "'billing_*'" }, "['billing_*', …]");
+
+/** A list that somebody forgot to load must not show everything. */
+export const NAME_FILTER_RULES: RulesOf<NameFilter> = { allow: protecting(NAMES), deny: protecting(NAMES) };
+
+export const NAME_FILTER = optionTable<NameFilter>('a view', NAME_FILTER_RULES);
+
+/** Whether a filter lets a name through; without `allow`, all that is not denied. */
+export function createNameFilter({ allow, deny = [] }: NameFilter): (name: string) => boolean {
+  const isAllowed = allow === undefined ? () => true : matcher(allow);
+  const isDenied = matcher(deny);
+  return (name) => isAllowed(name) && !isDenied(name);
+}
+
+function matcher(patterns: readonly string[]): (name: string) => boolean {
+  const names = new Set(patterns);
+  const expressions = patterns.filter((pattern) => pattern.includes('*')).map(toExpression);
+  return (name) => names.has(name) || expressions.some((expression) => expression.test(name));
+}
+
+function toExpression(glob: string): RegExp {
+  const parts = glob.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`);
+}

@@ -1,0 +1,400 @@
+import types from 'node:util/types';
+import type { ContentPart } from '../contract/tool-result.js';
+import { errorMessage, unreadableResult } from '../kernel/error-message.js';
+import { type Reporter, toList, toListLater } from './drain.js';
+
+/**
+ * What a tool returned, in the form of JSON: promises awaited, `Map` and `Set` as the parameters that take them
+ * are written, bytes and files as parts with their names in their place.
+ */
+export class ResultForm {
+  readonly json: unknown;
+  readonly files: readonly ContentPart[];
+  /** What of it has no form: a sentence without its full stop. */
+  readonly problem: string | undefined;
+
+  constructor(fields: Pick<ResultForm, 'json' | 'files' | 'problem'>) {
+    this.json = fields.json;
+    this.files = fields.files;
+    this.problem = fields.problem;
+  }
+}
+
+/** What the forming of a result needs of its call. */
+interface FormOptions {
+  /** Stops reading when nobody waits any more. */
+  readonly reporter: Reporter;
+  /** The text that stands for an error within the result. */
+  readonly describe: (error: unknown) => string;
+}
+
+/** The form of what JSON does not show as it is. Rejects, or throws, with what the tool's own objects throw. */
+export function formOf(value: object, options: FormOptions): ResultForm | Promise<ResultForm> {
+  const forming = new Forming(options);
+  const json = forming.form(value, new Set());
+  return json instanceof Promise ? json.then((settled) => forming.finish(settled)) : forming.finish(json);
+}
+
+/** The objects around a value: one that comes again within itself has no form. */
+type Path = Set<object>;
+
+/** A value in the form of JSON, or a promise of it. */
+type Formed = unknown;
+
+const FIX = 'Return plain data';
+
+class Forming {
+  readonly #options: FormOptions;
+  readonly #files: (ContentPart | undefined)[] = [];
+  #problem: string | undefined;
+  #thrown: { readonly error: unknown } | undefined;
+
+  constructor(options: FormOptions) {
+    this.#options = options;
+  }
+
+  finish(json: unknown): ResultForm {
+    if (this.#thrown !== undefined) throw this.#thrown.error;
+    const files = this.#files.filter((part) => part !== undefined);
+    return new ResultForm({ json, files, problem: this.#problem });
+  }
+
+  form(value: unknown, path: Path): Formed {
+    switch (typeof value) {
+      case 'number':
+        return Number.isFinite(value) ? value : String(value);
+      case 'bigint':
+      case 'symbol':
+        return String(value);
+      case 'function':
+        return this.#fail(
+          `it has the function ${value.name || 'without a name'} in it. Return what it gives`,
+        );
+      case 'object':
+        return value === null ? null : this.#within(value, path);
+      default:
+        return value;
+    }
+  }
+
+  /** Nothing is thrown before all promises are listened to: one that nobody hears would end the process. */
+  #within(value: object, path: Path): Formed {
+    if (path.has(value)) return this.#fail(`it contains itself (circular). ${FIX}`);
+    path.add(value);
+    try {
+      return this.#object(value, path);
+    } catch (error) {
+      this.#thrown ??= { error: error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error) };
+      return null;
+    } finally {
+      path.delete(value);
+    }
+  }
+
+  #object(value: object, path: Path): Formed {
+    const bytes = bytesOf(value);
+    if (bytes !== undefined) return this.#file({ bytes });
+    if (Array.isArray(value) || ArrayBuffer.isView(value))
+      return this.#list(Array.from(value as unknown as Iterable<unknown>), path);
+    if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+    if (isThenable(value)) return this.#later(Promise.resolve(value), path);
+    if ('toJSON' in value && typeof value.toJSON === 'function') {
+      const shown: unknown = value.toJSON('');
+      if (shown !== value) return this.form(shown, path);
+    }
+    if (value instanceof Error || types.isNativeError(value)) return this.#error(value, path);
+    return this.#collection(value, path);
+  }
+
+  #collection(value: object, path: Path): Formed {
+    if (value instanceof Map || types.isMap(value)) return this.#map([...value], path);
+    if (value instanceof Set || types.isSet(value)) return this.#list([...value], path);
+    if (isResponse(value)) return this.#later(this.#response(value), path);
+    if (isBlob(value)) return this.#later(this.#blob(value), path);
+    const stream = streamOf(value);
+    if (stream !== undefined) return this.#later(this.#stream(stream), path);
+    if (types.isRegExp(value)) return String(value);
+    if (types.isBoxedPrimitive(value)) return this.form(value.valueOf(), path);
+    if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
+      return this.#list(toList(value as Iterable<unknown>), path);
+    if (Symbol.asyncIterator in value)
+      return this.#later(this.#drained(value as AsyncIterable<unknown>), path);
+    return this.#fields(value, path);
+  }
+
+  #fields(value: object, path: Path): Formed {
+    const fields = Object.entries(value);
+    const data = fields.filter(isData);
+    if (data.length > 0) return this.#entries(data, path);
+    const hasUndefined = fields.some(([, field]) => field === undefined);
+    return hasUndefined ? {} : this.#withoutFields(value, { path, isEmpty: fields.length === 0 });
+  }
+
+  /** Of an object that JSON shows as `{}`, something else where there is anything else. */
+  #withoutFields(
+    value: object,
+    { path, isEmpty }: { readonly path: Path; readonly isEmpty: boolean },
+  ): Formed {
+    if (isEmpty && Symbol.iterator in value) {
+      const list = toList(value as Iterable<unknown>);
+      return isPairs(value, list) ? this.#map(list, path) : this.#list(list, path);
+    }
+    if (isEmpty && value.toString !== Object.prototype.toString && typeof value.toString === 'function')
+      return String(value);
+    if (isEmpty && isBare(value)) return {};
+    const name = value.constructor?.name;
+    const what = name === undefined || name === 'Object' ? 'an object' : `an object of the class ${name}`;
+    return this.#fail(`of ${what} JSON shows nothing. ${FIX}, or give it a toJSON()`);
+  }
+
+  #list(items: readonly unknown[], path: Path): Formed {
+    return whenAll(
+      items.map((item) => this.form(item, path)),
+      (formed) => formed,
+    );
+  }
+
+  #entries(entries: readonly (readonly [string, unknown])[], path: Path): Formed {
+    const values = entries.map(([, field]) => this.form(field, path));
+    return whenAll(values, (formed) =>
+      Object.fromEntries(entries.map(([key], index) => [key, formed[index]] as const)),
+    );
+  }
+
+  /** An object, as parameters that are a `Map` take it; pairs where the keys are no names. */
+  #map(pairs: readonly (readonly [unknown, unknown])[], path: Path): Formed {
+    const names = pairs.map(([key]) => (isName(key) ? String(key) : undefined));
+    const isObject = names.every((name) => name !== undefined) && new Set(names).size === names.length;
+    if (!isObject) return this.#list(pairs, path);
+    return this.#entries(
+      pairs.map(([, field], index) => [names[index] ?? '', field] as const),
+      path,
+    );
+  }
+
+  #error(error: Error, path: Path): Formed {
+    const message = this.#options.describe(error);
+    if (message !== errorMessage(error)) return { message };
+    return whenAll([this.#entries(Object.entries(error).filter(isData), path)], ([fields]) => ({
+      name: error.name,
+      message,
+      ...(fields as object),
+    }));
+  }
+
+  async #later(promise: Promise<unknown>, path: Path): Promise<unknown> {
+    const around = new Set(path);
+    return this.form(await promise, around);
+  }
+
+  #drained(values: AsyncIterable<unknown>): Promise<readonly unknown[]> {
+    return toListLater(values, this.#options.reporter);
+  }
+
+  #file(named: NamedBytes): string {
+    if (named.bytes.byteLength > MAX_BYTES) return String(this.#fail(TOO_LARGE));
+    const number = this.#files.push(undefined);
+    return this.#attach(named, number);
+  }
+
+  #attach(named: NamedBytes, number: number): string {
+    const part = partOf(named, number);
+    this.#files[number - 1] = part;
+    const name = part.type === 'file' ? part.filename : `image-${number}`;
+    return `[${name}: ${part.type === 'text' ? '' : part.mimeType}, ${named.bytes.byteLength} bytes]`;
+  }
+
+  async #blob(blob: Blob & { readonly name?: string }): Promise<unknown> {
+    const number = this.#files.push(undefined);
+    if (blob.size > MAX_BYTES) return this.#fail(TOO_LARGE);
+    const bytes = new Uint8Array(await blob.arrayBuffer());
+    return this.#attach({ bytes, mimeType: blob.type, filename: blob.name }, number);
+  }
+
+  async #response(response: Response): Promise<unknown> {
+    const { status, statusText, bodyUsed, body } = response;
+    if (bodyUsed) return this.#fail('the body of its Response was read before. Return what was read');
+    const state = `HTTP ${status} ${statusText}`.trimEnd();
+    const mimeType = response.headers.get('content-type') ?? '';
+    const read = body === null ? '' : await this.#stream({ chunks: body as never, mimeType });
+    if (!response.ok) throw new Error(read === '' ? state : `${state}: ${read}`);
+    return read === '' ? state : read;
+  }
+
+  /** Texts as one text, bytes as a file, and anything else as a list. */
+  async #stream({ chunks, mimeType, filename }: ByteStream): Promise<unknown> {
+    const items = await toListLater(chunks, this.#options.reporter, MAX_BYTES);
+    if (items.every((item) => typeof item === 'string')) return items.join('');
+    const pieces = items.map((item) =>
+      typeof item === 'object' && item !== null ? bytesOf(item) : undefined,
+    );
+    if (!pieces.every((piece) => piece !== undefined)) return items;
+    const bytes = Buffer.concat(pieces);
+    if (mimeType !== undefined && isTextual(mimeType) && filename === undefined) return bytes.toString();
+    return this.#attach({ bytes, mimeType, filename }, this.#files.push(undefined));
+  }
+
+  #fail(problem: string): null {
+    this.#problem ??= problem;
+    return null;
+  }
+}
+
+/** More than this is no answer for a model. */
+const MAX_BYTES = 32 * 2 ** 20;
+const TOO_DEEP = 'The tool ran, but its result is nested too deep to be written as JSON. Return less of it.';
+const TOO_LARGE = `it has a file of more than ${MAX_BYTES / 2 ** 20} MB in it. Return a link to it`;
+
+function isThenable(value: object): value is PromiseLike<unknown> {
+  return value instanceof Promise || ('then' in value && typeof value.then === 'function');
+}
+
+/** Makes a whole of its parts, which may still be to come. */
+function whenAll(parts: readonly Formed[], make: (parts: readonly unknown[]) => unknown): Formed {
+  const isLater = parts.some((part) => part instanceof Promise);
+  return isLater ? Promise.all(parts).then(make) : make(parts);
+}
+
+function isData([, field]: readonly [string, unknown]): boolean {
+  return typeof field !== 'function' && field !== undefined;
+}
+
+function isName(key: unknown): boolean {
+  return (
+    typeof key === 'string' || typeof key === 'number' || typeof key === 'boolean' || typeof key === 'bigint'
+  );
+}
+
+/** What is gone through by key and value, as `Headers` and `FormData` are. */
+function isPairs(value: object, list: readonly unknown[]): list is readonly (readonly [unknown, unknown])[] {
+  const { entries, get } = value as Readonly<Record<string, unknown>>;
+  return (
+    typeof entries === 'function' &&
+    typeof get === 'function' &&
+    list.every((item) => Array.isArray(item) && item.length === 2)
+  );
+}
+
+/** Whether an object has nothing at all: no symbols, and no methods or getters of a class. */
+function isBare(value: object): boolean {
+  if (Reflect.ownKeys(value).length > 0) return false;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return true;
+  const isPlainClass = Object.getPrototypeOf(prototype) === Object.prototype;
+  const hasMembers = Object.getOwnPropertyNames(prototype).some((name) => name !== 'constructor');
+  return isPlainClass && !hasMembers && !hasPrivateFields(prototype.constructor);
+}
+
+/** As they are written, or as compilers for older targets write them. */
+const PRIVATE = /#[\p{L}$_]|\b(?:set|__privateAdd|_class_private_field_init)\(this\b/u;
+
+/** Nothing but its source tells of them. */
+function hasPrivateFields(made: unknown): boolean {
+  return typeof made === 'function' && PRIVATE.test(Function.prototype.toString.call(made));
+}
+
+/** Bytes with what is known of them. */
+interface NamedBytes {
+  readonly bytes: Uint8Array;
+  readonly mimeType?: string;
+  readonly filename?: string;
+}
+
+/** Where bytes or texts come from, one after the other. */
+interface ByteStream {
+  readonly chunks: AsyncIterable<unknown>;
+  readonly mimeType?: string;
+  readonly filename?: string;
+}
+
+type Known = Readonly<Record<string, unknown>>;
+
+/** The bytes that an object is; nothing where it is something else. */
+function bytesOf(value: object): Uint8Array | undefined {
+  if (types.isUint8Array(value)) return value;
+  if (types.isAnyArrayBuffer(value)) return new Uint8Array(value);
+  const isBytes = value instanceof Uint8ClampedArray || types.isDataView(value);
+  return isBytes ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : undefined;
+}
+
+/** A `Response` of `fetch`. */
+function isResponse(value: object): value is Response {
+  const { arrayBuffer, status, headers } = value as Known;
+  return typeof arrayBuffer === 'function' && typeof status === 'number' && typeof headers === 'object';
+}
+
+function isBlob(value: object): value is Blob & { readonly name?: string } {
+  const { arrayBuffer, size, type } = value as Known;
+  return typeof arrayBuffer === 'function' && typeof size === 'number' && typeof type === 'string';
+}
+
+/** A stream of Node or of the web, or an object around one, as NestJS's `StreamableFile` is. */
+export function streamOf(value: object): ByteStream | undefined {
+  const { getStream, getHeaders, pipe, pipeTo } = value as Known;
+  if (typeof getStream === 'function') {
+    const headers: unknown = typeof getHeaders === 'function' ? getHeaders.call(value) : undefined;
+    const inner: unknown = getStream.call(value);
+    return isIterable(inner) ? { chunks: inner, ...headersOf(headers) } : undefined;
+  }
+  const isStream = typeof pipe === 'function' || typeof pipeTo === 'function';
+  return isStream && isIterable(value) ? { chunks: value } : undefined;
+}
+
+function isIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+/** What a `StreamableFile` says of its content; Nest's defaults say nothing. */
+function headersOf(headers: unknown): { readonly mimeType?: string; readonly filename?: string } {
+  const { type, disposition } = (headers ?? {}) as Known;
+  const filename =
+    typeof disposition === 'string' ? /filename="?([^";]+)/i.exec(disposition)?.[1] : undefined;
+  return {
+    ...(typeof type === 'string' && type !== UNKNOWN ? { mimeType: type } : {}),
+    ...(filename === undefined ? {} : { filename }),
+  };
+}
+
+/** Bytes as a part for the model. `number` names one that has no name. */
+function partOf({ bytes, mimeType, filename }: NamedBytes, number: number): ContentPart {
+  const type = (mimeType || sniff(bytes)).split(';', 1)[0] ?? UNKNOWN;
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  if (type.startsWith('image/')) return { type: 'image', data, mimeType: type };
+  return {
+    type: 'file',
+    data,
+    mimeType: type,
+    filename: filename || `file-${number}.${EXTENSIONS[type] ?? 'bin'}`,
+  };
+}
+
+const UNKNOWN = 'application/octet-stream';
+
+/** How files of some types begin. */
+const BEGINNINGS: readonly (readonly [string, string])[] = [
+  ['\x89PNG\r\n\x1a\n', 'image/png'],
+  ['\xff\xd8\xff', 'image/jpeg'],
+  ['GIF8', 'image/gif'],
+  ['%PDF-', 'application/pdf'],
+  ['PK\x03\x04', 'application/zip'],
+];
+
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  'application/pdf': 'pdf',
+  'application/zip': 'zip',
+  'application/json': 'json',
+  'text/plain': 'txt',
+  'text/csv': 'csv',
+  'text/html': 'html',
+};
+
+function sniff(bytes: Uint8Array): string {
+  const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
+  if (head.startsWith('RIFF') && head.startsWith('WEBP', 8)) return 'image/webp';
+  return BEGINNINGS.find(([beginning]) => head.startsWith(beginning))?.[1] ?? UNKNOWN;
+}
+
+/** Whether a content type says that bytes are text. */
+function isTextual(mimeType: string): boolean {
+  return /^text\/|[/+](?:json|xml|yaml|javascript|x-www-form-urlencoded)\b/i.test(mimeType);
+}

@@ -1,0 +1,107 @@
+import type { CallRecord, Suspension } from '../contract/call.js';
+import { type Content, errorResult, ToolResult } from '../contract/tool-result.js';
+import type { ErrorName } from '../errors/toolwright-error.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { errorMessage } from '../kernel/error-message.js';
+import type { CallEnd } from './invocation.js';
+
+/** What is kept of a result that was cut, for the application. */
+export interface CutDetails {
+  /** The whole text. */
+  readonly full: string;
+  /** The tool's own details, where it gave any. */
+  readonly details?: unknown;
+}
+
+const BRAND = Symbol.for('toolwright.CutDetails');
+
+/** Whether a result's details are what is kept of one that was cut, also by another copy of this package. */
+export function isCutDetails(details: unknown): details is CutDetails {
+  return typeof details === 'object' && details !== null && BRAND in details;
+}
+
+/** A result of at most so many characters for the model, with a mark that says how much is missing. */
+export function cutResult(result: ToolResult, limit: number): ToolResult {
+  const { forLLM, content, details } = result;
+  if (forLLM.length <= limit) return result;
+  const kept = whole(forLLM.slice(0, limit));
+  const text = `${kept}\n[${forLLM.length - kept.length} more characters were cut off]`;
+  const full: CutDetails = { full: forLLM, ...(details === undefined ? {} : { details }) };
+  return new ToolResult({
+    ...result,
+    forLLM: text,
+    content: content && cutContent(content, text),
+    // A mark that is not enumerable: it is in no JSON and no copy.
+    details: Object.defineProperty(full, BRAND, { value: true }),
+  });
+}
+
+/** Providers send the parts, where there are any: their text is cut as well, and pictures stay. */
+function cutContent(content: Content, text: string): Content {
+  return [{ type: 'text', content: text }, ...content.filter(({ type }) => type !== 'text')];
+}
+
+/** Without half a character at the end: lone surrogates are no valid text for an API. */
+function whole(text: string): string {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
+}
+
+/** What the model gets of a result: `forLLM`, or the error's text where that is empty. */
+export function resultText({ forLLM, error }: ToolResult): string {
+  return forLLM !== '' || error === undefined || error === null ? forLLM : errorMessage(error);
+}
+
+const MAX_IGNORED = 10;
+const MAX_KEY = 64;
+
+/**
+ * The last line of a tool message where keys of the arguments were taken away: a model that is not told takes
+ * `list({ status: 'paid' })` for a list of what is paid. Nothing where there were none.
+ */
+export function ignoredText({ name, removed }: Pick<CallRecord, 'name' | 'removed'>): string | undefined {
+  const first = removed[0];
+  if (first === undefined) return undefined;
+  if (removed.length === 1) return `Ignored: ${shown(first)} is not an argument of ${name}.`;
+  const keys = removed.slice(0, MAX_IGNORED).map(shown).join(', ');
+  const more = removed.length > MAX_IGNORED ? ` and ${removed.length - MAX_IGNORED} more` : '';
+  return `Ignored: ${keys}${more} are not arguments of ${name}.`;
+}
+
+/** The text that answers a call: its result's, and what was ignored. */
+export function answerText(record: Pick<CallRecord, 'name' | 'removed' | 'result'>): string {
+  const text = resultText(record.result);
+  const ignored = ignoredText(record);
+  return ignored === undefined ? text : `${text}\n\n${ignored}`;
+}
+
+/** On one line, whatever a model takes for a key. */
+function shown(key: string): string {
+  const line = key.slice(0, 2 * MAX_KEY).replace(/\s+/g, ' ');
+  return line.length > MAX_KEY ? `${line.slice(0, MAX_KEY).toWellFormed()}…` : line;
+}
+
+/** The answer to a call that an abort of the run left open. */
+export function abortedResult(tool: string): ToolResult {
+  return failedResult('RunAborted', `The run was aborted before the tool '${tool}' had finished.`);
+}
+
+/** A failure of the framework's own: the message goes to the model, the coded error to whoever looks. */
+export function failedResult(name: ErrorName, message: string, cause?: unknown): ToolResult {
+  const options = cause === undefined ? undefined : { cause };
+  return errorResult(message).withError(new ToolwrightError(name, message, options));
+}
+
+/** The completion of work that ended with its process: what the call gets in the next one. */
+export function interruptedResult(tool: string): ToolResult {
+  return failedResult(
+    'TaskInterrupted',
+    `The work of the tool '${tool}' was interrupted: the process ended before it was done. What it had done by then stays done.`,
+  );
+}
+
+/** The end of a call that waits, with the error that stands for it where nobody can be asked. */
+export function suspendedEnd(tool: string, suspension: Suspension): CallEnd {
+  const message = `The call of '${tool}' waits for an answer, and nobody can give it here.`;
+  return { status: 'suspended', result: failedResult('NotExecutableHere', message), suspension };
+}

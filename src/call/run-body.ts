@@ -1,0 +1,178 @@
+import type { ToolContext } from '../contract/tool-context.js';
+import { ToolResult } from '../contract/tool-result.js';
+import { MAX_TIMER_MS, onAbort } from '../kernel/async.js';
+import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
+import type { BodyEnd } from './invocation.js';
+import { isPlainData, settled } from './settle-work.js';
+
+/** Goes on with a call whose body has ended. Must not throw. */
+type OnBodyEnd<Answer> = (call: Call, end: BodyEnd) => Answer | Promise<Answer>;
+
+/**
+ * Runs a tool's body and goes on with its end. A timeout and an abort race it: whoever is first decides,
+ * the tool's signal is aborted, and what the body does later is only reported. Synchronous where the body
+ * is; one promise where it is not.
+ */
+export function runBody<Answer>(call: Call, onEnd: OnBodyEnd<Answer>): Answer | Promise<Answer> {
+  const { tool } = call;
+  if (call.scope.signal?.aborted && !tool.observesSignal) return onEnd(call, { how: 'aborted' });
+  let value: unknown;
+  try {
+    // A tool that ignores the context gets none.
+    value = tool.execute(call.args, call.context as ToolContext);
+    // What most bodies give needs no closer look.
+    if (value instanceof Promise) value = Promise.resolve(value);
+    else if (!isReady(value)) value = isThenable(value) ? Promise.resolve(value) : settledValue(value, call);
+  } catch (error) {
+    return onEnd(call, { how: 'threw', error });
+  }
+  return value instanceof Promise ? awaitBody(call, value, onEnd) : onEnd(call, { how: 'returned', value });
+}
+
+/** Goes on with the end of a body that is under way; what it gives is the result of the tool. */
+function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<Answer>): Promise<Answer> {
+  const { signal, timeoutMs } = limitsOf(call);
+  if (signal !== undefined || timeoutMs !== undefined)
+    return awaitWork<Answer>(call, work, {
+      onEnd: (end) => onEnd(call, end),
+      settle: (value) => (isReady(value) ? undefined : settledEnd(call, value)),
+      stop: (reason) => contextOf(call).stop(reason),
+    });
+  return work.then(
+    (value) =>
+      isReady(value)
+        ? onEnd(call, { how: 'returned', value })
+        : settledEnd(call, value).then((end) => onEnd(call, end)),
+    (error) => onEnd(call, { how: 'threw', error }),
+  );
+}
+
+/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
+function isReady(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
+  try {
+    return isPlainData(value);
+  } catch {
+    return false;
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+/** A generator reports through the context, and is stopped by it, also where the tool takes none. */
+function settledValue(value: unknown, call: Call): unknown {
+  return settled(value, { tool: call.tool, environment: call.environment, context: contextOf(call) });
+}
+
+async function settledEnd(call: Call, value: unknown): Promise<BodyEnd> {
+  try {
+    return { how: 'returned', value: await settledValue(value, call) };
+  } catch (error) {
+    return { how: 'threw', error };
+  }
+}
+
+/** How long a tool that takes the signal may use to wind up after an abort, before it is answered for. */
+const ABORT_GRACE_MS = 500;
+
+/** What is done about work that is waited for. */
+interface AwaitedWork<Answer> {
+  /** Goes on with the end. Must not throw. */
+  readonly onEnd: (end: BodyEnd) => Answer | Promise<Answer>;
+  /** The end of work that has given a value which is not ready to be written; default: all are. */
+  readonly settle?: (value: unknown) => Promise<BodyEnd> | undefined;
+  /** Tells the work that nobody waits for it any more. */
+  readonly stop?: (reason: unknown) => void;
+}
+
+/** Goes on with the end of work of a call: its own, or that of the first of its limits. */
+export function awaitWork<Answer>(
+  call: ReceivedCall & Pick<Call, 'tool'>,
+  work: Promise<unknown>,
+  { onEnd, settle, stop }: AwaitedWork<Answer>,
+): Promise<Answer> {
+  const { signal, timeoutMs } = limitsOf(call);
+  return new Promise<BodyEnd>((resolve) => {
+    let isAnswered = false;
+    let deadline: Deadline | undefined;
+    let grace: NodeJS.Timeout | undefined;
+    let unfollow: (() => void) | undefined;
+    const answer = (end: BodyEnd): void => {
+      isAnswered = true;
+      deadline?.cancel();
+      if (grace !== undefined) clearTimeout(grace);
+      unfollow?.();
+      resolve(end);
+    };
+    const end = (how: BodyEnd): void => {
+      if (!isAnswered) answer(how);
+      // That a body ends by the abort is no news.
+      else if (how.how !== 'threw' || signal === undefined || how.error !== signal.reason)
+        call.log.ignored('A tool ended after its call had been answered', { how: how.how });
+    };
+    const abort = (): void => {
+      stop?.(signal?.reason);
+      if (call.tool.observesSignal) grace = setTimeout(() => answer({ how: 'aborted' }), ABORT_GRACE_MS);
+      else answer({ how: 'aborted' });
+    };
+    const expire = (): void => {
+      stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+      answer({ how: 'timed_out', timeoutMs: timeoutMs ?? 0 });
+    };
+    if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
+      deadline = new Deadline(timeoutMs, expire);
+    work.then(
+      (value) => {
+        const settling = settle?.(value);
+        if (settling === undefined) end({ how: 'returned', value });
+        else void settling.then(end);
+      },
+      (error) => end({ how: 'threw', error }),
+    );
+    if (signal !== undefined) unfollow = onAbort(signal, abort);
+  }).then(onEnd);
+}
+let waiting: Deadline[] = [];
+let isScheduled = false;
+
+/**
+ * Calls `expire` after so many milliseconds, unless it was cancelled before. The timer is only set at the end of
+ * the event loop's turn: most calls have ended by then, and a timer costs as much as all the rest of a call.
+ */
+export class Deadline {
+  readonly #ms: number;
+  readonly #expire: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #isCancelled = false;
+
+  constructor(ms: number, expire: () => void) {
+    this.#ms = ms;
+    this.#expire = expire;
+    waiting.push(this);
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(armAll);
+  }
+
+  /** It need not expire any more. */
+  cancel(): void {
+    this.#isCancelled = true;
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    // Of calls one after the other, none is kept until the turn ends.
+    else if (waiting.at(-1) === this) waiting.pop();
+  }
+
+  /** Sets the timer, if there is still something to wait for. */
+  arm(): void {
+    if (!this.#isCancelled) this.#timer = setTimeout(this.#expire, Math.min(this.#ms, MAX_TIMER_MS));
+  }
+}
+
+function armAll(): void {
+  isScheduled = false;
+  const due = waiting;
+  waiting = [];
+  for (const deadline of due) deadline.arm();
+}

@@ -1,0 +1,219 @@
+import type { CallScope } from '../contract/call.js';
+import type { BackgroundTask, TaskEvent, TaskListener } from '../contract/tool-context.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { checkArguments, checkOptions } from '../errors/author-fault.js';
+import { callListener } from '../kernel/async.js';
+import { COUNT_LIMIT, FUNCTION, optionTable } from '../kernel/options.js';
+
+/** Options of a {@link TaskQueue}. */
+export interface TaskQueueOptions {
+  /** Tasks that run at the same time at most; default: all. */
+  readonly maxRunning?: number;
+}
+
+const OPTIONS = optionTable<TaskQueueOptions>('TaskQueue', { maxRunning: COUNT_LIMIT });
+
+/** What a queue knows of a task. For the framework. */
+interface QueuedWork extends Omit<BackgroundTask, 'status'> {
+  /** Whose turns it takes: those who wait are served in turn. */
+  readonly line: string;
+  /** Begins the work. Absent for work that is under way already: it is only listed, and takes no slot. */
+  readonly run?: () => void;
+  /** Whether it may begin now; ends it where it may not any more. */
+  mayRun(): boolean;
+  /** Ends the work as cancelled; whether it had no result yet. */
+  cancel(reason: string | undefined): boolean;
+  /** A subscriber threw while it heard of this task. */
+  onListenerError(error: unknown): void;
+}
+
+interface Entry {
+  readonly work: QueuedWork;
+  status: BackgroundTask['status'];
+  /** It has its result, which may not be delivered yet. */
+  isSettled: boolean;
+}
+
+/**
+ * The work that calls have started: `context.background`, `@Tool({ background: true })` and tools with
+ * `setCallback`. It lists what waits and runs, cancels, and limits how much runs at the same time. Slots are
+ * given to the conversations in turn (`conversationId`, otherwise `channel` and `chatId`, otherwise all that
+ * have neither together), so that one with 1,000 tasks does not hold up another. A `setCallback` tool does its
+ * work outside, and it has begun when the queue hears of it: it is listed and can be cancelled, but takes no
+ * slot. Work that waits for another task of the same limited queue may wait for ever.
+ *
+ * @example
+ * ```ts
+ * const tasks = new TaskQueue({ maxRunning: 4 });
+ * const end = tasks.subscribe((event) => console.log(event.type, event.task.tool));
+ * await runToolLoop({ provider, model, tools, tasks, onAsyncResult: console.log }, messages, {
+ *   conversationId: 'c1',
+ * });
+ * for (const { id } of tasks.tasks) tasks.cancel(id, 'the shop is closing');
+ * await tasks.idle();
+ * end();
+ * ```
+ *
+ * @throws InvalidOptionsError (521) where `maxRunning` is no whole number of at least 1, or `Infinity`.
+ */
+export class TaskQueue {
+  readonly #maxRunning: number;
+  readonly #entries = new Map<string, Entry>();
+  /** Those who wait, by whose turns they take; the first line is the next one to be served. */
+  readonly #lines = new Map<string, Set<Entry>>();
+  readonly #listeners = new Set<{ readonly hear: TaskListener }>();
+  #idlers: (() => void)[] = [];
+  #running = 0;
+  #isServing = false;
+
+  constructor(options: TaskQueueOptions = {}) {
+    checkOptions(options, OPTIONS);
+    this.#maxRunning = options.maxRunning ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** All that wait or run, in the order in which they were started. */
+  get tasks(): readonly BackgroundTask[] {
+    return Array.from(this.#entries.values(), taskOf);
+  }
+
+  /**
+   * Ends a task: its call completes with the error `TaskCancelled` (519), its `context.signal` is aborted.
+   * `reason` is told to the model. `false` where there is no such task, or where it has its result already.
+   */
+  cancel(taskId: string, reason?: string): boolean {
+    return this.#entries.get(taskId)?.work.cancel(reason) ?? false;
+  }
+
+  /** Tells a listener of every task from now on; what it returns ends that. */
+  subscribe(listener: TaskListener): () => void {
+    checkArguments({ of: 'TaskQueue.subscribe', given: { listener }, rules: { listener: FUNCTION } });
+    const subscription = { hear: listener };
+    this.#listeners.add(subscription);
+    return () => {
+      this.#listeners.delete(subscription);
+    };
+  }
+
+  /** Resolves when no task waits or runs and all completions are delivered; at once where none does. */
+  idle(): Promise<void> {
+    if (this.#entries.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idlers.push(resolve);
+    });
+  }
+
+  /** Takes work in and runs it when its turn comes, which may be now. For the framework. */
+  enter(work: QueuedWork): void {
+    const entry: Entry = { work, status: 'waiting', isSettled: false };
+    this.#entries.set(work.id, entry);
+    if (work.run === undefined) {
+      this.#start(entry);
+      return;
+    }
+    const line = this.#lines.get(work.line);
+    if (line === undefined) this.#lines.set(work.line, new Set([entry]));
+    else line.add(entry);
+    this.#serve();
+  }
+
+  /** Tells of news from a task. For the framework. */
+  report(taskId: string, update: unknown): void {
+    const entry = this.#entries.get(taskId);
+    if (entry?.status === 'running')
+      this.#tell(entry, { type: 'task-progress', task: taskOf(entry), update });
+  }
+
+  /**
+   * The work has its result, which cannot be delivered yet: its slot is free, whatever it still does. For the
+   * framework.
+   */
+  settle(taskId: string): void {
+    const entry = this.#entries.get(taskId);
+    if (entry !== undefined) this.#free(entry);
+  }
+
+  /** Takes a task off the list, has its completion delivered, tells of it, and serves the next. For the framework. */
+  end(taskId: string, result: ToolResult, deliver: () => void): void {
+    const entry = this.#entries.get(taskId);
+    this.#entries.delete(taskId);
+    deliver();
+    if (entry !== undefined) {
+      this.#tell(entry, { type: 'task-end', task: taskOf(entry), result });
+      this.#free(entry);
+    }
+    if (this.#entries.size > 0) return;
+    const idlers = this.#idlers;
+    this.#idlers = [];
+    for (const resolve of idlers) resolve();
+  }
+
+  #free(entry: Entry): void {
+    if (entry.isSettled) return;
+    entry.isSettled = true;
+    if (entry.status === 'waiting') this.#leaveLine(entry);
+    else if (entry.work.run !== undefined) this.#running -= 1;
+    this.#serve();
+  }
+
+  /** Gives the free slots away, one to each line in turn. What is run may end, and come back here, at once. */
+  #serve(): void {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    try {
+      for (const entry of this.#turns()) if (entry.work.mayRun()) this.#run(entry);
+    } finally {
+      this.#isServing = false;
+    }
+  }
+
+  #run(entry: Entry): void {
+    this.#running += 1;
+    this.#start(entry);
+    // Whoever heard that it begins may have cancelled it.
+    if (!entry.isSettled) entry.work.run?.();
+  }
+
+  *#turns(): Generator<Entry> {
+    for (;;) {
+      const [next] = this.#lines;
+      const [entry] = next?.[1] ?? [];
+      if (next === undefined || entry === undefined || this.#running >= this.#maxRunning) return;
+      const [name, line] = next;
+      this.#leaveLine(entry);
+      // Its turn is over: the other lines come first now.
+      if (this.#lines.delete(name)) this.#lines.set(name, line);
+      yield entry;
+    }
+  }
+
+  #leaveLine(entry: Entry): void {
+    const { line: name } = entry.work;
+    const line = this.#lines.get(name);
+    line?.delete(entry);
+    if (line?.size === 0) this.#lines.delete(name);
+  }
+
+  #start(entry: Entry): void {
+    entry.status = 'running';
+    this.#tell(entry, { type: 'task-start', task: taskOf(entry) });
+  }
+
+  #tell(entry: Entry, event: TaskEvent): void {
+    for (const { hear } of [...this.#listeners])
+      callListener(
+        () => hear(event),
+        (error) => entry.work.onListenerError(error),
+      );
+  }
+}
+
+function taskOf({ work, status }: Entry): BackgroundTask {
+  const { id, callId, tool, conversationId } = work;
+  return { id, callId, tool, ...(conversationId === undefined ? {} : { conversationId }), status };
+}
+
+/** The line in which the work of a call waits for its turn: that of its conversation. */
+export function lineOf({ conversationId, channel, chatId }: CallScope): string {
+  if (conversationId !== undefined) return `conversation ${conversationId}`;
+  return channel === undefined && chatId === undefined ? '' : JSON.stringify([channel, chatId]);
+}

@@ -1,0 +1,340 @@
+import type { CallScope, ToolPolicy } from '../contract/call.js';
+import type { ToolSchema } from '../contract/llm-provider.js';
+import type { Logger } from '../contract/ports.js';
+import type { AsyncCallback, Tool, ToolDefinition } from '../contract/tool.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { checkArguments, checkOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
+import {
+  BOOLEAN,
+  FUNCTION,
+  instanceOf,
+  LIMIT,
+  LOGGER,
+  listOf,
+  MILLISECONDS,
+  optionTable,
+  protecting,
+  type RulesOf,
+  TEXT,
+} from '../kernel/options.js';
+import { callTool } from './call-tool.js';
+import type { CallEnvironment, CallOrigin, CallRequest, DescribeError, Invocation } from './invocation.js';
+import { SafeLog } from './log.js';
+import { createRedaction } from './redact.js';
+import {
+  createNameFilter,
+  NAME_FILTER,
+  type NameFilter,
+  type RegisteredTool,
+  readTool,
+  type ToolTable,
+  ToolTableView,
+  WritableToolTable,
+} from './registration.js';
+import { answerText } from './result-text.js';
+import { TaskQueue } from './task-queue.js';
+import { toolToSchema } from './tool-to-schema.js';
+
+/** What the loop adds to a call; wins over the registry's own options. */
+export interface InvokeOptions extends Pick<CallEnvironment, 'judgeCompletion'> {
+  readonly logger?: Logger;
+  readonly toolTimeoutMs?: number;
+  readonly attempt?: number;
+  readonly onAsyncResult?: AsyncCallback;
+  readonly tasks?: TaskQueue;
+  readonly policy?: ToolPolicy;
+  readonly maxResultChars?: number;
+}
+
+/** Makes a call; synchronous where its tool is. Never throws or rejects. */
+export type Invoker = (
+  call: CallRequest,
+  scope: CallScope,
+  attempt?: number,
+) => Invocation | Promise<Invocation>;
+
+/** The answer to {@link ToolRegistry.call}. */
+export interface ToolCallResult {
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly content: string;
+  readonly isError: boolean;
+}
+
+/**
+ * Tools by name: registers them, offers them to models and runs them. No method
+ * that runs a tool throws: what goes wrong is a result.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry();
+ * tools.register(...discoverTools({ toolsets: [ShopTools] }), calculateTool);
+ * const result = await tools.execute('find_orders', { customerId: 'cus_123' });
+ * ```
+ */
+export class ToolRegistry {
+  /** Milliseconds for tools that set no `timeoutMs`, where the registry was given any. */
+  readonly toolTimeoutMs: number | undefined;
+  /** What the work that tools start goes through, where a run brings no queue of its own. */
+  readonly tasks: TaskQueue;
+  readonly #options: ToolRegistryOptions;
+  readonly #log: SafeLog;
+  readonly #table: ToolTable;
+  #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
+  /** What surrounds a call that brings nothing of its own. */
+  readonly #environment: CallEnvironment;
+  #calls = 0;
+
+  constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
+    this.#options = options;
+    this.#table = table;
+    checkOptions(options, REGISTRY_OPTIONS);
+    this.#log = new SafeLog(options.logger);
+    this.toolTimeoutMs = options.toolTimeoutMs;
+    const { policy, tasks, redact, ...others } = options;
+    this.tasks = tasks ?? new TaskQueue();
+    this.#environment = {
+      ...others,
+      ...(policy ? { policies: [policy] } : {}),
+      ...(redact ? { redact: createRedaction(redact) } : {}),
+      find: (name) => this.#table.get(name),
+      names: () => this.list(),
+    };
+  }
+
+  /**
+   * Adds tools; one of the same name is replaced in its place. A function makes a new tool for each call.
+   *
+   * @throws ToolDeclarationError (502) naming every tool that is none; then nothing is registered.
+   */
+  register(...tools: readonly RegisteredTool[]): this {
+    const table = this.#writable();
+    const read = tools.map(readTool);
+    const faults = read.flatMap((one) => ('faults' in one ? one.faults : []));
+    if (faults.length > 0) throw new ToolDeclarationError(faults);
+    for (const one of read) {
+      if ('faults' in one) continue;
+      for (const doubt of one.doubts ?? []) warnAuthor(doubt, this.#options.logger);
+      const known = table.get(one.name);
+      if (known !== undefined && known.offered !== one.entry.offered)
+        this.#log.debug('Tool replaced', { tool: one.name });
+      table.set(one.name, one.entry);
+    }
+    return this;
+  }
+
+  /** Takes tools away by their names. */
+  unregister(...names: readonly string[]): this {
+    for (const name of names) this.#writable().delete(name);
+    return this;
+  }
+
+  /** Copies the other's tools in; the other's win, and the other stays as it is. */
+  merge(other: ToolRegistry): this {
+    checkArguments({ of: 'ToolRegistry.merge', given: { other }, rules: { other: REGISTRY } });
+    const table = this.#writable();
+    for (const [name, entry] of [...other.#table.entries()]) table.set(name, entry);
+    return this;
+  }
+
+  /**
+   * A part of this registry, by names or globs: what it hides can neither be seen nor called.
+   *
+   * @throws InvalidOptionsError (521), also for a list that is `undefined` and for an empty name.
+   */
+  view(filter: NameFilter = {}): ToolRegistry {
+    checkOptions(filter, NAME_FILTER);
+    const { tasks } = this;
+    return new ToolRegistry(
+      { ...this.#options, tasks },
+      new ToolTableView(this.#table, createNameFilter(filter)),
+    );
+  }
+
+  /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
+  onChange(listener: () => void): () => void {
+    checkArguments({ of: 'ToolRegistry.onChange', given: { listener }, rules: { listener: FUNCTION } });
+    return this.#table.onChange(listener);
+  }
+
+  /** The tool for the next call: of one that a function makes, a new instance each time. */
+  get(name: string): ToolDefinition | undefined {
+    return this.#table.get(name)?.open();
+  }
+
+  /** The tool as it is offered, for its options: one that a function makes is not made anew. */
+  offered(name: string): ToolDefinition | undefined {
+    return this.#table.get(name)?.offered;
+  }
+
+  tools(): ToolDefinition[] {
+    return Array.from(this.#table.entries(), ([, { offered }]) => offered);
+  }
+
+  list(): string[] {
+    return Array.from(this.#table.entries(), ([name]) => name);
+  }
+
+  count(): number {
+    return this.list().length;
+  }
+
+  /** One line for people per tool. */
+  getSummaries(): string[] {
+    return this.tools().map(({ name, description }) => `- \`${name}\` - ${description ?? ''}`);
+  }
+
+  /** The definitions for a provider; the same array until something is registered. */
+  toProviderDefs(): readonly ToolSchema[] {
+    const { revision } = this.#table;
+    if (this.#definitions?.revision !== revision) {
+      this.#definitions = {
+        revision,
+        schemas: Object.freeze(this.tools().map((tool: Tool) => toolToSchema(tool))),
+      };
+    }
+    return this.#definitions.schemas;
+  }
+
+  /** The same as {@link toProviderDefs}. */
+  getDefinitions(): readonly ToolSchema[] {
+    return this.toProviderDefs();
+  }
+
+  /** Makes a call, as the loop and the bridges do: one that has to wait for somebody is suspended. Never throws. */
+  async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
+    return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
+  }
+
+  /** What makes the calls of a run: the same as {@link invoke}, with what they share worked out once. */
+  invoker({ policy, tasks = this.tasks, ...options }: InvokeOptions = {}): Invoker {
+    const policies = policy && [...(this.#environment.policies ?? []), policy];
+    const shared = {
+      ...this.#environment,
+      ...options,
+      ...(policies ? { policies } : {}),
+      ...(options.onAsyncResult ? { tasks } : {}),
+      isRecorded: true as const,
+      canSuspend: true,
+    };
+    return (call, scope, attempt) => callTool(shared, call, { scope, attempt });
+  }
+
+  /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
+  execute(name: string, args?: unknown): Promise<ToolResult> {
+    const result = callTool(this.#environment, this.#numbered(name, args), ANYWHERE);
+    return result instanceof Promise ? result : Promise.resolve(result);
+  }
+
+  /** Runs a tool in a scope; with a listener, it may answer now and complete later. */
+  executeWithContext(
+    name: string,
+    args: unknown,
+    scope: CallScope = {},
+    onAsyncResult?: AsyncCallback,
+  ): Promise<ToolResult> {
+    const { callId: id } = scope ?? {};
+    const request = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
+    const environment =
+      typeof onAsyncResult === 'function'
+        ? { ...this.#environment, onAsyncResult, tasks: this.tasks }
+        : this.#environment;
+    const result = callTool(environment, request, { scope: scope ?? {} });
+    return result instanceof Promise ? result : Promise.resolve(result);
+  }
+
+  /** Runs a call and gives its answer as text. Never throws. */
+  async call(
+    call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
+    scope: CallScope = {},
+  ): Promise<ToolCallResult> {
+    const { name, arguments: args, id: given } = recordOrNone(call);
+    const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
+    const environment = { ...this.#environment, isRecorded: true as const };
+    const { record } = await callTool(environment, { id, name, arguments: args }, { scope: scope ?? {} });
+    return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
+  }
+
+  #numbered(name: string, args: unknown): NumberedCall {
+    this.#calls += 1;
+    return new NumberedCall(this.#calls, name, args);
+  }
+
+  #writable(): WritableToolTable {
+    if (this.#table instanceof WritableToolTable) return this.#table;
+    throw new ToolDeclarationError([
+      {
+        where: 'ToolRegistry.view',
+        problem: 'a view cannot be changed',
+        fix: 'register the tool in the registry itself',
+      },
+    ]);
+  }
+}
+
+const REGISTRY = instanceOf(ToolRegistry, 'a ToolRegistry');
+
+/** From JavaScript, a call may be anything: then there is no such tool. */
+function recordOrNone<Call>(call: Call): Call {
+  return isRecord(call) ? call : ({} as Call);
+}
+
+/** A call without a scope. */
+const ANYWHERE: CallOrigin = { scope: {} };
+
+/** Options of a `ToolRegistry`. */
+export interface ToolRegistryOptions {
+  readonly logger?: Logger;
+  /** Whether arguments are logged, at level `debug`, with their secrets hidden; default: `true`. */
+  readonly logArguments?: boolean;
+  /** Keys of arguments that are hidden in the log as `password` and the like are: `['customerNo']`. */
+  readonly redact?: readonly string[];
+  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
+  readonly toolTimeoutMs?: number;
+  /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
+  readonly describeError?: DescribeError;
+  /** Decides about every call; a run may bring another, and then both must allow it. */
+  readonly policy?: ToolPolicy;
+  /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
+  readonly maxResultChars?: number;
+  /** What the work that tools start goes through; default: one without a limit. */
+  readonly tasks?: TaskQueue;
+}
+
+/** What each of them may be. */
+export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
+  logger: LOGGER,
+  logArguments: BOOLEAN,
+  redact: protecting(listOf(TEXT, "an array of names: ['customerNo']")),
+  toolTimeoutMs: MILLISECONDS,
+  describeError: protecting(FUNCTION),
+  policy: protecting(FUNCTION),
+  coerce: BOOLEAN,
+  maxResultChars: LIMIT,
+  tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
+};
+
+const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGISTRY_RULES, {
+  timeoutMs: 'toolTimeoutMs: …',
+  tools: 'new ToolRegistry().register(...tools)',
+});
+
+/** A call that came without an id. Its number is written out only for those who ask. */
+class NumberedCall implements CallRequest {
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly number: number;
+
+  constructor(number: number, name: string, args: unknown) {
+    this.number = number;
+    this.name = name;
+    this.arguments = args;
+  }
+
+  get id(): string {
+    return `call_${this.number}`;
+  }
+}

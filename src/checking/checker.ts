@@ -1,0 +1,301 @@
+import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import type { ArgumentFault } from '../contract/tool.js';
+import { plainJson } from '../kernel/json.js';
+import { boundFaults, boundsTest, closedSchema } from './closed-schema.js';
+import { type CompiledSchema, improvingTest, schemaCheck } from './compile.js';
+import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './defaults.js';
+import { describeErrors, type ValueFault } from './faults.js';
+import type { SchemaError } from './interpreter/judge.js';
+import { readArguments } from './read-arguments.js';
+import { refuseMalformed } from './schema-faults.js';
+import { createTidier, type Tidier, type TidyOptions } from './tidy-arguments.js';
+
+/** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
+export type Checked =
+  | {
+      readonly ok: true;
+      readonly value: JsonObject;
+      readonly removed: readonly string[];
+      readonly coerced: readonly string[];
+      /** Paths of optional properties whose `null` was taken for absence; absent where there are none. */
+      readonly dropped?: readonly string[];
+    }
+  | {
+      readonly ok: false;
+      readonly faults: readonly ValueFault[];
+      readonly removed: readonly string[];
+      /** The arguments as far as they could be mended. */
+      readonly value?: JsonObject;
+    };
+
+/** Checks arguments against one schema. Never changes its input. */
+export interface Checker {
+  (args: JsonObject): Checked;
+  /**
+   * Arguments with which nothing is wrong and of which nothing has to be told: as they are, or a copy with
+   * defaults filled in. `undefined` for all others, which have to be checked thoroughly.
+   */
+  accept(args: JsonObject): JsonObject | undefined;
+}
+
+type Check = (args: JsonObject) => Checked;
+
+/** How strict a checker is. */
+interface CheckerOptions {
+  /** Unknown keys are faults instead of being removed: for tools that destroy. */
+  readonly refuseExtra?: boolean;
+  /** What does not fit as it was sent is a fault: no types are mended and no `null` is dropped. */
+  readonly asSent?: boolean;
+  /** `false`: nothing is filled in for what was left out; the tool knows its defaults itself. */
+  readonly fillDefaults?: boolean;
+}
+
+const NONE: readonly string[] = [];
+
+/**
+ * The checker of a schema: the very schema that the model is offered, compiled on first use. Arguments that
+ * need nothing cost one pass of a stricter form of it. Otherwise plain validation comes first, and only
+ * what fails it is mended, on a copy, and validated again.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
+  refuseMalformed(schema);
+  const defaultsOf = options.fillDefaults === false ? NO_DEFAULTS : fittingDefaults(schema);
+  const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
+  if (closed === undefined) {
+    const check = boundedCheck(thoroughCheck(schema, { ...options, defaultsOf }));
+    return Object.assign(check, { accept: () => undefined });
+  }
+  const accept = acceptor(closed, defaultsOf(schema));
+  const tidy = createTidier(schema, defaultsOf);
+  let thorough: Check | undefined;
+  const checkUnfit = boundedCheck((args) => {
+    const trimmed = options.asSent
+      ? undefined
+      : trim(args, { accept, tidy, refuseExtra: options.refuseExtra });
+    if (trimmed !== undefined) return trimmed;
+    thorough ??= thoroughCheck(schema, { ...options, defaultsOf });
+    return thorough(args);
+  });
+  const check: Check = (args) => {
+    const value = accept(args);
+    return value === undefined ? checkUnfit(args) : { ok: true, value, removed: NONE, coerced: NONE };
+  };
+  return Object.assign(check, { accept });
+}
+
+/** It runs for each call, so that it does no more than a schema needs. */
+function acceptor(closed: JsonSchema, defaults: ReturnType<DefaultsOf>): Checker['accept'] {
+  const test = improvingTest(closed);
+  const isWithinBounds = boundsTest(closed);
+  if (isWithinBounds === undefined && defaults.length === 0)
+    return (args) => (test.ask(args) ? args : undefined);
+  const fill = createFiller(defaults);
+  return (args) =>
+    (isWithinBounds === undefined || isWithinBounds(args)) && test.ask(args) ? fill(args) : undefined;
+}
+
+interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
+  readonly accept: Checker['accept'];
+  readonly tidy: Tidier;
+}
+
+/** Arguments with which nothing is wrong but keys that nobody knows, which needs no errors to be seen. */
+function trim(args: JsonObject, { accept, tidy, refuseExtra }: TrimOptions): Checked | undefined {
+  const notes = noNotes();
+  const value = tidy(args, { mend: false, extra: 'unnamed' }, notes);
+  const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
+  if (value === args || !isMeant || accept(value) === undefined) return undefined;
+  return { ok: true, value, ...changes(notes) };
+}
+
+function boundedCheck(check: Check): Check {
+  return (args) => {
+    const faults = boundFaults(args);
+    return faults.length > 0 ? { ok: false, faults, removed: NONE } : check(args);
+  };
+}
+
+interface ThoroughOptions extends CheckerOptions {
+  readonly defaultsOf: DefaultsOf;
+}
+
+function thoroughCheck(
+  schema: JsonSchema,
+  { refuseExtra = false, asSent = false, defaultsOf }: ThoroughOptions,
+): Check {
+  const validate: CompiledSchema = schemaCheck(schema);
+  const tidy = createTidier(schema, defaultsOf);
+  const tidied = (args: JsonObject, how: TidyOptions): Tidied => {
+    const notes = noNotes();
+    const value = tidy(args, how, notes);
+    return { value, notes, errors: value === args && !how.mend ? undefined : validate(value) };
+  };
+  return (args) => {
+    const errors = validate(args);
+    if (errors !== undefined && asSent)
+      return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
+    const fitting = errors === undefined ? tidied(args, { mend: false, extra: 'unnamed' }) : undefined;
+    const isFitting = fitting !== undefined && (!refuseExtra || fitting.notes.removed.length === 0);
+    // What fits only as it was sent stays so.
+    if (isFitting && fitting.errors !== undefined)
+      return { ok: true, value: args, removed: NONE, coerced: NONE };
+    const outcome = isFitting ? fitting : mended((how) => tidied(args, how));
+    const { value, notes } = outcome;
+    const extra = refuseExtra ? notes.removed.map(refuse) : notes.misspelt.map(unknown);
+    if (outcome.errors === undefined && extra.length === 0) return { ok: true, value, ...changes(notes) };
+    const faults = unwrapped(describeErrors(outcome.errors ?? [], schema), notes.wrapped);
+    return { ok: false, faults: [...faults, ...extra], removed: notes.removed, value };
+  };
+}
+
+/** Arguments after tidying, and what is wrong with them then. */
+interface Tidied {
+  readonly value: JsonObject;
+  readonly notes: ReturnType<typeof noNotes>;
+  readonly errors: readonly SchemaError[] | undefined;
+}
+
+/** Keys that no schema names go. Should that not do, those that the meant branch does not know; or else none. */
+function mended(tidied: (how: TidyOptions) => Tidied): Tidied {
+  const first = tidied({ mend: true, extra: 'unnamed' });
+  if (first.errors === undefined) return first;
+  const others: TidyOptions['extra'][] = [];
+  if (first.notes.spared.length > 0) others.push('unknown');
+  if (first.notes.removed.length > 0) others.push('none');
+  for (const extra of others) {
+    const other = tidied({ mend: true, extra });
+    if (other.errors === undefined) return other;
+  }
+  return first;
+}
+
+function changes({ removed, coerced, dropped }: ReturnType<typeof noNotes>) {
+  return { removed, coerced, ...(dropped.length > 0 ? { dropped } : {}) };
+}
+
+function noNotes() {
+  return {
+    removed: [] as string[],
+    misspelt: [] as string[],
+    spared: [] as string[],
+    coerced: [] as string[],
+    wrapped: [] as string[],
+    dropped: [] as string[],
+  };
+}
+
+/**
+ * Faults describe what was sent: where one value was taken for a list and did not fit, there was no list, and
+ * so no element 0.
+ */
+function unwrapped(faults: readonly ValueFault[], wrapped: readonly string[]): readonly ValueFault[] {
+  const open = new Set(wrapped);
+  if (open.size === 0) return faults;
+  const elements = new Set(wrapped.map((path) => `${path}.0`));
+  return faults.flatMap((fault) => {
+    const lists = listsAround(fault.path, open);
+    for (const { path } of lists) open.delete(path);
+    return elements.has(fault.path) ? lists : [...lists, fault];
+  });
+}
+
+function listsAround(path: string, wrapped: ReadonlySet<string>): readonly ValueFault[] {
+  const lists: ValueFault[] = [];
+  for (let at = path.indexOf('.0'); at >= 0; at = path.indexOf('.0', at + 1)) {
+    const isStep = at + 2 === path.length || path[at + 2] === '.';
+    const list = isStep ? path.slice(0, at) : undefined;
+    if (list !== undefined && wrapped.has(list)) lists.push({ path: list, message: 'must be array' });
+  }
+  return lists;
+}
+
+function unknown(path: string): ValueFault {
+  return { path, message: 'is not a known property' };
+}
+
+function refuse(path: string): ValueFault {
+  return { path, message: 'is not a known property, and this tool takes no others' };
+}
+
+/** Enough for the tools of a large application; beyond that the oldest is compiled again when needed. */
+const MAX_CHECKERS = 1000;
+const checkers = new Map<string, Checker>();
+
+/**
+ * The checker of a schema, the same for equal schemas. Hand-written tools may write theirs anew at each
+ * access, and factories at each call; compiling costs some hundred times what comparing does.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function sharedChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
+  const key = `${options.refuseExtra === true} ${options.asSent === true} ${options.fillDefaults !== false} ${JSON.stringify(schema)}`;
+  const known = checkers.get(key);
+  if (known !== undefined) return known;
+  const checker = createChecker(schema, options);
+  const [oldest] = checkers.keys();
+  if (checkers.size >= MAX_CHECKERS && oldest !== undefined) checkers.delete(oldest);
+  checkers.set(key, checker);
+  return checker;
+}
+
+/**
+ * Checks arguments that were offered within a property: what stands in it, or all of them where somebody sends
+ * them as the tool takes them. Paths are those of what was sent.
+ */
+export function wrappedChecker(checker: Checker, wrapper: string): Checker {
+  const accept: Checker['accept'] = (args) => (isWrapped(args, wrapper) ? undefined : checker.accept(args));
+  const check: Check = (args) => {
+    if (!isWrapped(args, wrapper)) return checker(args);
+    const read = readArguments(args[wrapper]);
+    if (!read.ok) return { ok: false, faults: [{ path: wrapper, message: 'must be object' }], removed: [] };
+    const checked = checker(read.value);
+    const beside = Object.keys(args).filter((key) => key !== wrapper);
+    const removed = [...checked.removed.map((path) => within(wrapper, path)), ...beside];
+    if (!checked.ok) return { ok: false, faults: placeWithin(checked.faults, wrapper), removed };
+    const { coerced, dropped } = checked;
+    return {
+      ...checked,
+      removed,
+      coerced: coerced.map((path) => within(wrapper, path)),
+      ...(dropped === undefined ? {} : { dropped: dropped.map((path) => within(wrapper, path)) }),
+    };
+  };
+  return Object.assign(check, { accept });
+}
+
+/** Whether arguments came within the property that they were offered in. */
+export function isWrapped(args: JsonObject, wrapper: string): boolean {
+  return Object.hasOwn(args, wrapper);
+}
+
+/** Faults of what stands in a property, by their paths from outside. */
+export function placeWithin(faults: readonly ArgumentFault[], wrapper: string): readonly ArgumentFault[] {
+  return faults.map((fault) => ({ ...fault, path: within(wrapper, fault.path) }));
+}
+
+function within(wrapper: string, path: string): string {
+  return path === '' ? wrapper : `${wrapper}.${path}`;
+}
+
+/** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
+export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
+
+/**
+ * Checks results against the schema that a tool declared for them. The schema speaks of JSON, so that a
+ * `Date` counts as its text.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function createResultChecker(schema: JsonSchema): ResultChecker {
+  refuseMalformed(schema);
+  const validate = schemaCheck(schema);
+  return (result) => {
+    const json = plainJson(result);
+    if (json === undefined && result !== undefined)
+      return [{ path: '', message: 'cannot be written as JSON' }];
+    const errors = validate(json);
+    return errors === undefined ? [] : describeErrors(errors, schema);
+  };
+}

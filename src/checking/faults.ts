@@ -1,0 +1,298 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { ArgumentFault, ReviewFault } from '../contract/tool.js';
+import { nearestName } from '../kernel/nearest-name.js';
+import { losesDigits } from './exact-json.js';
+import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
+import { schemaOrder } from './schema-level.js';
+import { branchTypes, branchValues, isOfType, resolveReference, unionChooser } from './unions.js';
+
+/** A fault, with what hints can be made of. */
+export interface ValueFault extends ArgumentFault {
+  /** A required key that was not sent. */
+  readonly isMissing?: boolean;
+  /** The value was none of these. */
+  readonly choice?: { readonly sent: unknown; readonly allowed: readonly unknown[] };
+}
+
+interface PlacedFault extends ValueFault {
+  readonly steps: readonly string[];
+}
+
+/**
+ * The validator's errors as faults: one for each place and cause, in the order of the schema. Beyond a
+ * few hundred they are only counted.
+ */
+export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
+  const faults = errors.slice(0, MAX_ERRORS).map((error) => describe(error, schema));
+  const distinct = [...new Map(faults.map((fault) => [`${fault.path}\n${fault.message}`, fault])).values()];
+  const untold = Array<ValueFault>(errors.length - faults.length).fill(UNTOLD);
+  return [...schemaOrder(distinct, schema), ...untold];
+}
+
+function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
+  const { keyword, params } = error;
+  const at = placeOf(error.instancePath);
+  switch (keyword) {
+    case 'required':
+      return { ...at(params.missingProperty, 'is required'), isMissing: true };
+    case 'additionalProperties':
+      return at(params.additionalProperty, 'is not a known property');
+    case 'unevaluatedProperties':
+      return at(params.unevaluatedProperty, 'is not a known property');
+    case 'enum':
+      return choice(at, error.data, params.allowedValues as readonly unknown[]);
+    case 'const':
+      return at(undefined, `must be ${JSON.stringify(params.allowedValue)}`);
+    case 'type':
+      return wrongType(at, [params.type].flat(), error.data);
+    case 'anyOf':
+    case 'oneOf':
+      return describeUnion(error, schema);
+    case 'format':
+    case 'pattern':
+      return at(undefined, describeText(error));
+    default:
+      return at(undefined, error.message ?? `must satisfy ${keyword}`);
+  }
+}
+
+/** What moments look like: models know the other formats by their names. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  'date-time': '2026-01-31T09:30:00Z',
+  date: '2026-01-31',
+  time: '09:30:00Z',
+  duration: 'P1DT2H30M',
+};
+const FORMATS: ReadonlySet<string> = new Set([
+  ...Object.keys(EXAMPLES),
+  ...['email', 'uri', 'url', 'uuid', 'ipv4', 'ipv6', 'hostname'],
+]);
+
+/** Some libraries write the pattern of a format beside it: hundreds of characters that say the same. */
+function describeText({ keyword, message, parentSchema }: SchemaError): string {
+  const format = String((parentSchema as JsonSchema | undefined)?.format);
+  if (!FORMATS.has(format)) return message ?? `must satisfy ${keyword}`;
+  const example = Object.hasOwn(EXAMPLES, format) ? `, e.g. ${EXAMPLES[format]}` : '';
+  return `must match format "${format}"${example}`;
+}
+
+/** What a union says for itself: the tags or values it knows, the types it takes, or that nothing fits. */
+function describeUnion({ instancePath, data, schema: union }: SchemaError, schema: JsonSchema): PlacedFault {
+  const branches = union as readonly JsonSchema[];
+  const at = placeOf(instancePath);
+  const chosen = unionChooser(branches, schema)(data);
+  if (chosen.kind === 'tag') {
+    const { property, tags } = chosen;
+    return choice((_key, message) => at(property, message), (data as JsonSchema)[property], tags);
+  }
+  const values = branchValues(branches, schema);
+  if (values !== undefined && !values.includes(data)) return choice(at, data, values);
+  const types = branchTypes(branches, schema);
+  return types.length === 0 || types.some((type) => isOfType(data, type))
+    ? at(undefined, 'must have one of the forms that the schema allows')
+    : wrongType(at, types, data);
+}
+
+/** Makes a fault of a place, or of a key in it. */
+type At = (key: unknown, message: string) => PlacedFault;
+
+function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFault {
+  const isNumber = types.includes('integer') || types.includes('number');
+  const lost = isNumber && losesDigits(sent) ? digitsLost(sent) : '';
+  return at(undefined, `must be ${types.join(' or ')}${lost}`);
+}
+
+const MOST_DIGITS = 40;
+
+function digitsLost(sent: string): string {
+  const digits = sent.length > MOST_DIGITS ? `${sent.slice(0, MOST_DIGITS)}…` : sent;
+  return `, and digits of ${digits} would be lost: at most ${Number.MAX_SAFE_INTEGER}`;
+}
+
+function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault {
+  return { ...at(undefined, `must be one of: ${listed(allowed)}`), choice: { sent, allowed } };
+}
+
+/** Many faults may be of one long enum. */
+const lists = new WeakMap<readonly unknown[], string>();
+
+function listed(values: readonly unknown[]): string {
+  const text = lists.get(values) ?? values.map((value) => JSON.stringify(value)).join(', ');
+  lists.set(values, text);
+  return text;
+}
+
+/** A JSON pointer with dots: `/items/0/sku` → `items.0.sku`. */
+function placeOf(pointer: string): At {
+  const place = pointer === '' ? [] : pointer.slice(1).split('/').map(unescaped);
+  return (key, message) => {
+    const steps = key === undefined ? place : [...place, String(key)];
+    return { path: steps.join('.'), message, steps };
+  };
+}
+
+function unescaped(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+/** More are counted, not listed: an answer must stay short, however large what was sent. */
+const MAX_FAULTS = 50;
+const MAX_LINE = 400;
+
+/** Stands in a list for each fault that is only counted. */
+const UNTOLD: ArgumentFault = { path: '', message: 'one of more faults than are told' };
+
+/**
+ * What the model is told about values that do not fit: a first line naming the tool, then one line for each
+ * fault, whatever keys the model made up, and how many there are beyond the first 50.
+ */
+export function describeFaults(tool: string, faults: readonly ArgumentFault[]): string {
+  const { told, more } = faultLines(faults);
+  const lines = told.map((line) => `  - ${line}`);
+  return [`Validation failed for tool '${tool}':`, ...lines, ...(more === undefined ? [] : [more])].join(
+    '\n',
+  );
+}
+
+/** The same in one line, for messages that have a beginning of their own. */
+export function summarizeFaults(faults: readonly ArgumentFault[]): string {
+  const { told, more } = faultLines(faults);
+  return [...told, ...(more === undefined ? [] : [more])].join('; ');
+}
+
+interface FaultLines {
+  readonly told: readonly string[];
+  readonly more: string | undefined;
+}
+
+function faultLines(faults: readonly ArgumentFault[]): FaultLines {
+  const told = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNTOLD);
+  const more = faults.length - told.length;
+  return {
+    told: told.map(({ path, message }) => oneLine(path === '' ? message : `${path}: ${message}`)),
+    more: more === 0 ? undefined : `… and ${more.toLocaleString('en-US')} more`,
+  };
+}
+
+/** Whether a fault does not fit on its line. */
+function isCutInLine({ path, message }: ArgumentFault): boolean {
+  return path.length + message.length + 2 > MAX_LINE;
+}
+
+function oneLine(text: string): string {
+  // What is cut off need not be looked at: a key may be as long as the model likes.
+  const start = text.slice(0, 2 * MAX_LINE);
+  const line = start.replace(/\s*[\n\r\u2028\u2029]+\s*/g, ' ');
+  return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE).toWellFormed()}…` : line;
+}
+
+/** Arguments that were refused, and what is known about it. */
+export interface Rejection {
+  readonly tool: string;
+  readonly faults: readonly ValueFault[];
+  readonly schema: JsonSchema;
+  /** Paths of keys that the schema does not know. */
+  readonly removed: readonly string[];
+  /** The arguments as they came. */
+  readonly sent: unknown;
+}
+
+const MAX_EXCERPT = 300;
+const MAX_HINTS = 5;
+const MAX_NAME = 64;
+
+/**
+ * What the model is told about refused arguments: every fault, then on lines of their own which known key or
+ * value it may have meant, and what was sent. Models repeat what they do not see.
+ */
+export function describeRejection(rejection: Rejection): string {
+  const { tool, faults, sent } = rejection;
+  const hints = [...keyHints(rejection), ...valueHints(faults)].slice(0, MAX_HINTS);
+  const excerpt = excerptOf(sent);
+  return [
+    describeFaults(tool, faults),
+    ...hints,
+    ...(excerpt === undefined ? [] : [`Received: ${excerpt}`]),
+  ].join('\n');
+}
+
+/** Of keys that no schema knows. */
+function keyHints({ faults, removed, schema }: Rejection): readonly string[] {
+  const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
+  return removed.slice(0, MAX_HINTS).flatMap((path) => keyHint(path, schema, missing));
+}
+
+function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>): readonly string[] {
+  const steps = path.split('.');
+  const name = steps.at(-1) ?? path;
+  const known = knownNames(steps.slice(0, -1), schema);
+  const place = path.slice(0, path.length - name.length);
+  // What the call lacks is what it most likely meant.
+  const wanted = known.filter((candidate) => missing.has(place + candidate));
+  const nearest = nearestName(name, wanted) ?? nearestName(name, known);
+  return nearest === undefined
+    ? []
+    : [`There is no property "${name.slice(0, MAX_NAME)}"; did you mean "${nearest}"?`];
+}
+
+function knownNames(steps: readonly string[], root: JsonSchema): readonly string[] {
+  const holder = steps.reduce<JsonSchema>((schema, step) => {
+    const { properties, items } = resolveReference(schema, root);
+    if (/^\d+$/.test(step) && typeof items === 'object' && !Array.isArray(items)) return items as JsonSchema;
+    return (properties && Object.hasOwn(properties, step) && properties[step]) || {};
+  }, root);
+  return Object.keys(resolveReference(holder, root).properties ?? {});
+}
+
+/** Of values whose list is too long to be read on the line of their fault. */
+function valueHints(faults: readonly ValueFault[]): readonly string[] {
+  const cut = faults.slice(0, MAX_HINTS).filter((fault) => fault.choice !== undefined && isCutInLine(fault));
+  return cut.flatMap(({ path, choice }) => {
+    const allowed = (choice?.allowed ?? []).filter((value) => typeof value === 'string');
+    const nearest = typeof choice?.sent === 'string' ? nearestName(choice.sent, allowed) : undefined;
+    return nearest === undefined
+      ? []
+      : [`For ${path.slice(0, MAX_NAME)}, did you mean ${JSON.stringify(nearest)}?`];
+  });
+}
+
+function excerptOf(sent: unknown): string | undefined {
+  const text = typeof sent === 'string' ? sent : toJson(sent);
+  if (text === undefined || text.trim() === '' || text === '{}' || text === 'null') return undefined;
+  const line = text.slice(0, MAX_EXCERPT).replace(/\s+/g, ' ').toWellFormed();
+  return text.length > MAX_EXCERPT ? `${line}… (${text.length - MAX_EXCERPT} more characters)` : line;
+}
+
+function toJson(sent: unknown): string | undefined {
+  try {
+    return JSON.stringify(sent);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The schema's faults and those of the author's rules, in one list: where both speak of a place, the author's own
+ * words come first, and what a rule says in its own is what the schema has said already.
+ */
+export function reviewedFaults(
+  faults: readonly ValueFault[],
+  found: readonly ReviewFault[],
+): readonly ValueFault[] {
+  const own = found.filter(({ isAuthored }) => isAuthored);
+  const paths = new Set(faults.map(({ path }) => path));
+  const told = new Set<string>();
+  const worded = faults.flatMap((fault) => {
+    if (told.has(fault.path)) return [fault];
+    told.add(fault.path);
+    return [...own.filter(({ path }) => path === fault.path), fault];
+  });
+  const isBelow = ({ path }: ReviewFault): boolean =>
+    [...paths].some((known) => path.startsWith(`${known}.`));
+  const isAbove = ({ path }: ReviewFault): boolean =>
+    [...paths].some((known) => known.startsWith(`${path}.`));
+  const others = found.filter(
+    (fault) => !paths.has(fault.path) && !isBelow(fault) && (fault.isAuthored || !isAbove(fault)),
+  );
+  return [...worded, ...others];
+}

@@ -1,0 +1,237 @@
+import {
+  ANYTHING,
+  FUNCTION,
+  LIST,
+  objectOf,
+  optionTable,
+  protecting,
+  RECORD,
+  type RulesOf,
+  SIGNAL,
+  TEXT,
+  withMethods,
+} from '../kernel/options.js';
+import type { JsonObject, JsonSchema } from './json-schema.js';
+import type { Message } from './llm-provider.js';
+import type { InstanceResolver, LogFields, LogLevel } from './ports.js';
+import type { ToolDefinition } from './tool.js';
+import type { ProgressUpdate, ToolContext, ToolContextData } from './tool-context.js';
+import type { ToolResult } from './tool-result.js';
+
+/** Hears of news from inside running calls, and of which call they are. */
+export type UpdateListener = (
+  update: ProgressUpdate,
+  call: { readonly callId: string; readonly tool: string },
+) => void;
+
+/** Hears of what a tool logs through `context.logger`; the logger gets it as well. */
+export type LogListener = (
+  entry: { readonly level: LogLevel; readonly message: string; readonly fields?: LogFields },
+  call: { readonly callId: string; readonly tool: string },
+) => void;
+
+/** The surroundings of a call or a run: who asks, where, and with what. */
+export interface CallScope {
+  readonly channel?: string;
+  readonly chatId?: string;
+  readonly conversationId?: string;
+  /** Id of the call; the framework numbers calls that come without one. */
+  readonly callId?: string;
+  /**
+   * On whose behalf a run takes place: any JSON, such as `{ user: 'u1', tenant: 't1' }`. A suspended run keeps it,
+   * and goes on only where the scope names the same owner again. It is compared, never handed to tools.
+   */
+  readonly owner?: unknown;
+  readonly messages?: readonly Message[];
+  readonly signal?: AbortSignal;
+  readonly onUpdate?: UpdateListener;
+  readonly onLog?: LogListener;
+  /** The application's own data; handed on as it is, never serialised. */
+  readonly data?: ToolContextData;
+  /** Resolves what scoped tools and `context.resolve` ask for, e.g. the container of a request. */
+  readonly container?: Pick<InstanceResolver, 'resolve'>;
+}
+
+/** What each part of a scope may be. */
+export const SCOPE_RULES: RulesOf<CallScope> = {
+  channel: TEXT,
+  chatId: TEXT,
+  conversationId: TEXT,
+  callId: TEXT,
+  owner: protecting({ ...ANYTHING, fix: "JSON that says who it is: { user: 'u1' }" }),
+  messages: LIST,
+  signal: SIGNAL,
+  onUpdate: FUNCTION,
+  onLog: FUNCTION,
+  data: { accepts: RECORD.accepts, fix: 'an object: { userId }' },
+  container: withMethods(['resolve'], 'an object with resolve(token)'),
+};
+
+export const SCOPE = optionTable<CallScope>('the scope', SCOPE_RULES, {
+  user: 'data: { user }',
+  userId: 'data: { userId }',
+  tenantId: 'data: { tenantId }',
+  context: 'data: { … }',
+});
+
+/** A scope among other options. */
+export const SCOPE_OPTION = objectOf<CallScope>(SCOPE_RULES, { fix: '{ data: { userId } }' });
+
+/**
+ * How a call ended: `success`, `error` (the tool failed), `rejected` (unknown tool or unusable arguments:
+ * the model may try again), `refused` (not allowed here), `timed_out`, `aborted`, `not_run` (the reply was
+ * cut off), `started` (goes on in the background), `suspended` (waits for somebody's answer).
+ */
+export type CallStatus =
+  | 'success'
+  | 'error'
+  | 'rejected'
+  | 'refused'
+  | 'timed_out'
+  | 'aborted'
+  | 'not_run'
+  | 'started'
+  | 'suspended';
+
+/** The history of one call: what was asked, what was made of it, and what came of it. */
+export interface CallRecord {
+  readonly id: string;
+  readonly name: string;
+  /** As the model sent them: an object or text. */
+  readonly rawArguments: unknown;
+  /** After the check, in JSON form; absent where there was nothing usable. */
+  readonly arguments?: JsonObject;
+  /** What had to be mended before the arguments could be used. */
+  readonly repairs: readonly string[];
+  /** Paths of keys that the schema does not know and that were taken away. */
+  readonly removed: readonly string[];
+  /** Which attempt of the model at this tool this was; 1 is the first. */
+  readonly attempts: number;
+  readonly durationMs: number;
+  readonly status: CallStatus;
+  /** Id of the work that the call started and that will complete (`TaskQueue`). */
+  readonly taskId?: string;
+  /** Who gave the answer that the call waited for, where the resume said who (`answeredBy`); of several, the last. */
+  readonly answeredBy?: unknown;
+  /** Who gave each of the answers, in the order in which they came. */
+  readonly answers?: readonly GivenAnswer[];
+  readonly result: ToolResult;
+}
+
+/** A call that is about to run: its arguments are checked, and nothing has happened yet. */
+export interface PolicyRequest {
+  readonly tool: ToolDefinition;
+  readonly arguments: JsonObject;
+  readonly context: ToolContext;
+}
+
+/** A policy's word. The reason of a refusal goes to the model. */
+export type PolicyDecision = boolean | { readonly allow: boolean; readonly reason?: string };
+
+/**
+ * Decides whether a call may run. Fails closed: whatever is not plainly a yes is a no, a policy that throws
+ * included.
+ *
+ * @example
+ * ```ts
+ * const policy: ToolPolicy = ({ tool, context }) =>
+ *   tool.annotations?.readOnly || context.data.role === 'admin'
+ *     ? true
+ *     : { allow: false, reason: 'only administrators may change data' };
+ * ```
+ */
+export type ToolPolicy = (request: PolicyRequest) => PolicyDecision | Promise<PolicyDecision>;
+
+/**
+ * Why a call waits: `client` (the caller's side executes it), `approval` (somebody must say yes first),
+ * `question` (the tool asked the user something).
+ */
+export type PendingKind = 'client' | 'approval' | 'question';
+
+/** Something that a suspended run waits for. A call has several only where its tool asked several questions. */
+export interface PendingCall {
+  /** What the answer names. It is a digest of run, call, tool and arguments, so that it fits nothing else. */
+  readonly id: string;
+  /** Id of the call in the assistant message. */
+  readonly callId: string;
+  readonly kind: PendingKind;
+  readonly tool: string;
+  /** As the tool would get them: checked, mended, defaults filled in; JSON. */
+  readonly arguments: JsonObject;
+  /** Of a question: what is asked. */
+  readonly message?: string;
+  /** Of a question: what the answer's value must fit. */
+  readonly schema?: JsonSchema;
+}
+
+/** What the caller's side made of a call that it executes: any JSON value, or a serialised `ToolResult`. */
+export interface ClientAnswer {
+  readonly id: string;
+  readonly result: unknown;
+}
+
+/** A yes or a no. A no answers any kind of pending call; its reason becomes the call's result. */
+export interface ApprovalAnswer {
+  readonly id: string;
+  readonly approved: boolean;
+  readonly reason?: string;
+}
+
+/** The user's answer to a question; checked against its schema. */
+export interface QuestionAnswer {
+  readonly id: string;
+  readonly value: unknown;
+}
+
+/** An answer to one {@link PendingCall}. */
+export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer;
+
+/** One thing that a suspended call waits for, before a run gives it an id. */
+export interface Wait {
+  readonly kind: PendingKind;
+  /** Of a question: its index among those of its call, from 0. Otherwise 0. */
+  readonly index: number;
+  readonly message?: string;
+  readonly schema?: JsonSchema;
+}
+
+/** A question that was answered, and where in its call it was asked. */
+export interface AnsweredQuestion {
+  readonly index: number;
+  readonly message: string;
+  readonly value: unknown;
+}
+
+/** Who gave an answer; recorded apart from on whose behalf the run goes on. */
+export interface GivenAnswer {
+  readonly kind: PendingKind;
+  /** Of a question: its index among those of its call, from 0. Otherwise 0. */
+  readonly index: number;
+  /** Any JSON, as the resume gave it. */
+  readonly answeredBy: unknown;
+}
+
+/**
+ * What is known of a call that was suspended; plain JSON. With it the call is made again: answered questions
+ * and finished `context.once` work replay, everything else of the method repeats.
+ */
+export interface CallJournal {
+  /** What all of this was said about: it counts for no other arguments. */
+  readonly arguments: JsonObject;
+  readonly approved?: true;
+  /** Somebody said no. */
+  readonly refused?: { readonly reason?: string };
+  /** What the client's side made of the call. */
+  readonly result?: { readonly value: unknown };
+  readonly answers: readonly AnsweredQuestion[];
+  /** Who gave the answers so far, where that was said. */
+  readonly given?: readonly GivenAnswer[];
+  /** Values of finished `context.once` work, by key; without `value` where there was none. */
+  readonly once: readonly { readonly key: string; readonly value?: unknown }[];
+}
+
+/** What a suspended call waits for, and what is to be given back when it is made again. */
+export interface Suspension {
+  readonly waits: readonly Wait[];
+  readonly journal: CallJournal;
+}

@@ -1,0 +1,205 @@
+import type { JsonObject, JsonSchema, SchemaSource } from './json-schema.js';
+import type { ToolContext } from './tool-context.js';
+
+/** Hints about what a tool does, with MCP's meanings; what is not set stays unset. */
+export interface ToolAnnotations {
+  readonly title?: string;
+  readonly readOnly?: boolean;
+  readonly destructive?: boolean;
+  readonly idempotent?: boolean;
+  readonly openWorld?: boolean;
+}
+
+/** Whether a call needs somebody's yes first. */
+export type Approval = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
+
+/** How calls of a tool are treated; the part of the options that is not schema. */
+export interface ToolBehaviour {
+  /** Milliseconds after which a call is answered as timed out (default: the run's `toolTimeoutMs`). */
+  readonly timeoutMs?: number;
+  /** Calls run alone, in call order. */
+  readonly sequential?: boolean;
+  readonly approval?: Approval;
+  /** The whole method runs in the background. */
+  readonly background?: boolean;
+  /** `client`: the body never runs here; the caller's side executes it. */
+  readonly execution?: 'server' | 'client';
+  /** `false`: arguments that needed repair are refused; default `true`, for `destructive` tools `false`. */
+  readonly repair?: boolean;
+  /** `false`: types are not mended, so that the text `"5"` is no number; default `true`. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most; the rest is in `details` (default: the registry's). */
+  readonly maxResultChars?: number;
+  /** How often the model may correct itself; overrides the loop's `maxRetries`. */
+  readonly retries?: number;
+  readonly annotations?: ToolAnnotations;
+  /** Ask providers for strict schemas. */
+  readonly strict?: boolean;
+  /** The result is the run's answer; the model is not asked again. */
+  readonly returnDirect?: boolean;
+}
+
+/** Options of `@Tool`. */
+export interface ToolOptions extends ToolBehaviour {
+  /** Default: the toolset's prefix, `_`, and the method's name in snake_case. */
+  readonly name?: string;
+  readonly description?: string;
+  /** Explicit schema of the arguments; wins over everything that was derived. */
+  readonly parameters?: SchemaSource;
+  /** Schema of the result; `false`: none, also where the generated file has one. */
+  readonly output?: SchemaSource | false;
+}
+
+/**
+ * How long an instance of a toolset class lives: one for all calls, one per resolution, or one per call
+ * in a child container that is disposed when the call has completed.
+ */
+export type ToolsetScope = 'singleton' | 'transient' | 'scoped';
+
+/** What `@Toolset({ name, description })` said of the class that a tool belongs to. */
+export interface ToolsetTitle {
+  readonly name: string;
+  readonly description?: string;
+}
+
+/** Options of `@Toolset`. */
+export interface ToolsetOptions {
+  /** Name for people, as in `toolwright list` and for MCP clients; default: the class's name. */
+  readonly name?: string;
+  /** Put before each tool's derived name, with `_`; explicit names stay as they are. */
+  readonly prefix?: string;
+  /** What its tools are about and how they belong together, in a sentence or two. */
+  readonly description?: string;
+  /** Default: what the container already says of the class, otherwise `singleton`. */
+  readonly scope?: ToolsetScope;
+}
+
+/** What stands for a type at run time: a class, `String`, `Number`, `Boolean`, `Date`, `Object`, {@link Integer}. */
+export type TypeToken =
+  | ClassType<unknown>
+  | StringConstructor
+  | NumberConstructor
+  | BooleanConstructor
+  | DateConstructor
+  | ObjectConstructor
+  | typeof Integer;
+
+/**
+ * A type as an author names it: usually behind a function, so that classes declared later can be named;
+ * an array of one token means an array of it.
+ */
+export type TypeReference = TypeToken | (() => TypeToken | readonly TypeToken[]);
+
+/** The values that are allowed: a list, or a TypeScript enum object. */
+export type EnumSource = readonly unknown[] | Readonly<Record<string, string | number>>;
+
+/** JSON Schema's constraints by their own names, as `@Param` takes them. */
+export interface SchemaConstraints {
+  readonly title?: string;
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly const?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly deprecated?: boolean;
+}
+
+/** Options of `@Param`, on a method's parameter or on a property of a DTO class. */
+export interface ParamOptions extends SchemaConstraints {
+  /** Name of the property; default: the parameter's own name. */
+  readonly name?: string;
+  readonly description?: string;
+  /** `() => Integer`, `() => ItemDto`, `() => [ItemDto]`, … */
+  readonly type?: TypeReference;
+  /** Type of an array's items; makes the parameter an array. */
+  readonly items?: TypeReference | JsonSchema;
+  readonly enum?: EnumSource;
+  readonly required?: boolean;
+  /** `null` is a value of its own. */
+  readonly nullable?: boolean;
+  readonly default?: unknown;
+  /** Makes the parameter a record: the type or schema of its values, or `true` for any. */
+  readonly additionalProperties?: boolean | JsonSchema | TypeReference;
+  /** Explicit schema; wins over everything else that is known of the type. */
+  readonly schema?: SchemaSource;
+}
+
+/** Options of `@Args`. */
+export interface ArgsOptions {
+  /** class-validator groups whose rules apply; default: all rules, as class-validator does. */
+  readonly groups?: readonly string[];
+}
+
+/** Any class, abstract ones included: what decorators and containers pass around as a key. */
+// biome-ignore lint/suspicious/noExplicitAny: only `any` accepts every constructor signature
+export type ClassType<Instance = object> = abstract new (...args: any[]) => Instance;
+
+/**
+ * JSON Schema whose nodes may say what a value is in the tool: `instanceOf: Date`, `URL`, `Uint8Array`,
+ * `BigInt`, `Set`, `Map`, or a DTO class, which is described on its own.
+ */
+export type DescribedSchema = JsonSchema & { readonly instanceOf?: unknown };
+
+/** One parameter of a described tool method. */
+export interface DescribedParameter {
+  /** Nothing where the parameter is destructured. */
+  readonly name?: string;
+  /** The parameter is no part of the schema. */
+  readonly inject?: 'context' | 'signal';
+  readonly optional?: boolean;
+  /** A rest parameter; its schema is that of the array. */
+  readonly rest?: boolean;
+  /** Nothing where decorators say all. */
+  readonly schema?: DescribedSchema;
+}
+
+/** A described tool method. */
+export interface DescribedTool {
+  /** What the TSDoc comment says; `@Tool`'s own description wins. */
+  readonly description?: string;
+  readonly parameters: readonly DescribedParameter[];
+  /** JSON Schema of the result. */
+  readonly output?: JsonSchema;
+  /** Types that contain themselves. */
+  readonly $defs?: Readonly<Record<string, DescribedSchema>>;
+}
+
+/** A described property of a DTO class. */
+export interface DescribedProperty {
+  readonly schema: DescribedSchema;
+  readonly optional?: boolean;
+}
+
+/** What the types of a class say, as `toolwright generate` writes it. */
+export interface ClassDescription {
+  /** What a DTO class is called in `$defs`: minifiers rename classes. */
+  readonly name?: string;
+  /** The classes that the constructor asks for; `undefined` at the place of what is no class. */
+  readonly dependencies?: readonly (object | undefined)[];
+  readonly tools?: Readonly<Record<string, DescribedTool>>;
+  readonly properties?: Readonly<Record<string, DescribedProperty>>;
+  readonly $defs?: Readonly<Record<string, DescribedSchema>>;
+}
+
+/**
+ * Type token for whole numbers, which TypeScript cannot express: `@Param({ type: () => Integer })`,
+ * `registerFunction(registry, 'add', 'Add', [['a', Integer], ['b', Integer]], add)`.
+ * It becomes `{ "type": "integer" }`. It is never instantiated.
+ */
+export class Integer {
+  /** Without a member of its own, TypeScript would take any class for this one. */
+  declare private readonly wholeNumber: true;
+
+  private constructor() {}
+}

@@ -1,0 +1,149 @@
+import type { UserMessage } from '../contract/llm-provider.js';
+import type { BackgroundTask, TaskEvent, ToolContext } from '../contract/tool-context.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { callListener } from '../kernel/async.js';
+import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
+import { toolMessage } from '../loop/history.js';
+
+/** Somebody said something to the model. */
+interface PromptOrigin {
+  readonly kind: 'prompt';
+  readonly content: UserMessage['content'];
+}
+
+/** Work that a tool had started has completed. */
+interface CompletionOrigin {
+  readonly kind: 'completion';
+  readonly tool: string;
+  /** Of the call that started the work; models use such ids again. */
+  readonly callId: string;
+  readonly taskId?: string;
+  /** What the model is told. */
+  readonly text: string;
+}
+
+/** What waits for a turn of its own, or has begun one; plain JSON. */
+export type TurnOrigin = PromptOrigin | CompletionOrigin;
+
+/** A turn of a conversation: from what began it until the model has answered. */
+export interface Turn {
+  /** Counts the turns of the conversation from 1. A turn that goes on keeps its number. */
+  readonly number: number;
+  readonly origin: TurnOrigin;
+  /** Why it goes on, where it had begun before; without it, this is its beginning. */
+  readonly resumedBy?: 'answer' | 'abort' | 'restore';
+}
+
+/** What happens in a conversation, in the order in which it happens: all events of its runs and of
+ * the work that they start, and these. */
+export type ConversationEvent =
+  | LoopEvent
+  | TaskEvent
+  | { readonly type: 'turn-start'; readonly turn: Turn }
+  | {
+      /** The turn has ended; where `result` is suspended, for now. */
+      readonly type: 'turn-end';
+      readonly turn: Turn;
+      readonly result: ToolLoopResult;
+      readonly error?: undefined;
+    }
+  | {
+      /** The turn's run rejected: `onLimit: 'throw'`, or a store that has given the run to another process. */
+      readonly type: 'turn-end';
+      readonly turn: Turn;
+      readonly result?: undefined;
+      readonly error: unknown;
+    }
+  | {
+      /** A tool has words for the user: `forUser` of a result or of a completion, unless silent or empty. */
+      readonly type: 'user-message';
+      readonly text: string;
+      readonly tool: string;
+      readonly callId: string;
+      /** Of work that the call started. */
+      readonly taskId?: string;
+    };
+
+/** Hears what happens in a conversation; what it throws or returns changes nothing. */
+export type ConversationListener = (event: ConversationEvent) => unknown;
+
+/** Tells every listener of every event, in one order: what a listener sets off is told after what it hears. */
+export class EventHub {
+  readonly #subscriptions = new Set<{ readonly listener: ConversationListener }>();
+  readonly #waiting: ConversationEvent[] = [];
+  readonly #onError: (error: unknown) => void;
+  #isTelling = false;
+
+  /** `onError` hears of listeners that threw. */
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  get hasListeners(): boolean {
+    return this.#subscriptions.size > 0;
+  }
+
+  /** The same listener may be subscribed twice, and is then told twice. */
+  subscribe(listener: ConversationListener): () => void {
+    const subscription = { listener };
+    this.#subscriptions.add(subscription);
+    return () => {
+      this.#subscriptions.delete(subscription);
+    };
+  }
+
+  tell(event: ConversationEvent): void {
+    this.#waiting.push(event);
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
+      this.#tellAll(next);
+    this.#isTelling = false;
+  }
+
+  #tellAll(event: ConversationEvent): void {
+    for (const subscription of [...this.#subscriptions]) {
+      if (!this.#subscriptions.has(subscription)) continue;
+      callListener(() => subscription.listener(event), this.#onError);
+    }
+  }
+}
+
+/** A completion as it begins a turn: with the text that an answer of the call would have had. */
+export function completionOf(call: CompletedCall, result: ToolResult): CompletionOrigin {
+  const { tool, callId, taskId } = call;
+  const text = toolMessage(callId, result).content;
+  return { kind: 'completion', tool, callId, ...(taskId === undefined ? {} : { taskId }), text };
+}
+
+/** A call that has ended, or whose work has. */
+interface CompletedCall {
+  readonly tool: string;
+  readonly callId: string;
+  readonly taskId?: string;
+}
+
+/** The call of a context. */
+export function callOfContext(context: ToolContext | undefined): CompletedCall {
+  const { toolName = '', callId = '', taskId } = context ?? {};
+  return { tool: toolName, callId, taskId };
+}
+
+/** The call of a task. */
+export function callOfTask({ tool, callId, id }: BackgroundTask): CompletedCall {
+  return { tool, callId, taskId: id };
+}
+
+/** Tells what a result has to say to the user: `forUser`, unless it is silent or empty. */
+export function tellUser(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
+  if (!forUser || silent) return;
+  const { tool, callId, taskId } = of;
+  const task = taskId === undefined ? {} : { taskId };
+  events.tell({ type: 'user-message', text: forUser, tool, callId, ...task });
+}
+
+/** What the model is told of what began a turn. */
+export function turnMessage(origin: TurnOrigin): UserMessage {
+  if (origin.kind === 'prompt') return { role: 'user', content: origin.content };
+  return { role: 'user', content: `[System: async:${origin.tool}] ${origin.text}` };
+}

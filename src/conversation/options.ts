@@ -1,0 +1,62 @@
+import { type CallScope, SCOPE_OPTION } from '../contract/call.js';
+import type { Message } from '../contract/llm-provider.js';
+import { BOOLEAN, FILLED_TEXT, LIST, type OptionRule, optionTable, SIGNAL, TEXT } from '../kernel/options.js';
+import { JSON_VALUE, LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
+
+/** What a `Conversation` is made from: the config of its runs, and what stays the same from turn to turn. */
+export interface ConversationConfig extends ToolLoopConfig {
+  /** Put before the history in each request, and no part of `messages`. */
+  readonly systemPrompt?: string;
+  /** Also the `conversationId` that tools see, and that tells its work from that of others. Default: a UUID. */
+  readonly id?: string;
+  /** What was said before; a call in it that has no answer is answered with an error. */
+  readonly messages?: readonly Message[];
+  /** The surroundings of every turn; `conversationId` is the conversation's own. */
+  readonly scope?: CallScope;
+}
+
+/** What one turn brings along. */
+export interface TurnOptions {
+  /** Aborts the turn. A prompt that is still waiting then is withdrawn, and leaves no trace. */
+  readonly signal?: AbortSignal;
+  /** Wins over the conversation's scope; also in the turns of completions of work that this turn starts. */
+  readonly scope?: CallScope;
+}
+
+/** What answers bring along. */
+export interface AnswerOptions extends TurnOptions {
+  /** Who answered, where that is not the owner of the run: any JSON. It is recorded with the calls. */
+  readonly answeredBy?: unknown;
+}
+
+/** What `idle` waits for. */
+export interface IdleOptions {
+  /** Also for the work that tools have started, and the turns that its completions lead to. */
+  readonly tasks?: boolean;
+}
+
+export const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
+  'Conversation',
+  { ...LOOP_RULES, systemPrompt: TEXT, id: FILLED_TEXT, messages: LIST, scope: SCOPE_OPTION },
+  { ...LOOP_ALIASES, conversationId: 'id: …' },
+);
+
+export const TURN_OPTIONS = optionTable<TurnOptions>(
+  'the turn of a Conversation',
+  { signal: SIGNAL, scope: SCOPE_OPTION },
+  { data: 'scope: { data: … }' },
+);
+
+export const ANSWER_OPTIONS = optionTable<AnswerOptions>(
+  'the answer of a Conversation',
+  { signal: SIGNAL, scope: SCOPE_OPTION, answeredBy: JSON_VALUE },
+  { data: 'scope: { data: … }' },
+);
+
+export const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { tasks: BOOLEAN });
+
+/** What a prompt may be. */
+export const CONTENT: OptionRule = {
+  accepts: (value) => typeof value === 'string' || (Array.isArray(value) && value.length > 0),
+  fix: "a text, or a list of parts that is not empty: [{ type: 'text', text: 'Hi' }]",
+};

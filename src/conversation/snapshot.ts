@@ -1,0 +1,159 @@
+import { createResultChecker, type ResultChecker } from '../checking/checker.js';
+import type { Answer } from '../contract/call.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { Message } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
+import type { BackgroundTask } from '../contract/tool-context.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { historyFaults } from '../loop/history.js';
+import type { RunProgress } from '../loop/loop-run.js';
+import { COUNT, list, MESSAGES, object, PROGRESS, TEXT } from '../loop/run-state-schema.js';
+import { isSignedWith, validateState } from '../loop/suspend.js';
+import type { TurnOrigin } from './events.js';
+
+/** After the last message that has all its answers; without `progress`, the model was not asked yet. */
+interface RunningStatus {
+  readonly status: 'running';
+  readonly owner?: unknown;
+  readonly progress?: Omit<RunProgress, 'messages'>;
+}
+
+/** From an open message with these answers: its calls have not all ended. `isKept`: the run is in the store. */
+interface AnsweredStatus {
+  readonly status: 'answered';
+  readonly state: RunState;
+  readonly answers: readonly Answer[];
+  readonly answeredBy?: unknown;
+  readonly isKept: boolean;
+}
+
+/** It waits for answers. `isKept`: the run is in the store. */
+export interface SuspendedStatus {
+  readonly status: 'suspended';
+  readonly state: RunState;
+  readonly isKept: boolean;
+}
+
+/** What waits for a turn, and on whose behalf it will be taken. */
+export type StoredOrigin = TurnOrigin & { readonly owner?: unknown };
+
+/** Where a turn is, and what it goes on from there. */
+export type TurnStatus = RunningStatus | AnsweredStatus | SuspendedStatus;
+
+/** A turn that has begun and is not over. */
+export interface StoredTurn {
+  readonly number: number;
+  readonly origin: TurnOrigin;
+  /** It was aborted, and had not ended yet. */
+  readonly isAborted: boolean;
+  /** What it goes on from. */
+  readonly standing: TurnStatus;
+}
+
+/**
+ * A conversation as plain JSON: what `Conversation.restore` goes on from, in this process or another. It holds
+ * what was said and what tools were told: keep it as safe as that, and give a `stateSecret` where it passes
+ * through hands that must not change it.
+ */
+export interface ConversationSnapshot {
+  readonly version: 1;
+  readonly id: string;
+  /** A history in which every call has its answer; without the system prompt. */
+  readonly messages: readonly Message[];
+  /** Turns begun so far. */
+  readonly turns: number;
+  readonly turn?: StoredTurn;
+  /** What waits for a turn, in order of arrival. */
+  readonly inbox: readonly StoredOrigin[];
+  /** Work that was started and has not completed. */
+  readonly tasks: readonly BackgroundTask[];
+  /** As that of a {@link RunState}. */
+  readonly signature?: string;
+}
+
+let checker: ResultChecker | undefined;
+
+/** A snapshot, and whether the owners in it are certain: nobody else could change it. */
+export interface ValidSnapshot {
+  readonly snapshot: ConversationSnapshot;
+  readonly isCertain: boolean;
+}
+
+/**
+ * Takes the snapshot of a conversation from outside; the copy is the conversation's own.
+ *
+ * @throws ToolwrightError `InvalidState` (515) where it is none, or where it was changed: with a secret
+ *   anywhere, without one as far as that shows.
+ */
+export function validateSnapshot(snapshot: unknown, secret: string | undefined): ValidSnapshot {
+  checker ??= createResultChecker(SNAPSHOT_SCHEMA);
+  const faults = checker(snapshot);
+  if (faults.length > 0) {
+    const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
+    throw invalid(`This is no snapshot of a conversation of this version: ${told.join('; ')}.`);
+  }
+  const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
+  const [fault] = historyFaults(read.messages);
+  if (fault !== undefined) throw invalid(`The history of the snapshot is none: ${fault.problem}.`);
+  const isCertain = isSignedWith(read, secret);
+  if (secret !== undefined && !isCertain)
+    throw invalid('The snapshot of the conversation was changed, or signed with another secret.');
+  const status = read.turn?.standing;
+  if (status === undefined || status.status === 'running') return { snapshot: read, isCertain };
+  const { messages } = validateState(status.state, secret).state;
+  if (messages.length < read.messages.length)
+    throw invalid('The snapshot of the conversation was changed: its suspended run has another history.');
+  return { snapshot: read, isCertain };
+}
+
+function invalid(message: string): ToolwrightError {
+  return new ToolwrightError('InvalidState', message);
+}
+
+const ORIGIN: JsonSchema = {
+  type: 'object',
+  anyOf: [
+    object({ kind: { const: 'prompt' }, content: { type: ['string', 'array'] } }),
+    object({ kind: { const: 'completion' }, tool: TEXT, callId: TEXT, text: TEXT }),
+  ],
+};
+
+const STATE: JsonSchema = { type: 'object' };
+const FLAG: JsonSchema = { type: 'boolean' };
+
+/** The states in it are checked as those of runs are. */
+const STATUS: JsonSchema = {
+  type: 'object',
+  anyOf: [
+    {
+      type: 'object',
+      properties: { status: { const: 'running' }, progress: PROGRESS },
+      required: ['status'],
+    },
+    object({ status: { const: 'answered' }, state: STATE, answers: list({ type: 'object' }), isKept: FLAG }),
+    object({ status: { const: 'suspended' }, state: STATE, isKept: FLAG }),
+  ],
+};
+
+const TURN = object({ number: COUNT, origin: ORIGIN, isAborted: FLAG, standing: STATUS });
+
+const SNAPSHOT = object({
+  version: { const: 1 },
+  id: TEXT,
+  messages: MESSAGES,
+  turns: COUNT,
+  inbox: list(ORIGIN),
+  tasks: list(object({ id: TEXT, callId: TEXT, tool: TEXT, status: { enum: ['waiting', 'running'] } })),
+});
+
+/** The form of a conversation's snapshot: snapshots come from outside. */
+const SNAPSHOT_SCHEMA: JsonSchema = {
+  ...SNAPSHOT,
+  properties: { ...(SNAPSHOT.properties as object), turn: TURN },
+};
+
+/** The turn as a closing conversation leaves it: its run is aborted, and the end of a run takes it out of the store. */
+export function withoutStore(turn: StoredTurn | undefined): StoredTurn | undefined {
+  if (turn?.standing.status !== 'answered') return turn;
+  return { ...turn, standing: { ...turn.standing, isKept: false } };
+}

@@ -1,0 +1,234 @@
+import type { ArgsOptions, ClassType, ParamOptions } from '../contract/declaration.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import type { AuthorFault } from '../errors/author-fault.js';
+import { argsOptionFaults } from '../metadata/tool-option-faults.js';
+import { fromParameter } from '../schema/from-parameter.js';
+import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
+import type { ArgumentBinding } from './argument-binding.js';
+import { isContextType, isInjectedType, type ParameterFacts } from './method-facts.js';
+
+/** A method's signature, understood: where each parameter gets its value, and what the arguments are. */
+export interface MethodSignature {
+  readonly bindings: readonly ArgumentBinding[];
+  readonly arguments: ArgumentsModel;
+}
+
+/** A fault within one method; the caller knows class and method. */
+export type ParameterFault = Omit<AuthorFault, 'where'>;
+
+/** The signature, or every fault of its parameters. */
+export type SignatureResult =
+  | { readonly ok: true; readonly signature: MethodSignature }
+  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+
+/** One parameter: a property of the arguments, all of them, or nothing of them. */
+interface BoundParameter {
+  readonly binding: ArgumentBinding;
+  readonly property?: PropertyModel;
+  readonly whole?: ArgumentsModel;
+}
+
+/** Understands a method's parameters. Collects every fault instead of stopping at the first. */
+export function bindParameters(parameters: readonly ParameterFacts[]): SignatureResult {
+  const isAlone = areAlone(parameters);
+  const bindings: ArgumentBinding[] = [];
+  const properties: PropertyModel[] = [];
+  const wholes: ArgumentsModel[] = [];
+  const faults: ParameterFault[] = [];
+  for (const facts of parameters) {
+    const bound = bindParameter(facts, isAlone);
+    if ('problem' in bound) {
+      faults.push(bound);
+      continue;
+    }
+    bindings.push(bound.binding);
+    if (bound.property !== undefined) properties.push(bound.property);
+    if (bound.whole !== undefined) wholes.push(bound.whole);
+  }
+  const contexts = parameters.filter(receivesContext).length;
+  faults.push(...clashes({ contexts, properties, wholes: wholes.length }));
+  if (faults.length > 0) return { ok: false, faults };
+  return { ok: true, signature: { bindings, arguments: wholes[0] ?? { properties } } };
+}
+
+/**
+ * Binds a method's parameters to an explicit schema. Their types need not be known: the schema says all. A
+ * parameter is the property of its name; a single one that is none of the properties takes the whole arguments object.
+ */
+export function bindToSchema(parameters: readonly ParameterFacts[], schema: JsonSchema): SignatureResult {
+  const names = Object.keys(schema.properties ?? {});
+  const isAlone = areAlone(parameters);
+  const bindings: ArgumentBinding[] = [];
+  const faults: ParameterFault[] = [];
+  for (const facts of parameters) {
+    const [record] = facts.records;
+    const name = (record?.role === 'property' ? record.options.name : undefined) ?? facts.parsed?.name;
+    const injected = injectedBinding(facts);
+    if (injected !== undefined) bindings.push(injected);
+    else if (record?.role === 'arguments') bindings.push({ from: 'arguments' });
+    else if (name !== undefined && names.includes(name))
+      bindings.push({ from: facts.parsed?.isRest ? 'rest' : 'property', name });
+    else if (isAlone && record === undefined) bindings.push({ from: 'arguments' });
+    else
+      faults.push({
+        parameter: name === undefined ? `#${facts.index}` : `${name} (#${facts.index})`,
+        problem: 'the explicit schema has no property of its name',
+        fix: `@Param({ name: '…' }) with one of ${names.join(', ') || 'the properties (there are none)'}, or @Args()`,
+      });
+  }
+  if (faults.length > 0) return { ok: false, faults };
+  return { ok: true, signature: { bindings, arguments: { properties: [] } } };
+}
+
+/** Whether one parameter alone takes arguments. */
+function areAlone(parameters: readonly ParameterFacts[]): boolean {
+  return parameters.filter((facts) => injectedBinding(facts) === undefined).length === 1;
+}
+
+function injectedBinding({ records: [record], designType }: ParameterFacts): ArgumentBinding | undefined {
+  if (record?.role === 'context') return { from: 'context' };
+  if (record !== undefined || !isInjectedType(designType)) return undefined;
+  return { from: designType === AbortSignal ? 'signal' : 'context' };
+}
+
+function receivesContext({ records: [record], designType }: ParameterFacts): boolean {
+  if (record === undefined) return isContextType(designType);
+  return record.role === 'context' && record.isFilled !== true;
+}
+
+function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter | ParameterFault {
+  const { records, designType, parsed } = facts;
+  const [record, second] = records;
+  if (second !== undefined) {
+    return {
+      parameter: label(facts),
+      problem: 'it has two decorators that contradict each other',
+      fix: 'one of @Param, @Args and @Context',
+    };
+  }
+  const injected = injectedBinding(facts);
+  if (injected !== undefined) return { binding: injected };
+  if (record?.role === 'arguments') return bindWhole(facts, record.options);
+  if (record === undefined && isAlone && isDtoClass(designType) && !parsed?.isRest)
+    return { binding: { from: 'arguments' }, whole: { class: designType } };
+  return bindProperty(facts, record?.role === 'property' ? record.options : {});
+}
+
+function bindWhole(facts: ParameterFacts, options: ArgsOptions): BoundParameter | ParameterFault {
+  const [wrong] = argsOptionFaults(options);
+  if (wrong !== undefined) return { parameter: label(facts), ...wrong };
+  const { designType, generated } = facts;
+  const binding = { from: 'arguments' } as const;
+  if (isDtoClass(designType)) return { binding, whole: { class: designType, groups: options.groups } };
+  if (generated?.type.kind === 'described') return { binding, whole: { type: generated.type } };
+  return {
+    parameter: label(facts),
+    problem: '@Args needs the type of the parameter to be a class at run time',
+    causes: [
+      'the class is imported with `import type`',
+      'the type is an interface, which does not exist at run time',
+      'the build tool emits no decorator metadata (esbuild, tsx): run `npx toolwright generate` and import the file that it writes',
+    ],
+    fix: '@Args() args: SomeDto',
+  };
+}
+
+function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParameter | ParameterFault {
+  const { parsed, designType, generated } = facts;
+  const name = options.name ?? parsed?.name;
+  if (name === undefined) {
+    return {
+      parameter: label(facts),
+      problem: 'it has no name that can be read',
+      causes: [
+        'it is destructured',
+        'the method is native or bound, or a decorator below @Tool has put another function in its place',
+      ],
+      fix: "@Param({ name: '…' }), which needs no name in the source; or @Tool next to the method, below other decorators",
+    };
+  }
+  if (name === '__proto__')
+    return { parameter: label(facts), problem: 'a property cannot be called __proto__', fix: 'another name' };
+  const isRest = parsed?.isRest ?? false;
+  const value = fromParameter({
+    options: isRest ? restOptions(options, generated ? undefined : designType) : options,
+    designType: isRest ? Array : designType,
+    defaultValue: parsed?.defaultValue,
+    generated,
+  });
+  if (!value.ok) return { ...value, parameter: label(facts) };
+  const { type, nullable, keywords } = value;
+  const required = options.required ?? value.required ?? !(isRest || parsed?.hasDefault);
+  return {
+    binding: { from: isRest ? 'rest' : 'property', name },
+    property: { name, type, nullable, keywords, required },
+  };
+}
+
+/** The metadata of a rest parameter is its element's type. */
+function restOptions(options: ParamOptions, designType: unknown): ParamOptions {
+  if (options.items !== undefined || options.schema !== undefined) return options;
+  const { type, ...others } = options;
+  if (type !== undefined) return { ...others, items: type };
+  return isKnownToken(designType) ? { ...others, items: () => designType } : options;
+}
+
+function isKnownToken(designType: unknown): designType is ClassType {
+  return (
+    typeof designType === 'function' &&
+    ![Object, Array, Function, Promise].some((type) => type === designType)
+  );
+}
+
+const VALUE_CLASSES: readonly unknown[] = [
+  String,
+  Number,
+  Boolean,
+  BigInt,
+  Symbol,
+  Object,
+  Array,
+  Function,
+  Promise,
+  Map,
+  Set,
+  RegExp,
+  Date,
+  URL,
+  Uint8Array,
+  ArrayBuffer,
+];
+
+/** Whether a design type is a class whose instances are described property by property. */
+function isDtoClass(designType: unknown): designType is ClassType {
+  if (typeof designType !== 'function' || VALUE_CLASSES.includes(designType)) return false;
+  return !(designType.prototype instanceof Uint8Array) && designType.prototype !== undefined;
+}
+
+function clashes(of: {
+  readonly contexts: number;
+  readonly properties: readonly PropertyModel[];
+  readonly wholes: number;
+}): readonly ParameterFault[] {
+  const faults: ParameterFault[] = [];
+  if (of.contexts > 1)
+    faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
+  if (of.wholes > 0 && (of.properties.length > 0 || of.wholes > 1)) {
+    faults.push({
+      problem: 'one parameter takes the whole arguments object, and others want properties of it',
+      fix: 'either one @Args() parameter, or @Param on each',
+    });
+  }
+  const names = of.properties.map(({ name }) => name);
+  for (const name of new Set(names.filter((name, index) => names.indexOf(name) !== index))) {
+    faults.push({
+      problem: `two parameters are the property "${name}"`,
+      fix: 'different names in @Param({ name })',
+    });
+  }
+  return faults;
+}
+
+function label({ index, parsed }: ParameterFacts): string {
+  return parsed?.name === undefined ? `#${index}` : `${parsed.name} (#${index})`;
+}

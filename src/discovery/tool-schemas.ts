@@ -1,0 +1,110 @@
+import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/author-schema.js';
+import { createHydrator } from '../checking/hydration/create-hydrator.js';
+import type { SchemaFault } from '../checking/schema-faults.js';
+import { resolveReference } from '../checking/unions.js';
+import type { ToolOptions } from '../contract/declaration.js';
+import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
+import type { Hydrate } from '../contract/tool.js';
+import { readSchemaSource } from '../schema/schema-source.js';
+import type { ArgumentsModel } from '../schema/value-type.js';
+import { writeParameters } from '../schema/write-schema.js';
+import type { ParameterFault } from './bind-parameters.js';
+
+/** What a tool offers and how its arguments are hydrated. */
+export interface ToolSchemas {
+  readonly parameters: JsonSchema;
+  readonly output?: JsonSchema;
+  readonly hydrate?: Hydrate;
+  /** Where types and rules of DTO classes say different things. */
+  readonly disagreements?: readonly string[];
+  /** What works in the schema of the parameters and is probably not meant. */
+  readonly doubts: readonly ParameterFault[];
+}
+
+/** The schemas, or what keeps them from being written. */
+type ToolSchemasResult =
+  | ({ readonly ok: true } & ToolSchemas)
+  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+
+/** The schemas of a tool: an explicit one wins over the signature. */
+export function buildToolSchemas(
+  options: Pick<ToolOptions, 'parameters' | 'output'>,
+  model: ArgumentsModel,
+): ToolSchemasResult {
+  const faults: ParameterFault[] = [];
+  const output = options.output ? fromSource(options.output, 'output', faults) : undefined;
+  const input = options.parameters
+    ? fromSource(options.parameters, 'parameters', faults)
+    : fromModel(model, faults);
+  const isWritten = options.parameters === undefined && !('type' in model);
+  if (input !== undefined && !isWritten && !describesObject(input.schema, input.schema))
+    faults.push(NO_OBJECT);
+  if (input === undefined || faults.length > 0) return { ok: false, faults };
+  const { schema: parameters, hydrate, disagreements, writer } = input;
+  const doubts = schemaDoubts(parameters, writer).map((doubt) => describeSchemaFault(doubt, 'parameters'));
+  return { ok: true, parameters, hydrate, output: output?.schema, disagreements, doubts };
+}
+
+interface BuiltSchema {
+  readonly schema: JsonSchema;
+  readonly hydrate?: Hydrate;
+  readonly disagreements?: readonly string[];
+  readonly writer: 'author' | 'library';
+}
+
+function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]): BuiltSchema | undefined {
+  const read = readSchemaSource(source);
+  if (!read.ok) {
+    const { problem, causes, fix } = read;
+    faults.push({ problem: `its \`${what}\` ${problem}`, causes, fix });
+    return undefined;
+  }
+  const { schema, standard } = read;
+  const malformed = authorSchemaFaults(schema, standard === undefined ? 'all' : 'none');
+  faults.push(...malformed.map((fault) => describeSchemaFault(fault, what)));
+  if (malformed.length > 0) return undefined;
+  if (standard === undefined) return { schema, writer: 'author' };
+  const hydrate = createHydrator({ type: { kind: 'schema', schema, standard } });
+  return { schema, hydrate, writer: 'library' };
+}
+
+function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema | undefined {
+  const written = writeParameters(model);
+  if (!written.ok) {
+    faults.push(...written.faults);
+    return undefined;
+  }
+  const { schema, disagreements } = written;
+  if (!('type' in model))
+    faults.push(
+      ...authorSchemaFaults(schema, 'class' in model ? 'none' : 'of arguments').map(faultOfParameter),
+    );
+  return { schema, disagreements, hydrate: createHydrator(model), writer: 'author' };
+}
+
+/** Arguments are an object; providers refuse a tool whose schema says otherwise. */
+const NO_OBJECT: ParameterFault = {
+  problem: 'its `parameters` describe no object',
+  fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
+};
+
+const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];
+
+/** Of a union every branch has to, so that whatever is sent is an object. */
+function describesObject(schema: JsonSchema, root: JsonSchema): boolean {
+  const { type, anyOf, oneOf, allOf, ...others } = resolveReference(schema, root);
+  if (type !== undefined) return type === 'object';
+  const isObject = (branch: JsonSchema): boolean => describesObject(branch, root);
+  if (Array.isArray(anyOf)) return anyOf.every(isObject);
+  if (Array.isArray(oneOf)) return oneOf.every(isObject);
+  if (Array.isArray(allOf) && allOf.some(isObject)) return true;
+  const keywords = Object.keys(others);
+  return keywords.length === 0 || OBJECT_KEYWORDS.some((keyword) => keyword in others);
+}
+
+/** What `@Param` or the rules of a class say, by the name of the property that they say it of. */
+function faultOfParameter(fault: SchemaFault): ParameterFault {
+  const [, parameter, rest] = /^properties\.([^.]+)\.(.+)$/.exec(fault.path) ?? [];
+  if (parameter === undefined) return describeSchemaFault(fault, 'parameters');
+  return { parameter, problem: `its \`${rest}\` ${fault.problem}`, fix: fault.fix };
+}

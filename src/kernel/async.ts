@@ -1,0 +1,146 @@
+/** One who listens to a signal, between its neighbours; without `tell` where it listens no more. */
+interface Listening {
+  tell: (() => void) | undefined;
+  previous: Listening | undefined;
+  next: Listening | undefined;
+}
+
+/** Those who listen to a signal; for all of them, the signal has one listener. A list: ten thousand may come and go. */
+class Audience {
+  readonly #signal: AbortSignal;
+  #last: Listening | undefined;
+  #first: Listening | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  readonly #tell = (): void => {
+    this.#dismiss();
+    const first = this.#first;
+    this.#first = undefined;
+    this.#last = undefined;
+    // Whoever is told may end the listening of others, which stay in the chain without being told.
+    for (let listening = first; listening !== undefined; listening = listening.next) listening.tell?.();
+  };
+
+  add(tell: () => void): Listening {
+    const listening: Listening = { tell, previous: this.#last, next: undefined };
+    if (this.#last !== undefined) this.#last.next = listening;
+    else {
+      this.#first = listening;
+      this.#signal.addEventListener('abort', this.#tell);
+    }
+    this.#last = listening;
+    return listening;
+  }
+
+  /** Node keeps a composite signal for as long as it has a listener. */
+  remove(listening: Listening): void {
+    if (listening.tell === undefined) return;
+    listening.tell = undefined;
+    // All are being told, and none is left to be kept.
+    if (this.#first === undefined) return;
+    const { previous, next } = listening;
+    if (previous === undefined) this.#first = next;
+    else previous.next = next;
+    if (next === undefined) this.#last = previous;
+    else next.previous = previous;
+    if (this.#first === undefined) this.#dismiss();
+  }
+
+  #dismiss(): void {
+    this.#signal.removeEventListener('abort', this.#tell);
+  }
+}
+
+/** Kept where nobody listens any more: a run's calls listen to its signal one after the other. */
+const audiences = new WeakMap<AbortSignal, Audience>();
+
+/**
+ * Calls a listener when the signal is aborted, at once where it is already; gives what ends the listening.
+ * However many listen to a signal, it has one listener: a signal that a thousand calls share would otherwise
+ * be reported as a leak. Listeners must not throw.
+ */
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  if (signal.aborted) {
+    listener();
+    return () => {};
+  }
+  const audience = audienceOf(signal);
+  const listening = audience.add(listener);
+  return () => audience.remove(listening);
+}
+
+function audienceOf(signal: AbortSignal): Audience {
+  const known = audiences.get(signal);
+  if (known !== undefined) return known;
+  const audience = new Audience(signal);
+  audiences.set(signal, audience);
+  return audience;
+}
+
+/** Ends when everything that is ready to run has run. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** The longest timer Node keeps (24 days); what is longer, `Infinity` too, would run out at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * The value that is waited for; an abort does not wait for work that ignores it. Rejects with the signal's
+ * reason then, and with whatever the work rejects with.
+ */
+export function unlessAborted<Value>(work: Value | PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    // The work itself may have been what aborted, before there was anything to listen with.
+    const unfollow = onAbort(signal, () => reject(signal.reason));
+    Promise.resolve(work).then(resolve, reject).finally(unfollow);
+  });
+}
+
+/** How long a call may wait for somebody's decision. */
+export interface Limits {
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number | undefined;
+}
+
+/** The value that is waited for, as long as an abort and the limit of the call let it be. */
+export async function withinLimits<Value>(
+  work: Value | PromiseLike<Value>,
+  { signal, timeoutMs }: Limits,
+): Promise<Value> {
+  const isLater = typeof work === 'object' && work !== null && 'then' in work;
+  const isLimited = timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY;
+  if (!isLater || (signal === undefined && !isLimited)) return work;
+  const late = Promise.withResolvers<never>();
+  const expire = (): void =>
+    late.reject(new DOMException(`There was no answer within ${timeoutMs} ms`, 'TimeoutError'));
+  const timer = isLimited ? setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined;
+  try {
+    const answer = signal === undefined ? work : unlessAborted(work, signal);
+    return await (timer === undefined ? answer : Promise.race([answer, late.promise]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Calls a listener that must not harm the call it hears of: neither by throwing nor, where it is an async
+ * function, by a rejection that nobody handles and that would end the process.
+ */
+export function callListener(listener: () => unknown, onError: (error: unknown) => void): void {
+  try {
+    const returned = listener();
+    if (returned instanceof Promise) returned.catch(onError);
+  } catch (error) {
+    onError(error);
+  }
+}
+
+/** A signal that is aborted with the first of these; `undefined` where there are none. */
+export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = [...new Set(signals.filter((signal) => signal !== undefined))];
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
+}

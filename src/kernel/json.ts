@@ -1,0 +1,113 @@
+/** Whether a value is an object with keys, and no list. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * A copy of what was sent, which stays as it is whatever is done to the original. What is nested too deep to be
+ * copied is given as it is.
+ */
+export function copyOfJson(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  try {
+    return copy(value);
+  } catch {
+    return value;
+  }
+}
+
+function copy(value: object): object {
+  return Array.isArray(value) ? value.map(copyOfPart) : copyOfFields(value);
+}
+
+/** Setting the fields of an object that has this many is faster than spreading it. */
+const MANY_FIELDS = 1_000;
+
+/** A field that is there already takes any value, whatever its name. */
+function copyOfFields(value: object): object {
+  if (Object.keys(value).length > MANY_FIELDS) return copyOfManyFields(value);
+  const copied: Record<string, unknown> = { ...value };
+  for (const key in copied) {
+    const part = copied[key];
+    if (typeof part === 'object' && part !== null) copied[key] = copy(part);
+  }
+  return copied;
+}
+
+function copyOfManyFields(value: object): object {
+  const copied = {};
+  for (const key of Object.keys(value))
+    setOwn(copied, key, copyOfPart((value as Readonly<Record<string, unknown>>)[key]));
+  return copied;
+}
+
+function copyOfPart(part: unknown): unknown {
+  return typeof part === 'object' && part !== null ? copy(part) : part;
+}
+
+/**
+ * Sets a field of an object of ours, whatever its name. Plain assignment of `toString` and the like fails where
+ * `Object.prototype` is frozen.
+ */
+export function setOwn(holder: object, key: PropertyKey, value: unknown): void {
+  if (key in Object.prototype)
+    Object.defineProperty(holder, key, { value, configurable: true, enumerable: true, writable: true });
+  else (holder as Record<PropertyKey, unknown>)[key] = value;
+}
+
+/** JSON text that does not depend on the order of keys, which databases may change. */
+export function canonicalJson(value: unknown): string {
+  return isCanonical(value) ? JSON.stringify(value) : written(value);
+}
+
+/** Whether JSON writes a value canonically as it is: most arguments have a key or two. */
+function isCanonical(value: unknown): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true;
+    case 'number':
+      return Number.isFinite(value);
+    case 'object':
+      return value === null || (Array.isArray(value) ? value.every(isCanonical) : areSorted(value));
+    default:
+      return false;
+  }
+}
+
+function areSorted(value: object): boolean {
+  if ('toJSON' in value) return false;
+  let last: string | undefined;
+  for (const key of Object.keys(value)) {
+    if (last !== undefined && key < last) return false;
+    if (!isCanonical((value as Readonly<Record<string, unknown>>)[key])) return false;
+    last = key;
+  }
+  return true;
+}
+
+function written(value: unknown): string {
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : 'null';
+  if (typeof value === 'bigint') return `"${value}"`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  if (Array.isArray(value)) return `[${value.map((item) => written(item ?? null)).join(',')}]`;
+  let members = '';
+  for (const key of Object.keys(value).sort()) {
+    const member = (value as Readonly<Record<string, unknown>>)[key];
+    if (member === undefined) continue;
+    members += `${members === '' ? '' : ','}${JSON.stringify(key)}:${written(member)}`;
+  }
+  return `{${members}}`;
+}
+
+/** A copy of what JSON shows of a value, big integers as their digits; `undefined` where JSON cannot say it. */
+export function plainJson(value: unknown): unknown {
+  try {
+    const text: string | undefined = JSON.stringify(value, (_key, field: unknown) =>
+      typeof field === 'bigint' ? field.toString() : field,
+    );
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

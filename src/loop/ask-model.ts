@@ -1,0 +1,226 @@
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type {
+  FinishReason,
+  LLMProvider,
+  LLMRequest,
+  LLMResponse,
+  Message,
+  ToolCall,
+  Usage,
+} from '../contract/llm-provider.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { unlessAborted } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { isRecord, plainJson } from '../kernel/json.js';
+import { scanText } from '../text/call-scanner.js';
+import { parseToolRequest } from '../text/tool-call-parser.js';
+
+/** A reply, or why there is none. */
+export type Reply =
+  | { readonly ok: true; readonly response: LLMResponse }
+  /** `streamed` is the text that was told by then. */
+  | { readonly ok: false; readonly reason: 'aborted'; readonly streamed?: string }
+  | { readonly ok: false; readonly reason: 'failed'; readonly error: ToolwrightError };
+
+/** Hears of a reply's text while it is written; the provider waits for what it returns. */
+export type TextListener = (text: string) => void | Promise<void>;
+
+/**
+ * Asks the provider once; with a listener, its text is streamed. An abort does not wait for a provider that
+ * ignores its signal.
+ */
+export async function askModel(
+  provider: LLMProvider,
+  request: LLMRequest,
+  onText?: TextListener,
+): Promise<Reply> {
+  const { signal } = request;
+  if (signal?.aborted) return { ok: false, reason: 'aborted' };
+  let streamed = '';
+  const tell = (text: string): void | Promise<void> => {
+    streamed += text;
+    return onText?.(text);
+  };
+  try {
+    const asked = onText === undefined ? provider.chat(request) : streamReply(provider, request, tell);
+    const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
+    return { ok: true, response: normalizeResponse(response) };
+  } catch (cause) {
+    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
+    const message = `LLM call failed: ${errorMessage(cause)}`;
+    return { ok: false, reason: 'failed', error: new ToolwrightError('ProviderFailed', message, { cause }) };
+  }
+}
+
+/** A provider without `stream` gives its text in one piece. */
+async function streamReply(
+  provider: LLMProvider,
+  request: LLMRequest,
+  onText: TextListener,
+): Promise<LLMResponse> {
+  if (provider.stream === undefined) {
+    const response = await provider.chat(request);
+    if (isText(response?.content)) await onText(response.content);
+    return response;
+  }
+  for await (const part of provider.stream(request)) {
+    if (part.type === 'response') return part.response;
+    // After an abort the run has ended; leaving the iteration lets the provider close its connection.
+    if (request.signal?.aborted) break;
+    if (part.type === 'text-delta' && isText(part.text)) await onText(part.text);
+  }
+  throw new Error('the stream ended without a response');
+}
+
+function isText(text: unknown): text is string {
+  return typeof text === 'string' && text !== '';
+}
+
+/** Providers are other people's code: what they leave out gets its plain meaning. */
+function normalizeResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
+  if (typeof response !== 'object' || response === null)
+    throw new TypeError('the provider returned no response');
+  const { content, usage, finishReason } = response;
+  const toolCalls = (response.toolCalls ?? []).map(normalizeCall);
+  const fallback: FinishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+  return {
+    content: typeof content === 'string' ? content : '',
+    toolCalls,
+    finishReason: typeof finishReason === 'string' ? finishReason : fallback,
+    usage: isRecord(usage) ? normalizeUsage(usage) : undefined,
+  };
+}
+
+/** Counts are whole and not negative, whatever a server says: they are summed, and kept with suspended runs. */
+function normalizeUsage({ inputTokens, outputTokens, totalTokens }: Partial<Usage>): Usage {
+  return {
+    inputTokens: normalizeCount(inputTokens),
+    outputTokens: normalizeCount(outputTokens),
+    totalTokens: normalizeCount(totalTokens),
+  };
+}
+
+function normalizeCount(count: unknown): number {
+  if (!Number.isFinite(count)) return 0;
+  return Math.min(Math.max(0, Math.round(count as number)), Number.MAX_SAFE_INTEGER);
+}
+
+/** A call as the loop relies on it, from whoever found it. */
+function normalizeCall(call: Partial<ToolCall> | null | undefined): ToolCall {
+  const { id, name, arguments: args } = call ?? {};
+  return {
+    id: typeof id === 'string' ? id : '',
+    name: String(name ?? ''),
+    arguments: normalizeArguments(args),
+  };
+}
+
+/** Arguments are text or plain JSON; what a `Date` or a `Map` is then, the tool's schema decides. */
+function normalizeArguments(args: unknown): ToolCall['arguments'] {
+  if (args === undefined || args === null) return {};
+  return (isPlain(args) ? args : (plainJson(args) ?? String(args))) as ToolCall['arguments'];
+}
+
+function isPlain(args: unknown): boolean {
+  if (typeof args !== 'object' || args === null)
+    return typeof args !== 'symbol' && typeof args !== 'function';
+  if (Array.isArray(args)) return true;
+  const prototype: unknown = Object.getPrototypeOf(args);
+  return (prototype === Object.prototype || prototype === null) && !('toJSON' in args);
+}
+
+/** Calls that were found in a text; a call without an id is numbered by the loop. */
+export interface DetectedCalls {
+  readonly toolCalls: readonly (Omit<ToolCall, 'id'> & { readonly id?: string })[];
+  /** What of the text remains as the message's content; default: nothing. */
+  readonly content?: string;
+}
+
+/** Finds calls in the text of a reply that brought none; `undefined` where there are none. */
+export type CallDetector = (
+  content: string,
+  offered: { readonly tools: ToolRegistry },
+) => DetectedCalls | undefined;
+
+/**
+ * Where the loop looks for calls beside the reply's own: `native` nowhere else, `tool_request` in a text that
+ * is one strict request, `scan` in such a text and otherwise anywhere in it: for registered names, and between the marks
+ * of calls for others too, which the model is told.
+ */
+export type Detector = 'native' | 'tool_request' | 'scan' | CallDetector;
+
+/**
+ * The reply with the calls that its text holds. Its own calls come first, and then its text is only text. A
+ * detector that throws leaves no reply that could be used.
+ */
+export function detectCalls(
+  reply: Reply,
+  { detector = 'native', tools }: { readonly detector?: Detector; readonly tools: ToolRegistry },
+): Reply {
+  if (detector === 'native' || !reply.ok || reply.response.toolCalls.length > 0) return reply;
+  const { response } = reply;
+  try {
+    const { toolCalls = [], content = '' } = detectorOf(detector)(response.content, { tools }) ?? {};
+    if (toolCalls.length === 0) return reply;
+    return {
+      ok: true,
+      response: { ...response, content: String(content), toolCalls: toolCalls.map(normalizeCall) },
+    };
+  } catch (cause) {
+    const message = `The detector failed: ${errorMessage(cause)}`;
+    return { ok: false, reason: 'failed', error: new ToolwrightError('ProviderFailed', message, { cause }) };
+  }
+}
+
+function detectorOf(detector: Exclude<Detector, 'native'>): CallDetector {
+  if (typeof detector === 'function') return detector;
+  return detector === 'tool_request' ? findRequest : scan;
+}
+
+const findRequest: CallDetector = (content) => {
+  const request = parseToolRequest(content);
+  return request && { toolCalls: [request] };
+};
+
+const scan: CallDetector = (content, { tools }) => {
+  const request = findRequest(content, { tools });
+  if (request !== undefined) return request;
+  const { calls, textBefore } = scanText(content, tools, { unknown: 'call' });
+  return { toolCalls: calls, content: textBefore };
+};
+
+/** Gives each call of a reply an id of its own. */
+export type CallNumberer = (calls: readonly ToolCall[]) => readonly ToolCall[];
+
+/**
+ * Keeps the provider's ids; a call without one, or with one that stands twice in the same reply, gets
+ * `call_1`, `call_2`, …, continuing from the history.
+ */
+export function createCallNumberer(history: readonly Message[]): CallNumberer {
+  let last: number | undefined;
+  return (calls) => {
+    if (calls.length === 1 && isUsable(calls[0]?.id)) return calls;
+    const seen = new Set<string>();
+    return calls.map((call) => {
+      if (isUsable(call.id) && !seen.has(call.id)) {
+        seen.add(call.id);
+        return call;
+      }
+      last = (last ?? highestNumber(history)) + 1;
+      while (calls.some(({ id }) => id === `call_${last}`)) last += 1;
+      return { ...call, id: `call_${last}` };
+    });
+  };
+}
+
+function isUsable(id: unknown): id is string {
+  return typeof id === 'string' && id !== '';
+}
+
+function highestNumber(history: readonly Message[]): number {
+  const ids = history.flatMap((message) =>
+    message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+  );
+  // Nine digits: longer ones are a provider's own ids, and past 2^53 they could no longer be counted on.
+  return ids.reduce((highest, id) => Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0)), 0);
+}

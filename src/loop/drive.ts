@@ -1,0 +1,298 @@
+import { SafeLog } from '../call/log.js';
+import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
+import type { LLMRequest, LLMResponse, Message } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { anySignal } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { hasTextTools } from '../text/with-text-tools.js';
+import { answerCalls, judgeCompletion, noteInnerRun } from './answer-calls.js';
+import { askModel, createCallNumberer, detectCalls, type Reply } from './ask-model.js';
+import type { EventSink, ToolLoopResult } from './events.js';
+import { LoopGuard, RetryBudget } from './guard.js';
+import { assistantMessage, normalizeHistory, parseCall } from './history.js';
+import {
+  abortedRun,
+  addUsage,
+  endRun,
+  type LoopEnd,
+  type LoopRun,
+  NO_USAGE,
+  type RunStart,
+  type RunSurroundings,
+} from './loop-run.js';
+import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
+import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
+
+/** The one loop: ask, run the calls, answer them, ask again. */
+export async function driveLoop(
+  config: ResumeConfig,
+  start: RunStart,
+  surroundings: RunSurroundings,
+): Promise<ToolLoopResult> {
+  const run = beginRun(config, start, surroundings);
+  const { sink, resumed } = run;
+  await sink?.({ type: 'run-start' });
+  const resumedEnd = resumed && (await resumeCalls(run, resumed));
+  const result = endRun(run, resumedEnd ?? (await iterate(run)));
+  noteInnerRun(result.state, resumed?.runId);
+  const kept = await keepRun(result, surroundings.keep ?? config.store);
+  await sink?.({ type: 'run-end', result: kept });
+  return kept;
+}
+
+/** Asks until the run ends. A run that nobody watches, and whose tools are synchronous, awaits the model only. */
+async function iterate(run: LoopRun): Promise<LoopEnd> {
+  const { maxIterations, config, tools, sink, signal } = run;
+  while (run.iterations < maxIterations) {
+    const asked = sink === undefined ? ask(run) : announceAndAsk(run, sink);
+    const reply = detectCalls(await asked, { detector: config.detector, tools });
+    if (!reply.ok) return endWithoutReply(reply, signal);
+    const { content, toolCalls, finishReason, usage } = reply.response;
+    addUsage(run, usage);
+    let end: LoopEnd | undefined;
+    if (toolCalls.length === 0) end = answeredInText(run, reply.response);
+    else {
+      const calls = run.numberCalls(toolCalls).map(parseCall);
+      const answering = answerCalls(run, { content, calls, finishReason });
+      end = answering instanceof Promise ? await answering : answering;
+      run.isAskedAgain = false;
+    }
+    run.onStep?.(run, end);
+    if (sink !== undefined) await sink({ type: 'step-end', iteration: run.iterations, finishReason, usage });
+    if (end !== undefined) return end;
+  }
+  return signal?.aborted ? abortedRun(signal) : atLimit(run);
+}
+
+/** The message at which the run was suspended: its calls, unless some are still to be answered. */
+async function resumeCalls(run: LoopRun, { open, pending }: RunState): Promise<LoopEnd | undefined> {
+  if (pending.length > 0 && !run.signal?.aborted) {
+    const state = suspendRun(run, open, pending);
+    if (state !== undefined) return { status: 'suspended', state };
+    throw new ToolwrightError(
+      'InvalidAnswer',
+      'The run was not resumed; its answers cannot be kept as JSON.',
+    );
+  }
+  const calls = open.calls.map(restoredCall);
+  const end = await answerCalls(run, { content: open.content, calls, finishReason: 'tool_calls' });
+  run.onStep?.(run, end);
+  return end;
+}
+
+/** The model has said its last word, unless it has said nothing at all: then it is asked once more. */
+function answeredInText(run: LoopRun, { content, finishReason }: LLMResponse): LoopEnd | undefined {
+  if (content.trim() !== '' || hasSpoken(run)) {
+    run.messages.push(assistantMessage(content, []));
+    return { status: 'completed', content };
+  }
+  if (!run.isAskedAgain && run.iterations < run.maxIterations) {
+    run.isAskedAgain = true;
+    return undefined;
+  }
+  const message = `The model replied with neither text nor calls (finish reason: ${finishReason}).`;
+  return { status: 'failed', error: new ToolwrightError('EmptyReply', message) };
+}
+
+/** Whether a tool of the run has given the user an answer already. */
+function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
+  return toolCalls.some(({ name, status, result }) => {
+    const isTold = Boolean(result.forUser) && !result.silent;
+    return isTold || (status === 'success' && tools.offered(name)?.returnDirect);
+  });
+}
+
+const ABORTED: Reply = { ok: false, reason: 'aborted' };
+
+async function announceAndAsk(run: LoopRun, sink: EventSink, offer?: Offer): Promise<Reply> {
+  if (run.signal?.aborted) return ABORTED;
+  await sink({ type: 'step-start', iteration: run.iterations + 1 });
+  // The reader may have aborted the run on hearing that; then nothing is asked.
+  return ask(run, offer);
+}
+
+/** Whether the model is offered the tools. */
+interface Offer {
+  readonly withTools: boolean;
+}
+
+function ask(run: LoopRun, { withTools }: Offer = { withTools: true }): Promise<Reply> {
+  const { config, messages, tools, signal, sink, hasReader } = run;
+  if (signal?.aborted) return Promise.resolve(ABORTED);
+  const definitions = tools.toProviderDefs();
+  run.iterations += 1;
+  const hasTools = withTools && definitions.length > 0;
+  const { provider, model, llmOptions = {} } = config;
+  const isLong = messages.length >= LONG_HISTORY;
+  // A copy: providers and tests keep what they were given, and the history goes on growing.
+  const sent = isLong ? [] : messages.slice();
+  const offered = hasTools
+    ? { model, messages: sent, options: llmOptions, tools: definitions }
+    : { model, messages: sent, options: withoutToolOptions(llmOptions) };
+  const request: LLMRequest = signal === undefined ? offered : { ...offered, signal };
+  if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(messages));
+  const isRead = sink !== undefined && hasReader?.() !== false;
+  const onText = isRead ? (text: string) => sink({ type: 'text-delta', text }) : undefined;
+  return askModel(provider, request, onText);
+}
+
+/** Copying so many messages for each request costs more than the rest of the turn. */
+const LONG_HISTORY = 1_000;
+
+/** `history` only grows, so that its length says what it was. */
+function copiedWhenRead(history: readonly Message[]): PropertyDescriptor {
+  const { length } = history;
+  let messages: readonly Message[] | undefined;
+  return {
+    enumerable: true,
+    configurable: true,
+    get: () => {
+      messages ??= history.slice(0, length);
+      return messages;
+    },
+    set: (replaced: readonly Message[]) => {
+      messages = replaced;
+    },
+  };
+}
+
+/** Servers refuse options about tools in a request that offers none. */
+function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (!('tool_choice' in options) && !('parallel_tool_calls' in options)) return options;
+  const { tool_choice: _, parallel_tool_calls: __, ...others } = options;
+  return others;
+}
+
+function endWithoutReply(reply: Extract<Reply, { ok: false }>, signal: AbortSignal | undefined): LoopEnd {
+  if (reply.reason === 'aborted') return abortedRun(signal, reply.streamed);
+  return { status: 'failed', error: reply.error };
+}
+
+async function atLimit(run: LoopRun): Promise<LoopEnd> {
+  const { config, iterations, maxIterations, sink, signal } = run;
+  const message =
+    maxIterations === 0
+      ? 'The run made no request: maxIterations is 0.'
+      : `The run made ${iterations} requests and the model still wanted tools (maxIterations: ${maxIterations}).`;
+  const error = new ToolwrightError('ToolLoopLimitReached', message);
+  if (config.onLimit === 'throw') throw error;
+  if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
+  const offer = { withTools: false };
+  const reply = await (sink === undefined ? ask(run, offer) : announceAndAsk(run, sink, offer));
+  if (!reply.ok) return endWithoutReply(reply, signal);
+  const { content, finishReason, usage } = reply.response;
+  addUsage(run, usage);
+  // Calls that come although none were offered are left out: nobody will answer them.
+  run.messages.push(assistantMessage(content, []));
+  const end = { status: 'limit', content, error } as const;
+  run.onStep?.(run, end);
+  await sink?.({ type: 'step-end', iteration: run.iterations, finishReason, usage });
+  return end;
+}
+
+const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
+
+/** Prepares a run; throws only what the author did wrong. */
+function beginRun(
+  given: ResumeConfig,
+  start: RunStart,
+  { scope, sink, hasReader, onStep }: RunSurroundings,
+): LoopRun {
+  const resumed = 'suspended' in start ? start.suspended : undefined;
+  const before = 'progress' in start ? start.progress : resumed;
+  const config = withModel(given, before?.model);
+  const messages = 'messages' in start ? readMessages(config, start.messages) : [...(before?.messages ?? [])];
+  const registry =
+    config.tools instanceof ToolRegistry
+      ? config.tools
+      : new ToolRegistry().register(...(config.tools ?? []));
+  const tools = before?.tools === undefined ? registry : onlyKnown(registry, before.tools);
+  const signal = anySignal(config.signal, scope.signal);
+  return {
+    config,
+    owner: ownerOf(scope),
+    tools,
+    offered: before?.tools ?? [],
+    signal,
+    sink,
+    hasReader,
+    onStep,
+    scope: { ...scope, signal },
+    retries: new RetryBudget({
+      maxRetries: config.maxRetries ?? DEFAULTS.maxRetries,
+      find: (name) => tools.offered(name),
+      spent: before?.retries,
+    }),
+    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, before?.guard),
+    numberCalls: createCallNumberer(messages),
+    maxIterations: config.maxIterations ?? defaultIterations(config),
+    invoke: tools.invoker(callOptionsOf(config, tools)),
+    synchronous: new Set(),
+    resumed,
+    messages,
+    toolCalls: before?.toolCalls.map(restoredRecord) ?? [],
+    iterations: before?.iterations ?? 0,
+    usage: before?.usage ?? NO_USAGE,
+    isAskedAgain: false,
+  };
+}
+
+/** What the caller's history lacks is told in the log, too: the caller may have lost it. */
+function readMessages({ logger }: ToolLoopConfig, given: readonly Message[]): Message[] {
+  const { messages, unanswered } = normalizeHistory(given);
+  if (unanswered.length > 0) {
+    const what = 'Calls of the history had no answers, and were answered with an error';
+    new SafeLog(logger).warn(what, { tools: unanswered });
+  }
+  return messages;
+}
+
+/** A run that goes on asks the model that it has asked so far. */
+function withModel(config: ResumeConfig, model: string | undefined): ToolLoopConfig {
+  const { model: given } = config ?? {};
+  if (model === undefined && given === undefined)
+    throw new InvalidOptionsError([
+      { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
+    ]);
+  return (model === undefined || model === given ? config : { ...config, model }) as ToolLoopConfig;
+}
+
+/** What a run was offered before, as far as it is given now; and what is registered from now on. */
+function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
+  const known = new Set(names);
+  const others = given.list().filter((name) => !known.has(name));
+  return others.length === 0 ? given : given.view({ deny: others });
+}
+
+/** Models without native calls get fewer requests. */
+function defaultIterations({ provider }: ToolLoopConfig): number {
+  return hasTextTools(provider) ? DEFAULTS.maxTextIterations : DEFAULTS.maxIterations;
+}
+
+/** Only what the run says: what it leaves out is the registry's. */
+function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
+  const { onAsyncResult, tasks, logger, policy, maxResultChars } = config;
+  const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
+  return {
+    toolTimeoutMs,
+    ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
+    ...(tasks ? { tasks } : {}),
+    ...(logger ? { logger } : {}),
+    ...(policy ? { policy } : {}),
+    ...(maxResultChars === undefined ? {} : { maxResultChars }),
+  };
+}
+
+/** Keeps a suspended run in the store. A store that fails ends the run; its state is still in the result. */
+async function keepRun(result: ToolLoopResult, store: RunSurroundings['keep']): Promise<ToolLoopResult> {
+  if (store === undefined || result.state === undefined) return result;
+  try {
+    await store.save(result.state);
+    return result;
+  } catch (cause) {
+    const message = `The suspended run could not be kept: ${errorMessage(cause)}`;
+    return { ...result, status: 'failed', error: new ToolwrightError('RunStoreFailed', message, { cause }) };
+  }
+}

@@ -1,0 +1,211 @@
+import type { CallRecord, PendingCall } from '../contract/call.js';
+import type { FinishReason, Message, Usage } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
+import type { ProgressUpdate } from '../contract/tool-context.js';
+import type { ToolResult } from '../contract/tool-result.js';
+
+/** What happens in a run, in the order in which it happens. */
+export type LoopEvent =
+  | { readonly type: 'run-start' }
+  | { readonly type: 'step-start'; readonly iteration: number }
+  | { readonly type: 'text-delta'; readonly text: string }
+  | {
+      readonly type: 'call-start';
+      readonly callId: string;
+      readonly tool: string;
+      /** As the model sent them. */
+      readonly arguments: unknown;
+    }
+  | {
+      readonly type: 'call-progress';
+      readonly callId: string;
+      readonly tool: string;
+      readonly arguments: unknown;
+      /** What the tool reported. */
+      readonly update: ProgressUpdate;
+    }
+  | {
+      readonly type: 'call-end';
+      readonly callId: string;
+      readonly tool: string;
+      readonly result: ToolResult;
+      readonly record: CallRecord;
+    }
+  /** The call waits for somebody, and the run will end as suspended; resumed, the call starts again. */
+  | { readonly type: 'call-suspended'; readonly callId: string; readonly tool: string }
+  | {
+      readonly type: 'step-end';
+      readonly iteration: number;
+      readonly finishReason: FinishReason;
+      readonly usage?: Usage;
+    }
+  | { readonly type: 'run-end'; readonly result: ToolLoopResult };
+
+/**
+ * Takes the events of a run. The run waits for what it returns, so that a slow reader slows the run
+ * instead of filling memory; progress is not waited for, because tools report it in passing.
+ */
+export type EventSink = (event: LoopEvent) => void | Promise<void>;
+
+/** How a run ended. */
+export type LoopStatus = 'completed' | 'limit' | 'suspended' | 'aborted' | 'failed';
+
+/** The outcome of a run. */
+export interface ToolLoopResult {
+  /**
+   * The model's final text; of an `aborted` run, what was streamed of the reply that was cut off. Otherwise empty,
+   * unless answered at the limit.
+   */
+  readonly content: string;
+  /** Requests made to the model. */
+  readonly iterations: number;
+  readonly status: LoopStatus;
+  /**
+   * The whole history, the input included: always one that a strict provider accepts. That of a suspended run
+   * ends before the assistant message whose calls wait.
+   */
+  readonly messages: readonly Message[];
+  /** Every call that the model made and that has its result, rejected ones included, in order. */
+  readonly toolCalls: readonly CallRecord[];
+  /** Summed over all replies that told theirs. */
+  readonly usage: Usage;
+  /** What a suspended run waits for: one entry for each answer that `resumeToolLoop` takes. */
+  readonly pending?: readonly PendingCall[];
+  /** What `resumeToolLoop` goes on from; plain JSON. */
+  readonly state?: RunState;
+  /** Why the run did not complete. */
+  readonly error?: Error;
+}
+
+/** So many unread progress reports are kept; of a flood, the oldest are dropped. */
+const MAX_WAITING_PROGRESS = 256;
+
+interface Waiting {
+  readonly event: LoopEvent;
+  readonly taken: () => void;
+}
+
+/** Hands events from a run to one reader, one at a time: the writer goes on when the reader has taken it. */
+export class EventChannel {
+  #waiting: Waiting[] = [];
+  #readers: ((next: IteratorResult<LoopEvent, undefined>) => void)[] = [];
+  #isClosed = false;
+  #waitingProgress = 0;
+
+  /** Resolves when the event was taken, or when nobody reads any more. */
+  write(event: LoopEvent): Promise<void> | undefined {
+    if (this.#isClosed) return undefined;
+    const reader = this.#readers.shift();
+    if (reader !== undefined) {
+      reader({ value: event, done: false });
+      return undefined;
+    }
+    if (event.type === 'call-progress') this.#makeRoom();
+    return new Promise((taken) => this.#waiting.push({ event, taken }));
+  }
+
+  /** The next event, as soon as there is one. Who asks again before the answer gets the one after it. */
+  read(): Promise<IteratorResult<LoopEvent, undefined>> {
+    const next = this.#waiting.shift();
+    if (next !== undefined) {
+      if (next.event.type === 'call-progress') this.#waitingProgress -= 1;
+      next.taken();
+      return Promise.resolve({ value: next.event, done: false });
+    }
+    if (this.#isClosed) return Promise.resolve({ value: undefined, done: true });
+    return new Promise((resolve) => {
+      this.#readers.push(resolve);
+    });
+  }
+
+  /** No more events will be written; those that wait can still be read. */
+  end(): void {
+    this.#isClosed = true;
+    for (const reader of this.#readers.splice(0)) reader({ value: undefined, done: true });
+  }
+
+  /** Nobody reads any more: whoever waits to be read goes on. */
+  abandon(): void {
+    this.end();
+    for (const { taken } of this.#waiting) taken();
+    this.#waiting = [];
+  }
+
+  #makeRoom(): void {
+    this.#waitingProgress += 1;
+    if (this.#waitingProgress <= MAX_WAITING_PROGRESS) return;
+    const oldest = this.#waiting.findIndex(({ event }) => event.type === 'call-progress');
+    for (const { taken } of this.#waiting.splice(oldest, 1)) taken();
+    this.#waitingProgress -= 1;
+  }
+}
+
+/** A run that is watched: iterate it for its events, await `result` for its outcome. */
+export interface ToolLoopStream extends AsyncIterable<LoopEvent> {
+  /** The outcome; also after the iteration was left, which aborts the run. */
+  readonly result: Promise<ToolLoopResult>;
+}
+
+/** Drives a run with this signal, and tells the sink of it. */
+export type Drive = (signal: AbortSignal, sink: EventSink) => Promise<ToolLoopResult>;
+
+/** A run whose options have been checked. */
+interface ReadyRun {
+  readonly signal: AbortSignal | undefined;
+  readonly drive: Drive;
+}
+
+/** Watches a run: one reader, whose leaving aborts it. What `prepare` throws rejects the reading and the result. */
+export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
+  const channel = new EventChannel();
+  const left = new AbortController();
+  let isRead = false;
+  /** An abort would reach only the work that the run has started, and that outlives it. */
+  let isOver = false;
+  let isHeard = false;
+  let running: Promise<ToolLoopResult> | undefined;
+  const start = (): Promise<ToolLoopResult> => {
+    running ??= begin();
+    return running;
+  };
+  const begin = async (): Promise<ToolLoopResult> => {
+    // After the caller's next step: `stream.result` may be asked for before `for await` begins.
+    await Promise.resolve();
+    if (!isRead) channel.abandon();
+    try {
+      const { signal: outer, drive } = prepare();
+      const signal = outer ? AbortSignal.any([outer, left.signal]) : left.signal;
+      return await drive(signal, (event) => {
+        if (event.type === 'run-end') isOver = true;
+        return channel.write(event);
+      });
+    } finally {
+      channel.end();
+    }
+  };
+  return {
+    get result() {
+      return start();
+    },
+    [Symbol.asyncIterator]() {
+      if (isRead) throw new TypeError('The events of a run can be read once.');
+      isRead = true;
+      return {
+        async next() {
+          const next = start();
+          // An author fault rejects the run; it is the reader's to see, once there is nothing left to read.
+          if (!isHeard) next.catch(() => {});
+          isHeard = true;
+          const read = await channel.read();
+          return read.done ? next.then(() => read) : read;
+        },
+        async return() {
+          if (!isOver) left.abort(new DOMException('The reader of the run has left.', 'AbortError'));
+          channel.abandon();
+          await start().catch(() => {});
+          return { value: undefined, done: true };
+        },
+      };
+    },
+  };
+}

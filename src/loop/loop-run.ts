@@ -1,0 +1,118 @@
+import type { Invoker, ToolRegistry } from '../call/tool-registry.js';
+import type { CallRecord, CallScope } from '../contract/call.js';
+import type { Message, Usage } from '../contract/llm-provider.js';
+import type { RunState, RunStore } from '../contract/run-state.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { CallNumberer } from './ask-model.js';
+import type { EventSink, LoopStatus, ToolLoopResult } from './events.js';
+import type { LoopGuard, RetryBudget } from './guard.js';
+import type { ToolLoopConfig } from './options.js';
+
+/** Where a run takes place, and who watches it. */
+export interface RunSurroundings {
+  readonly scope: CallScope;
+  readonly sink?: EventSink;
+  /** Keeps the run where it is suspended; default: the config's store. */
+  readonly keep?: Pick<RunStore, 'save'>;
+  /** Whether anybody reads the text while it is written, asked before each request; default: where there is a sink. */
+  readonly hasReader?: () => boolean;
+  /** Hears, at once, of every moment at which each call of the history has its answer; `end` where that is all. */
+  readonly onStep?: (run: LoopRun, end: LoopEnd | undefined) => void;
+}
+
+/** How far a run has come at a moment when every call of its history has its answer; plain JSON. */
+export type RunProgress = Pick<
+  RunState,
+  'owner' | 'tools' | 'model' | 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'retries' | 'guard'
+>;
+
+/** What a run begins with: a history, how far it had come, or where it was suspended, with the answers in its calls. */
+export type RunStart =
+  | { readonly messages: readonly Message[] }
+  | { readonly progress: RunProgress }
+  | { readonly suspended: RunState };
+
+/** A run: what its steps need, and how far it has come. */
+export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasReader' | 'onStep'> {
+  readonly config: ToolLoopConfig;
+  /** On whose behalf it takes place. */
+  readonly owner: unknown;
+  readonly tools: ToolRegistry;
+  /** Names of the tools that it was offered before it was suspended. */
+  readonly offered: readonly string[];
+  readonly signal: AbortSignal | undefined;
+  readonly retries: RetryBudget;
+  readonly guard: LoopGuard | undefined;
+  readonly numberCalls: CallNumberer;
+  readonly maxIterations: number;
+  /** Makes the calls of the run. */
+  readonly invoke: Invoker;
+  /** Names of tools whose last call was synchronous. */
+  readonly synchronous: Set<string>;
+  /** Where the run was suspended before. */
+  readonly resumed: RunState | undefined;
+  /** Only ever appended to. */
+  readonly messages: Message[];
+  readonly toolCalls: CallRecord[];
+  iterations: number;
+  usage: Usage;
+  /** The last reply said nothing, and the model is asked once more. */
+  isAskedAgain: boolean;
+}
+
+export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+
+/** Adds the tokens of one reply, where it told them. */
+export function addUsage(run: LoopRun, usage: Usage | undefined): void {
+  if (usage === undefined) return;
+  const { inputTokens, outputTokens, totalTokens } = run.usage;
+  run.usage = {
+    inputTokens: sum(inputTokens, usage.inputTokens),
+    outputTokens: sum(outputTokens, usage.outputTokens),
+    totalTokens: sum(totalTokens, usage.totalTokens),
+  };
+}
+
+function sum(count: number, added: number): number {
+  return Math.min(count + added, Number.MAX_SAFE_INTEGER);
+}
+
+/** How a run ends. */
+export interface LoopEnd {
+  readonly status: LoopStatus;
+  readonly content?: string;
+  /** Of a suspended run. */
+  readonly state?: RunState;
+  readonly error?: Error;
+}
+
+type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage'>;
+
+/** The outcome of a run that ends now. */
+export function endRun(
+  { messages, toolCalls, iterations, usage }: Counted,
+  { status, content = '', state, error }: LoopEnd,
+): ToolLoopResult {
+  return {
+    content,
+    iterations,
+    status,
+    messages,
+    toolCalls,
+    usage,
+    ...(state ? { pending: state.pending, state } : {}),
+    ...(error ? { error } : {}),
+  };
+}
+
+/** The outcome of a run that was aborted before it began. */
+export function abortedBefore(messages: readonly Message[], signal: AbortSignal | undefined): ToolLoopResult {
+  const nothing = { messages: [...messages], toolCalls: [], iterations: 0, usage: NO_USAGE };
+  return endRun(nothing, abortedRun(signal));
+}
+
+/** A run that its signal ended; `content` is what was streamed of the reply that this cut off. */
+export function abortedRun(signal: AbortSignal | undefined, content = ''): LoopEnd {
+  const error = new ToolwrightError('RunAborted', 'The run was aborted.', { cause: signal?.reason });
+  return { status: 'aborted', content, error };
+}

@@ -1,0 +1,324 @@
+import type { RegisteredTool } from '../call/registration.js';
+import { TaskQueue } from '../call/task-queue.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import { type CallScope, SCOPE, SCOPE_OPTION, type ToolPolicy } from '../contract/call.js';
+import { type LLMProvider, type Message, MODEL, PROVIDER } from '../contract/llm-provider.js';
+import type { Logger } from '../contract/ports.js';
+import { RUN_STORE, type RunStore } from '../contract/run-state.js';
+import type { AsyncCallback } from '../contract/tool.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
+import { misspeltName } from '../kernel/nearest-name.js';
+import {
+  areRight,
+  COUNT_LIMIT,
+  either,
+  exactly,
+  FILLED_TEXT,
+  FUNCTION,
+  instanceOf,
+  LIMIT,
+  LIST,
+  LOGGER,
+  MILLISECONDS,
+  type OptionRule,
+  objectOf,
+  oneOf,
+  optionTable,
+  protecting,
+  RECORD,
+  type RulesOf,
+  required,
+  SIGNAL,
+  secret,
+} from '../kernel/options.js';
+import type { Detector } from './ask-model.js';
+import type { LoopGuardOptions } from './guard.js';
+import { historyFaults } from './history.js';
+
+/** What a run needs. */
+export interface ToolLoopConfig {
+  readonly provider: LLMProvider;
+  readonly model: string;
+  /** A registry, or tools to put into one; none: the model is offered no tools. */
+  readonly tools?: ToolRegistry | readonly RegisteredTool[];
+  /** Where calls are looked for beside the reply's own; default `native`: nowhere. */
+  readonly detector?: Detector;
+  /** Requests to the model at most; default 20, under `withTextTools` 5. `0` makes none. */
+  readonly maxIterations?: number;
+  /** Passed to the provider as they are: `max_tokens`, `temperature`, … */
+  readonly llmOptions?: Readonly<Record<string, unknown>>;
+  /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
+  readonly maxRetries?: number;
+  /** Calls of one message that run at the same time; default: all. */
+  readonly maxConcurrency?: number;
+  /** Milliseconds for tools that set no `timeoutMs`; default: the registry's, otherwise 120,000. */
+  readonly toolTimeoutMs?: number;
+  /** At the limit: end with status `limit`, throw, or ask once more with tools switched off. */
+  readonly onLimit?: 'return' | 'throw' | 'answer';
+  /** Finds a model that goes in circles; on by default, `false` switches it off. */
+  readonly loopGuard?: LoopGuardOptions | false;
+  /** Decides about every call of this run, beside the registry's policy: both must allow it. */
+  readonly policy?: ToolPolicy;
+  /** Characters of a result that the model sees at most; default: the registry's. */
+  readonly maxResultChars?: number;
+  /** Keeps the run where it is suspended, for `resumeStoredRun`. */
+  readonly store?: RunStore;
+  /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
+  readonly stateSecret?: string;
+  readonly signal?: AbortSignal;
+  /** Default: the registry's. */
+  readonly logger?: Logger;
+  /** Hears of completions of work that tools started; with it, such tools answer at once. */
+  readonly onAsyncResult?: AsyncCallback;
+  /** What the work that tools start goes through; default: the registry's. */
+  readonly tasks?: TaskQueue;
+}
+
+const GUARD_NUMBERS = objectOf<LoopGuardOptions>(
+  { tellAt: COUNT_LIMIT, endAt: COUNT_LIMIT },
+  { fix: '{ tellAt: 3, endAt: 6 }' },
+);
+
+/** The model is told before the run ends; `Infinity` tells it never. */
+const LOOP_GUARD: OptionRule = {
+  ...GUARD_NUMBERS,
+  accepts: (value) => GUARD_NUMBERS.accepts(value) && tellsInTime(value as LoopGuardOptions),
+  explain: (value, option) => {
+    if (!GUARD_NUMBERS.accepts(value)) return GUARD_NUMBERS.explain?.(value, option) ?? [];
+    const { tellAt, endAt } = value as LoopGuardOptions;
+    const problem = `${option}.tellAt is ${tellAt}, but the run ends at ${endAt} repeats`;
+    return [{ option: `${option}.tellAt`, problem, fix: `${option}: { tellAt: 3, endAt: 6 }` }];
+  },
+};
+
+function tellsInTime({ tellAt = 0, endAt = tellAt }: LoopGuardOptions): boolean {
+  return tellAt <= endAt || tellAt === Number.POSITIVE_INFINITY;
+}
+
+/** What each option of the loop may be. */
+export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
+  provider: required(PROVIDER),
+  model: required(MODEL),
+  tools: { ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST), fix: 'a ToolRegistry, or [tool, …]' },
+  detector: either(oneOf('native', 'tool_request', 'scan'), FUNCTION),
+  maxIterations: LIMIT,
+  llmOptions: { ...RECORD, fix: '{ temperature: 0, … }' },
+  maxRetries: LIMIT,
+  maxConcurrency: LIMIT,
+  toolTimeoutMs: MILLISECONDS,
+  onLimit: oneOf('return', 'throw', 'answer'),
+  loopGuard: either(LOOP_GUARD, exactly(false)),
+  policy: protecting(FUNCTION),
+  maxResultChars: LIMIT,
+  store: RUN_STORE,
+  stateSecret: protecting(secret(FILLED_TEXT)),
+  signal: SIGNAL,
+  logger: LOGGER,
+  onAsyncResult: FUNCTION,
+  tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
+};
+
+/** Names that other frameworks use, and what is meant here. */
+export const LOOP_ALIASES = {
+  messages: 'the second argument of the function',
+  systemPrompt: "a first message { role: 'system', content: '…' }",
+  maxSteps: 'maxIterations: …',
+  timeoutMs: 'toolTimeoutMs: …',
+  abortSignal: 'signal: …',
+  temperature: 'llmOptions: { temperature: … }',
+  maxTokens: 'llmOptions: { max_tokens: … }',
+  max_tokens: 'llmOptions: { max_tokens: … }',
+};
+
+/** The config of a resume: the run brings its model along. */
+export interface ResumeConfig extends Omit<ToolLoopConfig, 'model'> {
+  /** Asked only where the state is of a version that kept no model. */
+  readonly model?: string;
+}
+
+/** On whose behalf a run goes on, and who answered. */
+export interface ResumeOptions {
+  /** The scope of the run's owner: never that of whoever answered for them. */
+  readonly scope?: CallScope;
+  /** Who answered: any JSON. It is recorded with the calls, and gives nobody any rights. */
+  readonly answeredBy?: unknown;
+  /** Another model for the rest of the run; default: the one that it has asked so far. */
+  readonly model?: string;
+}
+
+export const JSON_VALUE: OptionRule = {
+  accepts: (value) => plainJson(value) !== undefined,
+  fix: "any JSON: { clerk: 7 }, 'clerk 7'",
+};
+
+const OWNERS_SCOPE = 'scope: { owner, data, … }, which is the scope of the run’s owner';
+
+const RESUME_OPTIONS = optionTable<ResumeOptions>(
+  'a resume',
+  { scope: SCOPE_OPTION, answeredBy: JSON_VALUE, model: MODEL },
+  { owner: OWNERS_SCOPE, data: OWNERS_SCOPE },
+);
+
+/** The run brings its model along. */
+const RESUME_CONFIG = optionTable<ResumeConfig>(
+  'the loop’s config',
+  { ...LOOP_RULES, model: MODEL },
+  LOOP_ALIASES,
+);
+
+/** A slip in the name of an option does not make a scope of the options. */
+function isOfResume(name: string): boolean {
+  return (
+    RESUME_OPTIONS.rules.has(name) ||
+    (!SCOPE.rules.has(name) && misspeltName(name, RESUME_NAMES) !== undefined)
+  );
+}
+
+const RESUME_NAMES = Array.from(RESUME_OPTIONS.rules.keys());
+
+/** What a resume is given beside the run and its answers. */
+interface GivenResume {
+  readonly config: ResumeConfig;
+  readonly options: ResumeOptions | CallScope;
+  /** What else has been found wrong. */
+  readonly others?: readonly InvalidOption[];
+}
+
+/**
+ * What the fourth argument of a resume says; a plain scope is the owner's.
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong, or that stand in a scope, and for a wrong config.
+ */
+export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
+  const isScope = !(isRecord(options) && Object.keys(options).some(isOfResume));
+  const read = (isScope ? { scope: options } : options) as ResumeOptions;
+  refuseOptions([
+    ...invalidOptions(config, RESUME_CONFIG),
+    ...(isScope ? invalidOptions(options, SCOPE) : invalidOptions(options, RESUME_OPTIONS)),
+    ...ownerFaults(read.scope),
+    ...others,
+  ]);
+  return { ...read, answeredBy: plainJson(read.answeredBy) };
+}
+
+const RUN_CONFIG = optionTable<ToolLoopConfig>('the loop’s config', LOOP_RULES, LOOP_ALIASES);
+
+/** What a run is given. */
+interface GivenRun {
+  readonly config: ToolLoopConfig;
+  readonly scope: CallScope;
+  readonly messages: readonly Message[];
+}
+
+/**
+ * Checks what a run is given before anything is asked.
+ *
+ * @throws InvalidOptionsError (521): a run cannot begin with what its author got wrong.
+ */
+export function checkRun({ config, scope, messages }: GivenRun): void {
+  const isOwned = scope?.owner !== undefined;
+  const history = historyFaults(messages);
+  if (areRight(config, RUN_CONFIG) && areRight(scope, SCOPE) && !isOwned && history.length === 0) return;
+  refuseOptions([
+    ...invalidOptions(config, RUN_CONFIG),
+    ...invalidOptions(scope, SCOPE),
+    ...ownerFaults(scope),
+    ...history,
+  ]);
+}
+
+/** Whose a run is, as far as that is known. */
+export interface Ownership {
+  readonly owner?: unknown;
+  /** The owner is certain: it is this process's own, out of a store, or signed. */
+  readonly isCertain: boolean;
+  /** Its state has a signature that is not right: an owner may have been taken out of it. */
+  readonly isForged?: boolean;
+}
+
+/**
+ * The owner that a scope names, as JSON.
+ *
+ * @throws InvalidOptionsError (521) for what JSON would show as something else: an id that is `undefined` or
+ *   `NaN` would make strangers the same owner.
+ */
+export function ownerOf(scope: CallScope): unknown {
+  refuseOptions(ownerFaults(scope));
+  return scope.owner === undefined ? undefined : JSON.parse(JSON.stringify(scope.owner));
+}
+
+/** What is wrong with the owner that a scope names. */
+export function ownerFaults(scope: CallScope | undefined): readonly InvalidOption[] {
+  const owner = scope?.owner;
+  if (owner === undefined) return [];
+  // An id that was not found, as in `session.user ?? null`, would make all strangers one owner.
+  const problems = isNobody(owner) ? [`owner is ${JSON.stringify(owner)}`] : oddMembers(owner, 'owner', []);
+  const fix = "owner: JSON that says who it is: { user: 'u1' }";
+  return problems.map((problem) => ({ where: 'scope', option: 'owner', problem, fix }));
+}
+
+function isNobody(owner: unknown): boolean {
+  return owner === null || owner === '' || (isPlain(owner) && Object.keys(owner).length === 0);
+}
+
+/** Members that JSON would show as something else, or as nothing: a promise and a `Map` are both `{}` to it. */
+function oddMembers(member: unknown, path: string, around: readonly unknown[]): readonly string[] {
+  if (around.includes(member)) return [`${path} contains itself`];
+  if (!Array.isArray(member) && !isRecord(member))
+    return isScalar(member) ? [] : [`${path} is ${wordFor(member)}`];
+  const inner = [...around, member];
+  if ('toJSON' in member && typeof member.toJSON === 'function')
+    return oddMembers(member.toJSON(), path, inner);
+  const parts = Object.entries(member);
+  if (parts.length === 0 && !Array.isArray(member) && !isPlain(member))
+    return [`${path} is ${wordFor(member)}, of which JSON shows nothing`];
+  return parts.flatMap(([key, part]) => oddMembers(part, `${path}.${key}`, inner));
+}
+
+function isPlain(value: unknown): value is object {
+  if (!isRecord(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function isScalar(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return value === null || typeof value === 'string' || typeof value === 'boolean';
+}
+
+function wordFor(member: unknown): string {
+  if (member === undefined || typeof member === 'number') return String(member);
+  if (typeof member !== 'object' || member === null) return `a ${typeof member}`;
+  return `an instance of ${member.constructor?.name || 'a class'}`;
+}
+
+/**
+ * Lets a run go on only on behalf of its owner: owners compare as canonical JSON, and a missing one is the same
+ * only as a missing one.
+ *
+ * @throws ToolwrightError `RunNotAllowed` (523).
+ */
+export function checkOwner(run: Ownership, scope: CallScope): void {
+  const owner = ownerOf(scope);
+  if (run.isForged) throw notAllowed(UNCERTAIN);
+  if (run.owner === undefined && owner === undefined) return;
+  if (!run.isCertain) throw notAllowed(UNCERTAIN);
+  if (run.owner === undefined) throw notAllowed('The run has no owner, and `scope` names one.');
+  if (owner === undefined) throw notAllowed('The run has an owner, and `scope` names none.');
+  if (!isSameOwner(run.owner, owner)) throw notAllowed('The run has another owner than `scope`.');
+}
+
+/** Whether two owners, as JSON, are one; a missing one is the same only as a missing one. */
+export function isSameOwner(one: unknown, other: unknown): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return canonicalJson(one) === canonicalJson(other);
+}
+
+const UNCERTAIN =
+  'Whose the run is cannot be told, because its state is not signed, or not by this process: give `stateSecret` to the run and to its resume, or keep it in a store.';
+
+function notAllowed(reason: string): ToolwrightError {
+  return new ToolwrightError('RunNotAllowed', `The run was not resumed. ${reason} Nothing has run.`);
+}

@@ -1,0 +1,174 @@
+import type { CallToolResult, ContentBlock, Tool as McpTool } from '@modelcontextprotocol/client';
+import { textOf } from '../../call/result.js';
+import { readForeignSchema } from '../../checking/foreign-schema.js';
+import type { ToolAnnotations } from '../../contract/declaration.js';
+import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
+import type { Logger } from '../../contract/ports.js';
+import type { ToolDefinition } from '../../contract/tool.js';
+import type { ToolContext } from '../../contract/tool-context.js';
+import { type ContentPart, ToolResult } from '../../contract/tool-result.js';
+import { warnAuthor } from '../../errors/author-fault.js';
+import { MAX_TIMER_MS } from '../../kernel/async.js';
+import type { LiveClient } from './live-client.js';
+import type { McpToolCandidate, McpToolsOptions } from './options.js';
+
+/** As in the loop: a server that died in the middle of a call may never say so. */
+const TIMEOUT_MS = 120_000;
+
+/** What all tools of one server share. */
+interface ImportedFrom {
+  readonly client: LiveClient;
+  readonly options: McpToolsOptions;
+}
+
+/**
+ * A server's tool as a tool of a registry; its schemas are the very objects that the server sent. Nothing where
+ * they are malformed or out of all bounds, which is told.
+ */
+export function importTool(
+  { name, definition: tool }: McpToolCandidate,
+  { client, options }: ImportedFrom,
+): ToolDefinition | undefined {
+  const schemas = readForeignSchemas(tool, options.logger);
+  if (schemas === undefined) return undefined;
+  const { timeoutMs = TIMEOUT_MS, fillDefaults = false } = options;
+  const annotations = annotationsOf(tool);
+  const isRepeatable = annotations.readOnly === true || annotations.idempotent === true;
+  // The registry checks the arguments and the result: what is left here is which parameters have headers.
+  const { outputSchema, ...toolDefinition } = tool;
+  return Object.freeze({
+    name,
+    description: tool.description ?? '',
+    parameters: tool.inputSchema as JsonSchema,
+    ...(outputSchema === undefined ? {} : { output: outputSchema as JsonSchema }),
+    ...(timeoutMs === Number.POSITIVE_INFINITY ? {} : { timeoutMs }),
+    annotations,
+    ...(fillDefaults ? {} : { fillsDefaults: false }),
+    ...(schemas.areWhole ? {} : { checkedAs: schemas.checkedAs }),
+    async execute(args: JsonObject, context: ToolContext) {
+      const result = await client.use(
+        (connected) =>
+          connected.callTool(
+            { name: tool.name, arguments: args },
+            {
+              toolDefinition,
+              signal: context.signal,
+              // The registry's own limit counts, and it aborts the signal.
+              timeout: MAX_TIMER_MS,
+              onprogress: (progress) => context.progress(progress),
+            },
+          ),
+        isRepeatable,
+      );
+      return readMcpResult(result);
+    },
+  });
+}
+
+/** What a server does not say counts as the worse (MCP, tool annotations). */
+function annotationsOf({ title, annotations = {} }: McpTool): ToolAnnotations {
+  const shown = title ?? annotations.title;
+  const readOnly = annotations.readOnlyHint ?? false;
+  return {
+    ...(shown === undefined ? {} : { title: shown }),
+    readOnly,
+    destructive: annotations.destructiveHint ?? !readOnly,
+    idempotent: annotations.idempotentHint ?? false,
+    openWorld: annotations.openWorldHint ?? true,
+  };
+}
+
+/** What of a server's schemas is checked here. */
+interface ForeignSchemas {
+  readonly checkedAs: NonNullable<ToolDefinition['checkedAs']>;
+  /** All of them is. */
+  readonly areWhole: boolean;
+}
+
+/** Reads the schemas of a server's tool, and tells of what is left out; nothing where the whole tool has to be. */
+function readForeignSchemas(
+  { name, inputSchema, outputSchema }: McpTool,
+  logger?: Logger,
+): ForeignSchemas | undefined {
+  const where = `MCP tool ${JSON.stringify(name)}`;
+  const input = readForeignSchema(inputSchema);
+  const output = outputSchema === undefined ? undefined : readForeignSchema(outputSchema);
+  for (const [what, read] of Object.entries({ inputSchema: input, outputSchema: output })) {
+    if (read === undefined) continue;
+    if (!read.ok) {
+      const fix = 'a tool that its server has mended, or `deny` for it';
+      warnAuthor({ where, problem: `it is left out: its ${what} ${read.problem}`, fix }, logger);
+      return undefined;
+    }
+    for (const pattern of read.left) {
+      const problem = `its ${what} has a pattern that a text can make run for ever: ${JSON.stringify(pattern.slice(0, 200))}`;
+      warnAuthor({ where, problem, fix: 'nothing: only the server checks it' }, logger);
+    }
+  }
+  if (!input.ok || output?.ok === false) return undefined;
+  return {
+    checkedAs: { parameters: input.checked, ...(output === undefined ? {} : { output: output.checked }) },
+    areWhole: input.left.length === 0 && (output?.left.length ?? 0) === 0,
+  };
+}
+
+/**
+ * What a server answered, as the result of its tool. Text in resources is text for the model;
+ * `structuredContent` is in `details`. Blocks whose only audience is the user are `forUser`.
+ */
+function readMcpResult({ content, structuredContent, isError = false }: CallToolResult): ToolResult {
+  const [shown, read] = [content.filter(isForUser), content.filter((block) => !isForUser(block))];
+  const parts = read.map(partOf);
+  const isPlain = parts.every(({ type }) => type === 'text');
+  const words = wordsOf(parts, structuredContent);
+  return new ToolResult({
+    forLLM: words === '' && isPlain && shown.length > 0 ? ALL_FOR_USER : words,
+    isError,
+    ...(shown.length > 0 ? { forUser: shown.map(partOf).map(userText).join('\n') } : {}),
+    ...(isPlain ? {} : { content: parts }),
+    ...(structuredContent === undefined ? {} : { details: structuredContent }),
+  });
+}
+
+/** A model that reads nothing takes the call for one that failed. */
+const ALL_FOR_USER = 'Done. The result is for the user.';
+
+function isForUser({ annotations }: ContentBlock): boolean {
+  const { audience } = annotations ?? {};
+  return audience !== undefined && audience.length > 0 && audience.every((reader) => reader === 'user');
+}
+
+function userText(part: ContentPart): string {
+  if (part.type === 'text') return part.content;
+  return part.type === 'image' ? `[${part.mimeType}]` : `[${part.mimeType}: ${part.filename}]`;
+}
+
+function wordsOf(parts: readonly ContentPart[], structuredContent: unknown): string {
+  const text = textOf(parts);
+  if (text !== '' || structuredContent === undefined) return text;
+  return JSON.stringify(structuredContent);
+}
+
+function partOf(block: ContentBlock): ContentPart {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text', content: block.text };
+    case 'image':
+      return { type: 'image', data: block.data, mimeType: block.mimeType };
+    case 'audio':
+      return { type: 'file', data: block.data, mimeType: block.mimeType, filename: 'audio' };
+    case 'resource_link':
+      return {
+        type: 'text',
+        content: [block.uri, block.title ?? block.name, block.description].filter(Boolean).join('\n'),
+      };
+    case 'resource':
+      return resourceOf(block.resource);
+  }
+}
+
+function resourceOf(resource: Extract<ContentBlock, { type: 'resource' }>['resource']): ContentPart {
+  const { uri, mimeType = 'application/octet-stream' } = resource;
+  if ('text' in resource) return { type: 'text', content: `${uri}\n${resource.text}` };
+  return { type: 'file', data: resource.blob, mimeType, filename: uri };
+}

@@ -1,0 +1,103 @@
+import type { Tool as McpTool } from '@modelcontextprotocol/server';
+import { NAME_FILTER_RULES, type NameFilter } from '../../call/registration.js';
+import type { Logger } from '../../contract/ports.js';
+import { TOOL_NAME } from '../../discovery/freeze-tool.js';
+import { BOOLEAN, FUNCTION, LOGGER, MILLISECONDS, protecting, type RulesOf } from '../../kernel/options.js';
+
+/**
+ * What tells a `Client` of the SDK, version 2. The class is not named, so that who only serves tools compiles
+ * without its package, and that of another copy of the SDK fits.
+ */
+interface SdkClient {
+  getProtocolEra(): string | undefined;
+  getServerCapabilities(): object | undefined;
+  close(): Promise<void>;
+}
+
+/**
+ * A connected `Client` of `@modelcontextprotocol/client`; or a function that connects one, which is called
+ * again when the connection is lost.
+ */
+export type McpClientSource = SdkClient | (() => SdkClient | Promise<SdkClient>);
+
+/** A tool as its server defines it now. */
+export interface McpToolCandidate {
+  /** Its name in the registry; `definition.name` is the server's. */
+  readonly name: string;
+  readonly definition: McpTool;
+  /** A digest of everything that a model is told of the tool: keep it to notice a change later. */
+  readonly fingerprint: string;
+  /** What it was before; nothing for a tool that was not there. */
+  readonly previous?: { readonly definition: McpTool; readonly fingerprint: string };
+}
+
+/** What became of a tool that its server added, changed or took away. */
+export interface McpToolChange {
+  readonly kind: 'added' | 'changed' | 'removed' | 'withheld';
+  readonly name: string;
+  /** Why a tool is withheld. */
+  readonly reason?: 'not approved' | 'name taken' | 'malformed';
+  /** Of all but a removed tool. */
+  readonly candidate?: McpToolCandidate;
+}
+
+/** Options of `mcpTools` and `followMcpTools`. */
+export interface McpToolsOptions extends NameFilter {
+  /**
+   * Put before each name, with `_`, so that servers do not collide with each other or with tools of your own.
+   */
+  readonly prefix?: string;
+  /**
+   * Milliseconds for one call (two minutes; `Infinity`: the run's or the registry's `toolTimeoutMs` counts
+   * alone).
+   */
+  readonly timeoutMs?: number;
+  /**
+   * Asked before a tool is taken, and again whenever its definition changed; what is not approved is not there.
+   * Tools are asked about at once, and none waits for another's answer. Without it, everything is taken.
+   */
+  approve?(candidate: McpToolCandidate): boolean | Promise<boolean>;
+  /**
+   * `true`: defaults that the server's schemas name are filled in before its tools are called. By default they
+   * are not: the server knows its own, and some name defaults that they do not take.
+   */
+  readonly fillDefaults?: boolean;
+  /**
+   * Told of tools that are left out because they are malformed, and of patterns that only the server checks;
+   * without it, these are warnings of the process.
+   */
+  readonly logger?: Logger;
+  /** Hears of every change, and of every tool that is withheld. */
+  onChange?(change: McpToolChange): void;
+  /** Hears of what goes wrong while changes are followed. */
+  onError?(error: unknown): void;
+}
+
+/** A registry that follows a server. */
+export interface McpFollowing {
+  /** Reads the server's list again, now; resolves when it is decided about every tool. */
+  refresh(): Promise<void>;
+  /**
+   * Ends the following; the tools stay as they are. A client that was given stays connected. One that a
+   * function made is closed, and calls of the tools are errors then.
+   */
+  close(): Promise<void>;
+}
+
+/** What each of them may be. */
+export const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
+  ...NAME_FILTER_RULES,
+  prefix: {
+    accepts: (value) => typeof value === 'string' && TOOL_NAME.test(value),
+    fix: 'letters, digits, _ and -, not beginning with a digit',
+  },
+  timeoutMs: MILLISECONDS,
+  approve: protecting({
+    ...FUNCTION,
+    fix: '(candidate) => known.get(candidate.name) === candidate.fingerprint',
+  }),
+  fillDefaults: BOOLEAN,
+  logger: LOGGER,
+  onChange: FUNCTION,
+  onError: FUNCTION,
+};

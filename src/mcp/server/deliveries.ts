@@ -1,0 +1,178 @@
+import type { UnderlyingSource } from 'node:stream/web';
+import { Pending } from './open-requests.js';
+
+/** How a response is watched. */
+interface ResponseWatcher {
+  /** Where it counts from the moment when somebody reads it, and its bytes until they are read. */
+  readonly deliveries: Deliveries;
+  /** Called once, when the body has been read to the end or is not wanted any more. */
+  readonly onEnd?: () => void;
+  /** What is put before the body. */
+  readonly first?: Uint8Array;
+  /** Aborted when the client is gone: adapters may notice that no earlier than at the next chunk. */
+  readonly signal: AbortSignal;
+}
+
+/** What is handed on at a time, so that no adapter holds a large message of which nobody reads anything. */
+const CHUNK_BYTES = 64 * 1024;
+
+/** The same response, watched. */
+export function watchResponse(response: Response, watcher: ResponseWatcher): Response {
+  if (response.body === null) {
+    watcher.onEnd?.();
+    return response;
+  }
+  const { status, statusText, headers } = response;
+  // Nothing is handed on ahead: what nobody reads is nothing to wait for.
+  const body = new ReadableStream(new WatchedBody(response.body, watcher), { highWaterMark: 0 });
+  return new Response(body, { status, statusText, headers });
+}
+
+/** Takes what is written as soon as it is written, so that all of what nobody reads is known. */
+class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #watcher: ResponseWatcher;
+  readonly #queue: Uint8Array[] = [];
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #wake: (() => void) | undefined;
+  #isOver = false;
+  /** All of the body is written: read to its end, or broken. */
+  #ending: { readonly error?: unknown } | undefined;
+
+  constructor(body: ReadableStream<Uint8Array>, watcher: ResponseWatcher) {
+    this.#reader = body.getReader();
+    this.#watcher = watcher;
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+    const { first, signal } = this.#watcher;
+    if (first !== undefined) controller.enqueue(first);
+    // Cancelling ends a read that is under way, and with it the body.
+    const leave = (): void => void this.cancel(signal.reason).catch(() => {});
+    if (signal.aborted) leave();
+    signal.addEventListener('abort', leave, { once: true });
+    void this.#take();
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (!this.#isOver) this.#watcher.deliveries.begin(this);
+    while (this.#queue.length === 0 && this.#ending === undefined) await this.#written();
+    const chunk = this.#queue.shift();
+    if (chunk !== undefined) {
+      if (chunk.length > CHUNK_BYTES) this.#queue.unshift(chunk.subarray(CHUNK_BYTES));
+      const part = chunk.length > CHUNK_BYTES ? chunk.slice(0, CHUNK_BYTES) : chunk;
+      this.#watcher.deliveries.read(this, part.length);
+      return controller.enqueue(part);
+    }
+    this.#end();
+    if (this.#ending !== undefined && 'error' in this.#ending) return controller.error(this.#ending.error);
+    controller.close();
+  }
+
+  async cancel(reason?: unknown): Promise<void> {
+    this.#end();
+    await this.#reader.cancel(reason);
+  }
+
+  drop(): void {
+    const error = new Error('The response was ended: its client has not read it');
+    this.#controller?.error(error);
+    this.cancel(error).catch(() => {});
+  }
+
+  async #take(): Promise<void> {
+    try {
+      for (;;) {
+        const { done, value } = await this.#reader.read();
+        if (done || this.#isOver) break;
+        this.#queue.push(value);
+        this.#watcher.deliveries.add(this, value.length);
+        this.#wake?.();
+      }
+      this.#ending = {};
+    } catch (error) {
+      this.#ending = { error };
+    }
+    this.#wake?.();
+  }
+
+  #written(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#queue.length = 0;
+    this.#ending ??= {};
+    this.#wake?.();
+    this.#watcher.onEnd?.();
+    this.#watcher.deliveries.end(this);
+  }
+}
+
+/** One response that somebody may or may not read. */
+interface UnreadStream {
+  /** Ends it: nobody reads it, and others need the room. */
+  drop(): void;
+}
+
+interface Held {
+  readonly stream: UnreadStream;
+  bytes: number;
+  readAt: number;
+}
+
+/**
+ * The responses of a server that are being read, and what was written for clients and not read by them yet. Where
+ * that becomes too much, those whose readers have stood still longest are ended; the last may be of any size.
+ */
+export class Deliveries extends Pending<object> {
+  readonly #most: number;
+  readonly #held = new Map<object, Held>();
+  #total = 0;
+
+  constructor(most: number) {
+    super();
+    this.#most = most;
+  }
+
+  /** Something was written for a stream's client. */
+  add(stream: UnreadStream, bytes: number): void {
+    const held = this.#held.get(stream) ?? { stream, bytes: 0, readAt: performance.now() };
+    this.#held.set(stream, held);
+    held.bytes += bytes;
+    this.#total += bytes;
+    while (this.#total > this.#most && this.#held.size > 1) {
+      const stalled = this.#longestStalled();
+      this.end(stalled);
+      stalled.drop();
+    }
+  }
+
+  /** The client has read some of it. */
+  read(stream: UnreadStream, bytes: number): void {
+    const held = this.#held.get(stream);
+    if (held === undefined) return;
+    held.readAt = performance.now();
+    held.bytes -= bytes;
+    this.#total -= bytes;
+    if (held.bytes <= 0) this.#held.delete(stream);
+  }
+
+  /** It was read to its end, or nobody wants it any more: nothing of it is kept. */
+  override end(response: object): void {
+    this.#total -= this.#held.get(response)?.bytes ?? 0;
+    this.#held.delete(response);
+    super.end(response);
+  }
+
+  #longestStalled(): UnreadStream {
+    const [first, ...others] = this.#held.values();
+    if (first === undefined) throw new RangeError('no stream is unread');
+    return others.reduce((stalled, other) => (other.readAt < stalled.readAt ? other : stalled), first).stream;
+  }
+}

@@ -1,0 +1,323 @@
+import { isUtf8 } from 'node:buffer';
+import {
+  type CallToolRequest,
+  type CallToolResult,
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  type ClientCapabilities,
+  type ContentBlock,
+  type Implementation,
+  type InputRequiredResult,
+  PROTOCOL_VERSION_META_KEY,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import type { Invocation } from '../../call/invocation.js';
+import { ignoredText, isCutDetails, resultText } from '../../call/result-text.js';
+import type { Invoker, ToolRegistry } from '../../call/tool-registry.js';
+import type { CallJournal, CallRecord, CallScope, Suspension } from '../../contract/call.js';
+import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
+import type { ProgressUpdate } from '../../contract/tool-context.js';
+import type { ContentPart, FilePart, ToolResult } from '../../contract/tool-result.js';
+import { ToolwrightError } from '../../errors/toolwright-error.js';
+import { canonicalJson, copyOfJson } from '../../kernel/json.js';
+import { type Asked, askClient, readAnswers, type SealedState } from './ask-client.js';
+import type { McpCaller, McpServerOptions } from './options.js';
+import { promisedOutput, type ToolLists } from './tool-lists.js';
+
+/** What the servers of all connections share. */
+export interface ServedTools {
+  readonly registry: ToolRegistry;
+  readonly options: McpServerOptions;
+  readonly state: SealedState;
+  readonly lists: ToolLists;
+  readonly invokers: WeakMap<ToolRegistry, Invokers>;
+}
+
+/** What makes the calls of a registry, with the ears of the application and without them. */
+interface Invokers {
+  readonly heard: Invoker;
+  readonly unheard: Invoker;
+}
+
+/** What the application says of a caller. */
+export interface CallerRights {
+  /** The tools that this caller may call. */
+  readonly tools: ToolRegistry;
+  readonly scope: CallScope;
+  /** Whose suspended calls this caller may go on with. */
+  readonly principal: string;
+}
+
+/** One `tools/call`, and who makes it. */
+interface ServedCall extends CallerRights {
+  readonly served: ServedTools;
+  readonly server: Server;
+  readonly params: CallToolRequest['params'];
+  readonly context: ServerContext;
+  readonly caller: McpCaller;
+  /** Aborted when nobody wants the call any more, or the server is closed. */
+  readonly signal: AbortSignal;
+}
+
+/** Takes a call up the staircase and says how it ended. What is wrong with the call itself is its result. */
+export async function serveCall(call: ServedCall): Promise<CallToolResult | InputRequiredResult> {
+  const resumed = resume(call);
+  if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();
+  const invocation = await invoke(call, resumed?.journal);
+  const { result, record } = invocation;
+  if (isUnknown(invocation)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
+  const asked = invocation.status === 'suspended' ? ask(call, invocation.suspension) : undefined;
+  if (asked !== undefined) return asked;
+  const output = outputOf(call);
+  return call.server.projectCallToolResult(writeCallResult(record, output), output);
+}
+
+/** The output that the called tool promises now. */
+function outputOf({ tools, params }: ServedCall): JsonSchema | undefined {
+  const tool = tools.offered(params.name);
+  return tool && promisedOutput(tool);
+}
+
+async function invoke(call: ServedCall, journal: CallJournal | undefined): Promise<Invocation> {
+  const { params, context } = call;
+  const { name, arguments: args = {} } = params;
+  const progress = reportProgress(context);
+  try {
+    return await invokerFor(call)(
+      {
+        id: String(context.mcpReq.id),
+        name,
+        arguments: args,
+        // A method may change its arguments, and is run again with what was sent once it has its answer.
+        read: { ok: true, value: copyOfJson(args) as JsonObject, repairs: [] },
+        journal,
+      },
+      scopeOf(call, progress),
+    );
+  } finally {
+    progress?.stop();
+  }
+}
+
+function invokerFor(call: ServedCall): Invoker {
+  const { invokers, options } = call.served;
+  const { policy, toolTimeoutMs, onAsyncResult } = options;
+  let known = invokers.get(call.tools);
+  if (known === undefined) {
+    const own = { ...(policy && { policy }), ...(toolTimeoutMs !== undefined && { toolTimeoutMs }) };
+    const unheard = call.tools.invoker(own);
+    known = { unheard, heard: onAsyncResult ? call.tools.invoker({ ...own, onAsyncResult }) : unheard };
+    invokers.set(call.tools, known);
+  }
+  // Who declared an `output` promised data with the answer, and an acknowledgement has none.
+  return onAsyncResult === undefined || outputOf(call) !== undefined ? known.unheard : known.heard;
+}
+
+/** The scope of a call: what the application says of its caller, and the client's ears. */
+function scopeOf({ scope, caller, context, signal }: ServedCall, progress?: ProgressReporter): CallScope {
+  const { mcpReq, sessionId } = context;
+  const { onUpdate, onLog } = scope;
+  return {
+    channel: 'mcp',
+    ...(sessionId !== undefined && { conversationId: sessionId }),
+    ...scope,
+    data: { ...scope.data, mcp: caller },
+    signal: scope.signal ? AbortSignal.any([scope.signal, signal]) : signal,
+    onUpdate:
+      progress === undefined
+        ? onUpdate
+        : (update, of) => {
+            progress.report(update);
+            return onUpdate?.(update, of);
+          },
+    onLog(entry, of) {
+      const { level, message, fields } = entry;
+      mcpReq
+        .log(LEVELS[level], fields ? { message, ...fields } : message, of.tool)
+        // The client is gone, or a field is no JSON.
+        .catch(() => {});
+      return onLog?.(entry, of);
+    },
+  };
+}
+
+const LEVELS = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' } as const;
+
+/** What a client brings along when it comes back with its user's answers. */
+function resume(call: ServedCall): ReturnType<typeof readAnswers> | undefined {
+  const { mcpReq } = call.context;
+  const sealed: unknown = mcpReq.requestState();
+  if (sealed === undefined) return undefined;
+  const opened = typeof sealed === 'string' ? call.served.state.open(sealed, ownerOf(call)) : undefined;
+  return opened === undefined ? invalidState() : readAnswers(opened as Suspension, mcpReq.inputResponses);
+}
+
+function ask(call: ServedCall, asked: Asked): InputRequiredResult | CallToolResult | undefined {
+  const tool = call.tools.offered(call.params.name);
+  if (tool === undefined) return undefined;
+  const { waits, journal } = asked;
+  const requestState = () => call.served.state.seal({ waits, journal }, ownerOf(call));
+  return askClient(asked, { tool, caller: call.caller, requestState });
+}
+
+/** Whoever comes back must be who was asked: for the transport, and for the application's scope. */
+function ownerOf({ params, principal, caller, scope }: ServedCall): string {
+  const owner = scope.owner === undefined ? [] : [canonicalJson(scope.owner)];
+  return JSON.stringify([params.name, principal, caller.sessionId ?? null, ...owner]);
+}
+
+function invalidState(): never {
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState');
+}
+
+/** In MCP an unknown tool is no result. */
+function isUnknown({ record, result }: Invocation): boolean {
+  return (
+    record.status === 'rejected' && ToolwrightError.is(result.error) && result.error.name === 'ToolNotFound'
+  );
+}
+
+/** The caller of one request; a 2026-07-28 request names client and revision itself. */
+export function callerOf(server: Server, { sessionId, mcpReq, http }: ServerContext): McpCaller {
+  const envelope = mcpReq.envelope as
+    | {
+        readonly [PROTOCOL_VERSION_META_KEY]?: string;
+        readonly [CLIENT_INFO_META_KEY]?: Implementation;
+        readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
+      }
+    | undefined;
+  return {
+    ...(http?.authInfo && { authInfo: http.authInfo }),
+    ...(http?.req && { headers: http.req.headers }),
+    ...(sessionId !== undefined && { sessionId }),
+    protocolVersion: envelope?.[PROTOCOL_VERSION_META_KEY] ?? server.getNegotiatedProtocolVersion(),
+    client: envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion(),
+    capabilities: envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
+    ...(http?.closeSSE && { closeStream: http.closeSSE }),
+  };
+}
+
+/** Passes a tool's news on to a client; `stop` when the call is answered, for nothing may follow that. */
+interface ProgressReporter {
+  report(update: ProgressUpdate): void;
+  stop(): void;
+}
+
+/**
+ * Sends `notifications/progress`, where the client asked for it. What a tool reports may be a number, a text,
+ * `{ progress, total?, message? }`, or any value; what is no number is counted. MCP wants progress to rise, so
+ * that a number that does not is passed over.
+ */
+function reportProgress({ mcpReq }: ServerContext): ProgressReporter | undefined {
+  const progressToken = mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return undefined;
+  let last: number | undefined;
+  let isOpen = true;
+  return {
+    report(update) {
+      const { progress = (last ?? 0) + 1, ...step } = readStep(update);
+      if (!isOpen || (last !== undefined && progress <= last)) return;
+      last = progress;
+      mcpReq
+        .notify({ method: 'notifications/progress', params: { progressToken, progress, ...step } })
+        // The client is gone; whether anybody still wants the call is not decided here.
+        .catch(() => {});
+    },
+    stop() {
+      isOpen = false;
+    },
+  };
+}
+
+function readStep(update: ProgressUpdate): { progress?: number; total?: number; message?: string } {
+  if (typeof update === 'number' && Number.isFinite(update)) return { progress: update };
+  if (typeof update === 'string') return { message: update };
+  if (typeof update !== 'object' || update === null) return {};
+  const { progress, total, message, content } = update as Readonly<Record<string, unknown>>;
+  const words = typeof message === 'string' ? message : textOf(content);
+  return {
+    ...(Number.isFinite(progress) ? { progress: progress as number } : {}),
+    ...(Number.isFinite(total) ? { total: total as number } : {}),
+    ...(words === undefined || words === '' ? {} : { message: words }),
+  };
+}
+
+/** Updates of agent tools carry content. */
+function textOf(content: unknown): string | undefined {
+  if (!Array.isArray(content)) return undefined;
+  return content.flatMap((part) => (typeof part?.content === 'string' ? [part.content] : [])).join('\n');
+}
+
+/** What a client is told of a call's result. With a declared `output`, also as data. */
+function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {
+  const { result } = record;
+  const content = contentOf(result);
+  const ignored = ignoredText(record);
+  if (ignored !== undefined) content.push({ type: 'text', text: ignored });
+  const shown = textForUser(result);
+  // What the user is to see and the model need not, in the protocol's words (MCP, annotations).
+  if (shown !== undefined) content.push({ type: 'text', text: shown, annotations: { audience: ['user'] } });
+  if (result.isError) return { content, isError: true };
+  if (output === undefined || result.async) return { content };
+  return { content, structuredContent: structuredOf(result, output) };
+}
+
+function contentOf(result: ToolResult): ContentBlock[] {
+  const { content } = result;
+  const text = resultText(result);
+  if (content === undefined || content.length === 0) return [{ type: 'text', text }];
+  const blocks = content.map(blockOf);
+  const isWorded = content.some(({ type }) => type === 'text');
+  return isWorded || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+}
+
+function textForUser(result: ToolResult): string | undefined {
+  const { silent, forUser: text } = result;
+  return silent || !text || text === resultText(result) ? undefined : text;
+}
+
+function blockOf(part: ContentPart): ContentBlock {
+  if (part.type === 'text') return { type: 'text', text: part.content };
+  if (part.type === 'image') return { type: 'image', data: part.data, mimeType: part.mimeType };
+  if (part.mimeType.startsWith('audio/')) return { type: 'audio', data: part.data, mimeType: part.mimeType };
+  return { type: 'resource', resource: resourceOf(part) };
+}
+
+const TEXTUAL = /^text\/|[/+](json|xml|yaml|javascript)\b/;
+
+/** A file that is text is sent as text: a model can read that. */
+function resourceOf({ data, mimeType, filename }: FilePart) {
+  const uri = URL.canParse(filename) ? filename : `file:///${encodeURIComponent(filename)}`;
+  const bytes = TEXTUAL.test(mimeType) ? Buffer.from(data, 'base64') : undefined;
+  return bytes !== undefined && isUtf8(bytes)
+    ? { uri, mimeType, text: bytes.toString() }
+    : { uri, mimeType, blob: data };
+}
+
+/** The value that was checked against `output`: a worded result's details, or what its text says. */
+function structuredOf(result: ToolResult, output: JsonSchema): unknown {
+  const { text, details } = uncut(result);
+  if (details !== undefined) return asJson(details);
+  if (output.type === 'string' || output.const === text || output.enum?.includes(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // `ok` is how nothing is worded.
+    return text === 'ok' ? null : text;
+  }
+}
+
+/** `maxResultChars` cuts what a model reads; data would be broken by it. */
+function uncut({ forLLM, details }: ToolResult): { readonly text: string; readonly details: unknown } {
+  return isCutDetails(details) ? { text: details.full, details: details.details } : { text: forLLM, details };
+}
+
+/** As the check of the output saw it: big integers are their digits. */
+function asJson(value: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(value, (_key, field) => (typeof field === 'bigint' ? field.toString() : field)),
+  );
+}

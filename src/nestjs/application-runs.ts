@@ -1,0 +1,248 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ModuleRef } from '@nestjs/core';
+import { ToolRegistry } from '../call/tool-registry.js';
+import type { CallScope } from '../contract/call.js';
+import type { RunState, RunStore } from '../contract/run-state.js';
+import { type AuthorFault, checkOptions, ToolDeclarationError } from '../errors/author-fault.js';
+
+import { anySignal } from '../kernel/async.js';
+import type { LoopEvent, ToolLoopStream } from '../loop/events.js';
+import { LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
+import { isSignedWith, validateState } from '../loop/suspend.js';
+import type { RunningCalls } from './calls.js';
+import {
+  type OwnedRun,
+  RUN_OPTIONS,
+  type RunConfig,
+  type RunOptions,
+  type ToolwrightModuleOptions,
+} from './options.js';
+import { RunOwners, type ToolVisibility } from './owners-and-visibility.js';
+import { type RequestContexts, ToolContainer } from './requests.js';
+
+/** Who asks for a run. */
+interface Asker {
+  readonly request: object | undefined;
+  readonly scope: CallScope;
+}
+
+/** A run before it is known which tools it may see. */
+interface PreparedRun extends Asker {
+  readonly config: ToolLoopConfig;
+}
+
+/** What the functions of the loop take. */
+type RunParts = Pick<PreparedRun, 'config' | 'scope'>;
+
+/** In what scope a run goes on, and who answered. */
+export interface OwnerAnswer {
+  readonly scope: CallScope;
+  readonly answeredBy?: unknown;
+}
+
+/** What the functions of the loop take to let a run go on. */
+export interface ResumeParts {
+  readonly config: ToolLoopConfig;
+  readonly options: OwnerAnswer;
+}
+
+/** The same, and the request that stands for the owner where somebody else has answered. */
+interface Answering extends OwnerAnswer {
+  readonly owner?: { readonly request: object | undefined };
+}
+
+/** What the runs of an application have in common. */
+interface RunsParts {
+  readonly options: ToolwrightModuleOptions;
+  readonly registry: ToolRegistry;
+  readonly requests: RequestContexts;
+  readonly running: RunningCalls;
+  readonly modules: ModuleRef;
+  readonly visibility: ToolVisibility;
+}
+
+/** Puts a run into its application: the options, the request and its owner, the shutdown. */
+export class ApplicationRuns {
+  readonly #parts: RunsParts;
+  readonly #owners: RunOwners;
+
+  constructor(parts: RunsParts) {
+    this.#parts = parts;
+    this.#owners = new RunOwners(parts.options);
+  }
+
+  /** Who asks: the given request, or the one whose handler is running. */
+  asker(options: RunOptions): Asker {
+    checkOptions(options, RUN_OPTIONS);
+    const { config: _, request: given, ...scope } = options;
+    const request = given ?? this.#parts.requests.current();
+    return { request, scope: this.scopeOf(request, scope) };
+  }
+
+  /** The module's options under those of the run, ended by a shutdown, for its request. */
+  prepare(options: RunOptions): PreparedRun {
+    checkOptions(options, RUN_OPTIONS);
+    return { config: this.#config(options.config ?? {}), ...this.asker(options) };
+  }
+
+  /** What the loop takes to begin a run: over the tools that its request sees. */
+  async begin({ config, scope, request }: PreparedRun): Promise<RunParts> {
+    return { config: await this.#limited(config, request), scope };
+  }
+
+  /** What the loop takes to let a run go on, as {@link answering} has it. */
+  async resume(prepared: PreparedRun, run: OwnedRun | undefined, answeredBy: unknown): Promise<ResumeParts> {
+    const { config } = prepared;
+    const { owner, ...options } = await this.answering(prepared, run, answeredBy);
+    if (owner === undefined) return { config: await this.#limited(config, prepared.request), options };
+    if (owner.request !== undefined) return { config: await this.#limited(config, owner.request), options };
+    return { config: { ...config, tools: this.#offeredBefore(config, run) }, options };
+  }
+
+  /**
+   * In what scope a run goes on after an answer, and who answered; with `owner` where that is somebody else.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) where the asker may not answer.
+   */
+  async answering(asker: Asker, run: OwnedRun | undefined, answeredBy: unknown): Promise<Answering> {
+    const { request, scope } = asker;
+    const answerer = { request, owner: scope.owner };
+    const recorded = answeredBy ?? answerer.owner;
+    const by = recorded === undefined ? {} : { answeredBy: recorded };
+    if (run === undefined || this.#owners.isOwn(run, answerer)) return { scope, ...by };
+    const { request: ownerRequest, ...own } = await this.#owners.scopeFor(run, answerer);
+    const { signal, onUpdate, onLog } = scope;
+    const ears = { ...(signal && { signal }), ...(onUpdate && { onUpdate }), ...(onLog && { onLog }) };
+    const container = new ToolContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
+    const onBehalf = { owner: run.owner, ...ears, ...this.#withData(ownerRequest, own), container };
+    return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
+  }
+
+  /** The run of a state, where nobody can have changed whose it is; otherwise the loop itself will refuse it. */
+  certain(state: unknown, { stateSecret }: ToolLoopConfig): RunState | undefined {
+    if (!this.#owners.areKnown) return undefined;
+    const run = validateState(state, stateSecret).state;
+    return isSignedWith(run, stateSecret) ? run : undefined;
+  }
+
+  /** A run in the store. */
+  async stored(runId: string, store: RunStore): Promise<RunState | undefined> {
+    return this.#owners.areKnown ? store.load(runId) : undefined;
+  }
+
+  /** A scope with the container, the data and the owner of the given request, or of the one whose handler is running. */
+  scopeOf(given: object | undefined, scope: CallScope): CallScope {
+    const { requests, modules } = this.#parts;
+    const request = given ?? requests.current();
+    const owner = this.#owners.of(request, scope);
+    const owned = owner === undefined ? scope : { ...scope, owner };
+    if (request === undefined) return owned;
+    return { container: new ToolContainer(modules, { request }), ...this.#withData(request, owned) };
+  }
+
+  /** The names of the tools that a request sees. */
+  async visibleTo(given: object | undefined): Promise<readonly string[]> {
+    const { registry, requests, visibility } = this.#parts;
+    const hidden = new Set(await visibility.hidden(given ?? requests.current(), registry));
+    return registry.list().filter((name) => !hidden.has(name));
+  }
+
+  /** The store of a run out of one. */
+  storeOf(options: RunOptions): RunStore {
+    const { store } = this.#merged(options.config);
+    if (store === undefined) throw new ToolDeclarationError([...this.#modelFaults(options.config), NO_STORE]);
+    return store;
+  }
+
+  track<Value>(running: Promise<Value>): Promise<Value> {
+    return this.#parts.running.track(running);
+  }
+
+  /**
+   * A stream whose run stays in the asynchronous context of whoever asked for it. It begins with its reader,
+   * which may be the HTTP server's, where the context of the handler is gone.
+   */
+  watch(stream: ToolLoopStream): ToolLoopStream {
+    const inContext = AsyncLocalStorage.snapshot();
+    const { running } = this.#parts;
+    const result = (): ToolLoopStream['result'] => running.track(inContext(() => stream.result));
+    return {
+      get result() {
+        return result();
+      },
+      [Symbol.asyncIterator]() {
+        const events = stream[Symbol.asyncIterator]();
+        let isTracked = false;
+        return {
+          next() {
+            const next = inContext(() => events.next());
+            // From the first read on the run is under way, also while its reader takes its time.
+            if (!isTracked) result().catch(() => {});
+            isTracked = true;
+            return next;
+          },
+          return: () =>
+            inContext(async (): Promise<IteratorResult<LoopEvent>> => {
+              const left = await events.return?.();
+              return left ?? { value: undefined, done: true };
+            }),
+        };
+      },
+    };
+  }
+
+  #withData(request: object | undefined, scope: CallScope): CallScope {
+    const { data } = this.#parts.options;
+    if (data === undefined || request === undefined) return scope;
+    return { ...scope, data: { ...data(request as never), ...scope.data } };
+  }
+
+  /** What is registered while the run goes on is offered to it, and asked about when it is called. */
+  async #limited(config: ToolLoopConfig, request: object | undefined): Promise<ToolLoopConfig> {
+    const { registry, visibility } = this.#parts;
+    const tools = config.tools instanceof ToolRegistry ? config.tools : registry;
+    const deny = await visibility.hidden(request, tools);
+    return deny.length === 0 ? config : { ...config, tools: tools.view({ deny }) };
+  }
+
+  /** Without a request nobody can be asked about tools: such a run keeps those that it was offered. */
+  #offeredBefore({ tools }: ToolLoopConfig, run: OwnedRun | undefined): ToolLoopConfig['tools'] {
+    const { registry, visibility } = this.#parts;
+    if (!visibility.isLimited) return tools;
+    return (tools instanceof ToolRegistry ? tools : registry).view({ allow: run?.tools ?? [] });
+  }
+
+  #config(own: RunConfig): ToolLoopConfig {
+    const { registry, running } = this.#parts;
+    const { provider, model, ...others } = this.#merged(own);
+    if (provider === undefined || model === undefined) throw new ToolDeclarationError([NO_MODEL]);
+    return { tools: registry, ...others, provider, model, signal: anySignal(own.signal, running.signal) };
+  }
+
+  #modelFaults(own: RunConfig | undefined): readonly AuthorFault[] {
+    const { provider, model } = this.#merged(own);
+    return provider === undefined || model === undefined ? [NO_MODEL] : [];
+  }
+
+  #merged(own: RunConfig | undefined): Partial<ToolLoopConfig> {
+    return { ...loopOptions(this.#parts.options), ...own };
+  }
+}
+
+/** What the loop takes of the module's options. The registry asks its policy itself; a run would ask it again. */
+function loopOptions(options: ToolwrightModuleOptions): Partial<ToolLoopConfig> {
+  const { tools: _1, policy: _2, ...others } = options;
+  return Object.fromEntries(Object.entries(others).filter(([name]) => Object.hasOwn(LOOP_RULES, name)));
+}
+
+const NO_MODEL: AuthorFault = {
+  where: 'ToolwrightService',
+  problem: 'a run needs a provider and a model, and it has none',
+  fix: 'ToolwrightModule.forRoot({ provider, model }), or config: { provider, model } in the options of the run',
+};
+
+const NO_STORE: AuthorFault = {
+  where: 'ToolwrightService.resumeStored',
+  problem: 'there is no store that a run could be resumed from',
+  fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
+};

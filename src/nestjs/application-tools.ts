@@ -1,0 +1,262 @@
+import type { DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
+import { type RegisteredTool, type ToolEntry, WritableToolTable } from '../call/registration.js';
+import type { TaskQueue } from '../call/task-queue.js';
+import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../call/tool-registry.js';
+import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/call.js';
+import type { ClassType } from '../contract/declaration.js';
+import type { InstanceResolver } from '../contract/ports.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { boundMethodOf, keepBoundMethod } from '../discovery/discover-tools.js';
+import { freezeTool } from '../discovery/freeze-tool.js';
+import { ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
+import { lineage } from '../metadata/class-record.js';
+import { createErrorDescriber, nestLogger } from './error-texts.js';
+import { type CallTarget, providerTarget, RegisteredTools, registeredTarget } from './handlers.js';
+import { hostOf, type ToolHost } from './nest-internals.js';
+import type { ToolwrightModuleOptions } from './options.js';
+import { ToolContainer } from './requests.js';
+import type { ToolCaller } from './tool-caller.js';
+import { type FoundHandler, ToolFinder } from './tool-finder.js';
+
+/** What the registry of an application is made from. */
+interface ApplicationToolsParts {
+  readonly caller: ToolCaller;
+  readonly finder: ToolFinder;
+  /** Where tools without a class are called. */
+  readonly host: () => ToolHost;
+  readonly container: InstanceResolver;
+  readonly options: ToolRegistryOptions;
+  /** Generated descriptions that no longer fit are mistakes, not warnings. */
+  readonly isStrict: boolean;
+}
+
+/** Of classes in one warning. */
+const MOST_NAMES = 5;
+
+/** The registry of an application: every tool in it is called through Nest's pipeline. */
+export class ApplicationTools {
+  readonly registry: ToolRegistry;
+  readonly #parts: ApplicationToolsParts;
+  readonly #policy: ToolPolicy | undefined;
+  /** What a tool of the registry comes down to. */
+  readonly #targets = new WeakMap<ToolDefinition, CallTarget>();
+  /** The method that declares a tool, of those that providers have. */
+  readonly #declared = new WeakMap<ToolDefinition, string>();
+  /** What stands in the registry for a tool that was registered. */
+  readonly #adopted = new WeakMap<ToolDefinition, ToolDefinition>();
+  /** Classes of tools that `discoverTools` made and that were registered, and their bases. */
+  readonly #bound = new WeakSet<ClassType>();
+  #isComplete = false;
+
+  constructor(parts: ApplicationToolsParts) {
+    this.#parts = parts;
+    this.#policy = parts.options.policy;
+    this.registry = new ToolRegistry(
+      { ...parts.options, policy: (request) => this.#decide(request) },
+      new ApplicationToolTable({
+        adopt: (tool) => this.#adopt(tool),
+        onReplace: (before, now) => this.#warnOfReplaced(before, now),
+      }),
+    );
+  }
+
+  /**
+   * Registers what the application's providers declare, and what is given.
+   *
+   * @throws ToolDeclarationError with every mistake of every provider; then nothing is registered.
+   */
+  discover(isEverythingMade: boolean, given: readonly RegisteredTool[] = []): void {
+    const { finder, isStrict, options } = this.#parts;
+    const givenFaults = finder.check(given, 'ToolwrightModule.forRoot');
+    const found = finder.find(isEverythingMade);
+    const faults = [...givenFaults, ...(isStrict ? found.misfits : []), ...found.faults];
+    if (faults.length > 0) throw new ToolDeclarationError(faults);
+    for (const warning of [...(isStrict ? [] : found.misfits), ...found.warnings])
+      warnAuthor(warning, options.logger);
+    this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
+  }
+
+  /** Registers what has come since, and makes the enhancers of every tool known, so that no call waits for them. */
+  async complete(): Promise<void> {
+    this.discover(true);
+    this.#warnOfUnprovided();
+    const targets = this.registry.tools().flatMap((tool) => this.#targets.get(tool) ?? []);
+    await Promise.all(targets.map((target) => this.#parts.caller.prepare(target)));
+  }
+
+  /** Once: modules that are loaded lazily come later. */
+  #warnOfUnprovided(): void {
+    if (this.#isComplete) return;
+    this.#isComplete = true;
+    const classes = this.#parts.finder.unprovided().filter((declaring) => !this.#bound.has(declaring));
+    const all = [...new Set(classes.map(({ name }) => name))];
+    const names = all.slice(0, MOST_NAMES);
+    if (names.length === 0) return;
+    const others = all.length > names.length ? ` and ${all.length - names.length} more` : '';
+    const fault = {
+      where: `${names.join(', ')}${others}`,
+      problem:
+        'loaded and with @Tool methods, but no module provides them, so that the model is not offered their tools',
+      fix: `providers: [${names[0]}] in a module, or ToolwrightModule.forFeature`,
+    };
+    warnAuthor(fault, this.#parts.options.logger);
+  }
+
+  /** Whoever registers a tool by hand may not know that a provider has one of that name. */
+  #warnOfReplaced(before: ToolDefinition, now: ToolDefinition): void {
+    const declared = this.#declared.get(before);
+    if (declared === undefined || this.#declared.has(now)) return;
+    const fault = {
+      where: `register("${now.name}")`,
+      problem: `it replaces the tool of ${declared}, a provider of the application`,
+      fix: `another name, or registry.unregister("${now.name}") before`,
+    };
+    warnAuthor(fault, this.#parts.options.logger);
+  }
+
+  #bind(found: FoundHandler): ToolDefinition {
+    const { options, name, toolset, parameters, output, isOutputInferred, hydrate, injected } = found.planned;
+    const target = providerTarget(found, found.host);
+    const tool: ToolDefinition = freezeTool(options, {
+      name,
+      toolset,
+      parameters,
+      output,
+      isOutputInferred,
+      hydrate,
+      observesSignal: injected.has('signal') || undefined,
+      container: this.#parts.container,
+      execute: (args, context) => this.#parts.caller.perform(target, { tool, arguments: args, context }),
+    });
+    this.#targets.set(tool, target);
+    this.#declared.set(tool, `${found.planned.class.name}.${String(found.planned.key)}`);
+    return keepBoundMethod(tool, found.planned);
+  }
+
+  #adopt(tool: ToolDefinition): ToolDefinition {
+    if (this.#targets.has(tool)) return tool;
+    const known = this.#adopted.get(tool);
+    if (known !== undefined) return known;
+    const bound = boundMethodOf(tool)?.class;
+    for (const one of bound ? lineage(bound) : []) this.#bound.add(one);
+    const target = registeredTarget(tool, this.#parts.host());
+    const adopted = withExecute(tool, (args, context) =>
+      this.#parts.caller.perform(target, { tool: adopted, arguments: args, context }),
+    );
+    this.#adopted.set(tool, adopted);
+    this.#targets.set(adopted, target);
+    return adopted;
+  }
+
+  /** Guards come before the application's own policy. */
+  #decide(request: PolicyRequest): PolicyDecision | Promise<PolicyDecision> {
+    const target = this.#targets.get(request.tool);
+    if (target === undefined) return { allow: false, reason: 'it is not a tool of this application' };
+    const reason = this.#parts.caller.refusal(target, request);
+    return reason instanceof Promise
+      ? reason.then((later) => this.#decideAfter(later, request))
+      : this.#decideAfter(reason, request);
+  }
+
+  #decideAfter(reason: string | undefined, request: PolicyRequest): PolicyDecision | Promise<PolicyDecision> {
+    if (reason !== undefined) return { allow: false, reason };
+    return this.#policy ? this.#policy(request) : true;
+  }
+}
+
+/** What Nest knows of the application. */
+interface ApplicationParts {
+  readonly options: ToolwrightModuleOptions;
+  readonly caller: ToolCaller;
+  readonly tasks: TaskQueue;
+  readonly discovery: DiscoveryService;
+  readonly moduleRef: ModuleRef;
+  readonly modules: ModulesContainer;
+}
+
+/**
+ * The tools of an application, as far as they can be known before its providers are made: so that mistakes are
+ * told while the application is created, like Nest's own.
+ */
+export function createApplicationTools(parts: ApplicationParts): ApplicationTools {
+  const { options, caller, tasks, discovery, moduleRef, modules } = parts;
+  const tools = new ApplicationTools({
+    caller,
+    finder: new ToolFinder(discovery),
+    host: () => hostOf(modules, RegisteredTools),
+    container: new ToolContainer(moduleRef),
+    options: {
+      logger: nestLogger(),
+      // Nest's own logger prints every level unless it is told otherwise.
+      logArguments: false,
+      ...registryOptions(options),
+      describeError: createErrorDescriber(options),
+      tasks,
+    },
+    isStrict: options.strict ?? false,
+  });
+  tools.discover(false, options.tools);
+  return tools;
+}
+
+function registryOptions(options: ToolwrightModuleOptions): ToolRegistryOptions {
+  const given = Object.entries(options).filter(
+    ([key, value]) => Object.hasOwn(REGISTRY_RULES, key) && value !== undefined,
+  );
+  return Object.fromEntries(given);
+}
+
+/** What the table asks of the tools that get into it. */
+interface ApplicationTable {
+  /** Makes of a tool the one that is called in its place. */
+  readonly adopt: (tool: ToolDefinition) => ToolDefinition;
+  /** Hears of a tool that takes another one's place. */
+  readonly onReplace: (before: ToolDefinition, now: ToolDefinition) => void;
+}
+
+/**
+ * The table of an application's registry. Whatever gets into it, at any time and on any way (registered,
+ * merged, made anew for each call), is adopted first; so it can leave it (by a view, in a list) in no other form.
+ */
+class ApplicationToolTable extends WritableToolTable {
+  readonly #application: ApplicationTable;
+
+  constructor(application: ApplicationTable) {
+    super();
+    this.#application = application;
+  }
+
+  override set(name: string, { open, offered }: ToolEntry): void {
+    const { adopt, onReplace } = this.#application;
+    const before = this.get(name)?.offered;
+    const adopted = adopt(offered);
+    super.set(name, { open: () => adopt(open()), offered: adopted });
+    if (before !== undefined && before !== adopted) onReplace(before, adopted);
+  }
+}
+
+/** What serves a call instead of the tool's own `execute`. */
+type Execute = ToolDefinition['execute'];
+
+/**
+ * A tool like the given one, except that `execute` is another. Tools written by hand may hold state that only
+ * their own methods can reach, so all but `execute` stays with the object itself.
+ */
+function withExecute(tool: ToolDefinition, execute: Execute): ToolDefinition {
+  // The target is empty, because a frozen one could not answer differently for `execute`.
+  return new Proxy({} as ToolDefinition, {
+    get(_target, key) {
+      if (key === 'execute') return execute;
+      // Whether a context is needed is no longer the tool's own business.
+      if (key === 'ignoresContext') return undefined;
+      const value: unknown = Reflect.get(tool, key, tool);
+      return typeof value === 'function' ? value.bind(tool) : value;
+    },
+    has: (_target, key) => Reflect.has(tool, key),
+    ownKeys: () => Reflect.ownKeys(tool),
+    getOwnPropertyDescriptor(_target, key) {
+      const own = Reflect.getOwnPropertyDescriptor(tool, key);
+      return own && { ...own, configurable: true };
+    },
+  });
+}

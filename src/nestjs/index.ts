@@ -1,0 +1,17 @@
+import '../metadata/extensible-reflect.js';
+import 'reflect-metadata';
+
+export type { OwnerAnswer } from './application-runs.js';
+export { type ToolCallInfo, type ToolContextType, toolCallOf } from './calls.js';
+export type {
+  AnswerOptions,
+  OwnedRun,
+  OwnerScope,
+  RunConfig,
+  RunOptions,
+  ToolwrightModuleAsyncOptions,
+  ToolwrightModuleOptions,
+  ToolwrightOptionsFactory,
+} from './options.js';
+export { ToolwrightModule } from './toolwright-module.js';
+export { ToolwrightService } from './toolwright-service.js';

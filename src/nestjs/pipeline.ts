@@ -1,0 +1,302 @@
+import { type CanActivate, type ExecutionContext, ForbiddenException, Logger } from '@nestjs/common';
+import type { DescribeError } from '../call/invocation.js';
+import { loggedFields } from '../call/log.js';
+import type { Redaction } from '../call/redact.js';
+import { type ToolCallInfo } from './calls.js';
+import {
+  type Enhancers,
+  FilterFailure,
+  intercepted,
+  interceptorOf,
+  type TargetEnhancers,
+} from './enhancers.js';
+import { enhancerName, LogEntry, publicText } from './error-texts.js';
+import type { TargetInContext } from './handlers.js';
+import { GuardsConsumer, PipesConsumer, toolExecutionContext } from './nest-internals.js';
+import {
+  failedAround,
+  filteredResult,
+  filteredText,
+  isComplete,
+  lastValue,
+  mappedValue,
+  passesFilters,
+  ReturnedValue,
+  returnedValue,
+} from './results.js';
+
+/** What may be there at once. */
+export type Awaitable<Value> = Value | Promise<Value>;
+
+/** A call whose injection context and instance are there. */
+export interface OpenedCall {
+  readonly at: TargetInContext;
+  readonly around: TargetEnhancers;
+  readonly call: ToolCallInfo;
+  /** What the enhancers find in the `ExecutionContext`. */
+  readonly args: unknown[];
+  readonly instance: object;
+}
+
+/**
+ * Guards, interceptors, pipes and exception filters around a call, in the order of a request and as Nest's own
+ * consumers run them. What they refuse is a reason or a result, never an exception.
+ */
+export class CallPipeline {
+  readonly #enhancers: Enhancers;
+  readonly #guards = new GuardsConsumer();
+  readonly #pipes = new PipesConsumer();
+  readonly #logger = new Logger('Toolwright');
+  /** Filters and interceptors that were warned of. */
+  readonly #unfit = new WeakSet<object>();
+  readonly #describeError: DescribeError;
+  readonly #redaction: Redaction;
+
+  constructor(enhancers: Enhancers, describeError: DescribeError, redaction: Redaction) {
+    this.#enhancers = enhancers;
+    this.#describeError = describeError;
+    this.#redaction = redaction;
+  }
+
+  /** Asks the guards. Why the call is refused; `undefined` where they let it pass. */
+  refusal(opened: OpenedCall): Awaitable<string | undefined> {
+    const { guards } = opened.around;
+    if (guards.length === 0) return undefined;
+    const objection = this.#objection(guards, executionContext(opened));
+    return objection && this.#refused(opened, objection);
+  }
+
+  async #refused(
+    opened: OpenedCall,
+    objecting: Objection | Promise<Objection | undefined>,
+  ): Promise<string | undefined> {
+    const objection = await objecting;
+    if (objection === undefined) return undefined;
+    const filtered = await this.#filter(opened, objection.exception);
+    if (filtered.isHandled) return filteredText(filtered.value);
+    const { exception } = filtered;
+    const why =
+      exception === objection.exception
+        ? `the guard ${enhancerName(objection.guard)} threw${exception instanceof TypeError ? GUARD_CURE : ''}`
+        : 'an exception filter threw';
+    return this.reasonOf(exception, { tool: opened.call.tool.name, why });
+  }
+
+  /** Some exceptions are meant to be told; anything else is something that broke, and goes to the log. */
+  reasonOf(exception: unknown, { tool, why }: { readonly tool: string; readonly why: string }): string {
+    const meant = publicText(exception);
+    if (meant !== undefined) return meant;
+    const told = this.#describeError(exception, tool);
+    const fields = loggedFields({ told, error: exception }, this.#redaction);
+    this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, fields));
+    return told;
+  }
+
+  /** The method with everything around it: what it returns, or what filters made of what was thrown. */
+  perform(opened: OpenedCall, checked: unknown): unknown {
+    const returned = new ReturnedValue();
+    if (opened.around.interceptors.length > 0) return this.#performAround(opened, { checked, returned });
+    try {
+      const value = this.#invoke(opened, { checked, returned });
+      return isComplete(value) ? value : this.#settle(opened, { value, returned });
+    } catch (exception) {
+      return this.#thrown(opened, { exception, returned });
+    }
+  }
+
+  async #settle(
+    opened: OpenedCall,
+    { value, returned }: { readonly value: unknown; readonly returned: ReturnedValue },
+  ): Promise<unknown> {
+    try {
+      const settled = await value;
+      if (isComplete(settled)) return settled;
+      return await lastOf(await returnedValue(settled, opened.call.context), opened.call);
+    } catch (exception) {
+      return this.#thrown(opened, { exception, returned });
+    }
+  }
+
+  async #performAround(opened: OpenedCall, { checked, returned }: Invoked): Promise<unknown> {
+    const { around, call } = opened;
+    const { interceptors } = around;
+    const handle = async (): Promise<unknown> =>
+      returnedValue(await this.#invoke(opened, { checked, returned }), call.context);
+    const method = (): Promise<unknown> => returned.follow(handle);
+    try {
+      const values = intercepted({ interceptors, execution: executionContext(opened), method });
+      return mappedValue(await lastOf(values, call), { returned, tool: call.tool, interceptors });
+    } catch (exception) {
+      return this.#thrown(opened, { exception, returned });
+    }
+  }
+
+  /** Calls the method, after what pipes there are. */
+  #invoke(opened: OpenedCall, { checked, returned }: Invoked): unknown {
+    const { at, around, call, instance } = opened;
+    const { target } = at;
+    const values = target.layOut(checked, call.context);
+    if (around.pipes.length === 0 && target.isUndecorated) {
+      returned.begin();
+      return target.invoke(instance, values);
+    }
+    return this.#pipe(opened, values).then((piped) => {
+      returned.begin();
+      return target.invoke(instance, piped);
+    });
+  }
+
+  #thrown(opened: OpenedCall, failure: Failure): Promise<unknown> {
+    if (passesFilters(failure.exception, opened.call.context)) throw failure.exception;
+    return this.#failure(opened, failure);
+  }
+
+  /** What is told of an exception that is neither a question nor the end of the call; throws what nobody worded. */
+  async #failure(opened: OpenedCall, { exception, returned }: Failure): Promise<unknown> {
+    const { call, around } = opened;
+    const { name } = call.tool;
+    const isAround = around.interceptors.length > 0 && !returned.hasThrown(exception);
+    if (isAround && exception instanceof TypeError) {
+      const interceptor = interceptorOf(exception);
+      if (interceptor !== undefined)
+        this.#warnOnce(interceptor, { ...UNFIT_INTERCEPTOR, tool: name, exception });
+      // That an interceptor finds no response must not hide why the method failed.
+      if (returned.progress === 'threw')
+        return this.#failure(opened, { exception: returned.thrown, returned });
+    }
+    const filtered = await this.#filter(opened, exception);
+    const worded = filtered.isHandled ? filteredResult(filtered.value, exception) : undefined;
+    const { progress } = returned;
+    const isLost = isAround && (progress === 'returned' || progress === 'begun');
+    if (worded !== undefined && !(isLost && worded.isError)) return worded;
+    const thrown = filtered.isHandled ? exception : filtered.exception;
+    if (!isLost) throw thrown;
+    const text = worded?.forLLM ?? this.#describeError(thrown, name);
+    return failedAround({ tool: name, progress, text, exception });
+  }
+
+  /** One by one, as Nest's own consumer asks them, but so that the one which objects is known. */
+  #objection(guards: readonly CanActivate[], execution: ExecutionContext): Awaitable<Objection | undefined> {
+    for (const [index, guard] of guards.entries()) {
+      try {
+        const said = guard.canActivate(execution);
+        if (typeof said !== 'boolean') return this.#objectionLater(said, guards.slice(index), execution);
+        if (!said) return { guard, exception: new ForbiddenException('Forbidden resource') };
+      } catch (exception) {
+        return { guard, exception };
+      }
+    }
+    return undefined;
+  }
+
+  async #objectionLater(
+    said: Exclude<ReturnType<CanActivate['canActivate']>, boolean>,
+    [guard, ...others]: readonly CanActivate[],
+    execution: ExecutionContext,
+  ): Promise<Objection | undefined> {
+    if (guard === undefined) return undefined;
+    try {
+      if (!(await this.#guards.pickResult(said)))
+        return { guard, exception: new ForbiddenException('Forbidden resource') };
+    } catch (exception) {
+      return { guard, exception };
+    }
+    return this.#objection(others, execution);
+  }
+
+  async #pipe(opened: OpenedCall, laidOut: readonly unknown[]): Promise<readonly unknown[]> {
+    const { at, around } = opened;
+    const execution = executionContext(opened);
+    const parameters = laidOut.map((_value, index) => at.target.parameterAt(index));
+    const values = parameters.map(({ read }, index) => (read ? read(execution) : laidOut[index]));
+    return Promise.all(
+      values.map((value, index) => {
+        const { metadata, pipes = [] } = at.target.parameterAt(index);
+        if (metadata === undefined || around.pipes.length + pipes.length === 0) return value;
+        return this.#pipes.applyPipes(value, metadata, [
+          ...around.pipes,
+          ...this.#enhancers.pipesOf(pipes, at),
+        ]);
+      }),
+    );
+  }
+
+  async #filter(opened: OpenedCall, exception: unknown): Promise<Filtered> {
+    try {
+      const filters = this.#enhancers.filters(opened.at);
+      const value: unknown = await filters.invokeCustomFilters(exception, executionContext(opened));
+      return value === undefined || value === null
+        ? { isHandled: false, exception }
+        : { isHandled: true, value };
+    } catch (failure) {
+      if (!(failure instanceof FilterFailure)) return { isHandled: false, exception: failure };
+      const { filter, thrown } = failure;
+      // A filter written for HTTP finds no response to write to; that must not hide what happened.
+      if (!(thrown instanceof TypeError)) return { isHandled: false, exception: thrown };
+      this.#warnOnce(filter, { ...UNFIT_FILTER, tool: opened.call.tool.name, exception: thrown });
+      return { isHandled: false, exception };
+    }
+  }
+
+  #warnOnce(enhancer: object, { kind, cure, tool, exception }: Unfit): void {
+    const key = enhancer.constructor === Object ? enhancer : enhancer.constructor;
+    if (this.#unfit.has(key)) return;
+    this.#unfit.add(key);
+    const why = `${exception.message} (at the tool '${tool}')`;
+    this.#logger.warn(`The ${kind} ${enhancerName(enhancer)} cannot deal with tool calls: ${why}. ${cure}`);
+  }
+}
+
+/** The last value of what a call returned. A method that takes the signal ends by itself, and may have something to say about it. */
+function lastOf(value: unknown, { tool, context }: ToolCallInfo): unknown {
+  return lastValue(value, tool.observesSignal ? undefined : context);
+}
+
+/** A method that is called with arguments, and what is kept of what it gives. */
+interface Invoked {
+  readonly checked: unknown;
+  readonly returned: ReturnedValue;
+}
+
+/** Something that was thrown, and how far the method had come. */
+interface Failure {
+  readonly exception: unknown;
+  readonly returned: ReturnedValue;
+}
+
+/** A guard that did not let a call pass, and why. */
+interface Objection {
+  readonly guard: CanActivate;
+  readonly exception: unknown;
+}
+
+/** What is probably wrong where a guard finds nothing to read from. To let all tools pass must not be the first idea. */
+const GUARD_CURE =
+  " (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)";
+
+/** An enhancer that was written for HTTP and finds no response to write to. */
+interface Unfit {
+  readonly kind: string;
+  readonly cure: string;
+  readonly tool: string;
+  readonly exception: Error;
+}
+
+const UNFIT_FILTER = {
+  kind: 'exception filter',
+  cure: "A tool call has no response; a filter that needs one begins with: if (host.getType<string>() === 'tool') throw exception;",
+};
+
+const UNFIT_INTERCEPTOR = {
+  kind: 'interceptor',
+  cure: "A tool call has no response, and no request where the run was given none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
+};
+
+type Filtered =
+  | { readonly isHandled: true; readonly value: unknown }
+  | { readonly isHandled: false; readonly exception: unknown };
+
+function executionContext({ at, args }: OpenedCall): ExecutionContext {
+  const { declared, handler } = at.target;
+  return toolExecutionContext(args, declared.constructor, handler);
+}

@@ -1,0 +1,262 @@
+import {
+  type DynamicModule,
+  Inject,
+  Module,
+  type OnModuleDestroy,
+  type OnModuleInit,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
+import {
+  APP_INTERCEPTOR,
+  ApplicationConfig,
+  DiscoveryModule,
+  DiscoveryService,
+  ModuleRef,
+  ModulesContainer,
+} from '@nestjs/core';
+import { createRedaction } from '../call/redact.js';
+import type { RegisteredTool } from '../call/registration.js';
+import { TaskQueue } from '../call/task-queue.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import type { ClassType } from '../contract/declaration.js';
+import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { toolMethods } from '../metadata/class-record.js';
+import { ApplicationRuns } from './application-runs.js';
+import { ApplicationTools, createApplicationTools } from './application-tools.js';
+import { RunningCalls } from './calls.js';
+import { Enhancers } from './enhancers.js';
+import { createErrorDescriber } from './error-texts.js';
+import { RegisteredTools } from './handlers.js';
+import { destroyFirst } from './nest-internals.js';
+import {
+  checkAsyncOptions,
+  checkFeature,
+  checkModuleOptions,
+  createdOptions,
+  GIVEN_OPTIONS,
+  MODULE_OPTIONS,
+  type ToolwrightModuleAsyncOptions,
+  type ToolwrightModuleOptions,
+  type ToolwrightOptionsFactory,
+} from './options.js';
+import { ToolVisibility } from './owners-and-visibility.js';
+import { CallPipeline } from './pipeline.js';
+import { RequestContexts, RequestInterceptor } from './requests.js';
+import { ToolCaller } from './tool-caller.js';
+import { FeatureTools } from './tool-finder.js';
+import { ToolwrightService } from './toolwright-service.js';
+
+const SHUTDOWN_TIMEOUT_MS = 10_000;
+
+const TWO_ROOTS: AuthorFault = {
+  where: 'ToolwrightModule.forRoot',
+  problem: 'it is imported more than once, and an application has one registry',
+  fix: 'forRoot in the root module only; ToolRegistry and ToolwrightService can be injected in every module without an import',
+};
+
+/**
+ * Makes tools of the `@Tool` methods of an application's providers and controllers, and runs every call of
+ * them through Nest's guards, interceptors, pipes and exception filters. `ToolRegistry` and
+ * `ToolwrightService`, the loop, can be injected everywhere.
+ *
+ * Mistakes in declarations are thrown, all together, while the application is created.
+ *
+ * @example
+ * ```ts
+ * @Module({
+ *   imports: [ToolwrightModule.forRoot({ provider, model: 'gpt-5' })],
+ *   providers: [ShopTools, OrderService],
+ * })
+ * class AppModule {}
+ * ```
+ */
+@Module({})
+export class ToolwrightModule implements OnModuleDestroy {
+  readonly #running: RunningCalls;
+  readonly #limitMs: number;
+
+  constructor(
+    @Inject(RunningCalls) running: RunningCalls,
+    @Inject(MODULE_OPTIONS) options: ToolwrightModuleOptions,
+    @Inject(ModulesContainer) modules: ModulesContainer,
+  ) {
+    this.#running = running;
+    this.#limitMs = options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS;
+    // Running calls need what the others give up when they are destroyed, so they are waited for first.
+    destroyFirst(modules, ToolwrightModule);
+    const cores = [...modules.values()].filter(({ metatype }) => metatype === ToolwrightCoreModule);
+    if (cores.length > 1) throw new ToolDeclarationError([TWO_ROOTS]);
+  }
+
+  /** The module for an application's root, with options that are there. */
+  static forRoot(options: ToolwrightModuleOptions = {}): DynamicModule {
+    return rootModule({ providers: [{ provide: GIVEN_OPTIONS, useValue: options }] });
+  }
+
+  /** The module for an application's root, with options from other providers. */
+  static forRootAsync(options: ToolwrightModuleAsyncOptions): DynamicModule {
+    const { imports, useFactory, inject = [], useClass, useExisting } = checkAsyncOptions(options);
+    if (useFactory !== undefined)
+      return rootModule({ imports, providers: [{ provide: GIVEN_OPTIONS, useFactory, inject }] });
+    const factory = (useExisting ?? useClass) as Type<ToolwrightOptionsFactory>;
+    const created: Provider = {
+      provide: GIVEN_OPTIONS,
+      useFactory: createdOptions,
+      inject: [factory],
+    };
+    return rootModule({ imports, providers: useExisting ? [created] : [created, factory] });
+  }
+
+  /**
+   * Tools of a feature: classes become providers of a module of their own (what they inject comes from
+   * `imports` or from global modules), and tools without a class are registered.
+   */
+  static forFeature(
+    tools: readonly (ClassType | RegisteredTool)[],
+    { imports = [] }: Pick<DynamicModule, 'imports'> = {},
+  ): DynamicModule {
+    const given = checkFeature(tools);
+    const classes = given.filter(isToolClass);
+    const others = given.filter((tool): tool is RegisteredTool => !isToolClass(tool));
+    return {
+      module: ToolwrightFeatureModule,
+      imports,
+      providers: [...classes, { provide: FeatureTools, useValue: new FeatureTools(others) }] as Provider[],
+      exports: classes as Provider[],
+    };
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.#running.end(this.#limitMs);
+  }
+}
+
+/** Holds what `ToolwrightModule.forFeature` was given. */
+@Module({})
+class ToolwrightFeatureModule {
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+    const hasRoot = [...modules.values()].some(({ metatype }) => metatype === ToolwrightCoreModule);
+    if (!hasRoot) throw new ToolDeclarationError([NO_ROOT]);
+  }
+}
+
+const NO_ROOT: AuthorFault = {
+  where: 'ToolwrightModule.forFeature',
+  problem: 'the application has no ToolwrightModule.forRoot, so that nobody would find these tools',
+  fix: 'imports: [ToolwrightModule.forRoot({ provider, model })] in the root module',
+};
+
+function rootModule(source: OptionsSource): DynamicModule {
+  return { module: ToolwrightModule, imports: [ToolwrightCoreModule.from(source)] };
+}
+
+function isToolClass(tool: ClassType | RegisteredTool): tool is ClassType {
+  return typeof tool === 'function' && toolMethods(tool as ClassType).length > 0;
+}
+
+/** Where the options come from, and what that needs. */
+interface OptionsSource {
+  readonly providers: Provider[];
+  readonly imports?: DynamicModule['imports'];
+}
+
+const PROVIDERS: Provider[] = [
+  { provide: MODULE_OPTIONS, useFactory: checkModuleOptions, inject: [GIVEN_OPTIONS] },
+  RegisteredTools,
+  {
+    provide: TaskQueue,
+    useFactory: ({ tasks }: ToolwrightModuleOptions) => tasks ?? new TaskQueue(),
+    inject: [MODULE_OPTIONS],
+  },
+  {
+    provide: RunningCalls,
+    useFactory: (tasks: TaskQueue) => new RunningCalls(tasks),
+    inject: [TaskQueue],
+  },
+  {
+    provide: RequestContexts,
+    useFactory: (modules: ModuleRef) => new RequestContexts(modules),
+    inject: [ModuleRef],
+  },
+  {
+    provide: Enhancers,
+    useFactory: (modules: ModulesContainer, config: ApplicationConfig) => new Enhancers(modules, config),
+    inject: [ModulesContainer, ApplicationConfig],
+  },
+  {
+    provide: ToolVisibility,
+    useFactory: (options: ToolwrightModuleOptions) => new ToolVisibility(options),
+    inject: [MODULE_OPTIONS],
+  },
+  {
+    provide: ToolCaller,
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      enhancers: Enhancers,
+      ...[requests, running, visibility]: [RequestContexts, RunningCalls, ToolVisibility]
+    ) => {
+      const pipeline = new CallPipeline(
+        enhancers,
+        createErrorDescriber(options),
+        createRedaction(options.redact),
+      );
+      return new ToolCaller({ enhancers, requests, running, pipeline, visibility });
+    },
+    inject: [MODULE_OPTIONS, Enhancers, RequestContexts, RunningCalls, ToolVisibility],
+  },
+  {
+    provide: ApplicationTools,
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      caller: ToolCaller,
+      ...[tasks, discovery, moduleRef, modules]: [TaskQueue, DiscoveryService, ModuleRef, ModulesContainer]
+    ) => createApplicationTools({ options, caller, tasks, discovery, moduleRef, modules }),
+    inject: [MODULE_OPTIONS, ToolCaller, TaskQueue, DiscoveryService, ModuleRef, ModulesContainer],
+  },
+  {
+    provide: ToolRegistry,
+    useFactory: ({ registry }: ApplicationTools) => registry,
+    inject: [ApplicationTools],
+  },
+  {
+    provide: ApplicationRuns,
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      registry: ToolRegistry,
+      ...[requests, running, modules, visibility]: [RequestContexts, RunningCalls, ModuleRef, ToolVisibility]
+    ) => new ApplicationRuns({ options, registry, requests, running, modules, visibility }),
+    inject: [MODULE_OPTIONS, ToolRegistry, RequestContexts, RunningCalls, ModuleRef, ToolVisibility],
+  },
+  ToolwrightService,
+  {
+    provide: APP_INTERCEPTOR,
+    useFactory: (requests: RequestContexts) => new RequestInterceptor(requests),
+    inject: [RequestContexts],
+  },
+];
+
+/** Everything that an application has once: the registry, the loop, and what calls its tools. */
+@Module({})
+class ToolwrightCoreModule implements OnModuleInit {
+  readonly #tools: ApplicationTools;
+
+  constructor(@Inject(ApplicationTools) tools: ApplicationTools) {
+    this.#tools = tools;
+  }
+
+  static from({ providers, imports = [] }: OptionsSource): DynamicModule {
+    return {
+      module: ToolwrightCoreModule,
+      global: true,
+      imports: [DiscoveryModule, ...imports],
+      providers: [...providers, ...PROVIDERS],
+      exports: [ToolRegistry, ToolwrightService, TaskQueue, RunningCalls, MODULE_OPTIONS],
+    };
+  }
+
+  /** Global modules come first: by the time that other hooks run, every tool is there. */
+  async onModuleInit(): Promise<void> {
+    await this.#tools.complete();
+  }
+}

@@ -1,0 +1,142 @@
+import {
+  type ChatError,
+  type ChatErrorCode,
+  type ChatMessage,
+  type ChatRequest,
+  isConversationId,
+} from '../chat-protocol.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const FIELDS: Readonly<Record<ChatMessage['role'], readonly string[]>> = {
+  user: ['role', 'content'],
+  tool_result: ['role', 'name', 'content'],
+};
+
+/** The request in a body. Throws an {@link HttpFault} that names the first field that is wrong. */
+export function readChatRequest(body: unknown): ChatRequest {
+  const { conversation_id: id, messages } = object(body, 'the body');
+  refuseOthers(body as Fields, ['conversation_id', 'messages'], 'the body');
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw wrong('messages must be an array with at least one message');
+  return {
+    // Clients in other languages write null for what they leave out.
+    ...(id === undefined || id === null ? {} : { conversation_id: checkConversationId(id) }),
+    messages: messages.map((message, index) => readMessage(message, `messages[${index}]`)),
+  };
+}
+
+/** The id of a conversation. Throws an {@link HttpFault} where it is none. */
+export function checkConversationId(value: unknown): string {
+  if (isConversationId(value)) return value;
+  const rule = '1 to 128 letters, digits and . _ ~ : @ -, beginning with a letter or a digit';
+  throw wrong(`conversation_id must be ${rule}`);
+}
+
+function readMessage(value: unknown, where: string): ChatMessage {
+  const message = object(value, where);
+  const { role, name, content } = message;
+  if (role !== 'user' && role !== 'tool_result') throw wrong(`${where}.role must be "user" or "tool_result"`);
+  refuseOthers(message, FIELDS[role], where);
+  if (typeof content !== 'string') throw wrong(`${where}.content must be a string`);
+  if (role === 'user') {
+    // Some providers refuse such a message, which would then look like their failure.
+    if (content.trim() === '') throw wrong(`${where}.content must not be blank`);
+    return { role, content };
+  }
+  if (typeof name !== 'string' || name.trim() === '')
+    throw wrong(`${where}.name must be a string, not blank`);
+  return { role, name, content };
+}
+
+function object(value: unknown, where: string): Fields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
+  throw wrong(`${where} must be an object`);
+}
+
+function refuseOthers(fields: Fields, known: readonly string[], where: string): void {
+  const other = Object.keys(fields).find((name) => !known.includes(name));
+  if (other !== undefined)
+    throw wrong(`${where} has an unknown field ${JSON.stringify(other.slice(0, 100))}`);
+}
+
+function wrong(problem: string): HttpFault {
+  return new HttpFault('invalid_request', problem);
+}
+
+/** The JSON of a request's body. Throws an {@link HttpFault} where it is none, or too much. */
+export async function readBody(request: Request, maxBytes: number): Promise<unknown> {
+  const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
+  // Only JSON: what a form of a foreign page can send without asking must not count as a request.
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw new HttpFault('unsupported_media_type', 'the content type must be application/json');
+  const text = decode(await readBytes(request, maxBytes));
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new HttpFault('invalid_json', 'the body is no JSON');
+  }
+}
+
+async function readBytes({ headers, body }: Request, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = new HttpFault('body_too_large', `the body has more than ${maxBytes} bytes`);
+  if (Number(headers.get('content-length')) > maxBytes) throw tooLarge;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body ?? []) {
+      size += chunk.byteLength;
+      if (size > maxBytes) throw tooLarge;
+      chunks.push(chunk);
+    }
+  } catch (thrown) {
+    if (thrown === tooLarge) throw thrown;
+    throw new HttpFault('invalid_request', 'the body broke off');
+  }
+  return Buffer.concat(chunks);
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new HttpFault('invalid_json', 'the body is no UTF-8');
+  }
+}
+
+const STATUS: Readonly<Record<ChatErrorCode, number>> = {
+  invalid_json: 400,
+  invalid_request: 400,
+  unauthorized: 401,
+  not_found: 404,
+  conversation_not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  conversation_changed: 412,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  conversation_full: 422,
+  rate_limited: 429,
+  internal_error: 500,
+  provider_failed: 502,
+};
+
+/** A request that gets no reply, in words for whoever sent it. */
+export class HttpFault extends Error {
+  readonly code: ChatErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ChatErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.headers = headers;
+  }
+
+  get status(): number {
+    return STATUS[this.code];
+  }
+
+  get body(): ChatError {
+    return { error: { code: this.code, message: this.message } };
+  }
+}

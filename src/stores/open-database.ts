@@ -1,0 +1,116 @@
+import { closeSync, openSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { FILLED_TEXT, required } from '../kernel/options.js';
+
+/** SQLite's own number for a file that somebody else has locked. */
+const SQLITE_BUSY = 5;
+
+const PAUSE_MS = 5;
+
+/** Where a database is, and how long a statement waits for another process to finish writing. */
+interface DatabasePlace {
+  readonly path: string;
+  readonly busyTimeoutMs: number;
+}
+
+/** Without a path, SQLite would keep everything in a file that it deletes in the end. */
+export const DATABASE_PATH = required({ ...FILLED_TEXT, fix: "'runs.sqlite', or ':memory:'" });
+
+/**
+ * Opens an SQLite file so that several processes can use it at the same time; makes it where it is missing.
+ *
+ * @throws Error that names the path where the file cannot be opened.
+ */
+export function openDatabase(place: DatabasePlace): DatabaseSync {
+  const { path, busyTimeoutMs } = place;
+  const Database = loadDatabaseClass();
+  let database: DatabaseSync | undefined;
+  try {
+    makePrivate(path);
+    database = new Database(path);
+    database.exec(`PRAGMA busy_timeout = ${Math.ceil(busyTimeoutMs)}`);
+    useWriteAheadLog(database, busyTimeoutMs);
+    return database;
+  } catch (cause) {
+    database?.close();
+    throw new Error(`Cannot open the SQLite file '${path}': ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Makes the file where it is missing, for its owner alone: it holds conversations. The files that SQLite puts
+ * beside it get the same rights. One that is there keeps its own.
+ */
+function makePrivate(path: string): void {
+  const file = path.startsWith('file:') ? fileOfUri(path) : path;
+  if (file === undefined || file === ':memory:') return;
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch {
+    // It is there, or cannot be made: SQLite will tell.
+  }
+}
+
+/** The file that SQLite makes for an address; none where it makes none (https://www.sqlite.org/uri.html). */
+function fileOfUri(uri: string): string | undefined {
+  const [, path = '', query = ''] = /^file:(?:\/\/[^/?#]*)?([^?#]*)(?:\?([^#]*))?/.exec(uri) ?? [];
+  const mode = new URLSearchParams(query).get('mode') ?? 'rwc';
+  if (path === '' || mode !== 'rwc') return undefined;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    // SQLite will tell.
+    return undefined;
+  }
+}
+
+/** Runs several statements as one: all of them, or none, and nobody else's in between. */
+export function inTransaction<Outcome>(database: DatabaseSync, work: () => Outcome): Outcome {
+  database.exec('BEGIN IMMEDIATE');
+  let outcome: Outcome;
+  try {
+    outcome = work();
+    database.exec('COMMIT');
+  } catch (error) {
+    rollBack(database);
+    throw error;
+  }
+  return outcome;
+}
+
+/** SQLite may have rolled back already, as it does on a full disk; what was thrown first is what matters. */
+function rollBack(database: DatabaseSync): void {
+  try {
+    database.exec('ROLLBACK');
+  } catch {}
+}
+
+/** Loaded here and not with the module: Node 22 warns that it is experimental, and other stores do without it. */
+function loadDatabaseClass(): typeof DatabaseSync {
+  const module: typeof import('node:sqlite') | undefined = process.getBuiltinModule('node:sqlite');
+  if (module === undefined) throw new Error('This Node has no node:sqlite (22.13 and newer have it).');
+  return module.DatabaseSync;
+}
+
+/**
+ * Readers and a writer do not wait for each other. SQLite does not wait its turn for this one change, so that
+ * of two processes that open a new file at the same moment one would fail.
+ */
+function useWriteAheadLog(database: DatabaseSync, busyTimeoutMs: number): void {
+  const deadline = performance.now() + busyTimeoutMs;
+  for (;;) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL');
+      return;
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  const { errcode } = error as { readonly errcode?: unknown };
+  // The lower byte is the kind, such as busy; the rest says which, such as busy because of a recovery.
+  return typeof errcode === 'number' && (errcode & 0xff) === SQLITE_BUSY;
+}

@@ -1,0 +1,267 @@
+import type { ToolCall } from '../contract/llm-provider.js';
+import { ALL_FORMATS } from './formats/all-formats.js';
+import type { DraftCall } from './formats/text-call-format.js';
+import { type KnownToolSource, type KnownTools, knownTools, type UnknownTools } from './known-tools.js';
+import { formatsByOpener, readCallAt } from './read-call-at.js';
+import {
+  REASONING_CLOSERS,
+  REASONING_MARKS,
+  REASONING_OPENERS,
+  type ReasoningMark,
+} from './reasoning-marks.js';
+import { createLiteralIndex } from './text-cursor.js';
+
+/** A stretch of the scanned text: plain text as it stood there, or the calls that stood there. */
+export type ScannedPiece =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
+
+/** A piece that is decided but for reasoning that may turn out to have come before; and how it was written. */
+interface KeptPiece {
+  readonly piece: ScannedPiece;
+  readonly written: string;
+  /** The calls are of tools that nobody knows. */
+  readonly isUnknown?: boolean;
+  /** What closes the quotation that the calls stand in, if it follows them at once. */
+  readonly quote?: string;
+}
+
+const FORMATS = formatsByOpener(ALL_FORMATS);
+const LITERALS = createLiteralIndex([...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS]);
+const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
+/** White space and marks that end something: `</answer>`, `<|im_end|>`. */
+const ONLY_MARKS = /^\s*(?:<[/|][^<>\s]{1,30}>\s*)*$/;
+const QUOTES = new Map([
+  ['`', '`'],
+  ['"', '"'],
+  ["'", "'"],
+  ['“', '”'],
+  ['«', '»'],
+]);
+const OFTEN_UP_TO = 4096;
+const GROWTH = 1.125;
+
+/**
+ * Splits a text that comes in pieces of any size into plain text and calls. The outcome does not depend on
+ * where the pieces were cut: what may still become (part of) a call is held back until that is decided.
+ *
+ * Nothing inside reasoning is a call. Where its opening mark stood in the prompt, only its closing mark tells
+ * that all before it was reasoning: from the first call on, nothing is handed on before the text ends.
+ */
+export class CallScanner {
+  readonly #tools: KnownTools;
+  #held = '';
+  #half = '';
+  #scanFrom = 0;
+  /** Nothing but white space and reasoning came so far. */
+  #isBlankSoFar = true;
+  #reasoning: ReasoningMark | undefined;
+  /** What would close the quotation that the text so far ends in the opening mark of. */
+  #quote: string | undefined;
+  #kept: KeptPiece[] = [];
+  #pieces: ScannedPiece[] = [];
+
+  constructor(tools: KnownTools) {
+    this.#tools = tools;
+  }
+
+  /** Takes more text; gives what is now decided. */
+  push(text: string): readonly ScannedPiece[] {
+    const come = this.#half + text;
+    // Half of a surrogate pair is no character yet: neither to look at nor to hand on.
+    this.#half = /[\ud800-\udbff]$/.test(come) ? come.slice(-1) : '';
+    this.#held += come.slice(0, come.length - this.#half.length);
+    // A long call is not read again for every piece that comes: that would be quadratic.
+    if (this.#held.length >= this.#scanFrom) this.#scan(false);
+    return this.#takePieces();
+  }
+
+  /** Ends the text; gives the rest. */
+  end(): readonly ScannedPiece[] {
+    this.#held += this.#half;
+    this.#scan(true);
+    this.#pieces.push(...withoutExamples(this.#kept));
+    return this.#takePieces();
+  }
+
+  #takePieces(): readonly ScannedPiece[] {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    return pieces;
+  }
+
+  #scan(isFinal: boolean): void {
+    const text = this.#held;
+    let decided = 0;
+    let at = 0;
+    let firstAt = this.#firstAt(0);
+    // No call comes from a part of what the text ends in; but reasoning may still end there.
+    let isOver = false;
+    for (;;) {
+      const found = this.#nextLiteral(at);
+      if (found === undefined || (!isFinal && !this.#reasoning && LITERALS.endsInside(text, found.start)))
+        break;
+      const { literal, start } = found;
+      at = start + literal.length;
+      const mark = REASONING_OPENERS.get(literal);
+      if (this.#reasoning !== undefined || REASONING_CLOSERS.has(literal)) {
+        this.#endReasoning(text.slice(decided, at));
+        decided = at;
+        firstAt = this.#firstAt(at);
+      } else if (mark !== undefined) {
+        if (mark.isFirst && start !== firstAt) continue;
+        this.#addAnswer(text.slice(decided, start));
+        this.#reasoning = mark;
+        decided = start;
+      } else if (!isOver) {
+        const context = { tools: this.#tools, isFirst: start === firstAt, isFinal };
+        const reading = readCallAt(text, { literal, start, formats: FORMATS.get(literal) ?? [] }, context);
+        if (reading.kind === 'open' && !isFinal) {
+          this.#holdBack(decided, start);
+          return;
+        }
+        isOver = reading.kind === 'open';
+        if (reading.kind !== 'open') at = reading.end;
+        if (reading.kind !== 'calls') continue;
+        this.#addAnswer(text.slice(decided, start));
+        this.#addCalls(reading, text.slice(start, at));
+        decided = at;
+      }
+    }
+    this.#holdBack(decided, isFinal ? text.length : this.#tailStart(at));
+  }
+
+  #nextLiteral(from: number): ReturnType<typeof LITERALS.next> {
+    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).next(this.#held, from);
+  }
+
+  #tailStart(from: number): number {
+    return (CLOSERS.get(this.#reasoning!) ?? LITERALS).tailStart(this.#held, from);
+  }
+
+  /** Where the answer begins, if all before it is blank. */
+  #firstAt(from: number): number {
+    if (!this.#isBlankSoFar) return -1;
+    return this.#held.length - this.#held.slice(from).trimStart().length;
+  }
+
+  /** What comes up to a closing mark; without an opening one, all that came before was reasoning too. */
+  #endReasoning(text: string): void {
+    if (this.#reasoning === undefined) {
+      const written = this.#kept.map((kept) => kept.written).join('');
+      this.#kept = [];
+      this.#addText(written);
+      this.#isBlankSoFar = true;
+    }
+    this.#reasoning = undefined;
+    this.#addText(text);
+  }
+
+  /** Gives the text up to `from`; keeps the rest. */
+  #holdBack(decided: number, from: number): void {
+    const text = this.#held.slice(decided, from);
+    if (this.#reasoning === undefined) this.#addAnswer(text);
+    else this.#addText(text);
+    this.#held = this.#held.slice(from);
+    this.#scanFrom = this.#held.length < OFTEN_UP_TO ? 0 : this.#held.length * GROWTH;
+  }
+
+  #addCalls(
+    { calls, isUnknown }: { readonly calls: readonly DraftCall[]; readonly isUnknown: boolean },
+    written: string,
+  ) {
+    this.#isBlankSoFar = false;
+    this.#kept.push({ piece: { kind: 'calls', calls }, written, isUnknown, quote: this.#quote });
+    this.#quote = undefined;
+  }
+
+  #addAnswer(text: string): void {
+    this.#isBlankSoFar &&= text.trim() === '';
+    this.#addText(text);
+  }
+
+  #addText(text: string): void {
+    if (text === '') return;
+    const piece = { kind: 'text', text } as const;
+    // Two and more are a fence.
+    this.#quote = text.endsWith('``') ? undefined : QUOTES.get(text.at(-1) ?? '');
+    if (this.#kept.length > 0) this.#kept.push({ piece, written: text });
+    else this.#pieces.push(piece);
+  }
+}
+
+/**
+ * Calls of unknown tools that text follows are examples, and so are quoted ones: a model that calls a tool stops
+ * there.
+ */
+function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
+  let behind = '';
+  let isFollowed = false;
+  const pieces = [...kept].reverse().map(({ piece, written, isUnknown, quote }): ScannedPiece => {
+    if (piece.kind === 'text') {
+      behind = written + behind;
+      return piece;
+    }
+    const isQuoted = quote !== undefined && behind.startsWith(quote);
+    isFollowed ||= !ONLY_MARKS.test(isQuoted ? behind.slice(1) : behind);
+    behind = '';
+    return (isUnknown || isQuoted) && isFollowed ? { kind: 'text', text: written } : piece;
+  });
+  return pieces.reverse();
+}
+
+/**
+ * Gives each call an id: the model's own if it is new, otherwise `call_1`, `call_2`, …,
+ * continuing after the highest number among the ids that are taken.
+ */
+export function numberDrafts(
+  drafts: readonly DraftCall[],
+  taken: Iterable<string> = [],
+): readonly ToolCall[] {
+  const used = new Set(taken);
+  let last = highestNumber(used);
+  const kept = drafts.map(({ id }) => {
+    if (id === undefined || used.has(id)) return undefined;
+    used.add(id);
+    return id;
+  });
+  const next = (): string => {
+    do last += 1;
+    while (used.has(`call_${last}`));
+    return `call_${last}`;
+  };
+  return drafts.map(({ name, arguments: args }, index) => ({
+    id: kept[index] ?? next(),
+    name,
+    arguments: args,
+  }));
+}
+
+function highestNumber(ids: Iterable<string>): number {
+  let highest = 0;
+  for (const id of ids) highest = Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
+  return highest;
+}
+
+/** What stands in a text. */
+interface ScannedText {
+  readonly calls: readonly DraftCall[];
+  /** The text before the first call, untrimmed; the whole text if there is none. */
+  readonly textBefore: string;
+}
+
+/** Finds the calls of known tools in a text; without tools, of any name. */
+export function scanText(
+  text: string,
+  tools: KnownToolSource | undefined,
+  unknown: UnknownTools = {},
+): ScannedText {
+  const scanner = new CallScanner(knownTools(tools, unknown));
+  const calls: DraftCall[] = [];
+  let textBefore = '';
+  for (const piece of [...scanner.push(text), ...scanner.end()]) {
+    if (piece.kind === 'calls') calls.push(...piece.calls);
+    else if (calls.length === 0) textBefore += piece.text;
+  }
+  return { calls, textBefore };
+}

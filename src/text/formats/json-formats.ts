@@ -1,0 +1,226 @@
+import { parseExactJson } from '../../checking/exact-json.js';
+import type { JsonObject } from '../../contract/json-schema.js';
+import { isRecord } from '../../kernel/json.js';
+import { jsonSpan } from '../json-span.js';
+import type { ReadJson, TextCursor } from '../text-cursor.js';
+import type { DraftCall, TextCallFormat } from './text-call-format.js';
+
+/** `{"name": …, "arguments": …}` or an array of those, anywhere in the text; strict JSON only. */
+export const bareJson: TextCallFormat = {
+  openers: ['{', '['],
+  read(cursor, { opener, start }) {
+    cursor.space();
+    // Most brackets in a text begin nothing that could be a call.
+    if (cursor.peek() !== (opener === '[' ? '{' : '"')) return undefined;
+    const { text } = cursor;
+    const span = jsonSpan(text, start);
+    if (span.kind === 'open') {
+      cursor.ranOut = true;
+      return undefined;
+    }
+    cursor.at = span.kind === 'closed' ? span.end : span.resumeAt;
+    if (span.kind === 'broken') return undefined;
+    return callsInJson({ value: parseExactJson(text.slice(start, span.end)) }, { text, marked: false });
+  },
+};
+
+const LANGUAGE = /[\w-]*/y;
+const MEANS_JSON = /^(?:|json5?c?|tool_calls?|tool|function_call)$/i;
+
+/** A call as the first thing in a code fence; the fence belongs to it. */
+export const fencedJson: TextCallFormat = {
+  openers: ['```'],
+  read(cursor) {
+    const language = cursor.match(LANGUAGE);
+    if (language === undefined) return undefined;
+    cursor.space();
+    const json = cursor.json({ relaxed: MEANS_JSON.test(language) });
+    if (json === undefined) return undefined;
+    const calls = callsInJson(json, { text: cursor.text, marked: false });
+    if (calls.length > 0) cursor.closers(['```']);
+    return calls;
+  },
+};
+
+const SEPARATOR = /\s*[;,]?\s*/y;
+
+/** Marks with JSON behind them, and what may close them. */
+const MARKS: ReadonlyMap<string, readonly string[]> = new Map([
+  // Hermes, Qwen, Reka, older Granite.
+  ['<tool_call>', ['</tool_call>']],
+  ['<tool_calls>', ['</tool_calls>']],
+  ['<function_call>', ['</function_call>']],
+  // Granite 3.
+  ['<|tool_call|>', ['<|/tool_call|>']],
+  // Llama 3.1 and 3.2.
+  ['<|python_tag|>', ['<|eom_id|>', '<|eot_id|>']],
+  // Command R7B.
+  ['<|START_ACTION|>', ['<|END_ACTION|>']],
+]);
+
+/** JSON calls behind a mark: one object, several with `;` or `,` or nothing between them, or an array. */
+export const taggedJson: TextCallFormat = {
+  openers: [...MARKS.keys()],
+  read(cursor, { opener }) {
+    cursor.space();
+    const first = readCalls(cursor);
+    if (first === undefined || first.length === 0) return first;
+    const calls = [...first];
+    for (;;) {
+      const before = cursor.at;
+      cursor.match(SEPARATOR);
+      const more = readCalls(cursor);
+      if (more === undefined || more.length === 0) {
+        cursor.at = before;
+        break;
+      }
+      calls.push(...more);
+    }
+    cursor.tailOpen = cursor.ranOut;
+    if (!cursor.tailOpen) cursor.closers(MARKS.get(opener) ?? []);
+    return calls;
+  },
+};
+
+function readCalls(cursor: TextCursor): readonly DraftCall[] | undefined {
+  const json = cursor.json({ relaxed: true });
+  return json === undefined ? undefined : callsInJson(json, { text: cursor.text, marked: true });
+}
+
+/** Apertus: `<|tools_prefix|>[{"name": {"key": "value"}}]<|tools_suffix|>`. */
+export const apertusTools: TextCallFormat = {
+  openers: ['<|tools_prefix|>'],
+  read(cursor) {
+    cursor.space();
+    const json = cursor.json({ relaxed: false });
+    if (json === undefined || !Array.isArray(json.value)) return undefined;
+    const calls = json.value.flatMap((item) => {
+      const [entry, ...others] = isRecord(item) ? Object.entries(item) : [];
+      if (entry === undefined || others.length > 0 || !isRecord(entry[1])) return [];
+      return [{ name: entry[0], arguments: entry[1] }];
+    });
+    if (calls.length > 0) cursor.closers(['<|tools_suffix|>']);
+    return calls;
+  },
+};
+
+const NAME = /[\w.-]{1,200}/y;
+const CLOSERS = ['[/TOOL_CALLS]'];
+
+/** Mistral: `[TOOL_CALLS]` with a JSON array, or since v11 with `name[CALL_ID]id[ARGS]{…}` per call. */
+export const mistralMarks: TextCallFormat = {
+  openers: ['[TOOL_CALLS]'],
+  read(cursor) {
+    cursor.space();
+    const calls = '{['.includes(cursor.peek()) ? readJson(cursor) : readNamed(cursor);
+    if (calls !== undefined) cursor.closers(CLOSERS);
+    return calls;
+  },
+};
+
+function readJson(cursor: TextCursor) {
+  const json = cursor.json({ relaxed: true });
+  return json === undefined ? undefined : callsInJson(json, { text: cursor.text, marked: true });
+}
+
+function readNamed(cursor: TextCursor) {
+  const name = cursor.match(NAME);
+  if (name === undefined) return undefined;
+  const id = cursor.take('[CALL_ID]') ? cursor.match(NAME) : undefined;
+  cursor.take('[ARGS]');
+  const call = markedCall(cursor, name);
+  return call === undefined ? undefined : [id === undefined ? call : { ...call, id }];
+}
+
+/** The call of a name that was read, with the JSON object that stands here as its arguments. */
+export function markedCall(cursor: TextCursor, name: string): DraftCall | undefined {
+  cursor.space();
+  if (cursor.peek() !== '{') return undefined;
+  const start = cursor.at;
+  const json = cursor.json({ relaxed: true });
+  if (json === undefined) return undefined;
+  // No strict JSON goes on as raw text: mending it is the read step's, which records it.
+  const raw = cursor.text.slice(start, cursor.at);
+  return { name, arguments: json.members === undefined ? (json.value as DraftCall['arguments']) : raw };
+}
+
+/**
+ * The calls that a JSON value is: `{ name, arguments }`, Llama's `parameters`, Command R's `tool_name`,
+ * the OpenAI shapes with `function` and `tool_calls`, or an array of those.
+ */
+function callsInJson(json: ReadJson, { text, marked }: ShapeOptions): readonly DraftCall[] {
+  const calls = callsInValue(json.value, marked);
+  if (json.members === undefined) return calls;
+  // No strict JSON: the raw text goes on, so that the read step mends it, records that it did so, and
+  // tools that refuse repaired arguments can.
+  const span = json.members.get('arguments') ?? json.members.get('parameters');
+  const [call, ...others] = calls;
+  if (call === undefined || others.length > 0 || Array.isArray(json.value)) return [];
+  if (span === undefined) return marked && isEmpty(call.arguments) ? [call] : [];
+  const raw = text.slice(span.start, span.end);
+  return [{ ...call, arguments: parseObject(raw) ?? raw }];
+}
+
+function callsInValue(value: unknown, marked: boolean): readonly DraftCall[] {
+  if (Array.isArray(value))
+    return value.flatMap((item) => (isObject(item) ? callsInObject(item, marked) : []));
+  return isObject(value) ? callsInObject(value, marked) : [];
+}
+
+function callsInObject(value: JsonObject, marked: boolean): readonly DraftCall[] {
+  const list = own(value, 'tool_calls');
+  if (Array.isArray(list)) return list.flatMap((item) => (isObject(item) ? callsInObject(item, false) : []));
+  const wrapped = own(value, 'function');
+  const call = isObject(wrapped) ? toCall(wrapped, false) : toCall(value, marked);
+  if (call === undefined) return [];
+  const id = own(value, 'id') ?? own(value, 'tool_call_id');
+  return [typeof id === 'string' && id !== '' ? { ...call, id } : call];
+}
+
+function toCall(value: JsonObject, marked: boolean): DraftCall | undefined {
+  const name = own(value, 'name') ?? own(value, 'tool_name');
+  const key = ['arguments', 'parameters'].find((candidate) => Object.hasOwn(value, candidate));
+  if (typeof name !== 'string' || (key === undefined && !marked)) return undefined;
+  const sent = key === undefined ? {} : value[key];
+  if (key === 'parameters' && isSchema(sent)) return undefined;
+  return { name, arguments: tidyArguments(sent) };
+}
+
+/** A model that quotes a tool's definition does not call it. */
+function isSchema(value: unknown): boolean {
+  return isObject(value) && own(value, 'type') === 'object' && isObject(own(value, 'properties'));
+}
+
+function tidyArguments(sent: unknown): JsonObject | string {
+  if (isObject(sent)) return sent;
+  if (typeof sent === 'string') return parseObject(sent) ?? sent;
+  return sent === null ? {} : JSON.stringify(sent);
+}
+
+function own(value: JsonObject, key: string): unknown {
+  return Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+function isEmpty(value: JsonObject | string): boolean {
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value = parseExactJson(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** How a JSON value is looked at. */
+interface ShapeOptions {
+  readonly text: string;
+  /** A call may leave its arguments out: it stands between marks, so it is meant as one. */
+  readonly marked: boolean;
+}

@@ -1,0 +1,234 @@
+import type { KnownTools } from '../known-tools.js';
+import { REASONING_CLOSERS, REASONING_OPENERS } from '../reasoning-marks.js';
+import { escapePattern, type TextCursor } from '../text-cursor.js';
+import type { DraftCall, TextCallFormat } from './text-call-format.js';
+
+const FUNCTION_NAME = /[\p{L}_][\p{L}\p{N}_.-]{0,199}/uy;
+const KEYWORD = /[\p{L}_][\p{L}\p{N}_]{0,199}/uy;
+const LINE_BREAK = /[ \t\r]*\n\s*/y;
+const CLOSERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['[', []],
+  // Llama 4.
+  ['<|python_start|>', ['<|python_end|>']],
+  // LFM2.
+  ['<|tool_call_start|>', ['<|tool_call_end|>']],
+  // Llama 3 built-in tools.
+  ['<|python_tag|>', ['<|eom_id|>', '<|eot_id|>']],
+  // Gemma 3.
+  ['```tool_code', ['```']],
+  // OLMo 3, one call a line.
+  ['<function_calls>', ['</function_calls>']],
+]);
+
+/** Calls in Python: `[f(a=1), g(b='x')]`, or a single `f(a=1)` between marks; keyword arguments only. */
+export const pythonicCalls: TextCallFormat = {
+  openers: [...CLOSERS.keys()],
+  read(cursor, { opener, tools, isFirst }) {
+    // Where any name is a tool, a bare list counts only as the beginning of a message: prose has brackets.
+    if (opener === '[' && tools.any && !isFirst) return undefined;
+    cursor.space();
+    const isList = opener === '[' || cursor.take('[');
+    const calls = isList ? readPythonList(cursor, tools) : readLines(cursor, tools);
+    if (calls !== undefined && !cursor.tailOpen) cursor.closers(CLOSERS.get(opener) ?? []);
+    return calls;
+  },
+};
+
+function readPythonList(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] | undefined {
+  const calls: DraftCall[] = [];
+  do {
+    const call = readPythonCall(cursor, tools);
+    if (call === undefined) return undefined;
+    calls.push(call);
+    cursor.space();
+  } while (cursor.take(','));
+  return cursor.take(']') ? calls : undefined;
+}
+
+/** A call, and others on lines of their own. */
+function readLines(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] | undefined {
+  const calls = readSingle(cursor, tools)?.slice();
+  if (calls === undefined) return undefined;
+  for (;;) {
+    const before = cursor.at;
+    cursor.match(LINE_BREAK);
+    const more = cursor.at === before ? undefined : readSingle(cursor, tools);
+    if (more === undefined) {
+      cursor.at = before;
+      cursor.tailOpen = cursor.ranOut;
+      return calls;
+    }
+    calls.push(...more);
+  }
+}
+
+/** Gemma prints what it calls: `print(default_api.f(a=1))`. */
+function readSingle(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] | undefined {
+  const isPrinted = cursor.take('print(');
+  cursor.take('default_api.');
+  const call = readPythonCall(cursor, tools);
+  if (isPrinted) cursor.space();
+  return call === undefined || (isPrinted && !cursor.take(')')) ? undefined : [call];
+}
+
+function readPythonCall(cursor: TextCursor, tools: KnownTools): DraftCall | undefined {
+  cursor.space();
+  const written = cursor.match(FUNCTION_NAME);
+  if (written === undefined) return undefined;
+  const name = tools.has(written) ? written : written.replace(/\.call$/, '');
+  if (!tools.mayBe(name) || !cursor.take('(')) return undefined;
+  const entries: [string, unknown][] = [];
+  for (;;) {
+    cursor.space();
+    if (cursor.take(')')) return { name, arguments: Object.fromEntries(entries) };
+    const key = cursor.match(KEYWORD);
+    cursor.space();
+    if (key === undefined || !cursor.take('=')) return undefined;
+    const reading = cursor.relaxed();
+    if (reading === undefined) return undefined;
+    entries.push([key, reading.value]);
+    cursor.space();
+    if (!cursor.take(',') && cursor.peek() !== ')') return undefined;
+  }
+}
+
+const GEMMA_NAME = /[\w.-]{1,200}/y;
+const KEY = /[^\s:{}[\],<>"]{1,200}/y;
+const MOST_LEVELS = 100;
+
+/** What begins a call, what ends it, and what stands on either side of each text. */
+const MARKS: ReadonlyMap<string, { readonly closer: string; readonly quote: string }> = new Map([
+  // Gemma 4.
+  ['<|tool_call>', { closer: '<tool_call|>', quote: '<|"|>' }],
+  // FunctionGemma.
+  ['<start_function_call>', { closer: '<end_function_call>', quote: '<escape>' }],
+]);
+
+/** `call:f{a:<|"|>text<|"|>,b:1,c:[true]}`, between the marks of Gemma 4 or FunctionGemma. */
+export const gemmaCalls: TextCallFormat = {
+  openers: [...MARKS.keys()],
+  read(cursor, { opener, tools }) {
+    const marks = MARKS.get(opener);
+    if (marks === undefined) return undefined;
+    cursor.space();
+    const call = readGemmaCall(cursor, marks.quote, tools);
+    if (call === undefined) return undefined;
+    cursor.closers([marks.closer]);
+    return [call];
+  },
+};
+
+function readGemmaCall(cursor: TextCursor, quote: string, tools: KnownTools): DraftCall | undefined {
+  if (!cursor.take('call:')) return undefined;
+  const name = cursor.match(GEMMA_NAME);
+  if (name === undefined || !tools.mayBe(name)) return undefined;
+  const args = readObject(cursor, quote, 0);
+  return args && { name, arguments: args };
+}
+
+/** The value that stands here; `undefined` where there is none, which no value is. */
+function readValue(cursor: TextCursor, quote: string, level: number): unknown {
+  cursor.space();
+  if (level > MOST_LEVELS) return undefined;
+  if (cursor.take(quote)) return cursor.until(quote);
+  if (cursor.peek() === '{') return readObject(cursor, quote, level);
+  if (cursor.peek() === '[') return readGemmaList(cursor, quote, level);
+  return cursor.relaxed()?.value;
+}
+
+function readObject(
+  cursor: TextCursor,
+  quote: string,
+  level: number,
+): (DraftCall['arguments'] & object) | undefined {
+  if (!cursor.take('{')) return undefined;
+  const entries: [string, unknown][] = [];
+  for (;;) {
+    cursor.space();
+    if (cursor.take('}')) return Object.fromEntries(entries);
+    const key = cursor.take(quote) ? cursor.until(quote) : cursor.match(KEY);
+    cursor.space();
+    if (key === undefined || !cursor.take(':')) return undefined;
+    const value = readValue(cursor, quote, level + 1);
+    if (value === undefined) return undefined;
+    entries.push([key, value]);
+    cursor.space();
+    if (!cursor.take(',') && cursor.peek() !== '}') return undefined;
+  }
+}
+
+function readGemmaList(cursor: TextCursor, quote: string, level: number): readonly unknown[] | undefined {
+  if (!cursor.take('[')) return undefined;
+  const items: unknown[] = [];
+  for (;;) {
+    cursor.space();
+    if (cursor.take(']')) return items;
+    const item = readValue(cursor, quote, level + 1);
+    if (item === undefined) return undefined;
+    items.push(item);
+    cursor.space();
+    if (!cursor.take(',') && cursor.peek() !== ']') return undefined;
+  }
+}
+
+/** What stands around values that are written as they are, between two tags. */
+interface RawValueTags {
+  /** What ends a value. */
+  readonly closer: string;
+  /** What begins the next one: models forget to close the one before it. */
+  readonly next: RegExp;
+  /** What ends the call and stands behind the last value, if that was not closed. */
+  readonly outer: RegExp;
+}
+
+/** Reads the value at the cursor; `takes` tells whether a name may be the next value's. */
+type RawValueReader = (cursor: TextCursor, takes: (name: string) => boolean) => string | undefined;
+
+const CALL = '<[^\\s<>"/]{0,20}(?:tool_call|function|invoke)';
+
+/**
+ * A reader of such values. Tags belong to a value only where they cannot be meant as tags: a parameter that the
+ * tool has begins the next value. Where reasoning ends within a value and another call follows, the value was
+ * only thought about, and is none: the search for calls goes on at that end.
+ */
+export function rawValueReader(tags: RawValueTags): RawValueReader {
+  const { closer } = tags;
+  let known: RegExp | undefined;
+  return (cursor, takes) => {
+    known ??= patternOf(tags);
+    const pattern = known;
+    const { text, at: start } = cursor;
+    let openThoughts = 0;
+    let thoughtEnd: number | undefined;
+    pattern.lastIndex = start;
+    for (let found = pattern.exec(text); found !== null; found = pattern.exec(text)) {
+      const [mark] = found;
+      const groups = found.groups ?? {};
+      const isNext = groups.next !== undefined && takes(found.groups?.name ?? '');
+      if (mark === closer || ((isNext || groups.outer !== undefined) && thoughtEnd === undefined)) {
+        cursor.at = mark === closer ? pattern.lastIndex : found.index;
+        return text.slice(start, found.index);
+      }
+      if (thoughtEnd !== undefined && (isNext || groups.call !== undefined)) {
+        cursor.at = thoughtEnd;
+        return undefined;
+      }
+      if (REASONING_OPENERS.has(mark)) openThoughts += 1;
+      else if (REASONING_CLOSERS.has(mark) && openThoughts > 0) openThoughts -= 1;
+      else if (REASONING_CLOSERS.has(mark)) thoughtEnd ??= found.index;
+    }
+    cursor.ranOut = true;
+    return undefined;
+  };
+}
+
+function patternOf({ closer, next, outer }: RawValueTags): RegExp {
+  const reasoning = [...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].map(escapePattern);
+  const parts = [
+    escapePattern(closer),
+    `(?<next>${next.source})`,
+    `(?<outer>${outer.source})`,
+    `(?<call>${CALL})`,
+  ];
+  return new RegExp([...parts, ...reasoning].join('|'), 'g');
+}

@@ -1,0 +1,80 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+
+/** A tool as a parser may be told of it: its name, itself, its schema for providers, or anything alike. */
+type KnownTool =
+  | string
+  | { readonly name: string; readonly parameters?: JsonSchema }
+  | { readonly function: { readonly name: string; readonly parameters?: JsonSchema } };
+
+/** The tools a parser accepts: a list, or a registry (anything with `list()`, and `get(name)` for types). */
+export type KnownToolSource =
+  | readonly KnownTool[]
+  | {
+      list(): readonly string[];
+      get?(name: string): { readonly parameters?: JsonSchema } | undefined;
+    };
+
+/** Which names are tools, and what their arguments look like. */
+export interface KnownTools {
+  /** Every name counts as a tool, because none were given. */
+  readonly any: boolean;
+  /** Calls of other tools between marks that nothing but calls has are told too. */
+  readonly tellsUnknown: boolean;
+  has(name: string): boolean;
+  /** Whether what is called so is to be read further. */
+  mayBe(name: string): boolean;
+  /** Whether a tool may have a parameter of this name: where its schema is not known, any. */
+  takes(tool: string, name: string): boolean;
+  /** Schema of a parameter, where it is known. */
+  parameter(tool: string, name: string): JsonSchema | undefined;
+}
+
+/** How calls of tools that were not given are taken. */
+export interface UnknownTools {
+  /** As text, the default; or as calls, where they stand between marks that nothing but calls has. */
+  readonly unknown?: 'text' | 'call';
+}
+
+const PLAUSIBLE = /^[\w.:-]{1,64}$/;
+
+/** Looks names up in what was given; a registry is asked anew each time this is called. */
+export function knownTools(
+  source: KnownToolSource | undefined,
+  { unknown = 'text' }: UnknownTools = {},
+): KnownTools {
+  if (source === undefined) {
+    const has = (name: string) => name.trim() !== '';
+    return { any: true, tellsUnknown: false, has, mayBe: has, takes: () => true, parameter: () => undefined };
+  }
+  // A Map, because names come from a model: `constructor` is found only if it is a tool.
+  const schemas = new Map(entriesOf(source));
+  // Where nothing is offered, nothing is a call.
+  const tellsUnknown = unknown === 'call' && schemas.size > 0;
+  const parameter = (tool: string, name: string) => {
+    const properties = schemas.get(tool)?.()?.properties;
+    return properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  };
+  return {
+    any: false,
+    tellsUnknown,
+    has: (name) => schemas.has(name),
+    mayBe: (name) => schemas.has(name) || (tellsUnknown && PLAUSIBLE.test(name)),
+    takes: (tool, name) => parameter(tool, name) !== undefined || hasNoProperties(schemas.get(tool)?.()),
+    parameter,
+  };
+}
+
+function hasNoProperties(schema: JsonSchema | undefined): boolean {
+  return Object.keys(schema?.properties ?? {}).length === 0;
+}
+
+type SchemaReader = () => JsonSchema | undefined;
+
+function entriesOf(source: KnownToolSource): [string, SchemaReader][] {
+  if ('list' in source) return source.list().map((name) => [name, () => source.get?.(name)?.parameters]);
+  return source.map((tool) => {
+    if (typeof tool === 'string') return [tool, () => undefined];
+    const { name, parameters } = 'function' in tool ? tool.function : tool;
+    return [name, () => parameters];
+  });
+}

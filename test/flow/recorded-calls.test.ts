@@ -1,0 +1,46 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { ROOT } from '../house/repository.js';
+import { play } from './recorded/case.js';
+import { recordedCases } from './recorded/recorded-cases.js';
+
+const FIXTURE = join(ROOT, 'test/flow/recorded/recorded-calls.txt');
+
+test('every recorded call, run and definition gives byte for byte what it gave', async () => {
+  const now: (readonly [string, string])[] = [];
+  for (const recorded of recordedCases()) now.push([recorded.name, await play(recorded)]);
+  // A change of what is recorded is a decision: npm run record
+  if (process.env.RECORD_CALLS) writeFileSync(FIXTURE, now.map(lineOf).join('\n').concat('\n'));
+  const before = new Map(readFileSync(FIXTURE, 'utf8').trimEnd().split('\n').map(partsOf));
+  const different = now.filter(([name, text]) => before.get(name) !== text);
+  const [first] = different;
+  if (first !== undefined) {
+    const [name, text] = first;
+    const others = different.slice(1, 20).map(([other]) => other);
+    // The first case that differs, with both texts, and how many others do.
+    expect({ name, text, differing: different.length, others }).toEqual({
+      name,
+      text: before.get(name),
+      differing: 0,
+      others: [],
+    });
+  }
+  expect(now.map(([name]) => name)).toEqual([...before.keys()]);
+});
+
+test('at least 2,000 cases are recorded, each unlike all others', () => {
+  const lines = readFileSync(FIXTURE, 'utf8').trimEnd().split('\n').map(partsOf);
+  expect(lines.length).toBeGreaterThanOrEqual(2000);
+  expect(new Set(lines.map(([name]) => name)).size).toBe(lines.length);
+});
+
+/** A line is the name, a tabulator, and what came of it as JSON. */
+function lineOf([name, text]: readonly [string, string]): string {
+  return `${name}\t${text}`;
+}
+
+function partsOf(line: string): [string, string] {
+  const cut = line.indexOf('\t');
+  return [line.slice(0, cut), line.slice(cut + 1)];
+}

@@ -1,0 +1,117 @@
+import { exportedNames, importedNames } from './imported-names.js';
+import { type Room, roomOf } from './rooms.js';
+import { packageSources } from './source-tree.js';
+
+/** What each room is for, in a line. */
+export const PURPOSES: Readonly<Record<string, string>> = {
+  kernel:
+    'what every room may use and that knows nothing of tools: JSON, names, option rules, errors as text',
+  contract:
+    'the words that rooms and users share: tools, results, messages, scopes, states; types, and little code',
+  errors: 'the table of errors, faults of authors, wrong options',
+  metadata: 'what decorators recorded of classes, and how it is found again',
+  decorators: '`@Tool`, `@Param` and the others: they record, and do nothing else',
+  validators: 'the rules that class-validator and class-transformer keep of a class',
+  schema: 'from types, options and rules to JSON Schema',
+  checking: 'arguments and results against schemas: parse, repair, coerce, check, tell faults, hydrate',
+  discovery: 'from recorded classes and given options to frozen tools; injection',
+  call: 'one call from its name to its result, the registry, work in the background',
+  text: 'calls in the text of models without native tool calling',
+  loop: 'requests and calls in turn until a run ends; suspending and resuming it',
+  conversation: 'several runs over one history: turns, inbox, snapshots',
+  builtin: 'ready-made tools: calculator, current time',
+  mcp: 'a registry as an MCP server, and the tools of MCP servers in a registry',
+  nestjs: 'the tools of a NestJS application, through its own pipeline',
+  tsyringe: 'which copy of tsyringe is used',
+  stores: 'suspended runs in memory and in SQLite',
+  typegen: 'from the types and comments of a project to the generated file',
+  satellite: 'the `tool_request` protocol over HTTP, both sides',
+  testing: 'scripted providers and a harness for tests of tools',
+  cli: 'the command `toolwright`',
+  plugin: 'adapters that keep the generated file current in build tools',
+  jest: 'the same for Jest',
+  'providers/openai': 'Chat Completions and compatible servers',
+  'providers/offline': 'a deterministic stand-in without a model',
+  'logging/winston': 'a logger',
+};
+
+/** A room with what it takes from others, and what others take from it. */
+export interface MappedRoom extends Room {
+  /** Names of the rooms that it imports from. */
+  readonly uses: readonly string[];
+  readonly usedBy: readonly string[];
+  /** What rooms import from it, by file. */
+  readonly offers: readonly OfferedName[];
+}
+
+/** One export that another room imports. */
+export interface OfferedName {
+  readonly path: string;
+  readonly name: string;
+  readonly to: readonly string[];
+}
+
+/** The package's rooms by rank, with their imports; the root's door is none. */
+export function mappedRooms(): MappedRoom[] {
+  const rooms = new Map<string, Room>();
+  for (const { path } of packageSources()) {
+    const room = roomOf(path);
+    if (room !== undefined && room.rank < 100) rooms.set(room.name, room);
+  }
+  const offers = offeredNames(rooms);
+  const links = offers.flatMap(({ path, to }) => to.map((user) => [user, nameOf(path)] as const));
+  return [...rooms.values()]
+    .sort((room, other) => room.rank - other.rank || compare(room.name, other.name))
+    .map((room) => ({
+      ...room,
+      uses: sorted(links.filter(([user]) => user === room.name).map(([, used]) => used)),
+      usedBy: sorted(links.filter(([, used]) => used === room.name).map(([user]) => user)),
+      offers: offers.filter(({ path }) => nameOf(path) === room.name),
+    }));
+}
+
+function offeredNames(rooms: ReadonlyMap<string, Room>): OfferedName[] {
+  const takers = new Map<string, string[]>();
+  const byFile = Map.groupBy(exportedNames(), ({ path }) => path);
+  for (const { from, target, name } of importedNames()) {
+    const user = nameOf(from.path);
+    if (!rooms.has(user) || user === nameOf(target)) continue;
+    const names = name === '*' ? (byFile.get(target) ?? []).map((offered) => offered.name) : [name];
+    for (const taken of names)
+      takers.set(`${target} ${taken}`, [...(takers.get(`${target} ${taken}`) ?? []), user]);
+  }
+  return [...takers].map(([key, to]) => {
+    const [path = '', name = ''] = key.split(' ');
+    return { path, name, to: sorted(to) };
+  });
+}
+
+/** The rooms that a room needs directly and by no other way: enough to draw. */
+export function directUses(room: MappedRoom, rooms: readonly MappedRoom[]): string[] {
+  const byName = new Map(rooms.map((known) => [known.name, known]));
+  const reach = (name: string): Set<string> => {
+    const found = new Set<string>();
+    const visit = (next: string): void => {
+      for (const used of byName.get(next)?.uses ?? []) {
+        if (found.has(used)) continue;
+        found.add(used);
+        visit(used);
+      }
+    };
+    visit(name);
+    return found;
+  };
+  return room.uses.filter((used) => !room.uses.some((other) => other !== used && reach(other).has(used)));
+}
+
+function nameOf(path: string): string {
+  return roomOf(path)?.name ?? path;
+}
+
+function sorted(names: readonly string[]): string[] {
+  return [...new Set(names)].sort(compare);
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}

@@ -1,0 +1,17 @@
+import { callTool } from '../../../src/call/call-tool.js';
+import type { CallEnvironment, CallOrigin, Invocation } from '../../../src/call/invocation.js';
+import type { ToolDefinition } from '../../../src/contract/tool.js';
+
+/** Calls a tool under the name `work`, with what surrounds the call. */
+export function callWork(
+  tool: ToolDefinition | undefined,
+  args: unknown = {},
+  { scope = {}, attempt, ...environment }: Partial<CallEnvironment & CallOrigin> = {},
+): Invocation | Promise<Invocation> {
+  const find = () => tool && { open: () => tool, offered: tool };
+  return callTool(
+    { find, ...environment, isRecorded: true },
+    { id: 'c1', name: 'work', arguments: args },
+    attempt === undefined ? { scope } : { scope, attempt },
+  );
+}

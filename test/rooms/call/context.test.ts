@@ -1,0 +1,85 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Message } from '../../../src/contract/llm-provider.js';
+import { ToolContext } from '../../../src/contract/tool-context.js';
+import { callWork } from './call-work.js';
+import { logbook } from './logbook.js';
+import { plainTool } from './plain-tool.js';
+
+async function contextOf(environment: object = {}, args: unknown = {}): Promise<ToolContext> {
+  let context: ToolContext | undefined;
+  const tool = plainTool((_args, given) => {
+    context = given;
+  });
+  await callWork(tool, args, environment);
+  if (context === undefined) throw new Error('the tool was not run');
+  return context;
+}
+
+describe('the context of a call', () => {
+  test('it says who called, where and with what', async () => {
+    const { logger } = logbook();
+    const data = { userId: 'u1' };
+    const scope = { channel: 'telegram', chatId: '42', conversationId: 'v1', data };
+    const context = await contextOf({ scope, logger, attempt: 2 }, '{"a": 1}');
+    expect(context).toBeInstanceOf(ToolContext);
+    expect(context).toMatchObject({
+      callId: 'c1',
+      toolName: 'work',
+      channel: 'telegram',
+      chatId: '42',
+      conversationId: 'v1',
+      attempt: 2,
+      rawArguments: '{"a": 1}',
+    });
+    expect(context.data).toBe(data);
+    expect(context.logger).toBe(logger);
+  });
+
+  test('without a scope it is empty and still usable', async () => {
+    const context = await contextOf();
+    expect([context.channel, context.chatId, context.attempt]).toEqual([undefined, undefined, 1]);
+    expect([context.messages, context.data]).toEqual([[], {}]);
+    expect(context.signal.aborted).toBe(false);
+    expect(() => context.logger.info('nobody hears this')).not.toThrow();
+    expect(() => context.progress('nobody hears this')).not.toThrow();
+  });
+
+  test('nothing of it can be set, and the history is a frozen copy', async () => {
+    const messages: Message[] = [{ role: 'user', content: 'x' }];
+    const context = await contextOf({ scope: { messages } });
+    expect(() => Object.assign(context, { chatId: 'other' })).toThrow(TypeError);
+    expect(context.messages).toEqual(messages);
+    expect(Object.isFrozen(context.messages)).toBe(true);
+    expect(context.messages).toBe(context.messages);
+    messages.push({ role: 'user', content: 'later' });
+    expect(context.messages).toHaveLength(1);
+  });
+
+  test.each([
+    ['passes on', (_args: unknown, context: ToolContext) => context.ask({ message: 'Sure?' })],
+    [
+      'swallows',
+      (_args: unknown, context: ToolContext) => context.ask({ message: 'Sure?' }).catch(() => 'sure'),
+    ],
+  ])(
+    'a question that nobody can answer is the error of its call, which the method %s',
+    async (_how, execute) => {
+      const tool = plainTool(execute);
+      const { result } = await callWork(tool);
+      expect(result).toMatchObject({ isError: true, error: { name: 'NotExecutableHere' } });
+    },
+  );
+
+  test('a question that nobody can answer rejects with the error of the call, each time it is asked', async () => {
+    const context = await contextOf();
+    const ask = () => context.ask({ message: 'Sure?' }).catch((error: unknown) => error);
+    const errors = [await ask(), await ask()];
+    expect(errors[0]).toMatchObject({ name: 'NotExecutableHere', message: expect.stringMatching(/\w/) });
+    expect(errors[1]).toBe(errors[0]);
+  });
+
+  test('once gives what the work gives', async () => {
+    const context = await contextOf();
+    await expect(context.once('charge', () => 7)).resolves.toBe(7);
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type CutDetails, cutResult } from '../../../src/call/result-text.js';
+import { ToolRegistry } from '../../../src/call/tool-registry.js';
+import { errorResult, ToolResult, toolResult, userResult } from '../../../src/contract/tool-result.js';
+import { answers, runScript } from '../loop/run-script.js';
+import { plainTool } from './plain-tool.js';
+
+const LONG = 'abcdefghij'.repeat(10);
+const mark = (missing: number) => `\n[${missing} more characters were cut off]`;
+const cutAt10 = `abcdefghij${mark(90)}`;
+
+describe('a long result', () => {
+  test('is cut with a mark that says how much is missing, and is whole in its details', () => {
+    expect(cutResult(toolResult(LONG), 10)).toMatchObject({ forLLM: cutAt10, details: { full: LONG } });
+  });
+
+  test('of just the limit is left as it is', () => {
+    const result = toolResult(LONG);
+    expect(cutResult(result, 100)).toBe(result);
+    expect(cutResult(result, Number.POSITIVE_INFINITY)).toBe(result);
+  });
+
+  test('keeps its own details beside the whole text, and everything else', () => {
+    const result = new ToolResult({ forLLM: LONG, forUser: 'for you', silent: true, details: { rows: 3 } });
+    const error = new Error('x');
+    expect(cutResult(result.withError(error), 10)).toMatchObject({
+      forUser: 'for you',
+      silent: true,
+      error,
+      details: { full: LONG, details: { rows: 3 } },
+    });
+  });
+
+  test('is never cut in the middle of a character, and the mark counts what is really missing', () => {
+    expect(cutResult(toolResult('ab😀cd'), 3).forLLM).toBe(`ab${mark(4)}`);
+    expect(cutResult(toolResult('ab😀cd'), 4).forLLM).toBe(`ab😀${mark(2)}`);
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), fc.nat(30), (text, limit) => {
+        const result = cutResult(toolResult(text), limit);
+        expect(result.forLLM.isWellFormed()).toBe(true);
+        if (text.length <= limit) return expect(result.forLLM).toBe(text);
+        const [, kept = '', missing] = /^([\s\S]*)\n\[(\d+) more characters were cut off\]$/.exec(
+          result.forLLM,
+        )!;
+        expect(text.startsWith(kept)).toBe(true);
+        expect(kept.length + Number(missing)).toBe(text.length);
+        expect(kept.length).toBeLessThanOrEqual(limit);
+        expect((result.details as CutDetails).full).toBe(text);
+      }),
+    );
+  });
+
+  test('made of parts has its text cut there too, and its pictures stay', () => {
+    const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const;
+    const content = [
+      { type: 'text', content: LONG } as const,
+      image,
+      { type: 'text', content: LONG } as const,
+    ];
+    const result = cutResult(new ToolResult({ forLLM: `${LONG}\n${LONG}`, content }), 10);
+    const text = `abcdefghij${mark(191)}`;
+    expect(result).toMatchObject({ forLLM: text, content: [{ type: 'text', content: text }, image] });
+  });
+});
+
+describe('maxResultChars', () => {
+  const talkative = plainTool(() => LONG);
+  const script = [{ toolCalls: [{ name: 'work' }] }, {}];
+
+  test('of the registry holds for every way of calling', async () => {
+    const tools = new ToolRegistry({ maxResultChars: 10 }).register(talkative);
+    expect((await tools.execute('work')).forLLM).toBe(cutAt10);
+    expect((await tools.call({ name: 'work' })).content).toBe(cutAt10);
+    expect((await tools.executeWithContext('work', {})).forLLM).toBe(cutAt10);
+    expect((await tools.view({ allow: ['work'] }).execute('work')).forLLM).toBe(cutAt10);
+  });
+
+  test('of the run wins over the registry’s, and of the tool over both', async () => {
+    const tools = new ToolRegistry({ maxResultChars: 50 }).register(talkative);
+    const { run } = await runScript(script, { tools, maxResultChars: 10 });
+    expect(answers(run)).toEqual([cutAt10]);
+    const own = new ToolRegistry({ maxResultChars: 1 }).register({ ...talkative, maxResultChars: 10 });
+    expect(answers((await runScript(script, { tools: own, maxResultChars: 2 })).run)).toEqual([cutAt10]);
+    const unlimited = new ToolRegistry().register(talkative);
+    expect(answers((await runScript(script, { tools: unlimited })).run)).toEqual([LONG]);
+  });
+
+  test('cuts what the model sees and not what the user sees', async () => {
+    const tools = new ToolRegistry({ maxResultChars: 10 }).register(plainTool(() => userResult(LONG)));
+    expect(await tools.execute('work')).toMatchObject({ forLLM: cutAt10, forUser: LONG });
+  });
+
+  test.each([
+    ['thrown', () => Promise.reject(new Error(LONG))],
+    ['returned as an Error', () => new Error(LONG)],
+    ['returned as a result', () => errorResult(LONG)],
+  ])('cuts an error that is %s as well', async (_how, execute) => {
+    const tools = new ToolRegistry({ maxResultChars: 10 }).register(plainTool(execute));
+    expect(await tools.execute('work')).toMatchObject({
+      forLLM: cutAt10,
+      isError: true,
+      details: { full: LONG },
+    });
+  });
+
+  test('comes after the check of a declared output', async () => {
+    const output = { type: 'string', minLength: 100, maxLength: 100 } as const;
+    const tools = new ToolRegistry({ maxResultChars: 10 }).register({ ...talkative, output });
+    expect(await tools.execute('work')).toMatchObject({ forLLM: cutAt10, isError: false });
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, expect, test } from '@jest/globals';
+import { ToolRegistry } from '../../../src/call/tool-registry.js';
+import type { AsyncCallback, AsyncTool } from '../../../src/contract/tool.js';
+import { asyncResult, toolResult } from '../../../src/contract/tool-result.js';
+import { logbook } from './logbook.js';
+import { plainTool } from './plain-tool.js';
+
+const turn = () => new Promise(setImmediate);
+
+/** A tool that keeps the last callback it was given, and completes when it is told to. */
+function keeping(execute: () => unknown) {
+  let callback: AsyncCallback | undefined;
+  const tool: AsyncTool = {
+    ...plainTool(execute),
+    setCallback: (given) => {
+      callback = given;
+    },
+  };
+  return { tool, complete: (text: string) => callback?.(undefined, toolResult(text)) };
+}
+
+describe('a completion of a call that was not started', () => {
+  test('does not come where the call was aborted, although the tool kept the callback', async () => {
+    const { logger, lines } = logbook();
+    const { tool, complete } = keeping(() => asyncResult('started'));
+    const tools = new ToolRegistry({ logger }).register(tool);
+    const completions: unknown[] = [];
+    const controller = new AbortController();
+    const setCallback = tool.setCallback;
+    tool.setCallback = (given) => {
+      setCallback(given);
+      controller.abort();
+    };
+    const aborted = await tools.executeWithContext('work', {}, { signal: controller.signal }, (_c, result) =>
+      completions.push(result),
+    );
+    expect(aborted.error).toMatchObject({ name: 'RunAborted' });
+    await turn();
+    // The next call brings no listener, so that the tool still has the callback of the one before.
+    expect((await tools.execute('work', {})).forLLM).toBe('started');
+    complete('meant for the second call');
+    await turn();
+    expect(completions).toEqual([]);
+    expect(lines.at(-1)?.message).toBe('A completion came for a call that has its answer; it is ignored');
+  });
+
+  test('does not come where the call timed out', async () => {
+    const { tool, complete } = keeping(() => new Promise(() => {}));
+    const completions: unknown[] = [];
+    const tools = new ToolRegistry({ toolTimeoutMs: 5 }).register(tool);
+    const result = await tools.executeWithContext('work', {}, {}, (_c, done) => completions.push(done));
+    complete('late');
+    await turn();
+    expect(result.error).toMatchObject({ name: 'ToolTimedOut' });
+    expect(completions).toEqual([]);
+  });
+
+  test('does not come where the tool gave its result itself', async () => {
+    const { tool, complete } = keeping(() => {
+      complete('early');
+      return 'the result';
+    });
+    const completions: unknown[] = [];
+    const tools = new ToolRegistry().register(tool);
+    const result = await tools.executeWithContext('work', {}, {}, (_c, done) => completions.push(done));
+    await turn();
+    await turn();
+    expect([result.forLLM, completions]).toEqual(['the result', []]);
+  });
+
+  test('comes of background work also where the tool crashed after it had begun', async () => {
+    const completed = Promise.withResolvers<string>();
+    const tools = new ToolRegistry().register(
+      plainTool((_args, context) => {
+        void context.background(async () => 'finished all the same');
+        throw new Error('crashed');
+      }),
+    );
+    const result = await tools.executeWithContext('work', {}, {}, (_c, done) =>
+      completed.resolve(done.forLLM),
+    );
+    expect(result.forLLM).toBe('crashed');
+    expect(await completed.promise).toBe('finished all the same');
+  });
+});

@@ -1,0 +1,64 @@
+import type { Invocation } from '../../../src/call/invocation.js';
+import { TaskQueue, type TaskQueueOptions } from '../../../src/call/task-queue.js';
+import { ToolRegistry, type ToolRegistryOptions } from '../../../src/call/tool-registry.js';
+import type { CallScope } from '../../../src/contract/call.js';
+import type { ToolDefinition } from '../../../src/contract/tool.js';
+import type { BackgroundTask, TaskEvent } from '../../../src/contract/tool-context.js';
+import type { ToolResult } from '../../../src/contract/tool-result.js';
+import { type LogLine, logbook } from './logbook.js';
+
+/** Calls with somebody who hears of their completions, and all that is heard of them. */
+export interface ListenedCalls {
+  readonly tasks: TaskQueue;
+  readonly heard: readonly ToolResult[];
+  /** `type tool` of the tasks' events, in order. */
+  readonly events: readonly string[];
+  readonly lines: readonly LogLine[];
+  readonly logged: () => readonly string[];
+  /** The tools of the tasks there are, with their status. */
+  readonly listed: () => readonly string[];
+  readonly taskOf: (tool: string) => BackgroundTask;
+  readonly call: (name: string, scope?: CallScope) => Promise<Invocation>;
+}
+
+/** What the calls go through, beside their tools. */
+export interface CallSurroundings extends TaskQueueOptions {
+  readonly registry?: ToolRegistryOptions;
+  readonly toolTimeoutMs?: number;
+  /** Hears of each completion too, and may throw. */
+  readonly onCompletion?: (result: ToolResult) => void;
+}
+
+export function listenedCalls(
+  tools: Readonly<Record<string, ToolDefinition>>,
+  { registry, toolTimeoutMs, onCompletion, ...options }: CallSurroundings = {},
+): ListenedCalls {
+  const tasks = new TaskQueue(options);
+  const { logger, lines } = logbook();
+  const heard: ToolResult[] = [];
+  const events: string[] = [];
+  tasks.subscribe((event: TaskEvent) => events.push(`${event.type} ${event.task.tool}`));
+  const named = Object.entries(tools).map(([name, tool]) => Object.assign(tool, { name }));
+  const invoke = new ToolRegistry({ logger, ...registry }).register(...named).invoker({
+    tasks,
+    ...(toolTimeoutMs === undefined ? {} : { toolTimeoutMs }),
+    onAsyncResult: (_context, result) => {
+      heard.push(result);
+      onCompletion?.(result);
+    },
+  });
+  return {
+    tasks,
+    heard,
+    events,
+    lines,
+    logged: () => lines.map(({ message }) => message),
+    listed: () => tasks.tasks.map(({ tool, status }) => `${tool} ${status}`),
+    taskOf: (tool) => {
+      const task = tasks.tasks.find((one) => one.tool === tool);
+      if (task === undefined) throw new Error(`no task of ${tool}`);
+      return task;
+    },
+    call: async (name, scope = {}) => invoke({ id: `call_${name}`, name, arguments: {} }, scope),
+  };
+}

@@ -1,0 +1,18 @@
+import type { LogFields, Logger } from '../../../src/contract/ports.js';
+
+/** One line that was logged. */
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** A logger that keeps its lines. */
+export function logbook(): { readonly logger: Logger; readonly lines: readonly LogLine[] } {
+  const lines: LogLine[] = [];
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) =>
+      lines.push({ level, message, fields });
+  return { logger: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }, lines };
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from '@jest/globals';
+import { Tool, Toolset } from '../../../decorators/index.js';
+import { ToolRegistry, type ToolRegistryOptions } from '../../../src/call/tool-registry.js';
+import type { ToolDefinition } from '../../../src/contract/tool.js';
+import { discoverTools } from '../../../src/discovery/discover-tools.js';
+import { numberTool } from '../loop/run-script.js';
+
+/** Calls a tool that takes `{ n: integer }` with whatever was sent, and gives its record. */
+async function send(raw: unknown, tool: Partial<ToolDefinition> = {}, options: ToolRegistryOptions = {}) {
+  const tools = new ToolRegistry(options).register(numberTool('a', tool));
+  return (await tools.invoke({ id: 'c1', name: 'a', arguments: raw })).record;
+}
+
+describe('mended types', () => {
+  test('are recorded like repairs', async () => {
+    expect(await send({ n: '5' })).toMatchObject({
+      status: 'success',
+      arguments: { n: 5 },
+      rawArguments: { n: '5' },
+      repairs: ['coerced n'],
+    });
+  });
+
+  test('can be switched off for a registry, also where another one with an equal tool mends', async () => {
+    expect((await send({ n: '5' })).status).toBe('success');
+    const record = await send({ n: '5' }, {}, { coerce: false });
+    expect(record.status).toBe('rejected');
+    expect(record.result.forLLM).toContain('  - n: must be integer');
+    expect((await send({ n: '5' })).status).toBe('success');
+  });
+
+  test('can be switched off for a tool, and on again for a tool of a registry without', async () => {
+    expect((await send({ n: '5' }, { coerce: false })).status).toBe('rejected');
+    expect((await send({ n: '5' }, { coerce: true }, { coerce: false })).status).toBe('success');
+  });
+
+  test('switched off still lets defaults in and extra keys out', async () => {
+    const parameters = { type: 'object', properties: { n: { type: 'integer', default: 7 } } } as const;
+    expect(await send({ extra: 1 }, { parameters }, { coerce: false })).toMatchObject({
+      arguments: { n: 7 },
+      removed: ['extra'],
+      status: 'success',
+    });
+  });
+
+  test('hold for decorated tools and for the views of a registry', async () => {
+    @Toolset()
+    class Numbers {
+      @Tool({ description: 'Doubles', coerce: false })
+      double(n: number) {
+        return n * 2;
+      }
+
+      @Tool('Halves')
+      halve(n: number) {
+        return n / 2;
+      }
+    }
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Numbers] }));
+    expect((await tools.execute('double', { n: '5' })).isError).toBe(true);
+    expect((await tools.execute('halve', { n: '5' })).forLLM).toBe('2.5');
+    const strict = new ToolRegistry({ coerce: false }).merge(tools).view({ allow: ['halve'] });
+    expect((await strict.execute('halve', { n: '5' })).isError).toBe(true);
+  });
+});
+
+describe('repaired JSON', () => {
+  const broken = '{"n": 5,}';
+  const REFUSED = 'the arguments are no valid JSON object, and this tool takes none that had to be repaired';
+
+  test('runs by default, and the repair is recorded', async () => {
+    expect(await send(broken)).toMatchObject({
+      status: 'success',
+      arguments: { n: 5 },
+      rawArguments: broken,
+      repairs: ['repaired the JSON'],
+    });
+  });
+
+  test.each([
+    ['with repair: false', { repair: false }],
+    ['that destroys', { annotations: { destructive: true } }],
+  ])('is refused by a tool %s, and its body never runs', async (_what, more) => {
+    let runs = 0;
+    const tool = { ...more, execute: () => ++runs };
+    for (const raw of [broken, '```json\n{"n": 5}\n```', '"{\\"n\\":5}"', "{'n': 5}"]) {
+      const record = await send(raw, tool);
+      expect(record.status).toBe('rejected');
+      expect(record.result.forLLM).toContain(`Validation failed for tool 'a':\n  - ${REFUSED}`);
+    }
+    expect(runs).toBe(0);
+    expect((await send('{"n": 5}', tool)).status).toBe('success');
+  });
+
+  test('is taken by a tool that destroys where it says so', async () => {
+    const tool = { annotations: { destructive: true }, repair: true };
+    expect((await send(broken, tool)).status).toBe('success');
+  });
+
+  test('is checked like any other', async () => {
+    expect((await send('{"n": "many",}')).status).toBe('rejected');
+    expect((await send('{"m": 5,}')).result.forLLM).toContain('  - n: is required');
+  });
+
+  test('that was cut off in a value is completed for no tool', async () => {
+    for (const raw of ['{"n": 5', '{"n": "5', '{"n":'])
+      expect((await send(raw, { repair: true })).status).toBe('rejected');
+  });
+});
+
+test('a null that was taken for absence is recorded like a repair', async () => {
+  const properties = { id: { type: 'string' }, limit: { type: 'integer' } };
+  const record = await send(
+    { id: 'a', limit: null },
+    { parameters: { type: 'object', properties, required: ['id'] } },
+  );
+  expect(record).toMatchObject({
+    arguments: { id: 'a' },
+    repairs: ['dropped null limit'],
+    status: 'success',
+  });
+});

@@ -1,0 +1,10 @@
+import type { ToolDefinition } from '../../../src/contract/tool.js';
+import type { ToolContext } from '../../../src/contract/tool-context.js';
+
+/** A tool called `work` that takes anything; `more` overrides any part of it. */
+export function plainTool(
+  execute: (args: Record<string, unknown>, context: ToolContext) => unknown,
+  more: Partial<ToolDefinition> = {},
+): ToolDefinition {
+  return { name: 'work', description: 'Works', parameters: { type: 'object' }, execute, ...more };
+}

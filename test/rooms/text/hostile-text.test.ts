@@ -1,0 +1,155 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { CallScanner } from '../../../src/text/call-scanner.js';
+import { knownTools } from '../../../src/text/known-tools.js';
+import { ToolCallParser } from '../../../src/text/tool-call-parser.js';
+import { leastGrowth } from '../../setup/least-growth.js';
+import { runs } from '../../setup/runs.js';
+import { modelText, NAMES } from './model-texts.js';
+
+const LONG = 200_000;
+const MOST = 40;
+const NOISE_MS = 4;
+
+/** Calls as texts that can be counted; ids are left out, because they depend on what stands before. */
+function callTexts(text: string, tools: readonly string[] | undefined): readonly string[] {
+  const { toolCalls } = new ToolCallParser({ tools }).parse(text);
+  return toolCalls.map((call) => JSON.stringify([call.name, call.arguments]));
+}
+
+/** What a scanner gives for a text in chunks: the text pieces joined, the calls in between. */
+function outcome(text: string, size: number): unknown[] {
+  const scanner = new CallScanner(knownTools(NAMES));
+  const pieces = [];
+  for (let at = 0; at < text.length; at += size) pieces.push(...scanner.push(text.slice(at, at + size)));
+  pieces.push(...scanner.end());
+  const joined: unknown[] = [''];
+  for (const piece of pieces) {
+    if (piece.kind === 'calls') joined.push(piece.calls, '');
+    else joined.push(joined.pop() + piece.text);
+  }
+  return joined;
+}
+
+describe('any text', () => {
+  test('no beginning of a text holds a call that the whole does not hold at the same place, unless reasoning ends later', () => {
+    fc.assert(
+      fc.property(modelText, fc.nat(), fc.boolean(), (text, length, isNamed) => {
+        const tools = isNamed ? NAMES : undefined;
+        const end = length % (text.length + 1);
+        fc.pre(!/<\/think>|\[\/THINK\]/.test(text.slice(Math.max(0, end - '</think>'.length))));
+        const part = callTexts(text.slice(0, end), tools);
+        expect(callTexts(text, tools).slice(0, part.length)).toEqual(part);
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+
+  test('chunks of any size give what the whole text gives', () => {
+    fc.assert(
+      fc.property(modelText, fc.constantFrom(1, 2, 3, 7), (text, size) => {
+        expect(outcome(text, size)).toEqual(outcome(text, Number.POSITIVE_INFINITY));
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+
+  test('nothing is ever called but the names that were given', () => {
+    fc.assert(
+      fc.property(modelText, (text) => {
+        for (const { name } of new ToolCallParser({ tools: ['add'] }).parse(text).toolCalls)
+          expect(name).toBe('add');
+      }),
+    );
+  });
+
+  test('ids are unique', () => {
+    fc.assert(
+      fc.property(modelText, (text) => {
+        const ids = new ToolCallParser().parse(text).toolCalls.map(({ id }) => id);
+        expect(new Set(ids).size).toBe(ids.length);
+      }),
+    );
+  });
+});
+
+describe('a long text made to be slow', () => {
+  const hostile = [
+    '{',
+    '[',
+    '[{',
+    '{"a":',
+    '{"a":[',
+    '{"',
+    '{"a":"',
+    '{"a":"\\',
+    '{"a":{},',
+    '[{},',
+    '[ ',
+    '`',
+    '```json\n{"a":',
+    '<tool_call>',
+    '<tool_call>{',
+    '<tool_call>{a:"',
+    '<tool_call>{/*',
+    '<tool_call>{a:[',
+    '<tool_call>{a:\'<tool_call>{b:"',
+    '<tool_call>add<arg_key>',
+    '<function=add><parameter=a>',
+    '<function=add><parameter=a>1</parameter>',
+    '[TOOL_CALLS]add',
+    '[TOOL_CALLS] [{',
+    '[add(a=[',
+    '[add(a=1,',
+    'to=functions.add<|channel|>',
+    '<think>',
+    '</think>',
+    '<think></think>',
+    '<function=add><parameter=a></think><function=',
+    '<function=add><parameter=a></function>x',
+    '<invoke name="add"><parameter name="a">',
+    '<|DSML|tool_calls>',
+    '<｜tool_calls_begin｜>function',
+    '<|tool_call>call:add{a:<|"|>',
+    '<|tool_call>call:add{a:[',
+    '<|tools_prefix|>[{"add":{',
+    '<function_calls>add(a=1',
+    '<tool_call>add<tool_sep>',
+    'Here is my thought process:',
+    '<|channel|>analysis<|message|>',
+    ' ',
+    '<',
+  ];
+
+  /** Fails where a text ten times as long takes much more than ten times as long: a quadratic pass takes a hundred. */
+  async function expectLinear(unit: string, length: number, read: (text: string) => unknown): Promise<void> {
+    const textOf = (size: number) => unit.repeat(Math.ceil(size / unit.length));
+    const [short, long] = [textOf(length / 10), textOf(length)];
+    const growth = await leastGrowth({
+      small: () => read(short),
+      large: () => read(long),
+      most: MOST,
+      noiseMs: NOISE_MS,
+    });
+    expect(growth).toBeLessThan(MOST);
+  }
+
+  test.each(hostile)('of %j is read in passing', async (unit) => {
+    const parser = new ToolCallParser({ tools: NAMES });
+    for (const end of ['', '</arg_key></parameter>*/\'"}]!'])
+      await expectLinear(unit, LONG, (text) => expect(parser.parse(text + end).toolCalls).toEqual([]));
+  });
+
+  test.each(hostile)('of %j is read in passing in small chunks', async (unit) => {
+    await expectLinear(unit, LONG / 8, (text) =>
+      expect(outcome(text, 7).filter((piece) => typeof piece !== 'string')).toEqual([]),
+    );
+  });
+
+  test('of a single call is a call', () => {
+    const text = JSON.stringify({ name: 'add', arguments: { text: '{"\\<'.repeat(LONG / 5) } });
+    expect(outcome(text, 7).filter((piece) => typeof piece !== 'string')).toHaveLength(1);
+    const nested = `{"name":"add","arguments":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
+    expect(new ToolCallParser().parse(nested).toolCalls).toHaveLength(1);
+  });
+});

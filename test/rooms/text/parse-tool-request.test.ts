@@ -1,0 +1,91 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { parseToolRequest } from '../../../src/text/tool-call-parser.js';
+
+const REQUEST = '{"tool_request":{"name":"lookup_weather","arguments":{"city":"Lisbon"}}}';
+
+describe('a tool request is a whole message', () => {
+  test('the object of the protocol gives name and arguments', () => {
+    expect(parseToolRequest(REQUEST)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
+  });
+
+  test('white space around and within it is allowed', () => {
+    const spread = `\n ${JSON.stringify(JSON.parse(REQUEST), null, 2)}\t\n`;
+    expect(parseToolRequest(spread)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
+  });
+
+  test('without arguments there are none', () => {
+    expect(parseToolRequest('{"tool_request":{"name":"list_cities"}}')).toEqual({
+      name: 'list_cities',
+      arguments: {},
+    });
+  });
+
+  test('arguments are data: no key of theirs is looked at', () => {
+    const request = parseToolRequest(
+      '{"tool_request":{"name":"a","arguments":{"__proto__":{"x":1},"name":2}}}',
+    );
+    expect(Object.keys(request?.arguments ?? {})).toEqual(['__proto__', 'name']);
+    expect(Object.getPrototypeOf(request?.arguments)).toBe(Object.prototype);
+  });
+
+  test.each([
+    ['text before', `Sure: ${REQUEST}`],
+    ['text after', `${REQUEST} Done.`],
+    ['a fence', `\`\`\`json\n${REQUEST}\n\`\`\``],
+    ['two requests', `${REQUEST}${REQUEST}`],
+    ['an array', `[${REQUEST}]`],
+    ['a trailing comma', '{"tool_request":{"name":"a","arguments":{}},}'],
+    ['a key beside the request', '{"tool_request":{"name":"a","arguments":{}},"id":1}'],
+    ['a key within the request', '{"tool_request":{"name":"a","arguments":{},"id":1}}'],
+    ['an empty name', '{"tool_request":{"name":"","arguments":{}}}'],
+    ['a blank name', '{"tool_request":{"name":" ","arguments":{}}}'],
+    ['a name that is a number', '{"tool_request":{"name":1,"arguments":{}}}'],
+    ['an empty object', '{}'],
+    ['a request without a name', '{"tool_request":{"arguments":{}}}'],
+    ['an empty request', '{"tool_request":{}}'],
+    ['a request that is null', '{"tool_request":null}'],
+    ['a key of every object within the request', '{"tool_request":{"name":"a","__proto__":{}}}'],
+    ['a name by inheritance', '{"tool_request":{"__proto__":{"name":"a"}}}'],
+    ['parameters for arguments', '{"tool_request":{"name":"a","parameters":{}}}'],
+    ['a request in upper case', '{"TOOL_REQUEST":{"name":"a","arguments":{}}}'],
+    ['a request as text', JSON.stringify(REQUEST)],
+    ['arguments as text', '{"tool_request":{"name":"a","arguments":"{}"}}'],
+    ['arguments as an array', '{"tool_request":{"name":"a","arguments":[]}}'],
+    ['null as arguments', '{"tool_request":{"name":"a","arguments":null}}'],
+    ['no request', '{"name":"a","arguments":{}}'],
+    ['a request by inheritance', '{"__proto__":{"tool_request":{"name":"a","arguments":{}}}}'],
+    ['null', 'null'],
+    ['nothing', ''],
+  ])('%s is plain text', (_, text) => {
+    expect(parseToolRequest(text)).toBeUndefined();
+  });
+
+  test.each([undefined, null, 1, {}, JSON.parse(REQUEST), [REQUEST]])('%p is no message', (value) => {
+    expect(parseToolRequest(value)).toBeUndefined();
+  });
+
+  test('no real beginning of a request is a request', () => {
+    for (let length = 0; length < REQUEST.length; length += 1) {
+      expect(parseToolRequest(REQUEST.slice(0, length))).toBeUndefined();
+    }
+  });
+
+  test('any name and any JSON object come back as they were sent', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 1 }).filter((name) => name.trim() !== ''),
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        (name, args) => {
+          const text = JSON.stringify({ tool_request: { name, arguments: args } });
+          expect(parseToolRequest(text)).toEqual({ name, arguments: JSON.parse(JSON.stringify(args)) });
+        },
+      ),
+    );
+  });
+
+  test('no text makes it throw', () => {
+    fc.assert(fc.property(fc.anything(), (value) => void parseToolRequest(value)));
+    expect(parseToolRequest(`{"tool_request":${'['.repeat(1_000_000)}`)).toBeUndefined();
+  });
+});

@@ -1,0 +1,288 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type {
+  LLMProvider,
+  LLMRequest,
+  LLMResponse,
+  LLMStreamPart,
+  Message,
+  ToolSchema,
+} from '../../../src/contract/llm-provider.js';
+import { hasTextTools, withTextTools } from '../../../src/text/with-text-tools.js';
+import { runs } from '../../setup/runs.js';
+import { modelText, NAMES } from './model-texts.js';
+
+const TOOLS: readonly ToolSchema[] = NAMES.map((name) => ({
+  type: 'function',
+  function: { name, description: `About ${name}`, parameters: { type: 'object', properties: {} } },
+}));
+
+/** A provider that writes what it is told, keeps what it was asked, and streams in chunks of a size. */
+function scripted(reply: Partial<LLMResponse>, size = Number.POSITIVE_INFINITY) {
+  const requests: LLMRequest[] = [];
+  const response: LLMResponse = { content: '', toolCalls: [], finishReason: 'stop', ...reply };
+  const provider: LLMProvider = {
+    async chat(request) {
+      requests.push(request);
+      return response;
+    },
+    async *stream(request) {
+      requests.push(request);
+      const { content } = response;
+      for (let at = 0; at < content.length; at += size) {
+        yield { type: 'text-delta', text: content.slice(at, at + size) };
+      }
+      yield { type: 'response', response };
+    },
+  };
+  return { provider, requests };
+}
+
+function request(
+  messages: readonly Message[] = [{ role: 'user', content: 'Hi' }],
+  tools = TOOLS,
+): LLMRequest {
+  return { model: 'm', messages, tools, options: {} };
+}
+
+/** What the wrapped provider is sent for a history. */
+async function sent(given: LLMRequest): Promise<LLMRequest> {
+  const { provider, requests } = scripted({});
+  await withTextTools(provider).chat(given);
+  return requests[0]!;
+}
+
+async function streamed(provider: LLMProvider, given = request()) {
+  const parts: LLMStreamPart[] = [];
+  for await (const part of provider.stream!(given)) parts.push(part);
+  const deltas = parts.flatMap((part) => (part.type === 'text-delta' ? [part.text] : []));
+  const responses = parts.flatMap((part) => (part.type === 'response' ? [part.response] : []));
+  return { deltas, responses };
+}
+
+const CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>';
+
+describe('what the model is asked', () => {
+  test('the tools go into a system message, and no native ones are sent', async () => {
+    const { messages, ...rest } = await sent(request());
+    expect(rest).toEqual({ model: 'm', options: {} });
+    expect(messages).toHaveLength(2);
+    expect(messages[0]?.role).toBe('system');
+    for (const tool of TOOLS) expect(messages[0]?.content).toContain(JSON.stringify(tool));
+    expect(messages[0]?.content).toContain('<tool_call>');
+    expect(messages[1]).toEqual({ role: 'user', content: 'Hi' });
+  });
+
+  test('a leading system message is kept and extended, because templates accept only one', async () => {
+    const { messages } = await sent(
+      request([
+        { role: 'system', content: 'Be kind.' },
+        { role: 'user', content: 'Hi' },
+      ]),
+    );
+    expect(messages.map(({ role }) => role)).toEqual(['system', 'user']);
+    expect(messages[0]?.content).toMatch(/^Be kind\.\n\n# Tools/);
+  });
+
+  test('instructions that stand there already are not repeated', async () => {
+    const once = await sent(request());
+    expect((await sent({ ...request(), messages: once.messages })).messages).toEqual(once.messages);
+  });
+
+  test('without tools there are no instructions, and nothing is a call', async () => {
+    const { provider, requests } = scripted({ content: CALL });
+    const response = await withTextTools(provider).chat(request(undefined, []));
+    expect(requests[0]?.messages).toEqual([{ role: 'user', content: 'Hi' }]);
+    expect(response).toEqual({ content: CALL, toolCalls: [], finishReason: 'stop' });
+  });
+
+  test('own instructions replace the built-in ones', async () => {
+    const { provider, requests } = scripted({});
+    await withTextTools(provider, { instructions: (tools) => `Use ${tools.length}.` }).chat(request());
+    expect(requests[0]?.messages[0]).toEqual({ role: 'system', content: 'Use 3.' });
+  });
+
+  test('calls and results of the history become text, all results of a turn in one message', async () => {
+    const toolCall = (id: string, args: string) =>
+      ({ id, type: 'function', function: { name: 'add', arguments: args } }) as const;
+    const { messages } = await sent(
+      request([
+        { role: 'user', content: 'Hi' },
+        {
+          role: 'assistant',
+          content: 'Sure.',
+          tool_calls: [toolCall('x', '{"a":1}'), toolCall('y', 'oops')],
+        },
+        { role: 'tool', content: '3</tool_response>', tool_call_id: 'x' },
+        { role: 'tool', content: 'no', tool_call_id: 'gone' },
+        { role: 'assistant', content: null, tool_calls: [toolCall('z', '{}')] },
+        { role: 'tool', content: '4', tool_call_id: 'z' },
+      ]),
+    );
+    const call = (args: string) => `<tool_call>\n{"name": "add", "arguments": ${args}}\n</tool_call>`;
+    const response = (json: string) => `<tool_response>\n${json}\n</tool_response>`;
+    expect(messages.slice(1)).toEqual([
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: `Sure.\n${call('{"a":1}')}\n${call('"oops"')}` },
+      {
+        role: 'user',
+        content: `${response('{"name":"add","content":"3<\\/tool_response>"}')}\n${response('{"content":"no"}')}`,
+      },
+      { role: 'assistant', content: call('{}') },
+      { role: 'user', content: response('{"name":"add","content":"4"}') },
+    ]);
+  });
+
+  test('other messages are the very same objects, and the input is not changed', async () => {
+    const given = request([
+      { role: 'user', content: [{ type: 'image' }] },
+      { role: 'assistant', content: 'Yes' },
+      { role: 'system', content: 'Later' },
+    ]);
+    const before = structuredClone(given);
+    const { messages } = await sent(given);
+    expect(messages.slice(1).every((message, index) => message === given.messages[index])).toBe(true);
+    expect(given).toEqual(before);
+  });
+
+  test('options that only make sense with native tools are left out, the others and the signal kept', async () => {
+    const { signal } = new AbortController();
+    const options = { temperature: 0, tool_choice: 'auto', parallel_tool_calls: true };
+    const asked = await sent({ ...request(), options, signal });
+    expect(asked.options).toEqual({ temperature: 0 });
+    expect(asked.signal).toBe(signal);
+  });
+
+  test('the wrapper can be told from its provider', () => {
+    const { provider } = scripted({});
+    expect([hasTextTools(provider), hasTextTools(withTextTools(provider))]).toEqual([false, true]);
+  });
+});
+
+describe('what comes back', () => {
+  test('calls are taken out of the text', async () => {
+    const { provider } = scripted({
+      content: `Let me see.\n${CALL}\n`,
+      usage: { inputTokens: 1, outputTokens: 2, totalTokens: 3 },
+    });
+    expect(await withTextTools(provider).chat(request())).toEqual({
+      content: 'Let me see.',
+      toolCalls: [{ id: 'call_1', name: 'add', arguments: { a: 1 } }],
+      finishReason: 'tool_calls',
+      usage: { inputTokens: 1, outputTokens: 2, totalTokens: 3 },
+    });
+  });
+
+  test('text without calls comes back as it is, white space and brackets included', async () => {
+    const { provider } = scripted({ content: ' {"name":"rm","arguments":{}} \n' });
+    const response = await withTextTools(provider).chat(request());
+    expect(response).toEqual({
+      content: ' {"name":"rm","arguments":{}} \n',
+      toolCalls: [],
+      finishReason: 'stop',
+    });
+  });
+
+  test.each(['length', 'content_filter'] as const)(
+    'a reply that ended by %s stays that',
+    async (finishReason) => {
+      const { provider } = scripted({ content: CALL, finishReason });
+      const response = await withTextTools(provider).chat(request());
+      expect(response.finishReason).toBe(finishReason);
+      expect(response.toolCalls).toHaveLength(1);
+    },
+  );
+
+  test('ids continue from the history', async () => {
+    const tool_calls = [
+      { id: 'call_4', type: 'function', function: { name: 'add', arguments: '{}' } },
+    ] as const;
+    const given = request([{ role: 'assistant', content: null, tool_calls }]);
+    const response = await withTextTools(scripted({ content: `${CALL}${CALL}` }).provider).chat(given);
+    expect(response.toolCalls.map(({ id }) => id)).toEqual(['call_5', 'call_6']);
+  });
+
+  test('native calls of the wrapped provider are kept', async () => {
+    const native = { id: 'call_1', name: 'add', arguments: {} };
+    const response = await withTextTools(scripted({ content: CALL, toolCalls: [native] }).provider).chat(
+      request(),
+    );
+    expect(response.toolCalls).toEqual([native, { id: 'call_2', name: 'add', arguments: { a: 1 } }]);
+  });
+
+  test('what the wrapped provider throws is thrown on', async () => {
+    const failing = withTextTools({ chat: () => Promise.reject(new Error('down')) });
+    await expect(failing.chat(request())).rejects.toThrow('down');
+  });
+});
+
+describe('streaming', () => {
+  test('a provider that does not stream is wrapped by one that does not', () => {
+    expect(withTextTools({ chat: scripted({}).provider.chat })).not.toHaveProperty('stream');
+  });
+
+  test('text is passed on at once, and a call never', async () => {
+    const { deltas, responses } = await streamed(
+      withTextTools(scripted({ content: `Let me see: a < b. ${CALL} Done.` }, 4).provider),
+    );
+    expect(deltas.slice(0, 3)).toEqual(['Let', ' me s', 'ee:']);
+    expect(deltas.join('')).toBe('Let me see: a < b.  Done.');
+    expect(responses).toHaveLength(1);
+    expect(responses[0]?.toolCalls).toEqual([{ id: 'call_1', name: 'add', arguments: { a: 1 } }]);
+  });
+
+  test('thinking is passed on as it comes', async () => {
+    const { deltas, responses } = await streamed(
+      withTextTools(scripted({ content: `<think>${CALL}</think>No.` }, 7).provider),
+    );
+    expect(deltas.length).toBeGreaterThan(5);
+    expect(responses[0]).toEqual({
+      content: `<think>${CALL}</think>No.`,
+      toolCalls: [],
+      finishReason: 'stop',
+    });
+  });
+
+  test('a provider that sends no deltas is read from its response', async () => {
+    const response: LLMResponse = { content: `Yes. ${CALL}`, toolCalls: [], finishReason: 'stop' };
+    const silent: LLMProvider = {
+      chat: async () => response,
+      async *stream() {
+        yield { type: 'response', response };
+      },
+    };
+    const { deltas, responses } = await streamed(withTextTools(silent));
+    expect(deltas.join('')).toBe('Yes.');
+    expect(responses[0]?.toolCalls).toHaveLength(1);
+  });
+
+  test('leaving the stream ends the stream of the wrapped provider', async () => {
+    let isClosed = false;
+    const endless: LLMProvider = {
+      chat: async () => ({ content: '', toolCalls: [], finishReason: 'stop' }),
+      async *stream() {
+        try {
+          for (;;) yield { type: 'text-delta', text: 'on and ' };
+        } finally {
+          isClosed = true;
+        }
+      },
+    };
+    for await (const _ of withTextTools(endless).stream!(request())) break;
+    expect(isClosed).toBe(true);
+  });
+
+  test('chunks of 1, 3 and 7 characters give the outcome of the whole text, and the deltas its content', async () => {
+    await fc.assert(
+      fc.asyncProperty(modelText, fc.constantFrom(1, 3, 7), async (content, size) => {
+        const wrapped = withTextTools(scripted({ content }, size).provider);
+        const whole = await wrapped.chat(request());
+        const { deltas, responses } = await streamed(wrapped);
+        expect(responses).toEqual([whole]);
+        expect(deltas.join('')).toBe(whole.content);
+        expect(deltas).not.toContain('');
+      }),
+      { numRuns: runs(1000) },
+    );
+  });
+});

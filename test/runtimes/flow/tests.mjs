@@ -1,0 +1,23 @@
+// A part of the flow tests: what calls, checks, loops, suspends and reads text, and starts no process.
+import 'reflect-metadata';
+import '../../flow/async-tools.test.ts';
+import '../../flow/broken-arguments.test.ts';
+import '../../flow/conversation.test.ts';
+import '../../flow/crosswise-calls.test.ts';
+import '../../flow/dto-agreement.test.ts';
+import '../../flow/exact-arguments.test.ts';
+import '../../flow/functions-and-text-calls.test.ts';
+import '../../flow/given-histories.test.ts';
+import '../../flow/injecting.test.ts';
+import '../../flow/loop-contract.test.ts';
+import '../../flow/loop-endings.test.ts';
+import '../../flow/registry-calls.test.ts';
+import '../../flow/registry-contract.test.ts';
+import '../../flow/sub-agent.test.ts';
+import '../../flow/suspended.test.ts';
+import '../../flow/text-formats.test.ts';
+import '../../flow/told-arguments.test.ts';
+import '../../flow/tool-contract.test.ts';
+import '../../flow/union-parameters.test.ts';
+import '../../flow/unknown-text-calls.test.ts';
+import '../../flow/waiting-calls.test.ts';
