@@ -3,6 +3,9 @@ import { tsJest } from './jest.mjs';
 import { BIN, node, run } from './processes.mjs';
 import { worker } from './worker.mjs';
 
+/** Bun runs CommonJS modules as they arrive, whatever the order of imports. */
+const PRELOAD = '`--preload reflect-metadata`';
+
 /** Where the toolset runs; the first row is what the others are compared with. */
 export const ROWS = [
   {
@@ -46,12 +49,14 @@ export const ROWS = [
   {
     name: 'Bun',
     command: '`bun main.js`',
-    run: ({ project }) => run(project, `${BIN}bun`, ['esm/main.js']),
+    setting: PRELOAD,
+    run: ({ project }) => run(project, `${BIN}bun`, ['--preload', 'reflect-metadata', 'esm/main.js']),
   },
   {
     name: 'Bun, from TypeScript',
     command: '`bun main.ts`',
-    run: ({ project }) => run(project, `${BIN}bun`, ['src/main.ts']),
+    setting: PRELOAD,
+    run: ({ project }) => run(project, `${BIN}bun`, ['--preload', 'reflect-metadata', 'src/main.ts']),
   },
   { name: 'Bun, one executable', command: '`bun build --compile main.js`', run: bunExecutable },
   {
