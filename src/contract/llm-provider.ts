@@ -3,21 +3,67 @@ import { FILLED_TEXT, type OptionRule, withMethods } from '../kernel/options.js'
 import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Content } from './tool-result.js';
 
-/** Why the model stopped. */
-export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter';
+/** Why the model stopped; `other` where the provider's own word has no meaning here. */
+export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
 
-/** Tokens of one reply, or summed over a run. */
+/** Tokens of one reply, or summed over a run. What a provider does not tell is absent. */
 export interface Usage {
+  /** All of the input, what came from a cache included. */
   readonly inputTokens: number;
+  /** All of the output, reasoning included. */
   readonly outputTokens: number;
   readonly totalTokens: number;
+  /** Of the input: read from the provider's cache, which mostly costs less. */
+  readonly cacheReadTokens?: number;
+  /** Of the input: written to the provider's cache, which mostly costs more. */
+  readonly cacheWriteTokens?: number;
+  /** Of the output: what the model thought and did not say. */
+  readonly reasoningTokens?: number;
+  /** As the provider told it; of one reply only. */
+  readonly raw?: unknown;
+}
+
+/**
+ * What a provider keeps with a message or a call, as plain JSON by the provider's own key (`LLMProvider.itemKey`):
+ * signatures, encrypted reasoning, ids. Nobody else looks into it, and it goes back byte for byte.
+ */
+export type ProviderItems = Readonly<Record<string, unknown>>;
+
+/** Which tools a request lets the model call: whether it must call one, or one of these by name. */
+export type ToolChoice =
+  | 'auto'
+  | 'none'
+  | 'required'
+  | { readonly tool: string }
+  | { readonly tools: readonly string[]; readonly mode?: 'auto' | 'required' };
+
+/** The form of a reply's text: any text, any JSON, or JSON of this schema. */
+export type ResponseFormat =
+  | { readonly type: 'text' }
+  | { readonly type: 'json'; readonly schema?: JsonSchema; readonly name?: string };
+
+/** Whose request it is, for traces and for providers that keep conversations. */
+export interface RequestMetadata {
+  readonly conversationId?: string;
+  /** Id of the run, the same through its suspensions. */
+  readonly runId?: string;
+  /** Number of the request in its run, from 1. */
+  readonly step?: number;
 }
 
 /** One request to a model. `options` are the loop's `llmOptions`, passed on as they are. */
 export interface LLMRequest {
   readonly model: string;
+  /** Of provider items only those of this provider and model. */
   readonly messages: readonly Message[];
   readonly tools?: readonly ToolSchema[];
+  /** Default: the provider's, mostly `auto`. */
+  readonly toolChoice?: ToolChoice;
+  /** Whether a reply may have several calls; default: the provider's, mostly yes. */
+  readonly parallelToolCalls?: boolean;
+  /** Default: any text. */
+  readonly responseFormat?: ResponseFormat;
+  readonly metadata?: RequestMetadata;
   readonly options: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal;
 }
@@ -27,6 +73,7 @@ export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: JsonObject | string;
+  readonly providerItems?: ProviderItems;
 }
 
 /** One reply of a model. */
@@ -34,12 +81,25 @@ export interface LLMResponse {
   readonly content: string;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: FinishReason;
+  /** The provider's own word for it. */
+  readonly rawFinishReason?: string;
   readonly usage?: Usage;
+  /** What the model thought, or a summary of it, as text for people. It is never part of `content`. */
+  readonly reasoning?: string;
+  readonly providerItems?: ProviderItems;
 }
 
-/** What a streamed reply is made of: text as it comes, and the whole reply at the end, exactly once. */
+/**
+ * What a streamed reply is made of: text, reasoning and the arguments of calls as they come, and the whole reply
+ * at the end, exactly once. Calls without an id are told of only there.
+ */
 export type LLMStreamPart =
   | { readonly type: 'text-delta'; readonly text: string }
+  | { readonly type: 'reasoning-delta'; readonly text: string }
+  | { readonly type: 'call-input-start'; readonly callId: string; readonly tool: string }
+  /** More of the text of its arguments. */
+  | { readonly type: 'call-input-delta'; readonly callId: string; readonly text: string }
+  | { readonly type: 'call-input-end'; readonly callId: string }
   | { readonly type: 'response'; readonly response: LLMResponse };
 
 /**
@@ -58,6 +118,11 @@ export type LLMStreamPart =
 export interface LLMProvider {
   chat(request: LLMRequest): Promise<LLMResponse>;
   stream?(request: LLMRequest): AsyncIterable<LLMStreamPart>;
+  /**
+   * The key of the items that this provider keeps and that this model understands, as `openai.responses/gpt-5`.
+   * Items of other keys stay in the history and out of its requests; without this method all of them do.
+   */
+  itemKey?(model: string): string;
 }
 
 /** What a request may be, as far as a provider looks into it. */
@@ -75,6 +140,7 @@ export interface MessageToolCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; readonly arguments: string };
+  readonly providerItems?: ProviderItems;
 }
 
 /** Instructions for the model. */
@@ -95,6 +161,9 @@ export interface AssistantMessage {
   readonly role: 'assistant';
   readonly content: string | null;
   readonly tool_calls?: readonly MessageToolCall[];
+  /** What the model thought, for people; never sent to a model as it is. */
+  readonly reasoning?: string;
+  readonly providerItems?: ProviderItems;
 }
 
 /** The answer to exactly one call of the assistant message before it. */

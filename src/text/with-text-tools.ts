@@ -47,6 +47,7 @@ export function withTextTools(provider: LLMProvider, options: TextToolsOptions =
   refuseOptions([...(PROVIDER.accepts(provider) ? [] : [NO_PROVIDER]), ...invalidOptions(options, OPTIONS)]);
   const wrapped: LLMProvider = {
     ...TEXT_TOOLS,
+    ...(provider.itemKey ? { itemKey: provider.itemKey.bind(provider) } : {}),
     async chat(request) {
       const response = await provider.chat(toTextRequest(request, options));
       const reply = new TextReply(toolsOf(request));
@@ -68,6 +69,8 @@ async function* streamReply(
   for await (const part of parts) {
     if (part.type === 'text-delta') {
       yield* textDelta(reply.push(part.text));
+    } else if (part.type !== 'response') {
+      yield part;
     } else {
       // Some providers send no deltas, or not all of them.
       const { content } = part.response;
@@ -91,7 +94,7 @@ function toTextRequest(
   request: LLMRequest,
   { instructions = toolInstructions }: TextToolsOptions,
 ): LLMRequest {
-  const { tools = [], messages, options, ...rest } = request;
+  const { tools = [], toolChoice: _, parallelToolCalls: __, messages, options, ...rest } = request;
   const history = rewriteHistory(messages);
   return {
     ...rest,
