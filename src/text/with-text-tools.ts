@@ -115,9 +115,7 @@ function toolsOf({ tools = [] }: LLMRequest) {
 }
 
 function callIds(messages: readonly Message[]): readonly string[] {
-  return messages.flatMap((message) =>
-    message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
-  );
+  return messages.flatMap((message) => callsOf(message).map(({ id }) => id));
 }
 
 /**
