@@ -2,6 +2,13 @@ import '../metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
 export {
+  type FaultPlan,
+  type FaultyFetch,
+  type FetchFault,
+  faultyFetch,
+  type RandomFaults,
+} from './faulty-fetch.js';
+export {
   type ScriptedCall,
   ScriptedProvider,
   type ScriptedReply,
