@@ -7,3 +7,8 @@ export function nodeCrypto(): typeof import('node:crypto') {
 export function nodeUtil(): typeof import('node:util') {
   return process.getBuiltinModule('node:util');
 }
+
+/** Node's files, which a Worker lacks, and which only what is told to open one needs. */
+export function nodeFiles(): typeof import('node:fs') {
+  return process.getBuiltinModule('node:fs');
+}

@@ -8,6 +8,7 @@ export {
   faultyFetch,
   type RandomFaults,
 } from './faulty-fetch.js';
+export { type RecordedFetch, type RecordedFetchOptions, recordedFetch } from './recorded-fetch.js';
 export {
   type ScriptedCall,
   ScriptedProvider,
