@@ -149,6 +149,7 @@ export {
   InvalidOptionsError,
   ToolDeclarationError,
 } from './errors/author-fault.js';
+export { ProviderError, type ProviderErrorFacts } from './errors/provider-error.js';
 export { ERROR_TABLE, type ErrorEntry, type ErrorName, ToolwrightError } from './errors/toolwright-error.js';
 export type {
   CallDetector,

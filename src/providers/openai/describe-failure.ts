@@ -1,4 +1,5 @@
-import { jsonRecord, jsonText } from './to-response.js';
+import { ProviderError } from '../../errors/provider-error.js';
+import { jsonRecord, jsonText } from './wire-json.js';
 
 /** Where a failed request went, and what may have ended it. */
 interface FailedRequest {
@@ -42,11 +43,19 @@ const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: stri
  */
 export function describeFailure(error: unknown, { baseURL, signal }: FailedRequest): unknown {
   if (signal?.aborted) return error;
-  return new Error(oneLine(sentenceFor(error, placeOf(baseURL))), { cause: error });
+  if (ProviderError.is(error)) return error;
+  const retryAfterMs = retryAfterOf(error);
+  const { status } = jsonRecord(error);
+  return new ProviderError(oneLine(sentenceFor(error, placeOf(baseURL))), {
+    cause: error,
+    retryable: isRetryable(error),
+    ...(typeof status === 'number' ? { status } : {}),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
 }
 
 /** A base URL for messages: without a user's name, password or query, any of which may be a secret. */
-export function placeOf(baseURL: string): string {
+function placeOf(baseURL: string): string {
   if (!URL.canParse(baseURL)) return baseURL;
   const { protocol, host, pathname } = new URL(baseURL);
   return `${protocol}//${host}${pathname.replace(/\/$/, '')}`;
@@ -116,8 +125,62 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
+/** Faults of a connection that the next attempt may not have; a wrong address or certificate it has too. */
+const LASTING_FAULTS = /^(ENOTFOUND|.*CERT.*|UNABLE_TO_VERIFY_.*)$/;
+/** Statuses below 500 that say nothing of the request itself. */
+const PASSING_STATUSES = new Set([408, 409, 425, 429]);
+/** Words of servers for what does not pass by waiting, although they say 429 or nothing. */
+const LASTING_CODES = /quota|billing|invalid|not_found|authentication|permission|unsupported/i;
+
+function isRetryable(error: unknown): boolean {
+  const { status, code, type, headers, name } = jsonRecord(error);
+  const asked = headerOf(headers, 'x-should-retry');
+  if (asked === 'true' || asked === 'false') return asked === 'true';
+  if (LASTING_CODES.test(`${jsonText(code)} ${jsonText(type)}`)) return false;
+  if (typeof status === 'number') return isPassing(status);
+  if (/timed? ?out/i.test(messageOf(error)) || name === 'SyntaxError') return true;
+  const codes = causesOf(error).map((cause) => jsonText(jsonRecord(cause).code));
+  const known = codes.find((candidate) => CONNECTION_FAULTS.has(candidate));
+  if (known !== undefined) return !LASTING_FAULTS.test(known);
+  // An error that a server sends in the middle of a stream has no status.
+  return jsonRecord(error).error !== undefined;
+}
+
+function isPassing(status: number): boolean {
+  return status >= 500 || PASSING_STATUSES.has(status);
+}
+
+/** What the server asks to wait, in milliseconds. */
+function retryAfterOf(error: unknown): number | undefined {
+  const { headers } = jsonRecord(error);
+  const exact = Number.parseFloat(headerOf(headers, 'retry-after-ms'));
+  if (exact >= 0) return exact;
+  const text = headerOf(headers, 'retry-after');
+  const seconds = /^\s*[\d.]+\s*$/.test(text) ? Number.parseFloat(text) : Number.NaN;
+  const waits = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1_000;
+  return Number.isFinite(waits) ? Math.max(0, Math.round(waits)) : undefined;
+}
+
+/** Of `Headers`, or of the plain object that a client of one's own may give. */
+function headerOf(headers: unknown, name: string): string {
+  if (headers instanceof Headers) return headers.get(name) ?? '';
+  return jsonText(jsonRecord(headers)[name]);
+}
+
+/** The error to throw where a body of status 200 is no reply. */
+export function uselessReply(body: unknown, baseURL: string): ProviderError {
+  const { error, choices } = jsonRecord(body);
+  const code = Number(jsonRecord(error).code);
+  const status = code >= 400 && code < 600 ? code : undefined;
+  return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body)}`, {
+    // Gateways tell the status of the server behind them in the body.
+    retryable: status === undefined ? Array.isArray(choices) && !error : isPassing(status),
+    ...(status === undefined ? {} : { status }),
+  });
+}
+
 /** Says, as the end of a sentence that begins with the server, why a body of status 200 is no reply. */
-export function describeUselessReply(body: unknown): string {
+function describeUselessReply(body: unknown): string {
   if (typeof body === 'string' && body.trim() !== '') {
     return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
   }

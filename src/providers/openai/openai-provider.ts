@@ -24,16 +24,11 @@ import {
   TEXT,
   withMethods,
 } from '../../kernel/options.js';
-import { describeFailure, describeUselessReply, placeOf } from './describe-failure.js';
-import { type RequestBody, toRequestBody, toStreamBody } from './to-request-body.js';
-import {
-  bodyInTime,
-  jsonRecord,
-  jsonText,
-  parseJsonRecord,
-  ReplyAssembly,
-  toResponse,
-} from './to-response.js';
+import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
+import { ChatReply } from './chat/chat-reply.js';
+import { describeFailure, uselessReply } from './describe-failure.js';
+import { familyKey } from './model-family.js';
+import { jsonRecord, jsonText, parseJsonRecord, type WireRecord } from './wire-json.js';
 
 type ChatParams = OpenAI.ChatCompletionCreateParamsNonStreaming;
 type StreamParams = OpenAI.ChatCompletionCreateParamsStreaming;
@@ -41,7 +36,7 @@ type StreamParams = OpenAI.ChatCompletionCreateParamsStreaming;
 /**
  * Models behind OpenAI's Chat Completions wire: OpenAI itself, and with `baseURL` every compatible server.
  *
- * When no reply could be had, both methods throw an `Error` whose message is one line that names what to do
+ * When no reply could be had, both methods throw a `ProviderError` whose message is one line that names what to do
  * (`401 from https://api.openai.com/v1: the key was refused …`) and whose `cause` is the client's error. An
  * aborted request throws the client's own abort error. The constructor throws InvalidOptionsError (521), also where
  * neither a key nor a base URL is known.
@@ -66,39 +61,42 @@ export class OpenAIProvider implements LLMProvider {
     this.#client = createClient(options);
   }
 
+  /** Items of one family of models are understood by that family alone, and by no other API. */
+  itemKey(model: string): string {
+    return familyKey('chat', model);
+  }
+
   /** One request, one whole reply. */
   async chat(request: LLMRequest): Promise<LLMResponse> {
     checkArguments({ of: 'OpenAIProvider.chat', given: { request }, rules: { request: REQUEST } });
-    const body = await this.#send(toRequestBody(request), request.signal);
-    const assembly = new ReplyAssembly();
-    assembly.add(body);
-    return this.#responseOf(assembly, body);
+    const itemKey = this.itemKey(request.model);
+    const body = await this.#send(toChatBody(request, itemKey), request.signal);
+    const reply = new ChatReply(itemKey);
+    reply.add(body);
+    return this.#responseOf(reply, body);
   }
 
-  /** One request, the reply's text as it comes, and the reply at the end. */
+  /** One request, the reply as it comes, and the whole of it at the end. */
   async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
     checkArguments({ of: 'OpenAIProvider.stream', given: { request }, rules: { request: REQUEST } });
-    const assembly = new ReplyAssembly();
+    const reply = new ChatReply(this.itemKey(request.model));
     let last: unknown;
     try {
       for await (const chunk of await this.#open(request)) {
         last = chunk;
-        const text = assembly.add(chunk);
-        if (text !== '') yield { type: 'text-delta', text };
+        yield* reply.add(chunk);
       }
     } catch (error) {
       throw this.#describe(error, request.signal);
     }
     // The client ends an aborted stream as if it had been complete.
     request.signal?.throwIfAborted();
-    const response = this.#responseOf(assembly, last);
-    // A refusal is the content only where there is no other, which is not known before the end.
-    const refused = assembly.reply()?.text === '' && response.content !== '';
-    if (refused) yield { type: 'text-delta', text: response.content };
+    const response = this.#responseOf(reply, last);
+    yield* reply.end();
     yield { type: 'response', response };
   }
 
-  async #send(body: RequestBody, signal?: AbortSignal): Promise<unknown> {
+  async #send(body: WireRecord, signal?: AbortSignal): Promise<unknown> {
     try {
       const params = body as unknown as ChatParams;
       const { completions } = this.#client.chat;
@@ -111,7 +109,8 @@ export class OpenAIProvider implements LLMProvider {
 
   async #open(request: LLMRequest): Promise<AsyncIterable<unknown> | Iterable<unknown>> {
     const { signal } = request;
-    const body = toStreamBody(request, { withUsage: !this.#refusesUsage });
+    const itemKey = this.itemKey(request.model);
+    const body = toChatStreamBody(request, { itemKey, withUsage: !this.#refusesUsage });
     try {
       const params = body as unknown as StreamParams;
       const { data, response } = await this.#client.chat.completions
@@ -127,11 +126,10 @@ export class OpenAIProvider implements LLMProvider {
     }
   }
 
-  #responseOf(assembly: ReplyAssembly, body: unknown): LLMResponse {
-    const reply = assembly.reply();
-    if (reply === undefined)
-      throw new Error(`${placeOf(this.#client.baseURL)} ${describeUselessReply(body)}`);
-    return toResponse(reply);
+  #responseOf(reply: ChatReply, body: unknown): LLMResponse {
+    const response = reply.response();
+    if (response === undefined) throw uselessReply(body, this.#client.baseURL);
+    return response;
   }
 
   #describe(error: unknown, signal: AbortSignal | undefined): unknown {
@@ -147,6 +145,35 @@ function asJson(body: unknown): unknown {
 function refusesStreamOptions(error: unknown): boolean {
   const { status, message } = jsonRecord(error);
   return (status === 400 || status === 422) && jsonText(message).includes('stream_options');
+}
+
+/** A request on its way, as the client gives it. */
+interface SentRequest<Body> extends Promise<Body> {
+  /** Settles when the headers of the answer are there. */
+  asResponse(): Promise<unknown>;
+}
+
+/**
+ * Sends a request and waits no longer for the body of the answer than for its headers. The client does so from
+ * version 7 on; older ones would wait for ever.
+ *
+ * @throws what the client throws; Error where time is up.
+ */
+async function bodyInTime<Body>(
+  send: (signal: AbortSignal) => SentRequest<Body>,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+): Promise<Body> {
+  const late = new AbortController();
+  const sent = send(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
+  await sent.asResponse();
+  const timer = setTimeout(() => late.abort(), timeoutMs);
+  try {
+    return await sent;
+  } catch (error) {
+    throw late.signal.aborted ? new Error('Request timed out.', { cause: error }) : error;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** What the client of `openai` takes and gets as it is. */

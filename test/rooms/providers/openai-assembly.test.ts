@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ReplyAssembly, toResponse } from '../../../src/providers/openai/to-response.js';
+import { ChatReply } from '../../../src/providers/openai/chat/chat-reply.js';
 
 const argumentsText = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value));
 const someCall = fc.record({ name: fc.constantFrom('search', 'remove'), text: argumentsText, id: fc.uuid() });
@@ -14,10 +14,10 @@ const dialect = fc.constantFrom('by index', 'without index', 'index 0 for all', 
 type Dialect = typeof dialect extends fc.Arbitrary<infer Name> ? Name : never;
 
 function responseTo(chunks: readonly unknown[]) {
-  const assembly = new ReplyAssembly();
-  const texts = chunks.map((chunk) => assembly.add(chunk));
-  const whole = assembly.reply();
-  return { text: texts.join(''), response: whole && toResponse(whole) };
+  const reply = new ChatReply('key');
+  const parts = [...chunks.flatMap((chunk) => reply.add(chunk)), ...reply.end()];
+  const text = parts.map((part) => (part.type === 'text-delta' ? part.text : '')).join('');
+  return { text, parts, response: reply.response() };
 }
 
 function pieces(text: string, size: number): readonly string[] {

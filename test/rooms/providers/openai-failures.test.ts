@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import type { LLMProvider, LLMRequest } from '../../../src/contract/llm-provider.js';
+import { ProviderError } from '../../../src/errors/provider-error.js';
 import { OpenAIProvider } from '../../../src/providers/openai/index.js';
 import { type Answer, completion, delta, events, json, LoopbackServer, page } from './loopback-server.js';
 
@@ -202,6 +203,80 @@ describe('failures in the middle', () => {
     });
     for await (const _ of new OpenAIProvider({ baseURL: server.baseURL }).stream(REQUEST)) break;
     await closed.promise;
+  });
+});
+
+describe('OpenAIProvider throws a ProviderError that says whether to try again', () => {
+  const failing = (
+    status: number,
+    headers: Record<string, string> = {},
+    error: unknown = { message: 'No' },
+  ) =>
+    ((response) => {
+      response.writeHead(status, { 'content-type': 'application/json', ...headers });
+      response.end(JSON.stringify({ error }));
+    }) satisfies Answer;
+
+  test.each([
+    [500, true],
+    [529, true],
+    [429, true],
+    [408, true],
+    [409, true],
+    [400, false],
+    [401, false],
+    [404, false],
+  ])('status %i: %s', async (status, retryable) => {
+    for (const method of METHODS) {
+      const { error } = await failureOf(failing(status), method);
+      expect(ProviderError.is(error)).toBe(true);
+      expect(error).toMatchObject({ status, retryable });
+      expect(error).not.toHaveProperty('retryAfterMs');
+    }
+  });
+
+  test('and after how long, where the server says it', async () => {
+    const waits = async (headers: Record<string, string>) =>
+      (await failureOf(failing(429, headers), 'chat')).error;
+    expect(await waits({ 'retry-after-ms': '1500.5', 'retry-after': '9' })).toMatchObject({
+      retryAfterMs: 1500.5,
+    });
+    expect(await waits({ 'retry-after': '9' })).toMatchObject({ retryAfterMs: 9_000 });
+    expect(await waits({ 'retry-after': 'Thu, 01 Jan 1970 00:00:00 GMT' })).toMatchObject({
+      retryAfterMs: 0,
+    });
+    expect(await waits({ 'retry-after': 'soon' })).not.toHaveProperty('retryAfterMs');
+  });
+
+  test('never where a quota is used up, or the server says no', async () => {
+    const quota = { message: 'You have no quota', code: 'insufficient_quota' };
+    expect((await failureOf(failing(429, {}, quota), 'chat')).error).toMatchObject({ retryable: false });
+    const { error } = await failureOf(failing(500, { 'x-should-retry': 'false' }), 'chat');
+    expect(error).toMatchObject({ retryable: false });
+  });
+
+  test('a gateway tells in a body of status 200 that the server behind it failed', async () => {
+    const { error } = await failureOf(json({ error: { code: 502, message: 'Upstream failed' } }), 'chat');
+    expect(error).toMatchObject({ status: 502, retryable: true });
+    expect((await failureOf(page('<html></html>', 'text/html'), 'chat')).error).toMatchObject({
+      retryable: false,
+    });
+  });
+
+  test('a connection that is cut may hold the next time, an address that is wrong stays wrong', async () => {
+    await using server = await LoopbackServer.start((response) => response.destroy());
+    const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0 });
+    expect(await failure(provider, 'chat')).toMatchObject({ retryable: true });
+    const wrong = new OpenAIProvider({ baseURL: 'http://127.0.0.1:1/v1', maxRetries: 0 });
+    expect(await failure(wrong, 'chat')).toMatchObject({ retryable: false });
+  });
+
+  test('an error in the middle of a stream', async () => {
+    const broken = events([
+      delta({ content: 'a' }),
+      { error: { message: 'overloaded', type: 'server_error' } },
+    ]);
+    expect((await failureOf(broken, 'stream')).error).toMatchObject({ retryable: true });
   });
 });
 

@@ -90,7 +90,7 @@ describe('whole replies of compatible servers', () => {
   test('a custom call keeps its input as raw text, also where that looks like JSON', async () => {
     const custom = { id: 'c', type: 'custom', custom: { name: 'sql', input: '{"a":1}' } };
     const reply = await chat(json(completion({ tool_calls: [custom] })));
-    expect(reply.toolCalls).toEqual([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
+    expect(reply.toolCalls).toMatchObject([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
   });
 
   test('a refusal is the content where there is no other', async () => {
@@ -133,7 +133,7 @@ describe('whole replies of compatible servers', () => {
   test('usage without a total is summed up', async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 4 };
     const reply = await chat(json({ ...(completion({ content: '' }) as object), usage }));
-    expect(reply.usage).toEqual({ inputTokens: 3, outputTokens: 4, totalTokens: 7 });
+    expect(reply.usage).toEqual({ inputTokens: 3, outputTokens: 4, totalTokens: 7, raw: usage });
   });
 
   test.each(['', 'text/plain'])('JSON sent with content type "%s" is read', async (type) => {
@@ -156,7 +156,7 @@ describe('streams of compatible servers', () => {
       { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } },
     ];
     const { response, requests } = await stream(events(chunks));
-    expect(response.usage).toEqual({ inputTokens: 1, outputTokens: 2, totalTokens: 3 });
+    expect(response.usage).toMatchObject({ inputTokens: 1, outputTokens: 2, totalTokens: 3 });
     expect(requests[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
@@ -249,7 +249,7 @@ describe('streams of compatible servers', () => {
       delta({ tool_calls: [{ index: 0, custom: { input: ':1}' } }] }, 'tool_calls'),
     ];
     const { response } = await stream(events(chunks));
-    expect(response.toolCalls).toEqual([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
+    expect(response.toolCalls).toMatchObject([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
   });
 
   test('a refusal is the content, and comes as text at the end', async () => {
@@ -261,7 +261,7 @@ describe('streams of compatible servers', () => {
 
   test('a stream without [DONE] that gave its reason is complete', async () => {
     const { response } = await stream(events([delta({ content: 'all' }, 'stop')], ''));
-    expect(response).toEqual({ content: 'all', toolCalls: [], finishReason: 'stop' });
+    expect(response).toMatchObject({ content: 'all', toolCalls: [], finishReason: 'stop' });
   });
 
   test.each([

@@ -49,7 +49,13 @@ describe('against a mock server that speaks the wire', () => {
       content: 'Hello there, friend.',
       toolCalls: [],
       finishReason: 'stop',
-      usage: { inputTokens: 7, outputTokens: 5, totalTokens: 12 },
+      rawFinishReason: 'stop',
+      usage: {
+        inputTokens: 7,
+        outputTokens: 5,
+        totalTokens: 12,
+        raw: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 },
+      },
     });
   });
 
@@ -125,7 +131,7 @@ async function read(provider: OpenAIProvider, request: LLMRequest) {
   const last = parts.pop();
   if (last?.type !== 'response') throw new Error('a stream ends with its response');
   return {
-    texts: parts.map((part) => (part.type === 'text-delta' ? part.text : '')),
+    texts: parts.flatMap((part) => (part.type === 'text-delta' ? [part.text] : [])),
     response: last.response,
   };
 }

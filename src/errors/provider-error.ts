@@ -1,0 +1,46 @@
+const BRAND = Symbol.for('toolwright.ProviderError');
+
+/** What is known of a failed request besides its message. */
+export interface ProviderErrorFacts extends ErrorOptions {
+  /** The status that the server answered with, where it answered. */
+  readonly status?: number;
+  /** Whether the same request may succeed later. */
+  readonly retryable: boolean;
+  /** How long the server asked to wait first, in milliseconds. */
+  readonly retryAfterMs?: number;
+}
+
+/**
+ * What a provider throws where no reply could be had: one line that says what happened and what to do, with the error
+ * of its client as the `cause`, and whether to try again. A provider of one's own may throw any error; where that has
+ * these fields, they are heeded just as well.
+ *
+ * @example
+ * ```ts
+ * const flaky: LLMProvider = {
+ *   async chat() {
+ *     throw new ProviderError('the gateway is busy', { status: 503, retryable: true, retryAfterMs: 2_000 });
+ *   },
+ * };
+ * ```
+ */
+export class ProviderError extends Error {
+  override readonly name = 'ProviderError';
+  readonly status?: number;
+  readonly retryable: boolean;
+  readonly retryAfterMs?: number;
+
+  constructor(message: string, { status, retryable, retryAfterMs, ...options }: ProviderErrorFacts) {
+    super(message, options);
+    this.retryable = retryable;
+    if (status !== undefined) this.status = status;
+    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
+  }
+
+  /** Whether a value is such an error, also one made by another copy of this package. */
+  static is(value: unknown): value is ProviderError {
+    return typeof value === 'object' && value !== null && BRAND in value;
+  }
+}
+
+Object.defineProperty(ProviderError.prototype, BRAND, { value: true });

@@ -1,0 +1,40 @@
+/** Names that differ in nothing but who serves a model, and for whom it was tuned. */
+const PREFIX = /^(?:.*\/|ft:)+/;
+/** `:free`, `:8b`, `@20250219`: what a name says of a variant. */
+const VARIANT = /[:@].*$/;
+/** Words, and the first number of them that is no date. */
+const FAMILY = /^[a-z][-_. a-z]*?(?:\d{1,3}(?!\d)|$)/;
+
+/**
+ * The family of a model: its name in lower case, without who serves it, as far as its major version.
+ * Items such as signatures are understood within a family: `openai/gpt-5.2-mini` and `gpt-5` are both `gpt-5`,
+ * `gemini-3-pro-preview` is `gemini-3`, `Qwen/Qwen3-235B` is `qwen3`, `o4-mini` is `o4`, and a name without a
+ * version is a family of its own.
+ */
+function modelFamily(model: string): string {
+  const name = model.toLowerCase().replace(PREFIX, '').replace(VARIANT, '');
+  return FAMILY.exec(name)?.[0] ?? name.replace(/[-_]\d{4,}.*$/, '');
+}
+
+/** Where a reply keeps what its API and its family of models want back: `openai.chat/gpt-5`. */
+export function familyKey(api: 'chat' | 'responses', model: string): string {
+  return `openai.${api}/${modelFamily(model)}`;
+}
+
+/**
+ * Whether a model refuses calls of the current turn that have no thought signature: Gemini from version 3 on.
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
+export function wantsThoughtSignature(model: string): boolean {
+  const [, version] = /^gemini-?(\d+)$/.exec(modelFamily(model)) ?? [];
+  return version !== undefined && Number(version) >= 3;
+}
+
+/**
+ * Whether a model that thinks refuses messages with calls that have no `reasoning_content`, be it empty: DeepSeek and
+ * Kimi at their own APIs, whose names have no vendor before them; elsewhere the field may be unknown.
+ * https://api-docs.deepseek.com/guides/thinking_mode#tool-calls
+ */
+export function wantsReasoningContent(model: string): boolean {
+  return !model.includes('/') && /^(deepseek|kimi)/.test(modelFamily(model));
+}
