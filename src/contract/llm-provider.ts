@@ -23,6 +23,9 @@ export interface Usage {
   readonly raw?: unknown;
 }
 
+/** What of the tokens only some providers tell. */
+export const USAGE_PARTS = ['cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const;
+
 /**
  * What a provider keeps with a message or a call, as plain JSON by the provider's own key (`LLMProvider.itemKey`):
  * signatures, encrypted reasoning, ids. Nobody else looks into it, and it goes back byte for byte.

@@ -1,7 +1,7 @@
 import { withMethods } from '../kernel/options.js';
 import type { CallJournal, CallRecord, PendingCall, Wait } from './call.js';
 import type { JsonObject } from './json-schema.js';
-import type { Message, Usage } from './llm-provider.js';
+import type { Message, ProviderItems, Usage } from './llm-provider.js';
 import type { Content } from './tool-result.js';
 
 /** A result as a state keeps it: all of it that JSON can say, except the error, which is for logs. */
@@ -24,6 +24,7 @@ export interface StoredCallRecord extends Omit<CallRecord, 'result'> {
 interface StoredSettledCall {
   readonly status: 'settled';
   readonly record: StoredCallRecord;
+  readonly providerItems?: ProviderItems;
 }
 
 /** A call that waits for answers: those in `waits`, while those it has are in the journal. */
@@ -35,6 +36,7 @@ export interface StoredWaitingCall {
   readonly arguments: JsonObject | string;
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;
+  readonly providerItems?: ProviderItems;
 }
 
 /** A call that has not begun, because a sequential tool is among it and those that wait. */
@@ -43,10 +45,19 @@ interface StoredHeldCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: JsonObject | string;
+  readonly providerItems?: ProviderItems;
 }
 
 /** One call of the open assistant message. */
 export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall;
+
+/** An assistant message whose calls are not all answered. */
+export interface OpenMessage {
+  readonly content: string;
+  readonly calls: readonly StoredCall[];
+  readonly reasoning?: string;
+  readonly providerItems?: ProviderItems;
+}
 
 /**
  * A suspended run as plain JSON: what `resumeToolLoop` goes on from, in this process or another. Tools and
@@ -54,8 +65,8 @@ export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall;
  * and give a `stateSecret` where it passes through hands that must not change it.
  */
 export interface RunState {
-  /** States of version 1 know neither owner, tools nor model. */
-  readonly version: 1 | 2;
+  /** States of version 1 know neither owner, tools nor model, those of version 2 no provider items. */
+  readonly version: 1 | 2 | 3;
   /** Id of the run, the same through all its suspensions. */
   readonly runId: string;
   /** How often the run has been suspended, counting this. */
@@ -69,7 +80,7 @@ export interface RunState {
   /** The history before the open assistant message. */
   readonly messages: readonly Message[];
   /** The assistant message whose calls are not all answered. */
-  readonly open: { readonly content: string; readonly calls: readonly StoredCall[] };
+  readonly open: OpenMessage;
   readonly pending: readonly PendingCall[];
   /** The calls of the messages before. */
   readonly toolCalls: readonly StoredCallRecord[];

@@ -7,14 +7,20 @@ import type { RunState } from '../contract/run-state.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { EventSink } from './events.js';
-import { assistantMessage, type CallOutcome, isUnanswered, type ParsedCall, toolMessage } from './history.js';
+import {
+  assistantMessage,
+  type CallOutcome,
+  isUnanswered,
+  type ParsedCall,
+  type SpokenReply,
+  toolMessage,
+} from './history.js';
 import { abortedRun, type LoopEnd, type LoopRun } from './loop-run.js';
 import { runInOrder } from './order.js';
-import { storedCall, suspendRun } from './suspend.js';
+import { pendingOf, storedCall, suspendRun } from './suspend.js';
 
 /** A message of the model with its calls. */
-interface CallingMessage {
-  readonly content: string;
+interface CallingMessage extends SpokenReply {
   readonly calls: readonly ParsedCall[];
   readonly finishReason: FinishReason;
 }
@@ -27,7 +33,7 @@ export function answerCalls(
   run: LoopRun,
   message: CallingMessage,
 ): LoopEnd | undefined | Promise<LoopEnd | undefined> {
-  run.messages.push(assistantMessage(message.content, message.calls));
+  run.messages.push(assistantMessage(message, message.calls));
   const outcomes = makeCalls(run, message);
   return outcomes instanceof Promise
     ? outcomes.then((ended) => conclude(run, message, ended))
@@ -83,8 +89,10 @@ async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promi
     return scope.onUpdate?.(update, of);
   };
   const outcome = await makeCall(run, new HistoryScope(scope, messages, onUpdate), call);
-  if (isUnanswered(outcome)) await sink({ type: 'call-suspended', callId, tool });
-  else await tellEnd(sink, outcome);
+  if (isUnanswered(outcome)) {
+    const pending = pendingOf(run, outcome, call);
+    await sink({ type: 'call-suspended', callId, tool, pending });
+  } else await tellEnd(sink, outcome);
   return outcome;
 }
 
@@ -181,14 +189,15 @@ function closedCall(
 /** `undefined` where the run cannot be kept; then the history is as it was. */
 function suspended(
   run: LoopRun,
-  { content, calls }: CallingMessage,
+  { content, reasoning, providerItems, calls }: CallingMessage,
   outcomes: readonly CallOutcome[],
 ): LoopEnd | undefined {
   const { messages, toolCalls } = run;
   // The history of a suspended run ends before the message that is not answered yet.
   const open = messages.splice(-1);
   const stored = outcomes.map((outcome, index) => storedCall(outcome, calls[index] as ParsedCall));
-  const state = suspendRun(run, { content, calls: stored });
+  const kept = { ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
+  const state = suspendRun(run, { content, calls: stored, ...kept });
   if (state === undefined) {
     messages.push(...open);
     return undefined;

@@ -1,12 +1,15 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
-import type {
-  FinishReason,
-  LLMProvider,
-  LLMRequest,
-  LLMResponse,
-  Message,
-  ToolCall,
-  Usage,
+import {
+  type FinishReason,
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  type Message,
+  type ProviderItems,
+  type ToolCall,
+  USAGE_PARTS,
+  type Usage,
 } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { unlessAborted } from '../kernel/async.js';
@@ -22,27 +25,30 @@ export type Reply =
   | { readonly ok: false; readonly reason: 'aborted'; readonly streamed?: string }
   | { readonly ok: false; readonly reason: 'failed'; readonly error: ToolwrightError };
 
-/** Hears of a reply's text while it is written; the provider waits for what it returns. */
-export type TextListener = (text: string) => void | Promise<void>;
+/** What of a reply is told while it is written. */
+export type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
+
+/** Hears of a reply while it is written; the provider waits for what it returns. */
+export type PartListener = (part: ReplyPart) => void | Promise<void>;
 
 /**
- * Asks the provider once; with a listener, its text is streamed. An abort does not wait for a provider that
+ * Asks the provider once; with a listener, its reply is streamed. An abort does not wait for a provider that
  * ignores its signal.
  */
 export async function askModel(
   provider: LLMProvider,
   request: LLMRequest,
-  onText?: TextListener,
+  onPart?: PartListener,
 ): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   let streamed = '';
-  const tell = (text: string): void | Promise<void> => {
-    streamed += text;
-    return onText?.(text);
+  const tell = (part: ReplyPart): void | Promise<void> => {
+    if (part.type === 'text-delta') streamed += part.text;
+    return onPart?.(part);
   };
   try {
-    const asked = onText === undefined ? provider.chat(request) : streamReply(provider, request, tell);
+    const asked = onPart === undefined ? provider.chat(request) : streamReply(provider, request, tell);
     const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
     return { ok: true, response: normalizeResponse(response) };
   } catch (cause) {
@@ -56,23 +62,45 @@ export async function askModel(
 async function streamReply(
   provider: LLMProvider,
   request: LLMRequest,
-  onText: TextListener,
+  onPart: PartListener,
 ): Promise<LLMResponse> {
   if (provider.stream === undefined) {
     const response = await provider.chat(request);
-    if (isText(response?.content)) await onText(response.content);
+    const { reasoning, content } = response ?? {};
+    if (isFilled(reasoning)) await onPart({ type: 'reasoning-delta', text: reasoning });
+    if (isFilled(content)) await onPart({ type: 'text-delta', text: content });
     return response;
   }
+  const begun = new Set<string>();
   for await (const part of provider.stream(request)) {
     if (part.type === 'response') return part.response;
     // After an abort the run has ended; leaving the iteration lets the provider close its connection.
     if (request.signal?.aborted) break;
-    if (part.type === 'text-delta' && isText(part.text)) await onText(part.text);
+    if (isTold(part, begun)) await onPart(part);
   }
   throw new Error('the stream ended without a response');
 }
 
-function isText(text: unknown): text is string {
+/** Nobody hears of empty pieces, nor of calls that cannot be told apart; `begun` has the ids of those that can. */
+function isTold(part: ReplyPart, begun: Set<string>): boolean {
+  switch (part.type) {
+    case 'text-delta':
+    case 'reasoning-delta':
+      return isFilled(part.text);
+    case 'call-input-start':
+      if (!isFilled(part.callId) || begun.has(part.callId)) return false;
+      begun.add(part.callId);
+      return true;
+    case 'call-input-delta':
+      return begun.has(part.callId) && isFilled(part.text);
+    case 'call-input-end':
+      return begun.has(part.callId);
+    default:
+      return false;
+  }
+}
+
+function isFilled(text: unknown): text is string {
   return typeof text === 'string' && text !== '';
 }
 
@@ -80,7 +108,7 @@ function isText(text: unknown): text is string {
 function normalizeResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
   if (typeof response !== 'object' || response === null)
     throw new TypeError('the provider returned no response');
-  const { content, usage, finishReason } = response;
+  const { content, usage, finishReason, rawFinishReason, reasoning } = response;
   const toolCalls = (response.toolCalls ?? []).map(normalizeCall);
   const fallback: FinishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
   return {
@@ -88,16 +116,30 @@ function normalizeResponse(response: Partial<LLMResponse> | null | undefined): L
     toolCalls,
     finishReason: typeof finishReason === 'string' ? finishReason : fallback,
     usage: isRecord(usage) ? normalizeUsage(usage) : undefined,
+    ...(isFilled(rawFinishReason) ? { rawFinishReason } : {}),
+    ...(isFilled(reasoning) ? { reasoning } : {}),
+    ...normalizeItems(response.providerItems),
   };
 }
 
+/** The run's own, as JSON: whatever the provider does with its object later, what goes back is what came. */
+function normalizeItems(items: unknown): { readonly providerItems?: ProviderItems } {
+  if (items === undefined || items === null) return {};
+  const kept = plainJson(items);
+  return isRecord(kept) && Object.keys(kept).length > 0 ? { providerItems: kept } : {};
+}
+
 /** Counts are whole and not negative, whatever a server says: they are summed, and kept with suspended runs. */
-function normalizeUsage({ inputTokens, outputTokens, totalTokens }: Partial<Usage>): Usage {
-  return {
-    inputTokens: normalizeCount(inputTokens),
-    outputTokens: normalizeCount(outputTokens),
-    totalTokens: normalizeCount(totalTokens),
+function normalizeUsage(usage: Partial<Usage>): Usage {
+  const counts: Record<string, unknown> = {
+    inputTokens: normalizeCount(usage.inputTokens),
+    outputTokens: normalizeCount(usage.outputTokens),
+    totalTokens: normalizeCount(usage.totalTokens),
   };
+  for (const part of USAGE_PARTS)
+    if (Number.isFinite(usage[part])) counts[part] = normalizeCount(usage[part]);
+  if (usage.raw !== undefined) counts.raw = usage.raw;
+  return counts as unknown as Usage;
 }
 
 function normalizeCount(count: unknown): number {
@@ -107,12 +149,13 @@ function normalizeCount(count: unknown): number {
 
 /** A call as the loop relies on it, from whoever found it. */
 function normalizeCall(call: Partial<ToolCall> | null | undefined): ToolCall {
-  const { id, name, arguments: args } = call ?? {};
-  return {
+  const { id, name, arguments: args, providerItems } = call ?? {};
+  const normalized = {
     id: typeof id === 'string' ? id : '',
     name: String(name ?? ''),
     arguments: normalizeArguments(args),
   };
+  return providerItems === undefined ? normalized : { ...normalized, ...normalizeItems(providerItems) };
 }
 
 /** Arguments are text or plain JSON; what a `Date` or a `Map` is then, the tool's schema decides. */

@@ -1,6 +1,6 @@
 import { SafeLog } from '../call/log.js';
 import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
-import type { LLMRequest, LLMResponse, Message } from '../contract/llm-provider.js';
+import type { LLMResponse, Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -9,7 +9,7 @@ import { errorMessage } from '../kernel/error-message.js';
 import { hasTextTools } from '../text/with-text-tools.js';
 import { answerCalls, judgeCompletion, noteInnerRun } from './answer-calls.js';
 import { askModel, createCallNumberer, detectCalls, type Reply } from './ask-model.js';
-import type { EventSink, ToolLoopResult } from './events.js';
+import type { LoopEvent, ToolLoopResult } from './events.js';
 import { LoopGuard, RetryBudget } from './guard.js';
 import { assistantMessage, normalizeHistory, parseCall } from './history.js';
 import {
@@ -23,6 +23,8 @@ import {
   type RunSurroundings,
 } from './loop-run.js';
 import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
+import { buildRequest, type Offer, prepareRequest } from './request.js';
+import { SentMessages } from './sent-messages.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 
 /** The one loop: ask, run the calls, answer them, ask again. */
@@ -46,21 +48,22 @@ export async function driveLoop(
 async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
   while (run.iterations < maxIterations) {
-    const asked = sink === undefined ? ask(run) : announceAndAsk(run, sink);
-    const reply = detectCalls(await asked, { detector: config.detector, tools });
+    const reply = detectCalls(await ask(run), { detector: config.detector, tools });
     if (!reply.ok) return endWithoutReply(reply, signal);
-    const { content, toolCalls, finishReason, usage } = reply.response;
-    addUsage(run, usage);
+    const { response } = reply;
+    const { toolCalls } = response;
+    addUsage(run, response.usage);
+    if (sink !== undefined) await sink(replyEvent('reply-end', run, response));
     let end: LoopEnd | undefined;
-    if (toolCalls.length === 0) end = answeredInText(run, reply.response);
+    if (toolCalls.length === 0) end = answeredInText(run, response);
     else {
       const calls = run.numberCalls(toolCalls).map(parseCall);
-      const answering = answerCalls(run, { content, calls, finishReason });
+      const answering = answerCalls(run, { ...response, calls });
       end = answering instanceof Promise ? await answering : answering;
       run.isAskedAgain = false;
     }
     run.onStep?.(run, end);
-    if (sink !== undefined) await sink({ type: 'step-end', iteration: run.iterations, finishReason, usage });
+    if (sink !== undefined) await sink(replyEvent('step-end', run, response));
     if (end !== undefined) return end;
   }
   return signal?.aborted ? abortedRun(signal) : atLimit(run);
@@ -77,15 +80,16 @@ async function resumeCalls(run: LoopRun, { open, pending }: RunState): Promise<L
     );
   }
   const calls = open.calls.map(restoredCall);
-  const end = await answerCalls(run, { content: open.content, calls, finishReason: 'tool_calls' });
+  const end = await answerCalls(run, { ...open, calls, finishReason: 'tool_calls' });
   run.onStep?.(run, end);
   return end;
 }
 
 /** The model has said its last word, unless it has said nothing at all: then it is asked once more. */
-function answeredInText(run: LoopRun, { content, finishReason }: LLMResponse): LoopEnd | undefined {
+function answeredInText(run: LoopRun, response: LLMResponse): LoopEnd | undefined {
+  const { content, finishReason } = response;
   if (content.trim() !== '' || hasSpoken(run)) {
-    run.messages.push(assistantMessage(content, []));
+    run.messages.push(assistantMessage(response, []));
     return { status: 'completed', content };
   }
   if (!run.isAskedAgain && run.iterations < run.maxIterations) {
@@ -106,64 +110,25 @@ function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
 
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 
-async function announceAndAsk(run: LoopRun, sink: EventSink, offer?: Offer): Promise<Reply> {
-  if (run.signal?.aborted) return ABORTED;
-  await sink({ type: 'step-start', iteration: run.iterations + 1 });
-  // The reader may have aborted the run on hearing that; then nothing is asked.
-  return ask(run, offer);
-}
-
-/** Whether the model is offered the tools. */
-interface Offer {
-  readonly withTools: boolean;
-}
-
-function ask(run: LoopRun, { withTools }: Offer = { withTools: true }): Promise<Reply> {
-  const { config, messages, tools, signal, sink, hasReader } = run;
-  if (signal?.aborted) return Promise.resolve(ABORTED);
-  const definitions = tools.toProviderDefs();
+/** Asks the model once: what the request is made with, the request, its reply. */
+async function ask(run: LoopRun, withTools = WITH_TOOLS): Promise<Reply> {
+  const { config, sink, signal, hasReader } = run;
+  if (signal?.aborted) return ABORTED;
+  if (sink !== undefined) {
+    await sink({ type: 'step-start', iteration: run.iterations + 1 });
+    // The reader may have aborted the run on hearing that; then nothing is asked.
+    if (signal?.aborted) return ABORTED;
+  }
+  const settings = config.prepareStep && (await prepareRequest(run));
+  if (signal?.aborted) return ABORTED;
   run.iterations += 1;
-  const hasTools = withTools && definitions.length > 0;
-  const { provider, model, llmOptions = {} } = config;
-  const isLong = messages.length >= LONG_HISTORY;
-  // A copy: providers and tests keep what they were given, and the history goes on growing.
-  const sent = isLong ? [] : messages.slice();
-  const offered = hasTools
-    ? { model, messages: sent, options: llmOptions, tools: definitions }
-    : { model, messages: sent, options: withoutToolOptions(llmOptions) };
-  const request: LLMRequest = signal === undefined ? offered : { ...offered, signal };
-  if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(messages));
+  const request = buildRequest(run, { ...withTools, settings });
   const isRead = sink !== undefined && hasReader?.() !== false;
-  const onText = isRead ? (text: string) => sink({ type: 'text-delta', text }) : undefined;
-  return askModel(provider, request, onText);
+  return askModel(config.provider, request, isRead ? sink : undefined);
 }
 
-/** Copying so many messages for each request costs more than the rest of the turn. */
-const LONG_HISTORY = 1_000;
-
-/** `history` only grows, so that its length says what it was. */
-function copiedWhenRead(history: readonly Message[]): PropertyDescriptor {
-  const { length } = history;
-  let messages: readonly Message[] | undefined;
-  return {
-    enumerable: true,
-    configurable: true,
-    get: () => {
-      messages ??= history.slice(0, length);
-      return messages;
-    },
-    set: (replaced: readonly Message[]) => {
-      messages = replaced;
-    },
-  };
-}
-
-/** Servers refuse options about tools in a request that offers none. */
-function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  if (!('tool_choice' in options) && !('parallel_tool_calls' in options)) return options;
-  const { tool_choice: _, parallel_tool_calls: __, ...others } = options;
-  return others;
-}
+const WITH_TOOLS: Offer = { withTools: true };
+const WITHOUT_TOOLS: Offer = { withTools: false };
 
 function endWithoutReply(reply: Extract<Reply, { ok: false }>, signal: AbortSignal | undefined): LoopEnd {
   if (reply.reason === 'aborted') return abortedRun(signal, reply.streamed);
@@ -179,17 +144,28 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const error = new ToolwrightError('ToolLoopLimitReached', message);
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
-  const offer = { withTools: false };
-  const reply = await (sink === undefined ? ask(run, offer) : announceAndAsk(run, sink, offer));
+  const reply = await ask(run, WITHOUT_TOOLS);
   if (!reply.ok) return endWithoutReply(reply, signal);
-  const { content, finishReason, usage } = reply.response;
-  addUsage(run, usage);
+  const { response } = reply;
+  const { content } = response;
+  addUsage(run, response.usage);
+  await sink?.(replyEvent('reply-end', run, response));
   // Calls that come although none were offered are left out: nobody will answer them.
-  run.messages.push(assistantMessage(content, []));
+  run.messages.push(assistantMessage(response, []));
   const end = { status: 'limit', content, error } as const;
   run.onStep?.(run, end);
-  await sink?.({ type: 'step-end', iteration: run.iterations, finishReason, usage });
+  await sink?.(replyEvent('step-end', run, response));
   return end;
+}
+
+/** What came of a reply, when it is there and when its calls are answered. */
+function replyEvent(
+  type: 'reply-end' | 'step-end',
+  { iterations: iteration }: LoopRun,
+  { finishReason, rawFinishReason, usage }: LLMResponse,
+): LoopEvent {
+  const ended = { type, iteration, finishReason, usage };
+  return rawFinishReason === undefined ? ended : { ...ended, rawFinishReason };
 }
 
 const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
@@ -212,6 +188,7 @@ function beginRun(
   const signal = anySignal(config.signal, scope.signal);
   return {
     config,
+    runId: resumed?.runId ?? crypto.randomUUID(),
     owner: ownerOf(scope),
     tools,
     offered: before?.tools ?? [],
@@ -232,6 +209,7 @@ function beginRun(
     synchronous: new Set(),
     resumed,
     messages,
+    sent: new SentMessages(messages, config.logger),
     toolCalls: before?.toolCalls.map(restoredRecord) ?? [],
     iterations: before?.iterations ?? 0,
     usage: before?.usage ?? NO_USAGE,

@@ -4,11 +4,26 @@ import type { RunState } from '../contract/run-state.js';
 import type { ProgressUpdate } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 
+/** How the model ended one reply. */
+interface EndedReply {
+  readonly iteration: number;
+  readonly finishReason: FinishReason;
+  /** The provider's own word for it. */
+  readonly rawFinishReason?: string;
+  readonly usage?: Usage;
+}
+
 /** What happens in a run, in the order in which it happens. */
 export type LoopEvent =
   | { readonly type: 'run-start' }
   | { readonly type: 'step-start'; readonly iteration: number }
   | { readonly type: 'text-delta'; readonly text: string }
+  /** What the model thinks, as text for people. */
+  | { readonly type: 'reasoning-delta'; readonly text: string }
+  /** The model begins to write a call; its arguments come as text, and `call-start` follows when they are whole. */
+  | { readonly type: 'call-input-start'; readonly callId: string; readonly tool: string }
+  | { readonly type: 'call-input-delta'; readonly callId: string; readonly text: string }
+  | { readonly type: 'call-input-end'; readonly callId: string }
   | {
       readonly type: 'call-start';
       readonly callId: string;
@@ -32,13 +47,17 @@ export type LoopEvent =
       readonly record: CallRecord;
     }
   /** The call waits for somebody, and the run will end as suspended; resumed, the call starts again. */
-  | { readonly type: 'call-suspended'; readonly callId: string; readonly tool: string }
   | {
-      readonly type: 'step-end';
-      readonly iteration: number;
-      readonly finishReason: FinishReason;
-      readonly usage?: Usage;
+      readonly type: 'call-suspended';
+      readonly callId: string;
+      readonly tool: string;
+      /** What it waits for, as the suspended run's `pending` will say it. */
+      readonly pending: readonly PendingCall[];
     }
+  /** The reply is whole; its calls are made next. */
+  | ({ readonly type: 'reply-end' } & EndedReply)
+  /** Its calls are answered. */
+  | ({ readonly type: 'step-end' } & EndedReply)
   | { readonly type: 'run-end'; readonly result: ToolLoopResult };
 
 /**

@@ -3,6 +3,7 @@ import { type ReadArguments, readArguments } from '../checking/read-arguments.js
 import type { CallJournal, CallRecord, Suspension } from '../contract/call.js';
 import type {
   AssistantMessage,
+  LLMResponse,
   Message,
   MessageToolCall,
   ToolCall,
@@ -16,7 +17,16 @@ import { misspeltName } from '../kernel/nearest-name.js';
 
 const ROLES: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant', 'tool']);
 
-const MESSAGE_KEYS = ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'parts'];
+const MESSAGE_KEYS = [
+  'role',
+  'content',
+  'name',
+  'tool_calls',
+  'tool_call_id',
+  'parts',
+  'reasoning',
+  'providerItems',
+];
 const KEYS: ReadonlySet<string> = new Set(MESSAGE_KEYS);
 
 /** What of a history no provider would take, and what cannot be told from it. */
@@ -167,17 +177,29 @@ function interrupted({ id, function: { name } }: MessageToolCall): ToolMessage {
   return { role: 'tool', content, tool_call_id: id };
 }
 
+/** What of a reply its message keeps beside the calls. */
+export type SpokenReply = Pick<LLMResponse, 'content' | 'reasoning' | 'providerItems'>;
+
 /** A reply as the history keeps it. */
-export function assistantMessage(content: string, calls: readonly ParsedCall[]): AssistantMessage {
-  if (calls.length === 0) return { role: 'assistant', content };
-  const tool_calls = calls.map((call) => ({
-    id: call.id,
+export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[]): AssistantMessage {
+  const { content, reasoning, providerItems } = reply;
+  const message: AssistantMessage =
+    calls.length === 0
+      ? { role: 'assistant', content }
+      : { role: 'assistant', content, tool_calls: calls.map(messageCall) };
+  if (reasoning === undefined && providerItems === undefined) return message;
+  return { ...message, ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
+}
+
+function messageCall({ id, name, text, providerItems }: ParsedCall): MessageToolCall {
+  // Strict servers parse the history, and refuse the whole request for one broken call in it. What was
+  // really sent stands in the call's record and in its answer.
+  const call = {
+    id,
     type: 'function' as const,
-    // Strict servers parse the history, and refuse the whole request for one broken call in it. What was
-    // really sent stands in the call's record and in its answer.
-    function: { name: functionName(call.name), arguments: call.text ?? '{}' },
-  }));
-  return { role: 'assistant', content, tool_calls };
+    function: { name: functionName(name), arguments: text ?? '{}' },
+  };
+  return providerItems === undefined ? call : { ...call, providerItems };
 }
 
 /** The answer to one call, and below it what else there is to say about the call. */
@@ -217,9 +239,10 @@ export interface ParsedCall extends ToolCall {
 }
 
 /** Parses the arguments of a call, once. */
-export function parseCall({ id, name, arguments: args }: ToolCall): ParsedCall {
+export function parseCall({ id, name, arguments: args, providerItems }: ToolCall): ParsedCall {
   const read = readArguments(args);
-  return { id, name, arguments: args, read, text: textOf(args, read) };
+  const call = { id, name, arguments: args, read, text: textOf(args, read) };
+  return providerItems === undefined ? call : { ...call, providerItems };
 }
 
 function textOf(args: ToolCall['arguments'], read: ReadArguments): string | undefined {

@@ -1,12 +1,13 @@
 import type { Invoker, ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord, CallScope } from '../contract/call.js';
-import type { Message, Usage } from '../contract/llm-provider.js';
+import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { CallNumberer } from './ask-model.js';
 import type { EventSink, LoopStatus, ToolLoopResult } from './events.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { ToolLoopConfig } from './options.js';
+import type { SentMessages } from './sent-messages.js';
 
 /** Where a run takes place, and who watches it. */
 export interface RunSurroundings {
@@ -35,6 +36,8 @@ export type RunStart =
 /** A run: what its steps need, and how far it has come. */
 export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasReader' | 'onStep'> {
   readonly config: ToolLoopConfig;
+  /** The same through its suspensions. */
+  readonly runId: string;
   /** On whose behalf it takes place. */
   readonly owner: unknown;
   readonly tools: ToolRegistry;
@@ -53,6 +56,8 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly resumed: RunState | undefined;
   /** Only ever appended to. */
   readonly messages: Message[];
+  /** The messages as requests carry them. */
+  readonly sent: SentMessages;
   readonly toolCalls: CallRecord[];
   iterations: number;
   usage: Usage;
@@ -66,11 +71,16 @@ export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0
 export function addUsage(run: LoopRun, usage: Usage | undefined): void {
   if (usage === undefined) return;
   const { inputTokens, outputTokens, totalTokens } = run.usage;
-  run.usage = {
+  const summed: Record<string, number> = {
     inputTokens: sum(inputTokens, usage.inputTokens),
     outputTokens: sum(outputTokens, usage.outputTokens),
     totalTokens: sum(totalTokens, usage.totalTokens),
   };
+  for (const part of USAGE_PARTS) {
+    const told = usage[part] ?? run.usage[part];
+    if (told !== undefined) summed[part] = sum(run.usage[part] ?? 0, usage[part] ?? 0);
+  }
+  run.usage = summed as unknown as Usage;
 }
 
 function sum(count: number, added: number): number {

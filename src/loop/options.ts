@@ -2,7 +2,13 @@ import type { RegisteredTool } from '../call/registration.js';
 import { TaskQueue } from '../call/task-queue.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, SCOPE, SCOPE_OPTION, type ToolPolicy } from '../contract/call.js';
-import { type LLMProvider, type Message, MODEL, PROVIDER } from '../contract/llm-provider.js';
+import {
+  type LLMProvider,
+  type Message,
+  MODEL,
+  PROVIDER,
+  type ToolChoice,
+} from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { RUN_STORE, type RunStore } from '../contract/run-state.js';
 import type { AsyncCallback } from '../contract/tool.js';
@@ -12,6 +18,7 @@ import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
 import {
   areRight,
+  BOOLEAN,
   COUNT_LIMIT,
   either,
   exactly,
@@ -36,6 +43,7 @@ import {
 import type { Detector } from './ask-model.js';
 import type { LoopGuardOptions } from './guard.js';
 import { historyFaults } from './history.js';
+import { type PrepareStep, TOOL_CHOICE } from './step-settings.js';
 
 /** What a run needs. */
 export interface ToolLoopConfig {
@@ -49,6 +57,12 @@ export interface ToolLoopConfig {
   readonly maxIterations?: number;
   /** Passed to the provider as they are: `max_tokens`, `temperature`, … */
   readonly llmOptions?: Readonly<Record<string, unknown>>;
+  /** Which tools the model may or must call; one that forces a call does so until there was one. */
+  readonly toolChoice?: ToolChoice;
+  /** Whether a reply may have several calls; default: the provider's, mostly yes. */
+  readonly parallelToolCalls?: boolean;
+  /** Decides before each request what it is made with. */
+  readonly prepareStep?: PrepareStep;
   /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
   readonly maxRetries?: number;
   /** Calls of one message that run at the same time; default: all. */
@@ -105,6 +119,9 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   detector: either(oneOf('native', 'tool_request', 'scan'), FUNCTION),
   maxIterations: LIMIT,
   llmOptions: { ...RECORD, fix: '{ temperature: 0, … }' },
+  toolChoice: TOOL_CHOICE,
+  parallelToolCalls: BOOLEAN,
+  prepareStep: FUNCTION,
   maxRetries: LIMIT,
   maxConcurrency: LIMIT,
   toolTimeoutMs: MILLISECONDS,
@@ -127,6 +144,8 @@ export const LOOP_ALIASES = {
   maxSteps: 'maxIterations: …',
   timeoutMs: 'toolTimeoutMs: …',
   abortSignal: 'signal: …',
+  tool_choice: 'toolChoice: …',
+  parallel_tool_calls: 'parallelToolCalls: …',
   temperature: 'llmOptions: { temperature: … }',
   maxTokens: 'llmOptions: { max_tokens: … }',
   max_tokens: 'llmOptions: { max_tokens: … }',

@@ -29,6 +29,7 @@ const RECORD = object({
 
 // Arguments are what the model sent, which may be anything.
 const CALL = { id: TEXT, name: TEXT, arguments: {} };
+const ITEMS = { providerItems: { type: 'object' } };
 
 const KIND = { enum: ['client', 'approval', 'question'] };
 
@@ -66,9 +67,9 @@ export const PROGRESS: JsonSchema = object(PROGRESS_PARTS, OPTIONAL_PARTS);
 const CALLS = list({
   type: 'object',
   anyOf: [
-    object({ status: { const: 'settled' }, record: RECORD }),
-    object({ status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL }),
-    object({ status: { const: 'held' }, ...CALL }),
+    object({ status: { const: 'settled' }, record: RECORD }, ITEMS),
+    object({ status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL }, ITEMS),
+    object({ status: { const: 'held' }, ...CALL }, ITEMS),
   ],
 });
 
@@ -76,17 +77,17 @@ const CALLS = list({
 export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {
-      version: { enum: [1, 2] },
+      version: { enum: [1, 2, 3] },
       runId: TEXT,
       revision: COUNT,
       messages: MESSAGES,
-      open: object({ content: TEXT, calls: CALLS }),
+      open: object({ content: TEXT, calls: CALLS }, { reasoning: TEXT, ...ITEMS }),
       pending: list(object({ id: TEXT })),
       ...PROGRESS_PARTS,
     },
     OPTIONAL_PARTS,
   ),
-  if: { properties: { version: { const: 2 } } },
+  if: { properties: { version: { minimum: 2 } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   then: { required: ['tools', 'model'] },
 };

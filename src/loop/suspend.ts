@@ -36,10 +36,9 @@ export function suspendRun(
 }
 
 function writeState(run: LoopRun, open: RunState['open'], pending?: readonly PendingCall[]): RunState {
-  const { config, resumed, owner, iterations } = run;
-  const runId = resumed?.runId ?? crypto.randomUUID();
+  const { config, resumed, owner, runId, iterations } = run;
   const state: RunState = {
-    version: 2,
+    version: 3,
     runId,
     revision: (resumed?.revision ?? 0) + 1,
     ...progressOf(run),
@@ -69,14 +68,15 @@ export function progressOf(run: LoopRun): RunProgress {
 
 /** What came of a call, as the state of a run keeps it. */
 export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
+  const { id, name, providerItems } = call;
   const args = sentArguments(call);
+  const items = providerItems === undefined ? {} : { providerItems };
   if (!isUnanswered(outcome))
-    return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args } };
+    return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args }, ...items };
   const { suspension } = outcome;
-  const { id, name } = call;
   return suspension === undefined
-    ? { status: 'held', id, name, arguments: args }
-    : { status: 'waiting', id, name, arguments: args, ...suspension };
+    ? { status: 'held', id, name, arguments: args, ...items }
+    : { status: 'waiting', id, name, arguments: args, ...suspension, ...items };
 }
 
 /** A kept call, to be made again unless it has its answer. */
@@ -84,7 +84,9 @@ export function restoredCall(stored: StoredCall): ParsedCall {
   if (stored.status === 'settled') {
     const record = restoredRecord(stored.record);
     const { id, name, rawArguments } = record;
-    return { ...parseCall({ id, name, arguments: rawArguments as ParsedCall['arguments'] }), record };
+    const { providerItems } = stored;
+    const sent = { id, name, arguments: rawArguments as ParsedCall['arguments'], providerItems };
+    return { ...parseCall(sent), record };
   }
   const call = parseCall(stored);
   return stored.status === 'waiting' ? { ...call, journal: stored.journal } : call;
@@ -146,6 +148,17 @@ function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>): read
       ? call.waits.map((wait) => ({ call, wait, pending: pendingCall(state, call, wait) }))
       : [],
   );
+}
+
+/** What a call of a run that goes on waits for; nothing where JSON cannot say it, because then it cannot wait. */
+export function pendingOf(run: LoopRun, outcome: CallOutcome, call: ParsedCall): readonly PendingCall[] {
+  try {
+    return openWaits({ ...run, open: { content: '', calls: [storedCall(outcome, call)] } }).map(
+      ({ pending }) => pending,
+    );
+  } catch {
+    return [];
+  }
 }
 
 function pendingCall(

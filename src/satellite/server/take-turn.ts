@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { SafeLog } from '../../call/log.js';
 import type { Message } from '../../contract/llm-provider.js';
-import { askModel, type TextListener } from '../../loop/ask-model.js';
+import { askModel } from '../../loop/ask-model.js';
 import { isSameOwner } from '../../loop/options.js';
 import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.js';
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import { HttpFault } from './chat-request.js';
 import type { ConversationStore, StoredConversation, StoredMessage } from './conversation-store.js';
+
+/** Hears of a reply's text while it is written. */
+type TextListener = (text: string) => void | Promise<void>;
 
 /** What a turn is asked with. */
 export interface TurnRequest {
@@ -130,7 +133,7 @@ async function ask(
   const reply = await askModel(
     provider,
     { model, messages: [...system, ...messages], options: llmOptions ?? {}, signal },
-    gate && ((text) => gate.push(text)),
+    gate && ((part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined)),
   );
   if (reply.ok) {
     const { length } = reply.response.toolCalls;

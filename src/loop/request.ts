@@ -1,0 +1,93 @@
+import type { LLMRequest, Message, RequestMetadata, ToolChoice } from '../contract/llm-provider.js';
+import type { LoopRun } from './loop-run.js';
+import { type StepSettings, settingsOf } from './step-settings.js';
+
+/** What the run's `prepareStep` says of its next request. */
+export function prepareRequest(run: LoopRun): StepSettings | undefined | Promise<StepSettings | undefined> {
+  const { config, iterations, messages, usage, signal } = run;
+  const { prepareStep, model } = config;
+  if (prepareStep === undefined) return undefined;
+  return settingsOf(prepareStep, { step: iterations + 1, messages: messages.slice(), usage, model, signal });
+}
+
+/** Whether the model is offered the tools, and what else its request is made with. */
+export interface Offer {
+  readonly withTools: boolean;
+  readonly settings?: StepSettings;
+}
+
+/** The next request of a run. */
+export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer): LLMRequest {
+  const { config, signal, sent } = run;
+  const model = settings.model ?? config.model;
+  const options = settings.llmOptions ?? config.llmOptions ?? {};
+  const definitions = withTools ? offeredTools(run, settings) : [];
+  const hasTools = definitions.length > 0;
+  const key = config.provider.itemKey?.(model);
+  const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
+  const isLong = history.length >= LONG_HISTORY;
+  const request: Writable<LLMRequest> = {
+    model,
+    // A copy: providers and tests keep what they were given, and the history goes on growing.
+    messages: isLong ? [] : history.slice(),
+    options: hasTools ? options : withoutToolOptions(options),
+  };
+  if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(history));
+  if (hasTools) {
+    request.tools = definitions;
+    const toolChoice = settings.toolChoice ?? nextChoice(run);
+    if (toolChoice !== undefined) request.toolChoice = toolChoice;
+    if (config.parallelToolCalls !== undefined) request.parallelToolCalls = config.parallelToolCalls;
+  }
+  if (settings.responseFormat !== undefined) request.responseFormat = settings.responseFormat;
+  request.metadata = metadataOf(run);
+  if (signal !== undefined) request.signal = signal;
+  return request;
+}
+
+type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
+
+function offeredTools({ tools }: LoopRun, { tools: names }: StepSettings) {
+  return (names === undefined ? tools : tools.view({ allow: [...names] })).toProviderDefs();
+}
+
+/** A choice that forces a call is fulfilled by the first one: forced again and again, a run would never end. */
+function nextChoice({ config: { toolChoice }, toolCalls }: LoopRun): ToolChoice | undefined {
+  if (toolChoice === undefined || toolCalls.length === 0) return toolChoice;
+  if (toolChoice === 'required') return 'auto';
+  if (typeof toolChoice === 'string') return toolChoice;
+  return 'tool' in toolChoice ? 'auto' : { ...toolChoice, mode: 'auto' };
+}
+
+function metadataOf({ scope: { conversationId }, runId, iterations }: LoopRun): RequestMetadata {
+  return conversationId === undefined
+    ? { runId, step: iterations }
+    : { conversationId, runId, step: iterations };
+}
+
+/** Copying so many messages for each request costs more than the rest of the turn. */
+const LONG_HISTORY = 1_000;
+
+/** `history` only grows, so that its length says what it was. */
+function copiedWhenRead(history: readonly Message[]): PropertyDescriptor {
+  const { length } = history;
+  let messages: readonly Message[] | undefined;
+  return {
+    enumerable: true,
+    configurable: true,
+    get: () => {
+      messages ??= history.slice(0, length);
+      return messages;
+    },
+    set: (replaced: readonly Message[]) => {
+      messages = replaced;
+    },
+  };
+}
+
+/** Servers refuse options about tools in a request that offers none. */
+function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (!('tool_choice' in options) && !('parallel_tool_calls' in options)) return options;
+  const { tool_choice: _, parallel_tool_calls: __, ...others } = options;
+  return others;
+}

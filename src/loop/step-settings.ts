@@ -1,0 +1,99 @@
+import type { Message, ResponseFormat, ToolChoice, Usage } from '../contract/llm-provider.js';
+import { refuseOptions } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
+import {
+  either,
+  FILLED_TEXT,
+  LIST,
+  listOf,
+  type OptionRule,
+  objectOf,
+  oneOf,
+  optionFaults,
+  optionTable,
+  RECORD,
+  required,
+} from '../kernel/options.js';
+import { historyFaults, normalizeHistory } from './history.js';
+
+/** What is known before a request is made. */
+export interface StepContext {
+  /** Number of the request in its run, from 1. */
+  readonly step: number;
+  /** The history so far. */
+  readonly messages: readonly Message[];
+  /** Of the requests so far. */
+  readonly usage: Usage;
+  /** The model that the run asks. */
+  readonly model: string;
+  readonly signal?: AbortSignal;
+}
+
+/** What one request is made with; what is left out is the run's. */
+export interface StepSettings {
+  readonly model?: string;
+  /** Names of the tools that are offered, out of the run's. */
+  readonly tools?: readonly string[];
+  readonly toolChoice?: ToolChoice;
+  readonly responseFormat?: ResponseFormat;
+  /** In place of the history, for this request only; calls without answers and answers without calls are mended. */
+  readonly messages?: readonly Message[];
+  readonly llmOptions?: Readonly<Record<string, unknown>>;
+}
+
+/** Decides what the next request of a run is made with; nothing leaves it as it would be. */
+export type PrepareStep = (
+  context: StepContext,
+) => StepSettings | undefined | Promise<StepSettings | undefined>;
+
+const TOOL = "'find_orders'";
+const TOOL_CHOICE_FORM = objectOf<{ tool: string; tools: readonly string[]; mode: string }>(
+  { tool: FILLED_TEXT, tools: listOf(FILLED_TEXT, `[${TOOL}]`), mode: oneOf('auto', 'required') },
+  { fix: `'required', { tool: ${TOOL} }` },
+);
+
+/** What the option `toolChoice` may be. */
+export const TOOL_CHOICE: OptionRule = either(oneOf('auto', 'none', 'required'), {
+  ...TOOL_CHOICE_FORM,
+  accepts: (value) =>
+    TOOL_CHOICE_FORM.accepts(value) && isRecord(value) && 'tool' in value !== 'tools' in value,
+});
+
+/** What the option `responseFormat` may be. */
+const RESPONSE_FORMAT = objectOf<{ type: string; schema: unknown; name: string }>(
+  { type: required(oneOf('text', 'json')), schema: RECORD, name: FILLED_TEXT },
+  { fix: "{ type: 'json', schema: { … } }" },
+);
+
+const STEP_SETTINGS = optionTable<StepSettings>('what prepareStep returns', {
+  model: FILLED_TEXT,
+  tools: listOf(FILLED_TEXT, `[${TOOL}]`),
+  toolChoice: TOOL_CHOICE,
+  responseFormat: RESPONSE_FORMAT,
+  messages: LIST,
+  llmOptions: RECORD,
+});
+
+/**
+ * What the run's `prepareStep` says of its next request.
+ *
+ * @throws InvalidOptionsError (521) for settings that are none.
+ */
+export function settingsOf(
+  prepareStep: PrepareStep,
+  context: StepContext,
+): StepSettings | undefined | Promise<StepSettings | undefined> {
+  const settings = prepareStep(context);
+  return settings instanceof Promise ? settings.then(validSettings) : validSettings(settings);
+}
+
+function validSettings(settings: StepSettings | undefined): StepSettings | undefined {
+  if (settings === undefined || settings === null) return undefined;
+  const where = 'what prepareStep returns';
+  const { messages } = settings;
+  refuseOptions([
+    ...optionFaults(settings, STEP_SETTINGS).map((fault) => ({ where, ...fault })),
+    ...(Array.isArray(messages) ? historyFaults(messages) : []),
+  ]);
+  return messages === undefined ? settings : { ...settings, messages: normalizeHistory(messages).messages };
+}
