@@ -168,6 +168,7 @@ export type { LoopEvent, LoopStatus, ToolLoopResult, ToolLoopStream } from './lo
 export type { LoopGuardOptions } from './loop/guard.js';
 export type { ResumeConfig, ResumeOptions, ToolLoopConfig } from './loop/options.js';
 export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './loop/run.js';
+export type { PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';
 export { resumeStoredRun, type StoredRun } from './loop/stored-run.js';
 export {
   type ParsedText,

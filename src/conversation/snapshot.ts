@@ -56,7 +56,8 @@ export interface StoredTurn {
  * through hands that must not change it.
  */
 export interface ConversationSnapshot {
-  readonly version: 1;
+  /** Those of version 1 know no provider items. */
+  readonly version: 1 | 2;
   readonly id: string;
   /** A history in which every call has its answer; without the system prompt. */
   readonly messages: readonly Message[];
@@ -138,7 +139,7 @@ const STATUS: JsonSchema = {
 const TURN = object({ number: COUNT, origin: ORIGIN, isAborted: FLAG, standing: STATUS });
 
 const SNAPSHOT = object({
-  version: { const: 1 },
+  version: { enum: [1, 2] },
   id: TEXT,
   messages: MESSAGES,
   turns: COUNT,

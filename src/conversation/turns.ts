@@ -145,7 +145,7 @@ export class Turns {
     const { origins } = this.#inbox;
     const isOwned = [scope, this.#current?.scope, ...origins].some((named) => named?.owner !== undefined);
     const snapshot: ConversationSnapshot = {
-      version: 1,
+      version: 2,
       id,
       messages: this.messages,
       turns: this.#count,

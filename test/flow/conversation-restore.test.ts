@@ -102,7 +102,7 @@ describe('a snapshot', () => {
   test.each([
     ['nothing', () => undefined],
     ['something else', () => ({ version: 1 })],
-    ['another version', (good: ConversationSnapshot) => ({ ...good, version: 2 })],
+    ['another version', (good: ConversationSnapshot) => ({ ...good, version: 99 })],
     ['messages that are none', (good: ConversationSnapshot) => ({ ...good, messages: ['hello'] })],
     [
       'a turn of another kind',

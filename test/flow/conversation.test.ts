@@ -197,8 +197,8 @@ describe('the events', () => {
     );
     await conversation.prompt('Hi');
     expect(types(events)).toEqual(
-      `turn-start run-start step-start call-start call-start call-end call-end user-message step-end
-       step-start text-delta step-end run-end turn-end`.split(/\s+/),
+      `turn-start run-start step-start reply-end call-start call-start call-end call-end user-message step-end
+       step-start text-delta reply-end step-end run-end turn-end`.split(/\s+/),
     );
     expect(events.find(({ type }) => type === 'user-message')).toEqual({
       type: 'user-message',

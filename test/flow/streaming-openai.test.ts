@@ -54,6 +54,7 @@ describe('a stream over a real connection', () => {
       'step-start',
       'Let me ',
       'add.',
+      'reply-end',
       { a: 2, b: 3 },
       'adding',
       '5',
@@ -61,6 +62,7 @@ describe('a stream over a real connection', () => {
       'step-start',
       'It is ',
       '5.',
+      'reply-end',
       'step-end',
       'run-end',
     ]);

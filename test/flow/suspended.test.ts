@@ -404,14 +404,22 @@ describe('a run that is suspended', () => {
     const first = streamToolLoop(config, hello);
     const types = [];
     for await (const { type } of first) types.push(type);
-    expect(types).toEqual(['run-start', 'step-start', 'call-start', 'call-suspended', 'step-end', 'run-end']);
+    expect(types).toEqual([
+      'run-start',
+      'step-start',
+      'reply-end',
+      'call-start',
+      'call-suspended',
+      'step-end',
+      'run-end',
+    ]);
     const run = await first.result;
     const [id = ''] = ids(run);
     const resumed = [];
     for await (const { type } of streamResumedToolLoop(config, run.state, [{ id, approved: true }]))
       resumed.push(type);
     expect(resumed).toEqual(
-      'run-start call-start call-end step-start text-delta step-end run-end'.split(' '),
+      'run-start call-start call-end step-start text-delta reply-end step-end run-end'.split(' '),
     );
     const wrong = streamResumedToolLoop(config, run.state, [{ id: 'x', approved: true }]);
     await expect(wrong.result).rejects.toMatchObject({ name: 'InvalidAnswer' });

@@ -40,7 +40,7 @@ describe('a run', () => {
       };
       await runToolLoop({ provider: { chat }, model: 'm', tools: [numberTool('a')] }, history);
       expect(kept.map((request) => request.messages.length)).toEqual([length, length + 2]);
-      expect(Object.keys(kept[0] ?? {})).toEqual(['model', 'messages', 'options', 'tools']);
+      expect(Object.keys(kept[0] ?? {})).toEqual(['model', 'messages', 'options', 'tools', 'metadata']);
       expect({ ...kept[0], messages: [] }.messages).toEqual([]);
       const [first] = kept as { messages: readonly Message[] }[];
       if (first !== undefined) first.messages = [];

@@ -27,6 +27,7 @@ export function told(events: readonly LoopEvent[]): readonly string[] {
   return events.map((event) => {
     switch (event.type) {
       case 'step-start':
+      case 'reply-end':
       case 'step-end':
         return `${event.type} ${event.iteration}`;
       case 'text-delta':

@@ -20,6 +20,7 @@ describe('the order of events', () => {
       'text Let',
       'text  me',
       'text  see.',
+      'reply-end 1',
       'start c1',
       'end c1 1',
       'step-end 1',
@@ -27,6 +28,7 @@ describe('the order of events', () => {
       'text One',
       'text  it',
       'text  is.',
+      'reply-end 2',
       'step-end 2',
       'run-end',
     ]);
@@ -64,13 +66,20 @@ describe('the order of events', () => {
       chat: async () => ({ content: 'One it is.', toolCalls: [], finishReason: 'stop' }),
     };
     const events = await eventsOf(streamToolLoop({ provider, model: 'm' }, hello));
-    expect(told(events)).toEqual(['run-start', 'step-start 1', 'text One it is.', 'step-end 1', 'run-end']);
+    expect(told(events)).toEqual([
+      'run-start',
+      'step-start 1',
+      'text One it is.',
+      'reply-end 1',
+      'step-end 1',
+      'run-end',
+    ]);
   });
 
   test.each([null, 7, ['x'], ''])('a content that is %j is no text to show', async (content) => {
     const provider = { chat: async () => ({ content }) as never };
     const events = await eventsOf(streamToolLoop({ provider, model: 'm' }, hello));
-    const steps = ['step-start 1', 'step-end 1', 'step-start 2', 'step-end 2'];
+    const steps = ['step-start 1', 'reply-end 1', 'step-end 1', 'step-start 2', 'reply-end 2', 'step-end 2'];
     expect(told(events)).toEqual(['run-start', ...steps, 'run-end']);
   });
 
@@ -91,7 +100,7 @@ describe('the order of events', () => {
       if (seen.includes('progress c1 begun') && seen.includes('progress c2 begun')) gates.get(2)?.resolve();
       if (seen.includes('end c2 2')) gates.get(1)?.resolve();
     }
-    expect(seen.slice(2, -5)).toEqual([
+    expect(seen.slice(3, -6)).toEqual([
       'start c1',
       'start c2',
       'progress c1 begun',
@@ -150,9 +159,10 @@ describe('the order of events', () => {
   test('the answer at the limit is a step like others', async () => {
     const script = [{ toolCalls: [call(1)] }, { content: 'Enough.' }];
     const config = { tools: [numberTool('a')], maxIterations: 1, onLimit: 'answer' } as const;
-    expect(told(await eventsOf(streamScript(script, config))).slice(-4)).toEqual([
+    expect(told(await eventsOf(streamScript(script, config))).slice(-5)).toEqual([
       'step-start 2',
       'text Enough.',
+      'reply-end 2',
       'step-end 2',
       'run-end',
     ]);
@@ -250,10 +260,18 @@ describe('the awaited result', () => {
 
   test('several reads may be asked for at once', async () => {
     const events = streamScript([{ content: 'Hi' }])[Symbol.asyncIterator]();
-    const types = (await Promise.all([1, 2, 3, 4, 5, 6].map(() => events.next()))).map(
+    const types = (await Promise.all([1, 2, 3, 4, 5, 6, 7].map(() => events.next()))).map(
       ({ value }) => value?.type,
     );
-    expect(types).toEqual(['run-start', 'step-start', 'text-delta', 'step-end', 'run-end', undefined]);
+    expect(types).toEqual([
+      'run-start',
+      'step-start',
+      'text-delta',
+      'reply-end',
+      'step-end',
+      'run-end',
+      undefined,
+    ]);
   });
 });
 

@@ -1,0 +1,119 @@
+/**
+ * What versions before this one wrote: a run's state of version 2 and of version 1, which knew neither owner, tools
+ * nor model, and a conversation's snapshot of version 1. They are still read.
+ */
+export const KEPT_STATE = {
+  version: 2,
+  runId: '824453e2-14d2-4ea3-a377-70e4dc8f03bc',
+  revision: 1,
+  tools: ['look', 'drop'],
+  model: 'm',
+  messages: [{ role: 'user', content: 'Hi' }],
+  toolCalls: [],
+  iterations: 1,
+  usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 },
+  retries: { byTool: [], unknown: 0, total: 0 },
+  guard: { seen: [], counts: [] },
+  open: {
+    content: 'Let me see.',
+    calls: [
+      {
+        status: 'settled',
+        record: {
+          id: 'c0',
+          name: 'look',
+          rawArguments: {},
+          arguments: {},
+          repairs: [],
+          removed: [],
+          attempts: 1,
+          durationMs: 3.8955529999999925,
+          status: 'success',
+          result: { forLLM: 'seen', silent: false, isError: false, async: false },
+        },
+      },
+      {
+        status: 'waiting',
+        id: 'c1',
+        name: 'drop',
+        arguments: {},
+        waits: [{ kind: 'approval', index: 0 }],
+        journal: { arguments: {}, answers: [], once: [] },
+      },
+    ],
+  },
+  pending: [
+    { id: 'approval_zav9WZP_j7e9Ag05YrwXK-', callId: 'c1', kind: 'approval', tool: 'drop', arguments: {} },
+  ],
+};
+
+const { tools: _, model: __, ...first } = KEPT_STATE;
+export const KEPT_STATE_1 = { ...first, version: 1 };
+
+export const KEPT_SNAPSHOT = {
+  version: 1,
+  id: 'kept',
+  messages: [{ role: 'user', content: 'Hi' }],
+  turns: 1,
+  turn: {
+    number: 1,
+    origin: { kind: 'prompt', content: 'Hi' },
+    isAborted: false,
+    standing: {
+      status: 'suspended',
+      state: {
+        version: 2,
+        runId: '70c61f60-32e9-4356-9faf-263ea3256b63',
+        revision: 1,
+        tools: ['look', 'drop'],
+        model: 'm',
+        messages: [{ role: 'user', content: 'Hi' }],
+        toolCalls: [],
+        iterations: 1,
+        usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 },
+        retries: { byTool: [], unknown: 0, total: 0 },
+        guard: { seen: [], counts: [] },
+        open: {
+          content: 'Let me see.',
+          calls: [
+            {
+              status: 'settled',
+              record: {
+                id: 'c0',
+                name: 'look',
+                rawArguments: {},
+                arguments: {},
+                repairs: [],
+                removed: [],
+                attempts: 1,
+                durationMs: 2.8756489999999815,
+                status: 'success',
+                result: { forLLM: 'seen', silent: false, isError: false, async: false },
+              },
+            },
+            {
+              status: 'waiting',
+              id: 'c1',
+              name: 'drop',
+              arguments: {},
+              waits: [{ kind: 'approval', index: 0 }],
+              journal: { arguments: {}, answers: [], once: [] },
+            },
+          ],
+        },
+        pending: [
+          {
+            id: 'approval_2r4HGEbh2JuIrzh4XJAFuT',
+            callId: 'c1',
+            kind: 'approval',
+            tool: 'drop',
+            arguments: {},
+          },
+        ],
+      },
+      isKept: false,
+    },
+  },
+  inbox: [],
+  tasks: [],
+};
