@@ -52,7 +52,7 @@ interface StoredHeldCall {
 export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall;
 
 /** An assistant message whose calls are not all answered. */
-export interface OpenMessage {
+interface OpenMessage {
   readonly content: string;
   readonly calls: readonly StoredCall[];
   readonly reasoning?: string;

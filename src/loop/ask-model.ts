@@ -26,10 +26,10 @@ export type Reply =
   | { readonly ok: false; readonly reason: 'failed'; readonly error: ToolwrightError };
 
 /** What of a reply is told while it is written. */
-export type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
+type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
 
 /** Hears of a reply while it is written; the provider waits for what it returns. */
-export type PartListener = (part: ReplyPart) => void | Promise<void>;
+type PartListener = (part: ReplyPart) => void | Promise<void>;
 
 /**
  * Asks the provider once; with a listener, its reply is streamed. An abort does not wait for a provider that
