@@ -15,8 +15,8 @@ const CEILINGS: Readonly<Record<string, Ceiling>> = {
   execute: { files: 11, functions: 26 }, // 8, 26
   'turn with a call': { files: 28, functions: 128 }, // 20, 90
   'discover a method': { files: 33, functions: 145 }, // 20, 70
-  suspend: { files: 32, functions: 147 }, // 28
-  resume: { files: 34, functions: 174 }, // 28
+  suspend: { files: 35, functions: 165 }, // 28
+  resume: { files: 37, functions: 195 }, // 28
 };
 
 builtFile('dist/src/index.js');
