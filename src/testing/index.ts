@@ -8,6 +8,7 @@ export {
   faultyFetch,
   type RandomFaults,
 } from './faulty-fetch.js';
+export type { ChangeKind, SchemaChange } from './keyword-changes.js';
 export { type RecordedFetch, type RecordedFetchOptions, recordedFetch } from './recorded-fetch.js';
 export {
   type ScriptedCall,
@@ -21,3 +22,12 @@ export {
   type ToolHarnessOptions,
   toolHarness,
 } from './tool-harness.js';
+export {
+  expectToolSurface,
+  type SurfaceChange,
+  type SurfaceTool,
+  surfaceChanges,
+  type ToolSurface,
+  type ToolSurfaceOptions,
+  toolSurface,
+} from './tool-surface.js';

@@ -26,7 +26,8 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   stores: 'suspended runs in memory and in SQLite',
   typegen: 'from the types and comments of a project to the generated file',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
-  testing: 'for tests: scripted providers, a harness of tools, recordings, faults of the network',
+  testing:
+    'for tests: scripted providers, a harness of tools, recordings, faults of the network, what models are offered',
   cli: 'the command `toolwright`',
   plugin: 'adapters that keep the generated file current in build tools',
   jest: 'the same for Jest',
