@@ -2,6 +2,7 @@ import type { ClassType } from '../contract/declaration.js';
 import type { Logger } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { type AuthorFault, refuseOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
+import { errorMessage } from '../kernel/error-message.js';
 import { ANYTHING, BOOLEAN, LOGGER, type OptionFault, optionFaults, optionTable } from '../kernel/options.js';
 import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../metadata/class-record.js';
 import {
@@ -162,7 +163,7 @@ function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<
     } catch (error) {
       faults.push({
         where: toolset.name,
-        problem: `it could not be created: ${error instanceof Error ? error.message : String(error)}`,
+        problem: `it could not be created: ${errorMessage(error)}`,
         fix: 'mend its constructor, or that of what it depends on',
       });
     }
@@ -176,37 +177,40 @@ function bindTool(
   { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
-  const { call, options, name, toolset, parameters, output, isOutputInferred, hydrate, injected } = planned;
-  const tool = freezeTool(options, {
-    name,
-    toolset,
-    parameters,
-    output,
-    isOutputInferred,
-    hydrate,
-    observesSignal: injected.has('signal') || undefined,
-    ignoresContext: (injected.size === 0 && source.kind === 'always') || undefined,
+  const { call, injected } = planned;
+  return toolOfMethod(planned, {
     container: host.resolver,
+    ignoresContext: (injected.size === 0 && source.kind === 'always') || undefined,
     execute:
       source.kind === 'always'
         ? (args, context) => call(source.instance, args, context)
         : (args, context) => call(source.open(context), args, context),
   });
-  return keepBoundMethod(tool, planned);
 }
 
 /** The method that a tool was made of. */
-interface BoundMethod {
-  readonly class: ClassType;
-  readonly key: string | symbol;
-}
+type BoundMethod = Pick<PlannedTool, 'class' | 'key'>;
 
 /** Beside the definitions, which are data: only a bridge that reads decorators of others asks for it. */
 const methods = new WeakMap<ToolDefinition, BoundMethod>();
 
-/** Keeps which method a tool was made of. */
-export function keepBoundMethod(tool: ToolDefinition, method: BoundMethod): ToolDefinition {
-  methods.set(tool, { class: method.class, key: method.key });
+/** The tool of a planned method; how it is called is for its host to say. */
+export function toolOfMethod(
+  planned: PlannedTool,
+  calling: Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'>,
+): ToolDefinition {
+  const { class: owner, key, options, name, toolset, parameters, output, hydrate, injected } = planned;
+  const tool = freezeTool(options, {
+    name,
+    toolset,
+    parameters,
+    output,
+    isOutputInferred: planned.isOutputInferred,
+    hydrate,
+    observesSignal: injected.has('signal') || undefined,
+    ...calling,
+  });
+  methods.set(tool, { class: owner, key });
   return tool;
 }
 

@@ -6,8 +6,7 @@ import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/call
 import type { ClassType } from '../contract/declaration.js';
 import type { InstanceResolver } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';
-import { boundMethodOf, keepBoundMethod } from '../discovery/discover-tools.js';
-import { freezeTool } from '../discovery/freeze-tool.js';
+import { boundMethodOf, toolOfMethod } from '../discovery/discover-tools.js';
 import { ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { lineage } from '../metadata/class-record.js';
 import { createErrorDescriber, nestLogger } from './error-texts.js';
@@ -115,22 +114,15 @@ export class ApplicationTools {
   }
 
   #bind(found: FoundHandler): ToolDefinition {
-    const { options, name, toolset, parameters, output, isOutputInferred, hydrate, injected } = found.planned;
-    const target = providerTarget(found, found.host);
-    const tool: ToolDefinition = freezeTool(options, {
-      name,
-      toolset,
-      parameters,
-      output,
-      isOutputInferred,
-      hydrate,
-      observesSignal: injected.has('signal') || undefined,
+    const { planned, host } = found;
+    const target = providerTarget(found, host);
+    const tool: ToolDefinition = toolOfMethod(planned, {
       container: this.#parts.container,
       execute: (args, context) => this.#parts.caller.perform(target, { tool, arguments: args, context }),
     });
     this.#targets.set(tool, target);
-    this.#declared.set(tool, `${found.planned.class.name}.${String(found.planned.key)}`);
-    return keepBoundMethod(tool, found.planned);
+    this.#declared.set(tool, `${planned.class.name}.${String(planned.key)}`);
+    return tool;
   }
 
   #adopt(tool: ToolDefinition): ToolDefinition {
