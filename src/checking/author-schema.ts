@@ -14,6 +14,8 @@ import {
   schemaFaults,
 } from './schema-faults.js';
 
+const NO_FAULTS: readonly SchemaFault[] = [];
+
 /** Schemas that nothing is wrong with; in those that a library derives, defaults are its own affair. */
 const sound = new WeakSet<object>();
 
@@ -56,12 +58,13 @@ function contradictions(
   doubtful: readonly SchemaPart[],
   defaults: OwnDefaults,
 ): readonly SchemaFault[] {
-  const ofArguments = defaults === 'of arguments' ? new Set(Object.values(root.properties ?? {})) : undefined;
+  if (doubtful.length === 0) return NO_FAULTS;
+  const ofArguments = defaults === 'of arguments' ? Object.values(root.properties ?? {}) : undefined;
   const faults: SchemaFault[] = [];
   for (const { schema, path } of doubtful) {
     const within = path === '' ? '' : `${path}.`;
     addEmptyBounds(schema, within, faults);
-    const isOwn = defaults !== 'none' && (ofArguments === undefined || ofArguments.has(schema));
+    const isOwn = defaults !== 'none' && (ofArguments === undefined || ofArguments.includes(schema));
     if (isOwn) faults.push(...misfittingDefault({ schema, path }, root));
   }
   return faults;
@@ -81,7 +84,8 @@ function addEmptyBounds(schema: JsonSchema, within: string, faults: SchemaFault[
 /** A default that the schema beside it does not take, so that it is never filled in. */
 function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): readonly SchemaFault[] {
   const { default: fallback, type } = schema;
-  if (fallback === undefined || fitsSchema(fallback, { schema, root })) return [];
+  if (fallback === undefined) return NO_FAULTS;
+  if (plainVerdict(fallback, schema) ?? fitsSchema(fallback, { schema, root })) return NO_FAULTS;
   return [
     {
       path: path === '' ? 'default' : `${path}.default`,
@@ -94,6 +98,31 @@ function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): read
   ];
 }
 
+/** Says nothing of the value. */
+const WORDS: ReadonlySet<string> = new Set(['default', 'description', 'title', 'examples', 'deprecated']);
+
+/**
+ * Whether a value fits a schema of a few plain keywords, as nearly all with defaults are; nothing where that is for
+ * the interpreter to say, whose judges take longer to make than they are used.
+ */
+function plainVerdict(value: unknown, schema: JsonSchema): boolean | undefined {
+  if (typeof value === 'object') return undefined;
+  for (const name of Object.keys(schema)) {
+    const limit = schema[name];
+    if (name === 'type') {
+      if (typeof limit !== 'string') return undefined;
+      if (limit === 'integer' ? !Number.isInteger(value) : typeof value !== limit) return false;
+    } else if (name === 'enum') {
+      if (!Array.isArray(limit)) return undefined;
+      if (!limit.includes(value)) return false;
+    } else if (name === 'minimum' || name === 'maximum') {
+      if (typeof value !== 'number') continue;
+      if (name === 'minimum' ? value < Number(limit) : value > Number(limit)) return false;
+    } else if (!WORDS.has(name)) return undefined;
+  }
+  return true;
+}
+
 /** Who wrote a schema: the author by hand, or a library, whose formats are its own affair. */
 type Writer = 'author' | 'library';
 
@@ -103,6 +132,7 @@ type Writer = 'author' | 'library';
  */
 export function schemaDoubts(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
   const { textual, doubtful } = readSchema(schema);
+  if (textual.length === 0 && doubtful.length === 0) return NO_FAULTS;
   const slow = textual.flatMap(slowPatterns);
   if (writer === 'library') return slow;
   const misfits = doubtful.flatMap((part) => misfittingDefault(part, schema));

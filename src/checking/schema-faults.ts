@@ -6,6 +6,7 @@ import {
   allSchemas,
   type Draft,
   eachSubschema,
+  holdsSchemas,
   isKnownIn,
   isSchemaNode,
   KEYWORDS,
@@ -141,6 +142,7 @@ class SchemaReading {
     const { schema, path } = reading;
     let isDoubtful = false;
     let isTextual = false;
+    let isHolding = false;
     for (const name of Object.keys(schema)) {
       const keyword = KEYWORDS.get(name);
       const value = schema[name];
@@ -149,6 +151,7 @@ class SchemaReading {
       if (this.#draft === '2020-12' && belongsToEarlier(name, value)) this.#isMistaken = true;
       isDoubtful ||= name === 'default' || keyword.upTo !== undefined;
       isTextual ||= TEXTUAL.has(name);
+      isHolding ||= holdsSchemas(name);
       if (!isKnownIn(this.#draft, keyword)) continue;
       const { accepts, what } = KEYWORD_RULES[keyword.takes];
       if (!accepts(value)) this.#faults.push(misfit(joined(path, name), value, what));
@@ -157,16 +160,20 @@ class SchemaReading {
     if (isTextual) this.#textual.push(reading);
     if (schema.nullable !== undefined)
       this.#inUse.push(...nullableFaults(reading).map((fault) => ({ schema, fault })));
+    if (isHolding) this.#enterParts(reading);
+    this.#follow(reading);
+  }
+
+  #enterParts({ schema, path, level }: Reading): void {
     eachSubschema(schema, ({ node, name, keyword, key }) => {
       if (!isKnownIn(this.#draft, keyword)) return;
       const place = key === undefined ? joined(path, name) : `${joined(path, name)}.${key}`;
       if (keyword.takes === 'schemas by pattern' && !isPattern(key))
         this.#faults.push(misfit(place, key, KEYWORD_RULES['a pattern'].what));
-      if (isSchemaNode(node)) this.#enter({ schema: node, path: place, level: reading.level + 1 });
+      if (isSchemaNode(node)) this.#enter({ schema: node, path: place, level: level + 1 });
       else if (key !== undefined && !isSchema(node) && !isListed(node, keyword))
         this.#faults.push(misfit(place, node, KEYWORD_RULES['a schema'].what));
     });
-    this.#follow(reading);
   }
 
   /** Where a reference leads is read too: it may be no position of schemas. */

@@ -61,7 +61,7 @@ export function bindToSchema(parameters: readonly ParameterFacts[], schema: Json
   const bindings: ArgumentBinding[] = [];
   const faults: ParameterFault[] = [];
   for (const facts of parameters) {
-    const [record] = facts.records;
+    const record = facts.records[0];
     const name = (record?.role === 'property' ? record.options.name : undefined) ?? facts.parsed?.name;
     const injected = injectedBinding(facts);
     if (injected !== undefined) bindings.push(injected);
@@ -85,21 +85,23 @@ function areAlone(parameters: readonly ParameterFacts[]): boolean {
   return parameters.filter((facts) => injectedBinding(facts) === undefined).length === 1;
 }
 
-function injectedBinding({ records: [record], designType }: ParameterFacts): ArgumentBinding | undefined {
+function injectedBinding({ records, designType }: ParameterFacts): ArgumentBinding | undefined {
+  const record = records[0];
   if (record?.role === 'context') return { from: 'context' };
   if (record !== undefined || !isInjectedType(designType)) return undefined;
   return { from: designType === AbortSignal ? 'signal' : 'context' };
 }
 
-function receivesContext({ records: [record], designType }: ParameterFacts): boolean {
+function receivesContext({ records, designType }: ParameterFacts): boolean {
+  const record = records[0];
   if (record === undefined) return isContextType(designType);
   return record.role === 'context' && record.isFilled !== true;
 }
 
 function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter | ParameterFault {
   const { records, designType, parsed } = facts;
-  const [record, second] = records;
-  if (second !== undefined) {
+  const record = records[0];
+  if (records.length > 1) {
     return {
       parameter: label(facts),
       problem: 'it has two decorators that contradict each other',

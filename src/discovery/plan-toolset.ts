@@ -312,7 +312,8 @@ function namesFromSource(facts: MethodFacts): readonly string[] {
   return names;
 }
 
-function paramOptions({ records: [record] }: ParameterFacts) {
+function paramOptions({ records }: ParameterFacts) {
+  const record = records[0];
   return record?.role === 'property' ? record.options : undefined;
 }
 

@@ -86,6 +86,20 @@ export function lineage(target: ClassType): readonly ClassType[] {
   return chain;
 }
 
+/** What the nearest of a class and its bases says, where any of them says something. */
+export function nearest<Said>(
+  target: ClassType,
+  read: (ancestor: ClassType) => Said | undefined,
+): Said | undefined {
+  let current: unknown = target;
+  while (typeof current === 'function' && current !== Function.prototype) {
+    const said = read(current as ClassType);
+    if (said !== undefined) return said;
+    current = Object.getPrototypeOf(current);
+  }
+  return undefined;
+}
+
 const toolsets: ClassType[] = [];
 const toolClasses = new Set<ClassType>();
 const dtoClasses = new Set<ClassType>();
@@ -105,9 +119,17 @@ export function loadedDtoClasses(): readonly ClassType[] {
   return [...dtoClasses];
 }
 
+let declared = 0;
+
+/** How many classes and methods have been declared so far. */
+export function declarations(): number {
+  return declared;
+}
+
 /** Records what `@Toolset` said, and that the class has been loaded. */
 export function recordToolset(target: ClassType, options: ToolsetOptions): void {
   const record = ownRecord(classAt(target));
+  declared += 1;
   if (record.toolset === undefined) toolsets.push(target);
   record.toolset = options;
 }
@@ -122,6 +144,7 @@ interface MethodPlace {
 export function recordTool(place: MethodPlace, options: ToolOptions, method?: unknown): void {
   if (typeof place.target === 'object') toolClasses.add(classAt(place.target));
   const record = methodRecord(place);
+  declared += 1;
   record.tool = options;
   record.method = method;
 }
@@ -176,11 +199,10 @@ export function readDescription(target: object): ClassDescription | undefined {
 /** What the nearest of a class and its bases says of a tool method. A method may be called `toString`. */
 export function describedTool(target: ClassType, key: string | symbol): DescribedTool | undefined {
   if (typeof key !== 'string') return undefined;
-  for (const ancestor of lineage(target).toReversed()) {
-    const tools = readDescription(ancestor)?.tools ?? {};
-    if (Object.hasOwn(tools, key)) return tools[key];
-  }
-  return undefined;
+  return nearest(target, (ancestor) => {
+    const { tools } = readDescription(ancestor) ?? {};
+    return tools !== undefined && Object.hasOwn(tools, key) ? tools[key] : undefined;
+  });
 }
 
 /** A method's record with the class that it was written in: names and metadata are read from there. */

@@ -1,7 +1,7 @@
 import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/json.js';
-import { lineage } from '../metadata/class-record.js';
+import { nearest } from '../metadata/class-record.js';
 import type { PropertyRules, ValueRules } from './property-rules.js';
 import { isJsonScalar, type TypeHint } from './rule-meaning.js';
 import { enumValues, isEnumObject, resolveTypeReference } from './type-reference.js';
@@ -219,11 +219,10 @@ function without(keywords: JsonSchema, names: readonly string[]): JsonSchema {
 }
 
 function readMetadata(target: ClassType, key: string): Metadata | undefined {
-  for (const { prototype } of [...lineage(target)].reverse()) {
+  return nearest(target, ({ prototype }) => {
     const said = metadata(PROPERTY, prototype, key);
-    if (isRecord(said)) return said;
-  }
-  return undefined;
+    return isRecord(said) ? said : undefined;
+  });
 }
 
 /** Nothing where nobody loaded reflect-metadata. */

@@ -9,6 +9,7 @@ type Group = NonNullable<Keyword['of']> | 'any';
  * number, and what compares JSON values says nothing of a `Date` or an instance.
  */
 export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonSchema {
+  if (Object.keys(keywords).length === 0) return keywords;
   const groups = groupsOf(type);
   const entries = Object.entries(keywords).filter(([keyword, value]) => {
     if (keyword === 'uniqueItems') return comparesItems(type);

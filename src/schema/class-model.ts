@@ -1,5 +1,5 @@
 import type { ClassType } from '../contract/declaration.js';
-import { lineage, propertyOptions, readDescription } from '../metadata/class-record.js';
+import { lineage, nearest, propertyOptions, readDescription } from '../metadata/class-record.js';
 import { classTransforms } from '../validators/transform-rules.js';
 import {
   isBundledElsewhere,
@@ -114,23 +114,22 @@ function decoratedProperties(
       rules: rules.get(key),
       rulesOfAnyGroup: rulesOfAnyGroup.get(key),
       transform: transforms.ruleOf(key),
-      designType: designType(target, key) ?? designType(source, key),
+      designType: designType(target, key) ?? (source === target ? undefined : designType(source, key)),
       groups: groups.length > 0 ? groups : undefined,
-      generated: generatedProperty(ancestors, key),
-      api: apiProperty(target, key) ?? apiProperty(source, key),
+      generated: generatedProperty(target, key),
+      api: apiProperty(target, key) ?? (source === target ? undefined : apiProperty(source, key)),
     };
   });
 }
 
 /** What the generated file says of a property, in the class or the nearest base that it describes. */
-function generatedProperty(ancestors: readonly ClassType[], key: string): DecoratedProperty['generated'] {
-  for (const ancestor of ancestors.toReversed()) {
-    const { properties = {}, $defs } = readDescription(ancestor) ?? {};
-    const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
-    if (property === undefined) continue;
-    return { ...fromGenerated(property.schema, $defs), optional: property.optional ?? false };
-  }
-  return undefined;
+function generatedProperty(target: ClassType, key: string): DecoratedProperty['generated'] {
+  return nearest(target, (ancestor) => {
+    const { properties, $defs } = readDescription(ancestor) ?? {};
+    if (properties === undefined || !Object.hasOwn(properties, key)) return undefined;
+    const property = properties[key];
+    return property && { ...fromGenerated(property.schema, $defs), optional: property.optional ?? false };
+  });
 }
 
 /** `design:type`; nothing where nobody loaded reflect-metadata or the build tool emits none. */
@@ -172,6 +171,7 @@ function mergeOrders(orders: readonly (readonly string[])[]): readonly string[] 
 
 function mergeTwo(known: readonly string[], added: readonly string[]): readonly string[] {
   if (added.length === 0) return known;
+  if (known.length === 0) return [...new Set(added)];
   const merged = [...known];
   added.forEach((name, index) => {
     if (merged.includes(name)) return;

@@ -1,4 +1,5 @@
 import type { ParamOptions } from '../contract/declaration.js';
+import type { JsonSchema } from '../contract/json-schema.js';
 import { paramOptionFault } from './param-option-fault.js';
 import { constraintKeywords, orderedKeywords, typeFromOptions } from './param-options.js';
 import { resolveDesignType } from './type-reference.js';
@@ -20,6 +21,7 @@ export interface ParameterSource {
 type ParameterResult = ({ readonly ok: true; readonly required?: boolean } & ValueModel) | TypeFault;
 
 const NO_OPTIONS: ParamOptions = {};
+const NO_KEYWORDS: JsonSchema = {};
 
 /**
  * The model of one parameter from, in this order: an explicit schema, `@Param`'s options, the generated file,
@@ -43,7 +45,7 @@ export function fromParameter(source: ParameterSource): ParameterResult {
   if (!result.ok) return result;
   const isNull = literal?.value === null || (named === undefined && generated?.nullable === true);
   // An explicit schema is complete.
-  const { description, ...keywords } = (options.schema === undefined && generated?.keywords) || {};
+  const { description, ...keywords } = (options.schema === undefined && generated?.keywords) || NO_KEYWORDS;
   return {
     ok: true,
     type: result.type,

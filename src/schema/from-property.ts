@@ -158,12 +158,14 @@ function initialOf(
   return initial !== undefined && acceptsInitial(initial, all, rules) ? initial : undefined;
 }
 
+const NO_KEYWORDS: JsonSchema = {};
+
 /** An explicit schema is complete; otherwise what `@Param` says wins over the rules, keyword by keyword. */
 function keywordsOf(type: ValueType, decorated: DecoratedProperty, rules: PropertyRules): JsonSchema {
   const { options = {}, generated, api } = decorated;
   const isExplicit = options.schema !== undefined;
-  const fromRules = isExplicit ? {} : applicableKeywords(type, rules.own.keywords);
-  const { description, default: _, ...known } = (!isExplicit && generated?.keywords) || {};
+  const fromRules = isExplicit ? NO_KEYWORDS : applicableKeywords(type, rules.own.keywords);
+  const { description, default: _, ...known } = (!isExplicit && generated?.keywords) || NO_KEYWORDS;
   // An initialiser's value is what a `@Transform` leads to: filled in before, it would go through it.
   const fallback = isTransformed(decorated) ? undefined : initialOf(decorated, rules);
   const constraints = constraintKeywords(options, mergeKeywords(known, fromRules));
@@ -219,8 +221,10 @@ function propertyType(facts: PropertyFacts): TypeResult {
 
 /** Whether `each: true` is about items: on a scalar class-validator judges the value itself. */
 function isCollection(designType: unknown): boolean {
-  return [Array, Set, Map, Object, undefined].some((type) => type === designType);
+  return COLLECTIONS.includes(designType);
 }
+
+const COLLECTIONS: readonly unknown[] = [Array, Set, Map, Object, undefined];
 
 /** Rules may allow less than the type: whole numbers, some of the texts. */
 function narrowed(type: ValueType, rules: PropertyRules): ValueType {

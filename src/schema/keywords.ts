@@ -124,6 +124,11 @@ export function isSchemaNode(node: unknown): node is JsonSchema {
   return isRecord(node);
 }
 
+/** Whether a keyword's value is or has schemas. */
+export function holdsSchemas(name: string): boolean {
+  return HOLDING.has(name);
+}
+
 /** Tells of everything that stands where a schema directly within a schema should. */
 export function eachSubschema(schema: JsonSchema, tell: (part: Subschema) => void): void {
   for (const name of Object.keys(schema)) {

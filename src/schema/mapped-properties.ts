@@ -47,8 +47,9 @@ function decoratedKeys(source: ClassType): readonly string[] {
 
 /** What a class was made from that has no rules to tell it: the one whose name stands in its own. */
 function namedSource(target: ClassType): readonly ClassType[] {
-  if (!MAPPED_CLASS.test(Function.prototype.toString.call(target))) return [];
-  const named = loadedDtoClasses().filter(({ name }) => MAPPED_NAME.exec(target.name)?.[1]?.startsWith(name));
+  const mapped = MAPPED_NAME.exec(target.name)?.[1];
+  if (mapped === undefined || !MAPPED_CLASS.test(Function.prototype.toString.call(target))) return [];
+  const named = loadedDtoClasses().filter(({ name }) => mapped.startsWith(name));
   const longest = Math.max(0, ...named.map(({ name }) => name.length));
   const meant = named.filter(({ name }) => name !== '' && name.length === longest);
   return meant.length === 1 ? meant : [];

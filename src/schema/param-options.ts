@@ -79,8 +79,9 @@ const NO_KEYWORDS: ReadonlySet<string> = new Set([
 /** What `@Param` says by the names of keywords, in the author's order, added to what is known of the value. */
 export function constraintKeywords(options: ParamOptions, known: JsonSchema = {}): JsonSchema {
   const keywords: Record<string, unknown> = { ...known };
-  for (const [name, value] of Object.entries(options))
-    if (value !== undefined && !NO_KEYWORDS.has(name)) setOwn(keywords, name, value);
+  const said = options as JsonSchema;
+  for (const name of Object.keys(said))
+    if (!NO_KEYWORDS.has(name) && said[name] !== undefined) setOwn(keywords, name, said[name]);
   if (options.additionalProperties === false) keywords.additionalProperties = false;
   return keywords;
 }

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { type ClassType, type EnumSource, Integer } from '../contract/declaration.js';
+import { authorHasRun } from '../validators/loaded-copies.js';
 import { emptyReference, known, mapType, type TypeResult, unknownType } from './type-result.js';
 import { type ValueType } from './value-type.js';
 
@@ -68,6 +69,7 @@ function isThunk(reference: unknown): reference is () => unknown {
 
 function resolveThunk(thunk: () => unknown, groups: readonly string[] | undefined): TypeResult {
   let reference: unknown;
+  authorHasRun();
   try {
     reference = thunk();
   } catch (error) {

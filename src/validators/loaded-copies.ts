@@ -1,3 +1,4 @@
+import { declarations } from '../metadata/class-record.js';
 import { isBundled, loadedModules, TRANSFORM_STORES } from './loaded-modules.cjs';
 
 interface Found {
@@ -28,8 +29,25 @@ export function loadedCopies(file: string): readonly unknown[] {
 
 let bundled: readonly unknown[] | undefined;
 
-/** Every copy of class-transformer's store, those in the bundle included that this package may be part of. */
+let stores: { readonly at: number; readonly copies: readonly unknown[] } | undefined;
+
+/**
+ * Every copy of class-transformer's store, those in the bundle included that this package may be part of. What a
+ * class refers to was loaded before it, so that nobody looks again until more is declared or a function has named a
+ * type: the list of a large application is long.
+ */
 export function transformStores(): readonly unknown[] {
+  const at = declarations();
+  if (stores?.at !== at) stores = { at, copies: findTransformStores() };
+  return stores.copies;
+}
+
+/** Says that a function of the author's has run, which may have loaded modules. */
+export function authorHasRun(): void {
+  stores = undefined;
+}
+
+function findTransformStores(): readonly unknown[] {
   const loaded = loadedCopies('class-transformer/cjs/storage.js');
   if (!isBundled()) return loaded;
   bundled ??= TRANSFORM_STORES.flatMap((load) => {

@@ -1,6 +1,6 @@
 import type { ClassType } from '../contract/declaration.js';
 import { lineage } from '../metadata/class-record.js';
-import { transformStores } from './loaded-copies.js';
+import { authorHasRun, transformStores } from './loaded-copies.js';
 
 /** What `@Type` said of a property. */
 export interface TypeRule {
@@ -100,9 +100,12 @@ export function classTransforms(target: ClassType): ClassTransforms {
   const all = stores();
   if (all.length === 0) return NO_TRANSFORMS;
   const ancestors = lineage(target);
+  const decorated = all.map((store) => ({
+    store,
+    properties: new Set(ancestors.flatMap((ancestor) => decoratedIn(store, ancestor))),
+  }));
   const ruleOf = (property: string): TransformRule | undefined => {
-    const stands = (store: Store) => ancestors.some((one) => decoratedIn(store, one).includes(property));
-    const store = all.find(stands);
+    const store = decorated.find(({ properties }) => properties.has(property))?.store;
     return store && readRule(store, target, property);
   };
   const excludesAll = all.some((store) => store.getStrategy(target) === 'excludeAll');
@@ -158,7 +161,10 @@ function readType({ typeFunction, reflectedType, options }: StoredType): TypeRul
   const keepProperty = options?.keepDiscriminatorProperty ?? false;
   return {
     // The function may look at the object that is being built; there is none when a schema is written.
-    resolve: () => typeFunction?.({ newObject: {}, object: {}, property: '' }),
+    resolve() {
+      authorHasRun();
+      return typeFunction?.({ newObject: {}, object: {}, property: '' });
+    },
     reflected: reflectedType,
     discriminator: property && subTypes ? { property, keepProperty, subTypes } : undefined,
   };

@@ -69,18 +69,20 @@ export function validationRules(
   const own = storedRules(target);
   const inherited = lineage(target).slice(0, -1).flatMap(storedRules);
   const applies = (rule: StoredRule) => isInGroups(rule, groups);
-  const applicable = own.filter(applies);
   // class-validator drops an inherited rule where the class itself has one of the same *type* on the
   // property, and all value rules are of one type (MetadataStorage.getTargetValidationMetadatas).
   const isReplaced = (rule: StoredRule) =>
-    applicable.some(({ propertyName, type }) => propertyName === rule.propertyName && type === rule.type);
-  const kept = new Set([...inherited.filter((rule) => applies(rule) && !isReplaced(rule)), ...applicable]);
+    own.some(
+      (other) => other.propertyName === rule.propertyName && other.type === rule.type && applies(other),
+    );
   const rules = new Map<string, ValidationRule[]>();
-  for (const rule of [...inherited, ...own]) {
+  const add = (rule: StoredRule, isKept: boolean) => {
     const ofProperty = rules.get(rule.propertyName) ?? [];
-    if (kept.has(rule)) ofProperty.push(readRule(rule));
+    if (isKept) ofProperty.push(readRule(rule));
     rules.set(rule.propertyName, ofProperty);
-  }
+  };
+  for (const rule of inherited) add(rule, applies(rule) && !isReplaced(rule));
+  for (const rule of own) add(rule, applies(rule));
   return rules;
 }
 
@@ -100,14 +102,12 @@ export function copiedProperties(target: ClassType): ReadonlyMap<string, ClassTy
   if (store === undefined || rules.length === 0) return sources;
   const bearers = firstBearers(store);
   for (const { propertyName, constraintCls, groups } of rules) {
-    const first = otherThan(target, [bearers.get(constraintCls), bearers.get(groups)]);
-    if (first !== undefined && !sources.has(propertyName)) sources.set(propertyName, first);
+    for (const mark of [constraintCls, groups]) {
+      const first = bearers.get(mark) ?? target;
+      if (first !== target && !sources.has(propertyName)) sources.set(propertyName, first);
+    }
   }
   return sources;
-}
-
-function otherThan(target: ClassType, classes: readonly (ClassType | undefined)[]): ClassType | undefined {
-  return classes.find((found) => found !== undefined && found !== target);
 }
 
 let known: { readonly classes: number; readonly bearers: ReadonlyMap<unknown, ClassType> } | undefined;
