@@ -221,8 +221,10 @@ function clashes(of: {
       fix: 'either one @Args() parameter, or @Param on each',
     });
   }
-  const names = of.properties.map(({ name }) => name);
-  for (const name of new Set(names.filter((name, index) => names.indexOf(name) !== index))) {
+  const names = new Set<string>();
+  const doubled = new Set<string>();
+  for (const { name } of of.properties) (names.has(name) ? doubled : names).add(name);
+  for (const name of doubled) {
     faults.push({
       problem: `two parameters are the property "${name}"`,
       fix: 'different names in @Param({ name })',

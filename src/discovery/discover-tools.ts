@@ -13,7 +13,7 @@ import {
   toolsetHost,
 } from './containers/toolset-host.js';
 import { freezeTool } from './freeze-tool.js';
-import { type PlannedTool, planToolset, type ToolsetPlan } from './plan-toolset.js';
+import { type PlannedTool, planToolset } from './plan-toolset.js';
 
 /** Options of {@link discoverTools}. */
 export interface DiscoverOptions {
@@ -47,19 +47,24 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
   const host = toolsetHost(container);
   const classes = [...new Set(toolsets)];
-  const plans = classes.map((toolset) => planToolset(toolset));
-  const tools = plans.flatMap((plan) => plan.tools);
-  const misfits = plans.flatMap((plan) => plan.misfits);
-  const warnings = plans.flatMap((plan) => plan.warnings);
+  const tools: PlannedTool[] = [];
+  const faults: AuthorFault[] = [];
+  const misfits: AuthorFault[] = [];
+  const warnings: AuthorFault[] = [];
+  const required: string[] = [];
+  for (const toolset of classes) {
+    const plan = planToolset(toolset);
+    tools.push(...plan.tools);
+    faults.push(...plan.faults);
+    misfits.push(...plan.misfits);
+    warnings.push(...plan.warnings);
+    required.push(...plan.required);
+  }
   const forgotten = options.toolsets === undefined ? forgottenToolsets(classes, host) : [];
   for (const warning of [...(strict ? [] : misfits), ...warnings, ...forgotten]) warnAuthor(warning, logger);
-  tellUnknownOptionality(plans, logger);
-  refuse([
-    ...(strict ? misfits : []),
-    ...plans.flatMap((plan) => plan.faults),
-    ...duplicates(tools),
-    ...classes.flatMap((toolset) => host.inspect(hosted(toolset))),
-  ]);
+  tellUnknownOptionality(required, logger);
+  const unprovided = classes.flatMap((toolset) => host.inspect(hosted(toolset)));
+  refuse([...(strict ? misfits : []), ...faults, ...duplicates(tools), ...unprovided]);
   const sources = openAll(host, classes);
   return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
 }
@@ -115,8 +120,7 @@ function forgottenToolsets(toolsets: readonly ClassType[], host: ToolsetHost): r
 /** Who has heard of it: it is the same for every class that was built in the same way. */
 const toldOptionality = new WeakSet<object>();
 
-function tellUnknownOptionality(plans: readonly ToolsetPlan[], logger: Logger | undefined): void {
-  const parameters = plans.flatMap(({ required }) => required);
+function tellUnknownOptionality(parameters: readonly string[], logger: Logger | undefined): void {
   const [first] = parameters;
   const hearer = logger ?? process;
   if (first === undefined || toldOptionality.has(hearer)) return;
@@ -136,18 +140,18 @@ function hosted(toolset: ClassType): HostedToolset {
 
 function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
   const first = new Map<string, PlannedTool>();
-  return tools.flatMap((tool) => {
+  const faults: AuthorFault[] = [];
+  for (const tool of tools) {
     const other = first.get(tool.name);
-    first.set(tool.name, other ?? tool);
-    if (other === undefined) return [];
-    return [
-      {
+    if (other === undefined) first.set(tool.name, tool);
+    else
+      faults.push({
         where: placeOf(tool),
         problem: `its name "${tool.name}" is also the name of ${placeOf(other)}`,
         fix: '@Tool({ name }) on one of them, or @Toolset({ prefix })',
-      },
-    ];
-  });
+      });
+  }
+  return faults;
 }
 
 function placeOf(tool: PlannedTool): string {
@@ -177,10 +181,11 @@ function bindTool(
   { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
 ): ToolDefinition {
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
-  const { call, injected } = planned;
+  const { call, bindings } = planned;
+  const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
   return toolOfMethod(planned, {
     container: host.resolver,
-    ignoresContext: (injected.size === 0 && source.kind === 'always') || undefined,
+    ignoresContext: (!isInjected && source.kind === 'always') || undefined,
     execute:
       source.kind === 'always'
         ? (args, context) => call(source.instance, args, context)
@@ -199,7 +204,7 @@ export function toolOfMethod(
   planned: PlannedTool,
   calling: Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'>,
 ): ToolDefinition {
-  const { class: owner, key, options, name, toolset, parameters, output, hydrate, injected } = planned;
+  const { class: owner, key, options, name, toolset, parameters, output, hydrate, bindings } = planned;
   const tool = freezeTool(options, {
     name,
     toolset,
@@ -207,7 +212,7 @@ export function toolOfMethod(
     output,
     isOutputInferred: planned.isOutputInferred,
     hydrate,
-    observesSignal: injected.has('signal') || undefined,
+    observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
   });
   methods.set(tool, { class: owner, key });

@@ -1,8 +1,8 @@
 import type { DescribedParameter, DescribedTool } from '../contract/declaration.js';
 import { ToolContext } from '../contract/tool-context.js';
 import type { InheritedMethod, ParameterRecord } from '../metadata/class-record.js';
-import { designToken } from '../schema/design-token.js';
 import { fromGenerated } from '../schema/from-generated.js';
+import { designToken } from '../schema/type-reference.js';
 import type { ValueModel } from '../schema/value-type.js';
 import { type ParsedParameter, parameterList } from './parameter-list.js';
 

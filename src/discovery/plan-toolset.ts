@@ -48,8 +48,6 @@ export interface PlannedTool {
   readonly call: MethodCaller;
   /** Where each parameter of the method gets its value from, in order. */
   readonly bindings: readonly ArgumentBinding[];
-  /** What of the call the method is given besides its arguments. */
-  readonly injected: ReadonlySet<'context' | 'signal'>;
   readonly facts: MethodFacts;
 }
 
@@ -182,7 +180,6 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       hydrate,
       call: createCaller(key, bindings),
       bindings,
-      injected: injectedBy(bindings),
       facts,
     },
   };
@@ -244,12 +241,6 @@ function toolsetTitle(toolset: ClassType): ToolsetTitle | undefined {
 
 function faulty(problem: string, fix: string): PlannedMethod {
   return { faults: [{ problem, fix }] };
-}
-
-function injectedBy(bindings: readonly ArgumentBinding[]): ReadonlySet<'context' | 'signal'> {
-  const injected = new Set<'context' | 'signal'>();
-  for (const { from } of bindings) if (from === 'context' || from === 'signal') injected.add(from);
-  return injected;
 }
 
 interface DoubtfulMethod {

@@ -1,13 +1,33 @@
 import type { ParamOptions } from '../contract/declaration.js';
-import type { JsonSchema } from '../contract/json-schema.js';
-import { paramOptionFault } from './param-option-fault.js';
-import { constraintKeywords, orderedKeywords, typeFromOptions } from './param-options.js';
-import { resolveDesignType } from './type-reference.js';
-import { known, type TypeFault, type TypeResult, unknownType } from './type-result.js';
-import { type ScalarName, type ValueModel, type ValueType } from './value-type.js';
+import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
+import { setOwn } from '../kernel/json.js';
+import {
+  ANYTHING,
+  areRight,
+  BOOLEAN,
+  LIST,
+  mistakenNames,
+  NUMBER,
+  optionTable,
+  TEXT,
+  WHOLE,
+  wrongValues,
+} from '../kernel/options.js';
+import { readSchemaSource } from './schema-source.js';
+import {
+  enumValues,
+  knownType,
+  mapType,
+  resolveDesignType,
+  resolveTypeReference,
+  type TypeFault,
+  type TypeResult,
+  unknownType,
+} from './type-reference.js';
+import type { ScalarName, ValueModel, ValueType } from './value-type.js';
 
 /** All that can be known of one parameter. */
-export interface ParameterSource {
+interface ParameterSource {
   readonly options?: ParamOptions;
   /** The entry of `design:paramtypes`. */
   readonly designType?: unknown;
@@ -41,7 +61,7 @@ export function fromParameter(source: ParameterSource): ParameterResult {
   const named = typeFromOptions(options, { designType });
   const result =
     named ??
-    (generated ? known(generated.type) : typeFromMetadata(designType, [options.const, literal?.value]));
+    (generated ? knownType(generated.type) : typeFromMetadata(designType, [options.const, literal?.value]));
   if (!result.ok) return result;
   const isNull = literal?.value === null || (named === undefined && generated?.nullable === true);
   // An explicit schema is complete.
@@ -63,7 +83,7 @@ function typeFromMetadata(designType: unknown, literals: readonly unknown[]): Ty
   if (designType !== undefined && designType !== Object) return resolveDesignType(designType);
   for (const literal of literals) {
     const type = typeOfLiteral(literal);
-    if (type !== undefined) return known(type);
+    if (type !== undefined) return knownType(type);
   }
   return unknownType(designType);
 }
@@ -82,4 +102,169 @@ function typeOfItems(literals: readonly unknown[]): ValueType | undefined {
   const items = typeOfLiteral(literals[0]);
   const alike = literals.every((literal) => typeof literal === typeof literals[0]);
   return items?.kind === 'scalar' && alike ? { kind: 'array', items } : undefined;
+}
+
+/** What else is known where `@Param`'s options are read. */
+interface OptionSurroundings {
+  readonly designType?: unknown;
+  readonly groups?: readonly string[];
+}
+
+/**
+ * The type that `@Param`'s options name; nothing where they leave it to the metadata. Where the metadata
+ * says `Array`, `type` and `enum` are the items'.
+ */
+export function typeFromOptions(
+  options: ParamOptions,
+  { designType, groups }: OptionSurroundings,
+): TypeResult | undefined {
+  if (options.schema !== undefined) return fromSource(options.schema);
+  const inArray = designType === Array || options.items !== undefined;
+  if (options.enum !== undefined) {
+    const values: ValueType = { kind: 'enum', values: enumValues(options.enum) };
+    return knownType(inArray ? { kind: 'array', items: values } : values);
+  }
+  if (options.items !== undefined) {
+    return mapType(fromReference(options.items, groups), (items) => ({ kind: 'array', items }));
+  }
+  if (options.type !== undefined) {
+    const type = resolveTypeReference(options.type, groups);
+    const isItem = designType === Array && type.ok && type.type.kind !== 'array';
+    return isItem ? mapType(type, (items) => ({ kind: 'array', items })) : type;
+  }
+  const { additionalProperties: values } = options;
+  if (values === undefined || values === false) return undefined;
+  const type = values === true ? knownType({ kind: 'any' }) : fromReference(values, groups);
+  return mapType(type, (ofValues) => ({ kind: 'record', values: ofValues }));
+}
+
+/** An object that is no function is a schema; everything else names a type. */
+function fromReference(reference: object | string, groups: readonly string[] | undefined): TypeResult {
+  const isSchema = '~standard' in Object(reference) || isPlainObject(reference);
+  return isSchema ? fromSource(reference as SchemaSource) : resolveTypeReference(reference, groups);
+}
+
+function fromSource(source: SchemaSource): TypeResult {
+  const read = readSchemaSource(source);
+  if (read.ok) return knownType({ kind: 'schema', schema: read.schema, standard: read.standard });
+  return { ok: false, problem: `its schema ${read.problem}`, causes: read.causes ?? [], fix: read.fix };
+}
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Options that decide about the type or the property as a whole; all others are keywords of JSON Schema. */
+const OTHER_OPTIONS: ReadonlySet<string> = new Set([
+  'name',
+  'description',
+  'type',
+  'items',
+  'enum',
+  'required',
+  'nullable',
+  'default',
+  'additionalProperties',
+  'schema',
+]);
+
+/** What `@Param` says by the names of keywords, in the author's order, added to what is known of the value. */
+export function constraintKeywords(options: ParamOptions, known: JsonSchema = {}): JsonSchema {
+  const keywords: Record<string, unknown> = { ...known };
+  const said = options as JsonSchema;
+  for (const name of Object.keys(said))
+    if (!OTHER_OPTIONS.has(name) && said[name] !== undefined) setOwn(keywords, name, said[name]);
+  if (options.additionalProperties === false) keywords.additionalProperties = false;
+  return keywords;
+}
+
+/** Description first, then the constraints, the default last: an order that does not depend on the source. */
+export function orderedKeywords(of: {
+  readonly description?: string;
+  readonly constraints: JsonSchema;
+  readonly defaultValue?: unknown;
+}): JsonSchema {
+  const { description, constraints, defaultValue } = of;
+  const keywords = description === undefined ? constraints : { description, ...constraints };
+  const fallback = jsonForm(defaultValue);
+  return fallback === undefined ? keywords : { ...keywords, default: fallback };
+}
+
+/**
+ * A default as JSON carries it: dates and URLs as text, bytes in base64. `undefined` where JSON has nothing
+ * for the value, which then is no default that a model could be shown.
+ */
+function jsonForm(value: unknown): unknown {
+  if (value === undefined || typeof value === 'string' || typeof value === 'boolean') return value;
+  // JSON has no -0.
+  if (Number.isFinite(value)) return Number(value) + 0;
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (value instanceof Date && Number.isNaN(value.getTime())) return undefined;
+  if (value instanceof Set) return [...value].map(jsonForm);
+  try {
+    const text = JSON.stringify(value, refuseNonNumbers);
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** JSON would write `null` for them: `limit = Infinity` does not mean that. */
+function refuseNonNumbers(_key: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number');
+  return value;
+}
+
+/** Other keywords of JSON Schema may stand beside these. */
+const PARAM = optionTable<ParamOptions>(
+  '@Param',
+  {
+    name: TEXT,
+    description: TEXT,
+    type: ANYTHING,
+    items: ANYTHING,
+    enum: ANYTHING,
+    required: BOOLEAN,
+    nullable: BOOLEAN,
+    default: ANYTHING,
+    additionalProperties: ANYTHING,
+    schema: ANYTHING,
+    title: TEXT,
+    format: TEXT,
+    pattern: { accepts: TEXT.accepts, fix: 'the expression’s source, a string' },
+    minLength: WHOLE,
+    maxLength: WHOLE,
+    minimum: NUMBER,
+    maximum: NUMBER,
+    exclusiveMinimum: NUMBER,
+    exclusiveMaximum: NUMBER,
+    multipleOf: NUMBER,
+    minItems: WHOLE,
+    maxItems: WHOLE,
+    uniqueItems: BOOLEAN,
+    minProperties: WHOLE,
+    maxProperties: WHOLE,
+    const: ANYTHING,
+    examples: LIST,
+    deprecated: BOOLEAN,
+  },
+  {
+    optional: 'required: false',
+    min: 'minimum, minLength or minItems',
+    max: 'maximum, maxLength or maxItems',
+    isArray: 'items: () => X',
+  },
+);
+
+/** What is wrong with `@Param`'s options, as one fault of their parameter or property. */
+export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
+  if (areRight(options, PARAM)) return undefined;
+  const faults = [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
+  if (faults.length === 0) return undefined;
+  return {
+    ok: false,
+    problem: faults.map(({ problem }) => problem).join(', '),
+    causes: [],
+    fix: faults.map(({ fix }) => fix).join('; '),
+  };
 }

@@ -4,21 +4,22 @@ import type { TransformRule, TypeRule } from '../validators/transform-rules.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
 import { type ApiProperty, withApiProperty } from './api-property.js';
 import { applicableKeywords } from './applicable-keywords.js';
-import { designToken } from './design-token.js';
+import { constraintKeywords, orderedKeywords, paramOptionFault, typeFromOptions } from './from-parameter.js';
 import { mergeKeywords } from './keywords.js';
-import { paramOptionFault } from './param-option-fault.js';
-import { constraintKeywords, orderedKeywords, typeFromOptions } from './param-options.js';
 import { isStandard, type PropertyRules, propertyRules, type ValueRules } from './property-rules.js';
 import type { TypeHint } from './rule-meaning.js';
-import { isEnumObject, resolveDesignType, resolveTypeReference } from './type-reference.js';
 import {
+  designToken,
   emptyReference,
-  known,
+  isEnumObject,
+  knownType,
   mapType,
+  resolveDesignType,
+  resolveTypeReference,
   type TypeFault,
   type TypeResult,
   unknownType,
-} from './type-result.js';
+} from './type-reference.js';
 import {
   type PropertyModel,
   type RemainingRules,
@@ -205,7 +206,7 @@ function propertyType(facts: PropertyFacts): TypeResult {
   const named = typeFromOptions(options, { designType, groups });
   if (named !== undefined) return named;
   if (facts.generated && !facts.transform?.type?.discriminator) {
-    return known(narrowed(facts.generated.type, facts.rules));
+    return knownType(narrowed(facts.generated.type, facts.rules));
   }
   switch (collectionOf(facts)) {
     case 'array':
@@ -247,22 +248,22 @@ function collectionOf({ designType, transform, rules }: PropertyFacts): 'array' 
 
 function itemType({ transform, rules, designType, groups, apiType }: PropertyFacts): TypeResult {
   if (transform?.type) return fromTypeRule(transform.type, rules.items, groups);
-  return fromRules(rules.items) ?? (apiType ? known(apiType) : unknownType(designType ?? Array));
+  return fromRules(rules.items) ?? (apiType ? knownType(apiType) : unknownType(designType ?? Array));
 }
 
 function singleType({ transform, rules, designType, groups, apiType }: PropertyFacts): TypeResult {
   if (transform?.type) return fromTypeRule(transform.type, rules.own, groups);
   if (isEnumObject(designType) && rules.own.values === undefined) return resolveTypeReference(designType);
   const design = resolveDesignType(designType, groups);
-  if (design.ok && rules.own.values === undefined) return known(refine(design.type, rules.own.hint));
-  return fromRules(rules.own) ?? (apiType ? known(apiType) : design);
+  if (design.ok && rules.own.values === undefined) return knownType(refine(design.type, rules.own.hint));
+  return fromRules(rules.own) ?? (apiType ? knownType(apiType) : design);
 }
 
 /** What rules alone tell: the values they allow, or the one kind of value that they accept. */
 function fromRules({ values, hint, keywords }: ValueRules): TypeResult | undefined {
-  if (values !== undefined) return known({ kind: 'enum', values });
+  if (values !== undefined) return knownType({ kind: 'enum', values });
   const type = hint === undefined ? typeOfConst(keywords.const) : typeOfHint(hint);
-  return type && known(type);
+  return type && knownType(type);
 }
 
 function typeOfHint(hint: TypeHint): ValueType | undefined {
@@ -306,13 +307,13 @@ function fromTypeRule(rule: TypeRule, rules: ValueRules, groups: readonly string
   if (discriminator && discriminator.subTypes.length > 0) {
     const variants = discriminator.subTypes.map(({ name, value }) => ({ tag: name, class: value }));
     const { property, keepProperty } = discriminator;
-    return known({ kind: 'tagged', property, keepProperty, variants, groups });
+    return knownType({ kind: 'tagged', property, keepProperty, variants, groups });
   }
   const type = resolved(rule, groups);
   if (!type.ok || type.type.kind !== 'scalar') return type;
   return rules.values === undefined
-    ? known(refine(type.type, rules.hint))
-    : known({ kind: 'enum', values: rules.values });
+    ? knownType(refine(type.type, rules.hint))
+    : knownType({ kind: 'enum', values: rules.values });
 }
 
 function resolved(rule: TypeRule, groups: readonly string[] | undefined): TypeResult {
@@ -329,7 +330,7 @@ function resolved(rule: TypeRule, groups: readonly string[] | undefined): TypeRe
  * Whether the rules accept the value of a property's initialiser. `@Length(2, 5) name = ''` means that a name
  * must be sent. Rules that are not class-validator's own are asked when the tool is called.
  */
-export function acceptsInitial(
+function acceptsInitial(
   value: unknown,
   all: readonly ValidationRule[],
   { isOptional, isConditional }: PropertyRules,

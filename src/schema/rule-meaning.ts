@@ -18,7 +18,7 @@ export interface RuleMeaning {
 }
 
 /** One row of the table: from the decorator's own arguments to its meaning. */
-export type RuleRow = (constraints: readonly unknown[]) => RuleMeaning;
+type RuleRow = (constraints: readonly unknown[]) => RuleMeaning;
 
 /** Rows by the name that class-validator records: `isInt`, `minLength`, … */
 export type RuleTable = Readonly<Record<string, RuleRow>>;

@@ -1,9 +1,8 @@
 import { classModel } from './class-model.js';
 import { classOf, referredDefinition } from './from-generated.js';
 import { subschemas } from './keywords.js';
-import { ObjectNode, ObjectNodes } from './object-node.js';
-import type { PropertyFault } from './type-result.js';
-import { type DescribedType, type PropertyModel, type ValueType } from './value-type.js';
+import type { PropertyFault } from './type-reference.js';
+import type { ClassModel, DescribedType, PropertyModel, ValueType } from './value-type.js';
 
 /** What has to be known of all types before the first of them is written. */
 export interface TypeSurvey {
@@ -96,4 +95,41 @@ function visitNode(node: ObjectNode, path: string, walk: Walk): void {
 
 function joined(path: string, property: string): string {
   return [path, property].filter((part) => part !== '').join('.');
+}
+
+/** An object schema to be written: a class, or a branch of a union that one value of a property tells apart. */
+export interface ObjectNode {
+  readonly model: ClassModel;
+  readonly tag?: { readonly property: string; readonly value: string };
+}
+
+/** One node object per class and tag, so that nodes can be keys of maps. */
+class ObjectNodes {
+  readonly #nodes = new Map<ClassModel, Map<string, ObjectNode>>();
+
+  /** The node of a class, or of a branch of a union. */
+  of(model: ClassModel, tag?: ObjectNode['tag']): ObjectNode {
+    const key = tag === undefined ? '' : JSON.stringify([tag.property, tag.value]);
+    const ofModel = this.#nodes.get(model) ?? new Map<string, ObjectNode>();
+    const node = ofModel.get(key) ?? { model, tag };
+    this.#nodes.set(model, ofModel.set(key, node));
+    return node;
+  }
+}
+
+/** The tag is a property of its branch: the class's own, if it has one, otherwise the first. */
+export function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
+  if (tag === undefined) return model.properties;
+  const own = model.properties.find(({ name }) => name === tag.property);
+  const { description } = own?.keywords ?? {};
+  const property: PropertyModel = {
+    name: tag.property,
+    type: { kind: 'scalar', name: 'string' },
+    required: true,
+    nullable: false,
+    keywords: { const: tag.value, ...(description === undefined ? {} : { description }) },
+  };
+  return own === undefined
+    ? [property, ...model.properties]
+    : model.properties.map((one) => (one === own ? property : one));
 }

@@ -1,8 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { type ClassType, type EnumSource, Integer } from '../contract/declaration.js';
 import { authorHasRun } from '../validators/loaded-copies.js';
-import { emptyReference, known, mapType, type TypeResult, unknownType } from './type-result.js';
-import { type ValueType } from './value-type.js';
+import type { ValueType } from './value-type.js';
 
 /** What tokens, and names where somebody wrote one, stand for. */
 const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
@@ -44,15 +43,15 @@ const UNKNOWN: ReadonlySet<unknown> = new Set<unknown>([
  */
 export function resolveTypeReference(reference: unknown, groups?: readonly string[]): TypeResult {
   const token = TOKENS.get(reference);
-  if (token !== undefined) return known(token);
+  if (token !== undefined) return knownType(token);
   if (isThunk(reference)) return resolveThunk(reference, groups);
   if (Array.isArray(reference)) {
     return mapType(resolveTypeReference(reference[0], groups), (items) => ({ kind: 'array', items }));
   }
   if (reference === undefined) return emptyReference();
-  if (isEnumObject(reference)) return known({ kind: 'enum', values: enumValues(reference) });
+  if (isEnumObject(reference)) return knownType({ kind: 'enum', values: enumValues(reference) });
   if (typeof reference !== 'function' || UNKNOWN.has(reference)) return unknownType(reference);
-  return known({ kind: 'class', class: reference as unknown as ClassType, groups });
+  return knownType({ kind: 'class', class: reference as unknown as ClassType, groups });
 }
 
 /** The type that decorator metadata names. Other than in a reference, `Object` there means nothing. */
@@ -98,4 +97,123 @@ export function isEnumObject(value: unknown): value is Readonly<Record<string, s
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const values = Object.values(value);
   return values.length > 0 && values.every((one) => typeof one === 'string' || typeof one === 'number');
+}
+
+/** Why a value cannot be described, and what to write instead. */
+export interface TypeFault {
+  readonly ok: false;
+  /** `its type is not known (the metadata says Object)`. */
+  readonly problem: string;
+  readonly causes: readonly string[];
+  readonly fix: string;
+}
+
+/** A type, or why there is none. */
+export type TypeResult = { readonly ok: true; readonly type: ValueType } | TypeFault;
+
+/** A fault of one property of a DTO class. */
+export type PropertyFault = Omit<TypeFault, 'ok'> & { readonly property: string };
+
+/** Wraps a type that is known. */
+export function knownType(type: ValueType): TypeResult {
+  return { ok: true, type };
+}
+
+/** Applies a change to a type that is known. */
+export function mapType(result: TypeResult, change: (type: ValueType) => ValueType): TypeResult {
+  return result.ok ? knownType(change(result.type)) : result;
+}
+
+const FIX =
+  '@Param({ type: () => X }), items: () => X for an array, enum: [...] for a union of literals, ' +
+  'or schema: {...}';
+
+const GENERATE = '`npx toolwright generate` writes it from the types, and the application imports the file';
+const ERASED = `the type is an interface, a union or \`any\`, which do not exist at run time: ${GENERATE}`;
+const UNTYPED = 'it has no type annotation: write one';
+const TYPE_IMPORT = 'the class is imported with `import type`';
+const NO_METADATA =
+  'the build tool emits no decorator metadata (esbuild, tsx, or `emitDecoratorMetadata` is off): run ' +
+  '`npx toolwright generate` and import the file that it writes';
+const CYCLE = 'the class was not loaded yet, because two files import each other';
+
+/** What the metadata says instead of a type, and what that can mean, the likeliest first. */
+const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonly string[]>([
+  [undefined, [NO_METADATA, CYCLE, 'a context is wanted: then @Context() says so']],
+  [Array, [`the metadata of an array does not say of what: ${GENERATE}`]],
+  [Set, [`the metadata of a Set does not say of what: ${GENERATE}`]],
+  [Map, [`the metadata of a Map does not say of what: ${GENERATE}`]],
+  [Object, [ERASED, UNTYPED, TYPE_IMPORT]],
+  [Function, [TYPE_IMPORT, 'the type is a function, which JSON cannot carry']],
+  [Promise, ['the type is a promise, which JSON cannot carry']],
+  [BigInt, ['JSON has no bigint']],
+  [Symbol, ['JSON has no symbols']],
+]);
+
+/** The fault of a type that is not known: never a guess, always the causes and the fix. */
+export function unknownType(found: unknown): TypeFault {
+  return {
+    ok: false,
+    problem: `its type is not known (${nameFound(found)})`,
+    causes: CAUSES.get(found) ?? [ERASED, TYPE_IMPORT],
+    fix: FIX,
+  };
+}
+
+/** The fault of a type reference that leads nowhere: `() => X` where X is undefined. */
+export function emptyReference(cause?: unknown): TypeFault {
+  const detail = cause instanceof Error ? `threw: ${cause.message}` : 'gave undefined';
+  return {
+    ok: false,
+    problem: `its type reference ${detail}`,
+    causes: [
+      'two files import each other, and the class was not loaded yet',
+      'the class is imported with `import type`',
+    ],
+    fix: 'type: () => X, with X imported as a value and the import cycle broken',
+  };
+}
+
+function nameFound(found: unknown): string {
+  if (found === undefined) return 'there is no metadata';
+  return typeof found === 'function' ? `the metadata says ${found.name}` : `found ${String(found)}`;
+}
+
+/** What decorator metadata says of a type, so that what is described can stand in for it and be compared with it. */
+export function designToken(type: ValueType): unknown {
+  switch (type.kind) {
+    case 'scalar':
+      return scalarToken(type.name === 'integer' ? 'number' : type.name);
+    case 'enum':
+      return enumToken(type.values);
+    case 'date':
+      return Date;
+    case 'url':
+      return URL;
+    case 'bytes':
+      return Uint8Array;
+    case 'buffer':
+      return Buffer;
+    case 'bigint':
+      return BigInt;
+    case 'array':
+      return type.collection === 'set' ? Set : Array;
+    case 'record':
+      return type.collection === 'map' ? Map : Object;
+    case 'class':
+      return type.class;
+    default:
+      return undefined;
+  }
+}
+
+function enumToken(values: readonly unknown[]): unknown {
+  const kinds = new Set(values.map((value) => typeof value));
+  const [kind] = kinds;
+  return kinds.size === 1 && kind !== undefined ? scalarToken(kind) : Object;
+}
+
+function scalarToken(name: string): unknown {
+  if (name === 'string') return String;
+  return name === 'number' ? Number : Boolean;
 }

@@ -1,10 +1,22 @@
+import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
+import { setOwn } from '../kernel/json.js';
+import { readDescription } from '../metadata/class-record.js';
 import { classModel } from './class-model.js';
-import { Definitions } from './definitions.js';
-import { surveyTypes, type TypeSurvey } from './survey-types.js';
-import { type PropertyFault } from './type-result.js';
-import { type ArgumentsModel, type PropertyModel, type ValueType } from './value-type.js';
-import { writeObject } from './write-value.js';
+import { Definitions, embedSchema } from './definitions.js';
+import { classOf, referredDefinition } from './from-generated.js';
+import { mapSubschemas } from './keywords.js';
+import { nullableSchema } from './nullable-schema.js';
+import { type ObjectNode, surveyTypes, type TypeSurvey, taggedProperties } from './survey-types.js';
+import type { PropertyFault } from './type-reference.js';
+import {
+  type ArgumentsModel,
+  BIGINT_DIGITS,
+  type DescribedType,
+  type PropertyModel,
+  type TaggedType,
+  type ValueType,
+} from './value-type.js';
 
 /** A schema, or everything that keeps it from being written. */
 type WriteSchemaResult =
@@ -52,4 +64,111 @@ function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteS
     schema: definitions.attachTo(schema),
     ...(disagreements.length > 0 ? { disagreements } : {}),
   };
+}
+
+/** What the parts of one schema share while it is written. */
+interface Writing {
+  readonly survey: TypeSurvey;
+  readonly definitions: Definitions;
+}
+
+/** `type`, `properties` and `required` of an object; `required` is there also when it is empty. */
+function writeObject(properties: readonly PropertyModel[], writing: Writing): JsonSchema {
+  const written: Record<string, JsonSchema> = {};
+  const required: string[] = [];
+  for (const property of properties) {
+    setOwn(written, property.name, writeProperty(property, writing));
+    if (property.required) required.push(property.name);
+  }
+  return { type: 'object', properties: written, required };
+}
+
+function writeProperty({ type, nullable, keywords }: PropertyModel, writing: Writing): JsonSchema {
+  const schema = writeValue(type, writing);
+  if (!nullable) return { ...schema, ...keywords };
+  if (keywords.const === undefined) return { ...nullableSchema(schema), ...keywords };
+  const { const: only, ...others } = keywords;
+  return { ...nullableSchema({ ...schema, enum: [only] }), ...others };
+}
+
+function writeValue(type: ValueType, writing: Writing): JsonSchema {
+  switch (type.kind) {
+    case 'any':
+      return {};
+    case 'scalar':
+      return { type: type.name };
+    case 'date':
+      return { type: 'string', format: 'date-time' };
+    case 'url':
+      return { type: 'string', format: 'uri' };
+    case 'bytes':
+    case 'buffer':
+      return { type: 'string', contentEncoding: 'base64' };
+    case 'bigint':
+      return { type: 'string', pattern: BIGINT_DIGITS };
+    case 'enum':
+      return writeEnum(type.values);
+    case 'array':
+      return { type: 'array', items: { ...writeValue(type.items, writing), ...type.keywords } };
+    case 'record':
+      return {
+        type: 'object',
+        additionalProperties: type.values.kind === 'any' ? true : writeValue(type.values, writing),
+      };
+    case 'class':
+      return writeClass(type, writing);
+    case 'tagged':
+      return { anyOf: writeBranches(type, writing) };
+    case 'schema':
+      return embedSchema(type.schema, writing.definitions);
+    case 'described':
+      return writeDescribed(type, writing);
+  }
+}
+
+/** With `type` when all values share one: some models heed only that. */
+function writeEnum(values: readonly unknown[]): JsonSchema {
+  const types = new Set(values.filter((value) => value !== null).map((value) => typeof value));
+  const [type] = types;
+  if (type === undefined || types.size > 1) return { enum: values };
+  return { type: values.includes(null) ? [type, 'null'] : type, enum: values };
+}
+
+function writeClass(type: ValueType & { readonly kind: 'class' }, writing: Writing): JsonSchema {
+  const read = classModel(type.class, type.groups);
+  // The survey has reported every class that cannot be described.
+  return read.ok ? writeNode(writing.survey.nodes.of(read.model), writing) : {};
+}
+
+function writeBranches(type: TaggedType, writing: Writing): readonly JsonSchema[] {
+  return type.variants.flatMap((variant) => {
+    const read = classModel(variant.class, type.groups);
+    const tag = { property: type.property, value: variant.tag };
+    return read.ok ? [writeNode(writing.survey.nodes.of(read.model, tag), writing)] : [];
+  });
+}
+
+/** In place, unless it contains itself. */
+function writeNode(node: ObjectNode, writing: Writing): JsonSchema {
+  const write = () => writeObject(taggedProperties(node), writing);
+  if (!writing.survey.recursive.has(node)) return write();
+  return writing.definitions.refer(node, className(node.model.class), write);
+}
+
+/** Its name in the source, which a minifier may have changed since. */
+function className(target: ClassType): string {
+  return readDescription(target)?.name ?? target.name;
+}
+
+/** JSON Schema of a described schema: classes in place, references into the larger schema's `$defs`. */
+function writeDescribed({ schema, definitions }: Omit<DescribedType, 'kind'>, writing: Writing): JsonSchema {
+  const { instanceOf: _, $ref, ...others } = schema;
+  const target = classOf(schema);
+  const written = mapSubschemas(others, (part) => writeDescribed({ schema: part, definitions }, writing));
+  if (target !== undefined) return { ...writeClass({ kind: 'class', class: target }, writing), ...written };
+  const definition = $ref === undefined ? undefined : referredDefinition($ref, definitions);
+  if (definition === undefined) return written;
+  const { name, schema: referred } = definition;
+  const write = () => writeDescribed({ schema: referred, definitions }, writing);
+  return { ...writing.definitions.refer(referred, name, write), ...written };
 }

@@ -77,7 +77,7 @@ interface StoredTransform {
 const PLAIN_TO_CLASS = 0;
 
 /** What class-transformer's decorators say of a class and its bases, on the way in. */
-export interface ClassTransforms {
+interface ClassTransforms {
   /** The properties that they stand on in this very one of its classes. */
   ownProperties(ancestor: ClassType): readonly string[];
   /** Nothing where none stands on the property. */

@@ -48,7 +48,7 @@ function portHost(resolver: InstanceResolver): ToolsetHost {
     knows: () => false,
     inspect: () => [],
     open: ({ class: toolset, scope = 'singleton' }) =>
-      scope === 'singleton' ? always(resolver.resolve(tokenOf(toolset))) : perCall(toolset),
+      scope === 'singleton' ? always(resolver.resolve(toolset as Token)) : perCall(toolset),
   };
 }
 
@@ -64,7 +64,7 @@ function tsyringeHost(container: DependencyContainer): ToolsetHost {
     },
     open(toolset) {
       const lifetime = lifetimeOf(container, toolset);
-      const token = tokenOf(toolset.class);
+      const token = toolset.class as Token;
       if (lifetime === 'opaque') return always(container.resolve(token));
       if (!isRegistered(container, token)) {
         container.register(token, { useClass: token }, { lifecycle: lifecycleOf(lifetime) });
@@ -87,7 +87,7 @@ function lifetimeOf(
 }
 
 function perCall(toolset: ClassType): InstanceSource {
-  const token = tokenOf(toolset);
+  const token = toolset as Token;
   return { kind: 'per-call', open: (context) => context.resolve(token) };
 }
 
@@ -96,6 +96,4 @@ function always(instance: object): InstanceSource {
 }
 
 /** Containers' types want a constructor that can be called; a toolset is one. */
-function tokenOf(toolset: ClassType): new () => object {
-  return toolset as new () => object;
-}
+type Token = new () => object;
