@@ -7,7 +7,7 @@ import { ARRAY_RULES, VALUE_RULES } from './value-rules.js';
  * Rules for text of which JSON Schema can say no more than that it is text: checksums, lists of codes,
  * formats that depend on a country. class-validator judges them when the tool is called.
  */
-const RUN_AT_CALL_TIME: readonly string[] = [
+export const RUN_AT_CALL_TIME: readonly string[] = [
   'isCreditCard',
   'isCurrency',
   'isDecimal',
