@@ -171,6 +171,13 @@ export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } fr
 export type { PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';
 export { resumeStoredRun, type StoredRun } from './loop/stored-run.js';
 export {
+  type NoStrictForm,
+  type StrictForm,
+  type StrictSchema,
+  strictSchema,
+} from './schema/strict/strict-schema.js';
+export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-strict.js';
+export {
   type ParsedText,
   parseToolRequest,
   ToolCallParser,
