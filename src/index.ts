@@ -166,7 +166,7 @@ export {
 } from './loop/complete.js';
 export type { LoopEvent, LoopStatus, ToolLoopResult, ToolLoopStream } from './loop/events.js';
 export type { LoopGuardOptions } from './loop/guard.js';
-export type { ResumeConfig, ResumeOptions, ToolLoopConfig } from './loop/options.js';
+export type { ProviderTarget, ResumeConfig, ResumeOptions, ToolLoopConfig } from './loop/options.js';
 export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './loop/run.js';
 export type { PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';
 export { resumeStoredRun, type StoredRun } from './loop/stored-run.js';

@@ -8,6 +8,8 @@ export interface ProviderErrorFacts extends ErrorOptions {
   readonly retryable: boolean;
   /** How long the server asked to wait first, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** How often the provider has tried by itself; default: once. */
+  readonly tries?: number;
 }
 
 /**
@@ -29,12 +31,14 @@ export class ProviderError extends Error {
   readonly status?: number;
   readonly retryable: boolean;
   readonly retryAfterMs?: number;
+  readonly tries?: number;
 
-  constructor(message: string, { status, retryable, retryAfterMs, ...options }: ProviderErrorFacts) {
+  constructor(message: string, { status, retryable, retryAfterMs, tries, ...options }: ProviderErrorFacts) {
     super(message, options);
     this.retryable = retryable;
     if (status !== undefined) this.status = status;
     if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
+    if (tries !== undefined) this.tries = tries;
   }
 
   /** Whether a value is such an error, also one made by another copy of this package. */

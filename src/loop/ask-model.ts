@@ -23,13 +23,19 @@ export type Reply =
   | { readonly ok: true; readonly response: LLMResponse }
   /** `streamed` is the text that was told by then. */
   | { readonly ok: false; readonly reason: 'aborted'; readonly streamed?: string }
-  | { readonly ok: false; readonly reason: 'failed'; readonly error: ToolwrightError };
+  | {
+      readonly ok: false;
+      readonly reason: 'failed';
+      readonly error: ToolwrightError;
+      /** Somebody was told a part of it by then. */
+      readonly isTold?: boolean;
+    };
 
 /** What of a reply is told while it is written. */
 type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
 
 /** Hears of a reply while it is written; the provider waits for what it returns. */
-type PartListener = (part: ReplyPart) => void | Promise<void>;
+export type PartListener = (part: ReplyPart) => void | Promise<void>;
 
 /**
  * Asks the provider once; with a listener, its reply is streamed. An abort does not wait for a provider that
@@ -43,7 +49,9 @@ export async function askModel(
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
   let streamed = '';
+  let isTold = false;
   const tell = (part: ReplyPart): void | Promise<void> => {
+    isTold = true;
     if (part.type === 'text-delta') streamed += part.text;
     return onPart?.(part);
   };
@@ -54,7 +62,8 @@ export async function askModel(
   } catch (cause) {
     if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
     const message = `LLM call failed: ${errorMessage(cause)}`;
-    return { ok: false, reason: 'failed', error: new ToolwrightError('ProviderFailed', message, { cause }) };
+    const error = new ToolwrightError('ProviderFailed', message, { cause });
+    return { ok: false, reason: 'failed', error, isTold };
   }
 }
 

@@ -8,6 +8,7 @@ import { anySignal } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { hasTextTools } from '../text/with-text-tools.js';
 import { answerCalls, judgeCompletion, noteInnerRun } from './answer-calls.js';
+import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Reply } from './ask-model.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { LoopGuard, RetryBudget } from './guard.js';
@@ -21,6 +22,7 @@ import {
   NO_USAGE,
   type RunStart,
   type RunSurroundings,
+  targetOf,
 } from './loop-run.js';
 import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
@@ -122,9 +124,10 @@ async function ask(run: LoopRun, withTools = WITH_TOOLS): Promise<Reply> {
   const settings = config.prepareStep && (await prepareRequest(run));
   if (signal?.aborted) return ABORTED;
   run.iterations += 1;
-  const request = buildRequest(run, { ...withTools, settings });
-  const isRead = sink !== undefined && hasReader?.() !== false;
-  return askModel(config.provider, request, isRead ? sink : undefined);
+  const offer = { ...withTools, settings };
+  const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
+  const reply = await askModel(targetOf(run).provider, buildRequest(run, offer), onPart);
+  return reply.ok || reply.reason === 'aborted' ? reply : askAgain(run, { failure: reply, offer, onPart });
 }
 
 const WITH_TOOLS: Offer = { withTools: true };
@@ -205,6 +208,9 @@ function beginRun(
     guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, before?.guard),
     numberCalls: createCallNumberer(messages),
     maxIterations: config.maxIterations ?? defaultIterations(config),
+    fallback: (config.fallback ?? []).map((next) => ('chat' in next ? { provider: next } : next)),
+    failedOver: 0,
+    providerRetries: 0,
     invoke: tools.invoker(callOptionsOf(config, tools)),
     synchronous: new Set(),
     resumed,

@@ -17,6 +17,14 @@ interface EndedReply {
 export type LoopEvent =
   | { readonly type: 'run-start' }
   | { readonly type: 'step-start'; readonly iteration: number }
+  /** The provider failed; after `delayMs` the request is made again, of this model. */
+  | {
+      readonly type: 'request-retry';
+      readonly iteration: number;
+      readonly model: string;
+      readonly delayMs: number;
+      readonly error: Error;
+    }
   | { readonly type: 'text-delta'; readonly text: string }
   /** What the model thinks, as text for people. */
   | { readonly type: 'reasoning-delta'; readonly text: string }
@@ -88,6 +96,8 @@ export interface ToolLoopResult {
   readonly toolCalls: readonly CallRecord[];
   /** Summed over all replies that told theirs. */
   readonly usage: Usage;
+  /** Requests that were made again, or of another provider, because one had failed; absent where there were none. */
+  readonly providerRetries?: number;
   /** What a suspended run waits for: one entry for each answer that `resumeToolLoop` takes. */
   readonly pending?: readonly PendingCall[];
   /** What `resumeToolLoop` goes on from; plain JSON. */

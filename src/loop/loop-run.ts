@@ -6,7 +6,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { CallNumberer } from './ask-model.js';
 import type { EventSink, LoopStatus, ToolLoopResult } from './events.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
-import type { ToolLoopConfig } from './options.js';
+import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { SentMessages } from './sent-messages.js';
 
 /** Where a run takes place, and who watches it. */
@@ -48,6 +48,11 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly guard: LoopGuard | undefined;
   readonly numberCalls: CallNumberer;
   readonly maxIterations: number;
+  /** Asked one after the other where the provider before has failed; so many of them have been turned to. */
+  readonly fallback: readonly ProviderTarget[];
+  failedOver: number;
+  /** Requests that were made again, or of another provider. */
+  providerRetries: number;
   /** Makes the calls of the run. */
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */
@@ -66,6 +71,11 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
 }
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+
+/** Who the run asks now. */
+export function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
+  return fallback[failedOver - 1] ?? config;
+}
 
 /** Adds the tokens of one reply, where it told them. */
 export function addUsage(run: LoopRun, usage: Usage | undefined): void {
@@ -96,11 +106,11 @@ export interface LoopEnd {
   readonly error?: Error;
 }
 
-type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage'>;
+type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'>;
 
 /** The outcome of a run that ends now. */
 export function endRun(
-  { messages, toolCalls, iterations, usage }: Counted,
+  { messages, toolCalls, iterations, usage, providerRetries }: Counted,
   { status, content = '', state, error }: LoopEnd,
 ): ToolLoopResult {
   return {
@@ -110,6 +120,7 @@ export function endRun(
     messages,
     toolCalls,
     usage,
+    ...(providerRetries ? { providerRetries } : {}),
     ...(state ? { pending: state.pending, state } : {}),
     ...(error ? { error } : {}),
   };

@@ -28,6 +28,7 @@ import {
   LIMIT,
   LIST,
   LOGGER,
+  listOf,
   MILLISECONDS,
   type OptionRule,
   objectOf,
@@ -45,6 +46,12 @@ import type { LoopGuardOptions } from './guard.js';
 import { historyFaults } from './history.js';
 import { type PrepareStep, TOOL_CHOICE } from './step-settings.js';
 
+/** Who is asked; without a model, for the run's. */
+export interface ProviderTarget {
+  readonly provider: LLMProvider;
+  readonly model?: string;
+}
+
 /** What a run needs. */
 export interface ToolLoopConfig {
   readonly provider: LLMProvider;
@@ -61,6 +68,13 @@ export interface ToolLoopConfig {
   readonly toolChoice?: ToolChoice;
   /** Whether a reply may have several calls; default: the provider's, mostly yes. */
   readonly parallelToolCalls?: boolean;
+  /**
+   * How often a request is made again that failed for a reason that may pass (`ProviderError.retryable`), after the
+   * pause that the server asked for, or growing ones; default 2. Tries that the provider made itself count.
+   */
+  readonly providerRetries?: number;
+  /** Who is asked from then on where the provider still fails; with a model of its own, or the run's. */
+  readonly fallback?: readonly (LLMProvider | ProviderTarget)[];
   /** Decides before each request what it is made with. */
   readonly prepareStep?: PrepareStep;
   /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
@@ -111,6 +125,8 @@ function tellsInTime({ tellAt = 0, endAt = tellAt }: LoopGuardOptions): boolean 
   return tellAt <= endAt || tellAt === Number.POSITIVE_INFINITY;
 }
 
+const FALLBACK = "{ provider, model: 'gpt-5' }";
+
 /** What each option of the loop may be. */
 export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   provider: required(PROVIDER),
@@ -121,6 +137,14 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   llmOptions: { ...RECORD, fix: '{ temperature: 0, … }' },
   toolChoice: TOOL_CHOICE,
   parallelToolCalls: BOOLEAN,
+  providerRetries: LIMIT,
+  fallback: listOf(
+    either(
+      PROVIDER,
+      objectOf<ProviderTarget>({ provider: required(PROVIDER), model: MODEL }, { fix: FALLBACK }),
+    ),
+    `[${FALLBACK}]`,
+  ),
   prepareStep: FUNCTION,
   maxRetries: LIMIT,
   maxConcurrency: LIMIT,

@@ -1,5 +1,6 @@
 import type { LLMRequest, Message, RequestMetadata, ToolChoice } from '../contract/llm-provider.js';
-import type { LoopRun } from './loop-run.js';
+import { type LoopRun, targetOf } from './loop-run.js';
+import type { ProviderTarget } from './options.js';
 import { type StepSettings, settingsOf } from './step-settings.js';
 
 /** What the run's `prepareStep` says of its next request. */
@@ -19,11 +20,11 @@ export interface Offer {
 /** The next request of a run. */
 export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer): LLMRequest {
   const { config, signal, sent } = run;
-  const model = settings.model ?? config.model;
+  const { provider, model = config.model } = chosenTarget(run, settings);
   const options = settings.llmOptions ?? config.llmOptions ?? {};
   const definitions = withTools ? offeredTools(run, settings) : [];
   const hasTools = definitions.length > 0;
-  const key = config.provider.itemKey?.(model);
+  const key = provider.itemKey?.(model);
   const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
   const isLong = history.length >= LONG_HISTORY;
   const request: Writable<LLMRequest> = {
@@ -46,6 +47,12 @@ export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer):
 }
 
 type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
+
+/** The model of one step is the provider's that it was chosen for. */
+function chosenTarget(run: LoopRun, { model }: StepSettings): ProviderTarget {
+  const target = targetOf(run);
+  return run.failedOver > 0 || model === undefined ? target : { ...target, model };
+}
 
 function offeredTools({ tools }: LoopRun, { tools: names }: StepSettings) {
   return (names === undefined ? tools : tools.view({ allow: [...names] })).toProviderDefs();

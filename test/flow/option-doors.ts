@@ -151,6 +151,8 @@ const config: Required<ToolLoopConfig> = {
   llmOptions: {},
   toolChoice: 'auto',
   parallelToolCalls: true,
+  providerRetries: 1,
+  fallback: [provider, { provider, model: 'n' }],
   prepareStep: () => undefined,
   maxRetries: 1,
   maxConcurrency: 2,

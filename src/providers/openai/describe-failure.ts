@@ -5,6 +5,8 @@ import { jsonRecord, jsonText } from './wire-json.js';
 interface FailedRequest {
   readonly baseURL: string;
   readonly signal?: AbortSignal;
+  /** How often the client tries again. */
+  readonly maxRetries?: number;
 }
 
 const CONNECTION_FAULTS: ReadonlyMap<string, string> = new Map([
@@ -41,7 +43,7 @@ const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: stri
  * The error to throw for a failed request: one line that says what happened and what to do, with the
  * client's own error as its `cause`. After an abort it is the client's error as it is.
  */
-export function describeFailure(error: unknown, { baseURL, signal }: FailedRequest): unknown {
+export function describeFailure(error: unknown, { baseURL, signal, maxRetries = 0 }: FailedRequest): unknown {
   if (signal?.aborted) return error;
   if (ProviderError.is(error)) return error;
   const retryAfterMs = retryAfterOf(error);
@@ -49,6 +51,7 @@ export function describeFailure(error: unknown, { baseURL, signal }: FailedReque
   return new ProviderError(oneLine(sentenceFor(error, placeOf(baseURL))), {
     cause: error,
     retryable: isRetryable(error),
+    ...(hasBeenRetried(error) ? { tries: 1 + maxRetries } : {}),
     ...(typeof status === 'number' ? { status } : {}),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
@@ -144,6 +147,13 @@ function isRetryable(error: unknown): boolean {
   if (known !== undefined) return !LASTING_FAULTS.test(known);
   // An error that a server sends in the middle of a stream has no status.
   return jsonRecord(error).error !== undefined;
+}
+
+/** The client tries again until there is an answer; a stream that breaks off later has been tried once. */
+function hasBeenRetried(error: unknown): boolean {
+  const { status } = jsonRecord(error);
+  const isWithoutAnswer = /^(connection error|request timed out)/i.test(messageOf(error));
+  return isRetryable(error) && (typeof status === 'number' || isWithoutAnswer);
 }
 
 function isPassing(status: number): boolean {

@@ -133,7 +133,8 @@ export class OpenAIProvider implements LLMProvider {
   }
 
   #describe(error: unknown, signal: AbortSignal | undefined): unknown {
-    return describeFailure(error, { baseURL: this.#client.baseURL, signal });
+    const { baseURL, maxRetries } = this.#client;
+    return describeFailure(error, { baseURL, maxRetries, signal });
   }
 }
 

@@ -35,7 +35,7 @@ async function runWith(plan: FaultPlan, { maxRetries = 0, isStreamed = false } =
   );
   const fetch = faultyFetch(globalThis.fetch, plan);
   const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries, fetch });
-  const config = { provider, model: 'm', tools };
+  const config = { provider, model: 'm', tools, providerRetries: 0 };
   const run: ToolLoopResult = isStreamed
     ? await streamToolLoop(config, MESSAGES).result
     : await runToolLoop(config, MESSAGES);

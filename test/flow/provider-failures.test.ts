@@ -1,0 +1,160 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  defineTool,
+  type LLMProvider,
+  type LoopEvent,
+  type Message,
+  ProviderError,
+  runToolLoop,
+  streamToolLoop,
+} from 'toolwright';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
+
+const hello: readonly Message[] = [{ role: 'user', content: 'Hi' }];
+const look = defineTool({ name: 'look', description: 'Looks', parameters: {}, execute: () => 'seen' });
+const busy = (retryAfterMs = 0) => new ProviderError('busy', { status: 503, retryable: true, retryAfterMs });
+const refused = new ProviderError('refused', { status: 400, retryable: false });
+
+function script(...steps: readonly ScriptedStep[]) {
+  return new ScriptedProvider(steps);
+}
+
+describe('providerRetries', () => {
+  test('a request that failed for a passing reason is made again, as it was, and counted', async () => {
+    const provider = script(busy(), busy(), { toolCalls: [{ name: 'look' }] }, busy(), { content: 'Done.' });
+    const run = await runToolLoop({ provider, model: 'm', tools: [look] }, hello);
+    expect(run).toMatchObject({ status: 'completed', content: 'Done.', iterations: 2, providerRetries: 3 });
+    expect(provider.requests[1]).toEqual(provider.requests[0]);
+    expect(provider.requests[4]).toEqual(provider.requests[3]);
+  });
+
+  test('after so many tries the run fails with a valid history', async () => {
+    const provider = script(busy(), busy(), busy());
+    const run = await runToolLoop({ provider, model: 'm' }, hello);
+    expect(run).toMatchObject({ status: 'failed', providerRetries: 2, error: { name: 'ProviderFailed' } });
+    expect(run.messages).toEqual(hello);
+    provider.assertUsedUp();
+  });
+
+  test('0, a failure that lasts, and any other error: nothing is tried again', async () => {
+    for (const [error, config] of [
+      [busy(), { providerRetries: 0 }],
+      [refused, {}],
+      [new Error('?'), {}],
+      [busy(61_000), {}],
+    ] as const) {
+      const provider = script(error, { content: 'never' });
+      const run = await runToolLoop({ provider, model: 'm', ...config }, hello);
+      expect([run.status, provider.requests.length]).toEqual(['failed', 1]);
+      expect(run).not.toHaveProperty('providerRetries');
+    }
+  });
+
+  test('tries of the provider itself count', async () => {
+    const tired = new ProviderError('busy', { retryable: true, retryAfterMs: 0, tries: 3 });
+    const provider = script(tired, tired, { content: 'Done.' });
+    expect((await runToolLoop({ provider, model: 'm' }, hello)).status).toBe('failed');
+    const patient = script(tired, tired, { content: 'Done.' });
+    const config = { provider: patient, model: 'm', providerRetries: 6 };
+    expect((await runToolLoop(config, hello)).status).toBe('completed');
+  });
+
+  test('the pause is at least what the server asked for, and an abort ends it', async () => {
+    const started = performance.now();
+    await runToolLoop({ provider: script(busy(60), { content: 'Done.' }), model: 'm' }, hello);
+    expect(performance.now() - started).toBeGreaterThanOrEqual(55);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const provider = script(busy(59_000), { content: 'never' });
+    const stream = streamToolLoop({ provider, model: 'm', signal }, hello);
+    for await (const { type } of stream) if (type === 'request-retry') controller.abort();
+    expect((await stream.result).status).toBe('aborted');
+    expect(provider.requests).toHaveLength(1);
+  });
+
+  test('a reply of which a part was told is not asked for again', async () => {
+    let asked = 0;
+    const provider: LLMProvider = {
+      chat: async () => ({ content: '', toolCalls: [], finishReason: 'stop' }),
+      async *stream() {
+        asked += 1;
+        if (asked > 1) yield { type: 'text-delta', text: 'He' };
+        throw busy();
+      },
+    };
+    const run = streamToolLoop({ provider, model: 'm', fallback: [script({ content: 'Hello' })] }, hello);
+    const types: string[] = [];
+    for await (const { type } of run) types.push(type);
+    expect(types).toEqual(['run-start', 'step-start', 'request-retry', 'text-delta', 'run-end']);
+    expect((await run.result).status).toBe('failed');
+    expect(asked).toBe(2);
+  });
+});
+
+describe('fallback', () => {
+  test('the next provider is asked where the one before still fails, with its own model, from then on', async () => {
+    const first = script(busy(), busy(), busy());
+    const second = script(refused);
+    const third = script({ toolCalls: [{ name: 'look' }] }, { content: 'Done.' });
+    const lines: string[] = [];
+    const logger = { debug() {}, info() {}, warn: (line: string) => lines.push(line), error() {} };
+    const config = {
+      provider: first,
+      model: 'm',
+      tools: [look],
+      fallback: [second, { provider: third, model: 'n' }],
+      logger,
+    };
+    const run = await runToolLoop(config, hello);
+    expect(run).toMatchObject({ status: 'completed', content: 'Done.', iterations: 2, providerRetries: 4 });
+    expect([first, second, third].map(({ requests }) => requests.map(({ model }) => model))).toEqual([
+      ['m', 'm', 'm'],
+      ['m'],
+      ['n', 'n'],
+    ]);
+    expect(lines.filter((line) => line.includes('made again'))).toHaveLength(4);
+  });
+
+  test('items of the first provider are not sent to the next one', async () => {
+    const reply = { content: '', toolCalls: [{ id: 'c1', name: 'look', arguments: {} }] };
+    let asked = 0;
+    const first: LLMProvider = {
+      chat: async () => {
+        asked += 1;
+        if (asked > 1) throw refused;
+        return { ...reply, finishReason: 'tool_calls', providerItems: { one: 'signature' } };
+      },
+      itemKey: () => 'one',
+    };
+    const second = script({ content: 'Done.' });
+    const run = await runToolLoop({ provider: first, model: 'm', tools: [look], fallback: [second] }, hello);
+    expect(run.status).toBe('completed');
+    expect(JSON.stringify(second.requests)).not.toContain('signature');
+    expect(JSON.stringify(run.messages)).toContain('signature');
+  });
+
+  test('where all of them fail the run fails with the last failure', async () => {
+    const run = await runToolLoop(
+      { provider: script(refused), model: 'm', fallback: [script(new Error('the last one'))] },
+      hello,
+    );
+    expect(run).toMatchObject({ status: 'failed', error: { message: 'LLM call failed: the last one' } });
+  });
+
+  test('streamToolLoop tells of each request that is made again', async () => {
+    const stream = streamToolLoop(
+      {
+        provider: script(busy(), refused),
+        model: 'm',
+        fallback: [{ provider: script({ content: 'Hi' }), model: 'n' }],
+      },
+      hello,
+    );
+    const events: LoopEvent[] = [];
+    for await (const event of stream) events.push(event);
+    expect(events.filter(({ type }) => type === 'request-retry')).toEqual([
+      { type: 'request-retry', iteration: 1, model: 'm', delayMs: 0, error: expect.any(Error) },
+      { type: 'request-retry', iteration: 1, model: 'n', delayMs: 0, error: expect.any(Error) },
+    ]);
+  });
+});
