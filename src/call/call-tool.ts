@@ -5,20 +5,21 @@ import { canonicalJson, copyOfJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
 import { allowCall, type Obstacle, suspendCall } from './allow.js';
 import {
-  acceptArguments,
   argumentsBefore,
   checkArguments,
   isReadApart,
   type ReadyArguments,
+  withHydrated,
 } from './check-arguments.js';
 import { type Call, contextOf, type ReceivedCall } from './context.js';
+import { createDirectCaller, type LeftCall } from './direct-call.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { CallLog } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import type { Replay } from './replay.js';
 import { writeEnd } from './result.js';
 import { failedResult, suspendedEnd } from './result-text.js';
-import { awaitWork, runBody } from './run-body.js';
+import { awaitWork, endBody, runBody } from './run-body.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
@@ -55,12 +56,37 @@ export function callTool(
     if (found === undefined) return notFound(received);
     const tool = found.open();
     const plan = planOf(found, tool, environment.coerce);
-    const accepted = acceptArguments(tool, plan, request);
-    if (accepted !== undefined)
-      return proceed(readyCall(received, { tool, plan, checked: accepted, args: accepted }));
-    const ready = checkArguments(tool, plan, request);
-    if (ready instanceof Promise) return checkLater(received, { tool, plan, checking: ready });
-    return checked(received, { tool, plan, ready });
+    return checked(received, { tool, plan, ready: checkArguments(tool, plan, request) });
+  } catch (cause) {
+    return broken(received, cause);
+  }
+}
+
+/** Makes a call of which nobody wants the record: on the short way, where that leads to its end. */
+export function answerCall(
+  environment: CallEnvironment,
+  request: CallRequest,
+  origin: CallOrigin,
+): ToolResult | Promise<ToolResult> {
+  return callDirectly(environment, request, origin) ?? callTool(environment, request, origin);
+}
+
+const callDirectly = createDirectCaller(takeUp);
+
+/** Goes on in steps with a direct call that has come to more than its result. */
+function takeUp(left: LeftCall): ToolResult | Promise<ToolResult>;
+function takeUp({ environment, request, scope, attempt = 1, plan, accepted, at }: LeftCall): Answer {
+  const received = { environment, request, scope, attempt, log: CallLog.none, since: 0 };
+  const { tool } = plan;
+  try {
+    if (at.how === 'broken') return broken(received, at.error);
+    if (at.how === 'hydrated') {
+      const fitting = { ok: true, value: accepted, removed: NONE } as const;
+      const ready = withHydrated({ tool, plan, call: request, sent: accepted, ready: fitting }, at.hydrated);
+      return checked(received, { tool, plan, ready });
+    }
+    const call = readyCall(received, { tool, plan, checked: accepted, args: at.args });
+    return at.how === 'threw' ? conclude(call, at) : endBody(call, at.value, conclude);
   } catch (cause) {
     return broken(received, cause);
   }
@@ -115,8 +141,9 @@ function reject(call: ReceivedCall, { faults, message }: ReadyArguments & { read
 
 function checked(
   call: ReceivedCall,
-  { tool, plan, ready }: Found & { readonly ready: ReadyArguments },
+  { tool, plan, ready }: Found & { readonly ready: ReadyArguments | Promise<ReadyArguments> },
 ): Answer {
+  if (ready instanceof Promise) return checkLater(call, { tool, plan, checking: ready });
   if (!ready.ok) return reject(call, ready);
   const { value, hydrated = value, repairs, removed } = ready;
   return proceed(readyCall(call, { tool, plan, checked: value, args: hydrated, repairs, removed }));

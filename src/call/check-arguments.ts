@@ -40,16 +40,6 @@ export function checkArguments(
   return tool.hydrate === undefined ? ready : hydrate({ tool, plan, call, sent: read.value, ready });
 }
 
-/** Arguments of which nothing has to be said: an object that fits as it was sent. `undefined` for all others. */
-export function acceptArguments(
-  tool: ToolDefinition,
-  plan: CallPlan,
-  { read, arguments: sent }: CallRequest,
-): JsonObject | undefined {
-  if (read !== undefined || tool.hydrate !== undefined || !isRecord(sent)) return undefined;
-  return plan.check.accept(sent);
-}
-
 interface Unfit extends Refused {
   /** The arguments as far as they could be mended. */
   readonly value?: JsonObject;
@@ -79,15 +69,22 @@ interface Fitting {
   readonly ready: ReadyArguments & { readonly ok: true };
 }
 
-function hydrate({ tool, plan, call, sent, ready }: Fitting): ReadyArguments | Promise<ReadyArguments> {
-  const finish = (hydrated: Hydrated | undefined): ReadyArguments => {
-    if (hydrated === undefined) return ready;
-    return hydrated.ok
-      ? { ...ready, hydrated: hydrated.value as JsonObject }
-      : reject({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
-  };
+function hydrate(fitting: Fitting): ReadyArguments | Promise<ReadyArguments> {
+  const { tool, ready } = fitting;
   const hydrated = tool.hydrate?.(ready.value);
-  return hydrated instanceof Promise ? hydrated.then(finish) : finish(hydrated);
+  return hydrated === undefined ? ready : withHydrated(fitting, hydrated);
+}
+
+/** Goes on with what hydration has made of arguments that fit. */
+export function withHydrated(
+  fitting: Fitting,
+  hydrated: Hydrated | Promise<Hydrated>,
+): ReadyArguments | Promise<ReadyArguments> {
+  if (hydrated instanceof Promise) return hydrated.then((later) => withHydrated(fitting, later));
+  const { tool, plan, call, sent, ready } = fitting;
+  return hydrated.ok
+    ? { ...ready, hydrated: hydrated.value as JsonObject }
+    : reject({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
 }
 
 /** Hydration sees the arguments as the tool takes them. */

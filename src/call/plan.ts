@@ -6,6 +6,7 @@ import {
   wrappedChecker,
 } from '../checking/checker.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import { isFinishedTool } from '../discovery/freeze-tool.js';
 import { nullableOptionals } from '../schema/nullable-schema.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
 
@@ -27,11 +28,17 @@ export interface CallPlan {
   readonly isShared: boolean;
   /** Its body may have to wait for somebody: for an approval, or for the client that executes it. */
   readonly isGuarded: boolean;
+  /** Nothing of the tool itself takes more than its arguments. */
+  readonly isDirect: boolean;
 }
 
 /** What keeps the plan of the tool that it gave last. */
 export interface PlannedEntry {
   plan?: CallPlan;
+  /** The same where calls of it may be direct: it is the tool of every call, and takes nothing but arguments. */
+  direct?: CallPlan;
+  /** The tool of every call, where that is always the same. */
+  readonly fixed?: ToolDefinition;
 }
 
 /** Mending by default; one set of plans for each choice of the registry. */
@@ -54,6 +61,7 @@ export function planOf(entry: PlannedEntry, tool: ToolDefinition, coerce = true)
     known.set(tool, planned);
   }
   entry.plan = planned;
+  if (planned.isDirect && entry.fixed === tool) entry.direct = planned;
   return planned;
 }
 
@@ -68,6 +76,9 @@ function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
     fillDefaults: fillsDefaults,
   });
   const { wrapper } = offeredParameters(parameters);
+  const isShared = 'setContext' in tool || 'setCallback' in tool;
+  const isGuarded = execution === 'client' || (approval !== undefined && approval !== false);
+  const isOutputEnforced = output !== undefined && !isOutputInferred;
   return {
     tool,
     parameters,
@@ -78,7 +89,13 @@ function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
     toldMisfits: new Set(),
     // What destroys does not run on what somebody may have meant.
     takesRepaired: repair ?? !isDestructive,
-    isShared: 'setContext' in tool || 'setCallback' in tool,
-    isGuarded: execution === 'client' || (approval !== undefined && approval !== false),
+    isShared,
+    isGuarded,
+    // A hand-written tool may tell its limit by a getter.
+    isDirect:
+      isFinishedTool(tool) &&
+      tool.ignoresContext === true &&
+      tool.timeoutMs === undefined &&
+      !(isShared || isGuarded || isOutputEnforced),
   };
 }

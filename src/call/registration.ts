@@ -114,7 +114,10 @@ type ReadTool =
 /** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
 export function readTool(registered: RegisteredTool): ReadTool {
   if (isFinishedTool(registered))
-    return { name: registered.name, entry: { open: () => registered, offered: registered } };
+    return {
+      name: registered.name,
+      entry: { open: () => registered, offered: registered, fixed: registered },
+    };
   let offered: unknown = registered;
   if (typeof registered === 'function') {
     try {

@@ -37,6 +37,13 @@ export function writeEnd(call: WrittenCall, end: BodyEnd): CallEnd {
   return { ...written, result: cutResult(written.result, limit) };
 }
 
+/** What a body returned as a result alone: for calls without a record, of tools whose output nobody checks. */
+export function writeBare(tool: ToolDefinition, value: unknown, environment: CallEnvironment): ToolResult {
+  const result = writeResult(tool, value, environment.describeError);
+  const limit = tool.maxResultChars ?? environment.maxResultChars ?? MAX_RESULT_CHARS;
+  return result.forLLM.length <= limit ? result : cutResult(result, limit);
+}
+
 /** Characters of a result that the model sees, where nothing else is said: some 25,000 tokens. */
 const MAX_RESULT_CHARS = 100_000;
 

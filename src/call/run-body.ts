@@ -20,6 +20,20 @@ export function runBody<Answer>(call: Call, onEnd: OnBodyEnd<Answer>): Answer | 
   try {
     // A tool that ignores the context gets none.
     value = tool.execute(call.args, call.context as ToolContext);
+  } catch (error) {
+    return onEnd(call, { how: 'threw', error });
+  }
+  return endBody(call, value, onEnd);
+}
+
+/** Goes on with what a body gave: with its end, once there is nothing left to be awaited of it. */
+export function endBody<Answer>(
+  call: Call,
+  given: unknown,
+  onEnd: OnBodyEnd<Answer>,
+): Answer | Promise<Answer> {
+  let value = given;
+  try {
     // What most bodies give needs no closer look.
     if (value instanceof Promise) value = Promise.resolve(value);
     else if (!isReady(value)) value = isThenable(value) ? Promise.resolve(value) : settledValue(value, call);
@@ -48,7 +62,7 @@ function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<
 }
 
 /** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
-function isReady(value: unknown): boolean {
+export function isReady(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
   try {
     return isPlainData(value);

@@ -18,7 +18,7 @@ import {
   type RulesOf,
   TEXT,
 } from '../kernel/options.js';
-import { callTool } from './call-tool.js';
+import { answerCall, callTool } from './call-tool.js';
 import type { CallEnvironment, CallOrigin, CallRequest, DescribeError, Invocation } from './invocation.js';
 import { SafeLog } from './log.js';
 import { createRedaction } from './redact.js';
@@ -223,7 +223,7 @@ export class ToolRegistry {
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
   execute(name: string, args?: unknown): Promise<ToolResult> {
-    const result = callTool(this.#environment, this.#numbered(name, args), ANYWHERE);
+    const result = answerCall(this.#environment, this.#numbered(name, args), ANYWHERE);
     return result instanceof Promise ? result : Promise.resolve(result);
   }
 
@@ -240,7 +240,7 @@ export class ToolRegistry {
       typeof onAsyncResult === 'function'
         ? { ...this.#environment, onAsyncResult, tasks: this.tasks }
         : this.#environment;
-    const result = callTool(environment, request, { scope: scope ?? {} });
+    const result = answerCall(environment, request, { scope: scope ?? {} });
     return result instanceof Promise ? result : Promise.resolve(result);
   }
 

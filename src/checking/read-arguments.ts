@@ -1,4 +1,5 @@
 import type { JsonObject } from '../contract/json-schema.js';
+import { isRecord } from '../kernel/json.js';
 import { type ExactJson, readExactJson } from './exact-json.js';
 import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 
@@ -34,6 +35,13 @@ export function readArguments(raw: unknown): ReadArguments {
   return repaired.ok
     ? readObject(repaired.value, [repaired.repair])
     : { ok: false, message: repaired.problem };
+}
+
+/** Arguments that need no reading but that of JSON; `undefined` for all others. */
+export function readPlainArguments(raw: unknown): JsonObject | undefined {
+  const read = typeof raw === 'string' ? parse(raw) : undefined;
+  const value = read === undefined ? raw : read.value;
+  return isRecord(value) && !read?.hasDigitsAsText ? value : undefined;
 }
 
 function readParsed({ value, hasDigitsAsText }: ExactJson): ReadArguments {

@@ -12,7 +12,7 @@ interface Ceiling {
 
 /** At most this many today; lower them when the number of a walk falls. The goal stands beside each. */
 const CEILINGS: Readonly<Record<string, Ceiling>> = {
-  execute: { files: 11, functions: 26 }, // 8, 26
+  execute: { files: 10, functions: 19 }, // 8
   'turn with a call': { files: 28, functions: 128 }, // 20, 90
   'discover a method': { files: 28, functions: 139 }, // 20, 70
   suspend: { files: 35, functions: 165 }, // 28

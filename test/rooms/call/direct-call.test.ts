@@ -1,0 +1,185 @@
+import { describe, expect, test } from '@jest/globals';
+import { IsInt, MaxLength, Validate, ValidatorConstraint } from 'class-validator';
+import { z } from 'zod';
+import {
+  defineTool,
+  discoverTools,
+  RetryToolCall,
+  Tool,
+  ToolRegistry,
+  type ToolResult,
+  Toolset,
+  toolResult,
+} from '../../../src/index.js';
+
+const parameters = {
+  type: 'object',
+  properties: { n: { type: 'integer', minimum: 1 }, list: { type: 'array', items: { type: 'string' } } },
+  required: ['n'],
+};
+
+/** Values and errors of every kind, by what gives them. */
+const BODIES: Readonly<Record<string, () => unknown>> = {
+  'a text': () => 'done',
+  'a number': () => -0,
+  nothing: () => undefined,
+  'an object': () => ({ found: [1, 2], next: null }),
+  'an object that is a ring': () => {
+    const ring: Record<string, unknown> = {};
+    ring.self = ring;
+    return ring;
+  },
+  'a Map': () => new Map([['a', 1]]),
+  'a promise within': () => ({ later: Promise.resolve(3) }),
+  // biome-ignore lint/suspicious/noThenProperty: a thenable is what is returned
+  'a thenable': () => ({ then: (give: (value: string) => void) => give('given') }),
+  'a getter that throws': () => ({
+    get broken() {
+      throw new Error('no look');
+    },
+  }),
+  'a generator': function* () {
+    yield 1;
+    return 'last';
+  },
+  'an async generator': async function* () {
+    yield 'part';
+  },
+  'a promise of a Set': async () => new Set([1]),
+  'a promise of its own class': () => new (class extends Promise<string> {})((give) => give('own')),
+  'an error': () => new Error('returned'),
+  'a result': () => toolResult('worded'),
+  'a long text': () => 'x'.repeat(300),
+  'a function': () => () => 1,
+  'a throw': () => {
+    throw new Error('thrown');
+  },
+  'a rejection': async () => {
+    throw new Error('rejected');
+  },
+  'a wish for another call': () => {
+    throw new RetryToolCall('give the id');
+  },
+  'a thrown text': () => {
+    throw 'text';
+  },
+};
+
+const ARGUMENTS: readonly unknown[] = [
+  { n: 1 },
+  { n: 2, list: ['a'] },
+  '{"n": 3}',
+  ' {"n": 3} ',
+  '{"n": "3"}',
+  '{"n": 3,}',
+  '{"n": 12345678901234567890}',
+  { n: '4' },
+  { n: 5, extra: true },
+  { n: 0 },
+  { n: 6, list: null },
+  {},
+  null,
+  undefined,
+  '',
+  [],
+  'nonsense',
+];
+
+/** What a result says, its error included. */
+function told(result: ToolResult): object {
+  const { error, content, details } = result;
+  const known = error instanceof Error ? { name: error.name, message: error.message } : error;
+  const cause = error instanceof Error ? String(error.cause) : undefined;
+  return { ...result.toJSON(), known, cause, content, details };
+}
+
+/** The answers to all arguments, asked twice: the first call of a tool is never direct. */
+async function answers(registry: ToolRegistry, name: string): Promise<readonly object[]> {
+  const given: object[] = [];
+  for (const args of [...ARGUMENTS, ...ARGUMENTS])
+    given.push(told(await registry.execute(name, structuredClone(args))));
+  return given;
+}
+
+const silent = () => {};
+/** A logger that hears nothing: with one, calls are made in steps. */
+const LOGGER = { debug: silent, info: silent, warn: silent, error: silent, isLevelEnabled: () => false };
+
+function tool(execute: () => unknown) {
+  return defineTool({ name: 'it', description: 'It', parameters, execute: (_args) => execute() });
+}
+
+describe('ToolRegistry.execute', () => {
+  test.each(Object.entries(BODIES))(
+    'gives the same with and without a logger where a body gives %s',
+    async (_what, execute) => {
+      const options = { maxResultChars: 200 };
+      const direct = new ToolRegistry(options).register(tool(execute));
+      const inSteps = new ToolRegistry({ ...options, logger: LOGGER }).register(tool(execute));
+      expect(await answers(direct, 'it')).toEqual(await answers(inSteps, 'it'));
+    },
+  );
+
+  test('gives the same with and without a logger for a Standard Schema', async () => {
+    const schemas = [
+      z.object({ n: z.coerce.number(), list: z.array(z.string()).default([]) }),
+      z.object({ n: z.number().refine((n) => n < 2, 'is too many') }),
+      z.object({ n: z.number().refine(async (n) => n < 2, 'is too many, later') }),
+      z.object({
+        n: z.number().transform(() => {
+          throw new Error('no form');
+        }),
+      }),
+    ];
+    for (const schema of schemas) {
+      const made = () =>
+        defineTool({ name: 'it', description: 'It', parameters: schema, execute: (args) => ({ args }) });
+      const direct = new ToolRegistry().register(made());
+      const inSteps = new ToolRegistry({ logger: LOGGER }).register(made());
+      expect(await answers(direct, 'it')).toEqual(await answers(inSteps, 'it'));
+    }
+  });
+
+  test('gives the same with and without a logger for a class with rules of its own', async () => {
+    @ValidatorConstraint()
+    class Even {
+      validate(value: unknown): Promise<boolean> {
+        return Promise.resolve(Number(value) % 2 === 0);
+      }
+    }
+    class Order {
+      @IsInt() @Validate(Even) n!: number;
+      @MaxLength(2, { each: true }) list: string[] = [];
+    }
+    @Toolset()
+    class Shop {
+      @Tool({ name: 'it', description: 'It' })
+      order(order: Order) {
+        return { isOrder: order instanceof Order, ...order };
+      }
+    }
+    const direct = new ToolRegistry().register(...discoverTools({ toolsets: [Shop] }));
+    const inSteps = new ToolRegistry({ logger: LOGGER }).register(...discoverTools({ toolsets: [Shop] }));
+    expect(await answers(direct, 'it')).toEqual(await answers(inSteps, 'it'));
+  });
+
+  test('asks a function for a tool at every call', async () => {
+    let made = 0;
+    const registry = new ToolRegistry().register(() => {
+      made += 1;
+      return tool(() => 'made');
+    });
+    const before = made;
+    for (let call = 0; call < 3; call += 1) await registry.execute('it', { n: 1 });
+    expect(made - before).toBe(3);
+  });
+
+  test('lets a tool go that is unregistered or replaced', async () => {
+    const registry = new ToolRegistry().register(tool(() => 'one'));
+    for (let call = 0; call < 3; call += 1) await registry.execute('it', { n: 1 });
+    registry.register(tool(() => 'other'));
+    expect((await registry.execute('it', { n: 1 })).forLLM).toBe('other');
+    registry.unregister('it');
+    expect((await registry.execute('it', { n: 1 })).forLLM).toContain('tool not found');
+  });
+});
