@@ -13,10 +13,10 @@ export default {
   // Many tests wait for processes and sockets, so that the last core is not idle either.
   maxWorkers: '100%',
   // Jest keeps a good deal of each file that a worker has run.
-  workerIdleMemoryLimit: '700MB',
+  workerIdleMemoryLimit: '1500MB',
   // Ending takes a large process a while where others want the processor too.
   workerGracefulExitTimeout: 30_000,
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/setup/environment.mjs',
   // A busy machine may be many times slower, and no test is about speed.
   testTimeout: 180_000,
   reporters: ['default', '<rootDir>/test/setup/closing-line.mjs'],

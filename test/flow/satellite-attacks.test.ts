@@ -1,6 +1,5 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -17,6 +16,7 @@ import {
 } from 'toolwright/satellite';
 import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { serve } from '../setup/loopback.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'toolwright-attacks-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -154,15 +154,14 @@ describe('createAssistantHandler', () => {
 
 describe('SatelliteClient', () => {
   async function against(listener: RequestListener, more: Partial<SatelliteClientOptions> = {}) {
-    const server = createServer(listener);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const url = `http://127.0.0.1:${port}`;
-    const client = new SatelliteClient({ url, tools: new ToolRegistry(), maxRetries: 0, ...more });
-    const outcome = await client.send('Hello');
-    server.closeAllConnections();
-    server.close();
-    return outcome;
+    await using server = await serve(listener);
+    const client = new SatelliteClient({
+      url: server.url,
+      tools: new ToolRegistry(),
+      maxRetries: 0,
+      ...more,
+    });
+    return await client.send('Hello');
   }
 
   test('waits for no reply longer than timeoutMs', async () => {

@@ -18,7 +18,8 @@ export function runCompiler(
   { folder = ROOT, emit = false }: { readonly folder?: string; readonly emit?: boolean } = {},
 ): CompilerError[] {
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  const flags = [...(emit ? [] : ['--noEmit']), '--pretty', 'false'];
+  // Several checkers look at the same declarations again, each for itself.
+  const flags = [...(emit ? [] : ['--noEmit']), '--pretty', 'false', '--singleThreaded'];
   const run = runNode([compiler, '-p', project, ...flags], { folder });
   const errors = [...run.stdout.matchAll(/^(?:(.+)\((\d+),\d+\): )?error (TS\d+): (.*)$/gm)].map(
     ([, file = '', line = '0', code = '', message = '']) => ({ file, line: Number(line), code, message }),

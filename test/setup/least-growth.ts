@@ -18,9 +18,13 @@ const TRIES_OF_SMALL = 3;
 export async function leastGrowth({ small, large, most, noiseMs }: Growth): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < ATTEMPTS && least >= most; attempt += 1) {
+    const time = await processorMs(large);
+    // However short the small work is, it counts as this: mostly nobody has to know its time.
+    least = Math.min(least, time / noiseMs);
+    if (least < most) break;
     const times: number[] = [];
     for (let tried = 0; tried < TRIES_OF_SMALL; tried += 1) times.push(await processorMs(small));
-    least = Math.min(least, (await processorMs(large)) / Math.max(noiseMs, Math.min(...times)));
+    least = Math.min(least, time / Math.max(noiseMs, Math.min(...times)));
   }
   return least;
 }

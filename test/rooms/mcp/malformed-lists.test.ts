@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/client';
 import { mcpTools } from 'toolwright/mcp';
+import { serve } from '../../setup/loopback.js';
 import { connectClient, ERAS } from './mcp-connections.js';
 
 const ENVELOPE = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
@@ -21,16 +20,14 @@ async function connectToLister(tools: readonly unknown[], options: object): Prom
     'server/discover': { ...ENVELOPE, ...ABOUT, supportedVersions: ['2026-07-28'] },
     'tools/list': { ...ENVELOPE, tools },
   };
-  const server = createServer(async (request, response) => {
+  const server = await serve(async (request, response) => {
     const { id, method } = JSON.parse((await text(request)) || '{}');
     if (id === undefined) return response.writeHead(request.method === 'POST' ? 202 : 405).end();
     const answer = JSON.stringify({ jsonrpc: '2.0', id, result: results[method] });
     return response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const client = await connectClient(new URL(`http://127.0.0.1:${port}/mcp`), { options });
-  closing.push(client, { close: () => server.closeAllConnections() }, server);
+  const client = await connectClient(new URL('/mcp', server.url), { options });
+  closing.push(client, { close: () => server[Symbol.asyncDispose]() });
   return client;
 }
 

@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, Server } from 'node:http';
 import {
   type AuthInfo,
   Client,
@@ -8,6 +7,7 @@ import {
 } from '@modelcontextprotocol/client';
 import type { ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions, type McpToolServer } from 'toolwright/mcp';
+import { serve } from '../../setup/loopback.js';
 
 /** A server on a port of its own. */
 export interface Listening {
@@ -26,20 +26,17 @@ function authOf({ headers }: IncomingMessage): AuthInfo | undefined {
 /** Serves a registry over real HTTP on the loopback. */
 export async function listen(registry: ToolRegistry, options?: McpServerOptions): Promise<Listening> {
   const mcp = createMcpServer(registry, options);
-  const http = createServer((request, response) => {
+  const server = await serve((request, response) => {
     const auth = authOf(request);
     void mcp.node(auth ? Object.assign(request, { auth }) : request, response);
   });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const { port } = http.address() as AddressInfo;
   return {
     mcp,
-    http,
-    url: new URL(`http://127.0.0.1:${port}/mcp`),
+    http: server.http,
+    url: new URL('/mcp', server.url),
     async close() {
       await mcp.close();
-      http.closeAllConnections();
-      await new Promise((resolve) => http.close(resolve));
+      await server[Symbol.asyncDispose]();
     },
   };
 }

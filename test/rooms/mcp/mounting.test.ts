@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { createMcpServer } from 'toolwright/mcp';
+import { serve } from '../../setup/loopback.js';
 import { connectClient, ERAS } from './mcp-connections.js';
 
 const registry = new ToolRegistry().register(
@@ -17,20 +16,17 @@ const authInfo = { token: 't', clientId: 'ada', scopes: [] };
 
 test('clients of both revisions come at the same time to a server whose bodies others have read', async () => {
   const mcp = createMcpServer(registry);
-  const http = createServer(async (request, response) => {
+  await using server = await serve(async (request, response) => {
     const body = await text(request);
     const read = body === '' ? undefined : JSON.parse(body);
     await mcp.node(Object.assign(request, { auth: authInfo }), response, read);
   });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const url = new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`);
+  const url = new URL('/mcp', server.url);
   const clients = await Promise.all(Object.values(ERAS).map((options) => connectClient(url, { options })));
   const results = await Promise.all(clients.map((client) => client.callTool({ name: 'who' })));
   expect(results).toMatchObject(Object.keys(ERAS).map((era) => ({ content: [{ text: `ada by ${era}` }] })));
   for (const client of clients) await client.close();
   await mcp.close();
-  http.closeAllConnections();
-  http.close();
 });
 
 test('a handler of Web requests takes what a token stands for, and a body that was read, beside the request', async () => {

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { type RunningServer, serve } from '../../setup/loopback.js';
 
 /** One request as it arrived. */
 export interface SeenRequest {
@@ -14,33 +13,28 @@ export type Answer = (response: ServerResponse, request: SeenRequest) => void;
 
 /** A real server on loopback that answers as a test says and keeps what it was asked. */
 export class LoopbackServer implements AsyncDisposable {
-  readonly requests: SeenRequest[] = [];
-  readonly #server;
-
-  private constructor(answer: Answer) {
-    this.#server = createServer(async (incoming, response) => {
-      const text = (await collect<string>(incoming.setEncoding('utf8'))).join('');
-      const request = { path: incoming.url ?? '', headers: incoming.headers, body: JSON.parse(text || '{}') };
-      this.requests.push(request);
-      answer(response, request);
-    });
-  }
+  private constructor(
+    readonly requests: readonly SeenRequest[],
+    private readonly server: RunningServer,
+  ) {}
 
   static async start(answer: Answer): Promise<LoopbackServer> {
-    const server = new LoopbackServer(answer);
-    server.#server.listen(0, '127.0.0.1');
-    await once(server.#server, 'listening');
-    return server;
+    const requests: SeenRequest[] = [];
+    const listener = async (incoming: IncomingMessage, response: ServerResponse) => {
+      const text = (await collect<string>(incoming.setEncoding('utf8'))).join('');
+      const request = { path: incoming.url ?? '', headers: incoming.headers, body: JSON.parse(text || '{}') };
+      requests.push(request);
+      answer(response, request);
+    };
+    return new LoopbackServer(requests, await serve(listener));
   }
 
   get baseURL(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
+    return `${this.server.url}/v1`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
+    await this.server[Symbol.asyncDispose]();
   }
 }
 

@@ -4,7 +4,8 @@ import { describe, expect, test } from '@jest/globals';
 import { InvalidOptionsError } from 'toolwright';
 import { createAssistantHandler, MemoryConversationStore, toNodeHandler } from 'toolwright/satellite';
 import { ScriptedProvider } from 'toolwright/testing';
-import { AssistantServer, requestText, serve, toolResult } from './assistant-server.js';
+import { serve } from '../../setup/loopback.js';
+import { AssistantServer, requestText, toolResult } from './assistant-server.js';
 
 const HI = { role: 'user', content: 'Hi' };
 const RULE =

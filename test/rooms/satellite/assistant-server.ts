@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import {
   type AssistantHandlerOptions,
   type ChatMessage,
@@ -8,25 +5,7 @@ import {
   toNodeHandler,
 } from 'toolwright/satellite';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
-
-/** A real server on loopback, closed with the block that uses it. */
-export interface RunningServer extends AsyncDisposable {
-  readonly url: string;
-}
-
-/** Serves a listener; port 0 is any free one. */
-export async function serve(listener: RequestListener, port = 0): Promise<RunningServer> {
-  const server = createServer(listener).listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
-}
+import { type RunningServer, serve } from '../../setup/loopback.js';
 
 /** What an answer over the wire was. */
 export interface WireAnswer {

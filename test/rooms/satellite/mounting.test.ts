@@ -6,7 +6,8 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { Hono } from 'hono';
 import { type AssistantHandlerOptions, createAssistantHandler, toNodeHandler } from 'toolwright/satellite';
 import { ScriptedProvider } from 'toolwright/testing';
-import { type RunningServer, requestText, serve } from './assistant-server.js';
+import { keepConnections, type RunningServer, serve } from '../../setup/loopback.js';
+import { requestText } from './assistant-server.js';
 import { postForEvents } from './event-stream.js';
 
 const REPLIES = [{ content: requestText('a') }, { content: 'Done it is.' }];
@@ -25,6 +26,7 @@ async function serveNest(
 ): Promise<RunningServer> {
   const app = await NestFactory.create<NestExpressApplication>(Empty, { logger: false, ...options });
   mount(app);
+  keepConnections(app.getHttpServer());
   await app.listen(0, '127.0.0.1');
   return { url: await app.getUrl(), [Symbol.asyncDispose]: () => app.close() };
 }

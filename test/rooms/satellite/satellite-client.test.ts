@@ -10,8 +10,9 @@ import {
 } from 'toolwright/satellite';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { readEvents } from '../../../src/satellite/client/chat-transport.js';
+import { serve } from '../../setup/loopback.js';
 import { collect } from '../providers/loopback-server.js';
-import { AssistantServer, requestText, serve } from './assistant-server.js';
+import { AssistantServer, requestText } from './assistant-server.js';
 
 const REQUEST = { content: requestText('add', { a: 1, b: 2 }) };
 const DONE = { content: 'It is 3.' };

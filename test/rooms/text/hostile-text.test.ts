@@ -4,10 +4,10 @@ import { CallScanner } from '../../../src/text/call-scanner.js';
 import { knownTools } from '../../../src/text/known-tools.js';
 import { ToolCallParser } from '../../../src/text/tool-call-parser.js';
 import { leastGrowth } from '../../setup/least-growth.js';
-import { runs } from '../../setup/runs.js';
+import { isLong, runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';
 
-const LONG = 200_000;
+const LONG = isLong ? 200_000 : 100_000;
 const MOST = 40;
 const NOISE_MS = 4;
 

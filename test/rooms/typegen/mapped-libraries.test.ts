@@ -36,6 +36,7 @@ function monorepo(files: Readonly<Record<string, string>>): SmallProject {
     module: 'ESNext',
     moduleResolution: 'Bundler',
     target: 'ES2023',
+    lib: ['ES2023'],
     noEmit: true,
     strict: true,
   };
@@ -83,6 +84,7 @@ test('sources of packages stay theirs, though a pattern for everything is mapped
   const options = {
     module: 'ESNext',
     moduleResolution: 'Bundler',
+    lib: ['ES2023'],
     experimentalDecorators: true,
     skipLibCheck: true,
   };

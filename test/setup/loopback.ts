@@ -1,0 +1,37 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A real server on loopback, closed with the block that uses it. */
+export interface RunningServer extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** Where a server on loopback listens. */
+export interface Listening extends RunningServer {
+  readonly http: Server;
+}
+
+/** Serves a listener; port 0 is any free one. */
+export async function serve(listener: RequestListener, port = 0): Promise<Listening> {
+  const http = keepConnections(createServer(listener)).listen(port, '127.0.0.1');
+  await once(http, 'listening');
+  return {
+    http,
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      http.closeAllConnections();
+      http.close();
+      await once(http, 'close');
+    },
+  };
+}
+
+/**
+ * A server that closes no idle connection. On a busy machine a process may stand still until that is due, and then
+ * it sends a request over the connection that its own server resets in the same moment.
+ */
+export function keepConnections(http: Server): Server {
+  http.keepAliveTimeout = 0;
+  return http;
+}
