@@ -12,7 +12,7 @@ import {
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { FUNCTION } from '../kernel/options.js';
 import type { ToolLoopResult } from '../loop/events.js';
-import { historyFaults, normalizeHistory } from '../loop/history.js';
+import { givenHistory, historyFaults } from '../loop/given-history.js';
 import { ownerFaults } from '../loop/options.js';
 import type { ConversationListener } from './events.js';
 import {
@@ -63,10 +63,12 @@ export class Conversation {
     refuseOptions([
       ...invalidOptions(config, CONVERSATION_OPTIONS),
       ...ownerFaults(config?.scope),
-      ...(Array.isArray(config?.messages) ? historyFaults(config.messages) : []),
+      ...(Array.isArray(config?.messages)
+        ? historyFaults(config.messages, config.history === 'refuse' ? 'refuse' : 'mend')
+        : []),
     ]);
     const { id = crypto.randomUUID(), tools } = config;
-    const { messages } = normalizeHistory(config.messages ?? []);
+    const messages = givenHistory(config.messages ?? [], config.logger);
     const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
     this.id = id;
     this.#turns = new Turns({ ...config, id, messages, tools: registry });

@@ -5,7 +5,7 @@ import type { Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { BackgroundTask } from '../contract/tool-context.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { historyFaults } from '../loop/history.js';
+import { historyFaults } from '../loop/given-history.js';
 import type { RunProgress } from '../loop/loop-run.js';
 import { COUNT, list, MESSAGES, object, PROGRESS, TEXT } from '../loop/run-state-schema.js';
 import { isSignedWith, validateState } from '../loop/suspend.js';

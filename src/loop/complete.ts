@@ -12,7 +12,7 @@ import {
 import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../kernel/options.js';
 import { askModel, createCallNumberer } from './ask-model.js';
-import { historyFaults } from './history.js';
+import { historyFaults } from './given-history.js';
 
 /** A tool as `complete` takes it: only what a model is offered. */
 export interface BareTool {

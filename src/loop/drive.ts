@@ -1,6 +1,5 @@
-import { SafeLog } from '../call/log.js';
 import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
-import type { LLMResponse, Message } from '../contract/llm-provider.js';
+import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -11,8 +10,9 @@ import { answerCalls, judgeCompletion, noteInnerRun } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Reply } from './ask-model.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
+import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
-import { assistantMessage, normalizeHistory, parseCall } from './history.js';
+import { assistantMessage, parseCall } from './history.js';
 import {
   abortedRun,
   addUsage,
@@ -182,7 +182,8 @@ function beginRun(
   const resumed = 'suspended' in start ? start.suspended : undefined;
   const before = 'progress' in start ? start.progress : resumed;
   const config = withModel(given, before?.model);
-  const messages = 'messages' in start ? readMessages(config, start.messages) : [...(before?.messages ?? [])];
+  const messages =
+    'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
   const registry =
     config.tools instanceof ToolRegistry
       ? config.tools
@@ -221,16 +222,6 @@ function beginRun(
     usage: before?.usage ?? NO_USAGE,
     isAskedAgain: false,
   };
-}
-
-/** What the caller's history lacks is told in the log, too: the caller may have lost it. */
-function readMessages({ logger }: ToolLoopConfig, given: readonly Message[]): Message[] {
-  const { messages, unanswered } = normalizeHistory(given);
-  if (unanswered.length > 0) {
-    const what = 'Calls of the history had no answers, and were answered with an error';
-    new SafeLog(logger).warn(what, { tools: unanswered });
-  }
-  return messages;
 }
 
 /** A run that goes on asks the model that it has asked so far. */

@@ -42,8 +42,8 @@ import {
   secret,
 } from '../kernel/options.js';
 import type { Detector } from './ask-model.js';
+import { type HistoryCare, historyFaults } from './given-history.js';
 import type { LoopGuardOptions } from './guard.js';
-import { historyFaults } from './history.js';
 import { type PrepareStep, TOOL_CHOICE } from './step-settings.js';
 
 /** Who is asked; without a model, for the run's. */
@@ -75,6 +75,8 @@ export interface ToolLoopConfig {
   readonly providerRetries?: number;
   /** Who is asked from then on where the provider still fails; with a model of its own, or the run's. */
   readonly fallback?: readonly (LLMProvider | ProviderTarget)[];
+  /** An invalid history that the run is given is mended, with a note in the log (default), or refused. */
+  readonly history?: HistoryCare;
   /** Decides before each request what it is made with. */
   readonly prepareStep?: PrepareStep;
   /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
@@ -145,6 +147,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
     ),
     `[${FALLBACK}]`,
   ),
+  history: oneOf('mend', 'refuse'),
   prepareStep: FUNCTION,
   maxRetries: LIMIT,
   maxConcurrency: LIMIT,
@@ -262,7 +265,7 @@ interface GivenRun {
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
   const isOwned = scope?.owner !== undefined;
-  const history = historyFaults(messages);
+  const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'mend');
   if (areRight(config, RUN_CONFIG) && areRight(scope, SCOPE) && !isOwned && history.length === 0) return;
   refuseOptions([
     ...invalidOptions(config, RUN_CONFIG),

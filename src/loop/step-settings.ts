@@ -14,7 +14,7 @@ import {
   RECORD,
   required,
 } from '../kernel/options.js';
-import { historyFaults, normalizeHistory } from './history.js';
+import { historyFaults, mendHistory } from './given-history.js';
 
 /** What is known before a request is made. */
 export interface StepContext {
@@ -93,7 +93,7 @@ function validSettings(settings: StepSettings | undefined): StepSettings | undef
   const { messages } = settings;
   refuseOptions([
     ...optionFaults(settings, STEP_SETTINGS).map((fault) => ({ where, ...fault })),
-    ...(Array.isArray(messages) ? historyFaults(messages) : []),
+    ...(Array.isArray(messages) ? historyFaults(messages, 'mend') : []),
   ]);
-  return messages === undefined ? settings : { ...settings, messages: normalizeHistory(messages).messages };
+  return messages === undefined ? settings : { ...settings, messages: mendHistory(messages).messages };
 }

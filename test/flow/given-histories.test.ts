@@ -20,11 +20,23 @@ function setup() {
   return { provider, warned, config: { provider, model: 'm', logger } };
 }
 
+interface Refusal {
+  readonly history: 'mend' | 'refuse' | undefined;
+  readonly problem: string;
+}
+
+async function expectRefused(messages: readonly Message[], { history, problem }: Refusal) {
+  const { provider, config } = setup();
+  const caring = { ...config, history };
+  const refused = { name: 'InvalidOptions', message: expect.stringContaining(problem) };
+  await expect(runToolLoop(caring, messages)).rejects.toMatchObject(refused);
+  await expect(streamToolLoop(caring, messages).result).rejects.toMatchObject(refused);
+  expect(() => new Conversation({ ...caring, messages })).toThrow(problem);
+  expect(provider.requests).toEqual([]);
+}
+
 describe('runToolLoop', () => {
   test.each<[string, readonly unknown[], string]>([
-    ['an answer to no call', [user, answer('c1')], "messages[1] answers 'c1', which no assistant message"],
-    ['two answers to one call', [user, calling('c1'), answer('c1'), answer('c1')], 'messages[3]'],
-    ['an answer that comes late', [user, calling('c1'), user, answer('c1')], 'messages[3]'],
     ['an answer without a call id', [calling('c1'), { role: 'tool', content: 'x' }], 'which call it answers'],
     ['an answer that is no text', [calling('c1'), { ...answer('c1'), content: { a: 1 } }], 'no text'],
     ['a role that nobody has', [{ role: 'bot', content: 'x' }], 'messages[0] has the role "bot"'],
@@ -53,15 +65,34 @@ describe('runToolLoop', () => {
       ],
       'a call that is none',
     ],
-    ['two calls of one id', [calling('c1', 'c1')], 'two calls of the same id'],
+    [
+      'a slip of a key',
+      [{ role: 'assistant', content: 'x', toolCalls: [] }],
+      "messages[0] has the key 'toolCalls'",
+    ],
   ])('refuses a history with %s before anything is asked', async (_what, messages, problem) => {
-    const { config, provider } = setup();
-    const refused = { name: 'InvalidOptions', message: expect.stringContaining(problem) };
-    await expect(runToolLoop(config, messages as Message[])).rejects.toMatchObject(refused);
-    await expect(streamToolLoop(config, messages as Message[]).result).rejects.toMatchObject(refused);
-    expect(() => new Conversation({ ...config, messages: messages as Message[] })).toThrow(problem);
-    expect(provider.requests).toEqual([]);
+    for (const history of ['mend', 'refuse', undefined] as const)
+      await expectRefused(messages as Message[], { history, problem });
   });
+
+  test.each<[string, readonly unknown[], string]>([
+    ['an answer to no call', [user, answer('c1')], "messages[1] answers 'c1', which no assistant message"],
+    ['two answers to one call', [user, calling('c1'), answer('c1'), answer('c1')], 'messages[3]'],
+    ['an answer that comes late', [user, calling('c1'), user, answer('c1')], 'messages[3]'],
+    ['a call without an answer', [user, calling('c1'), user], "messages[1] calls 'c1', which no message"],
+    ['a call without an answer at its end', [user, calling('c1')], "messages[1] calls 'c1'"],
+    [
+      'answers in another order',
+      [calling('c1', 'c2'), answer('c2'), answer('c1')],
+      'messages[0] has its answers in another order',
+    ],
+    ['two calls of one id', [calling('c1', 'c1'), answer('c1')], 'messages[0] has two calls of the same id'],
+  ])(
+    "with history: 'refuse' refuses a history with %s before anything is asked",
+    async (_what, messages, problem) => {
+      await expectRefused(messages as Message[], { history: 'refuse', problem });
+    },
+  );
 
   test('refuses a history that is no list, and says what one is', async () => {
     const { config } = setup();
@@ -79,7 +110,8 @@ describe('runToolLoop', () => {
   test('names all that is wrong with a history', async () => {
     const { config } = setup();
     const wrong = [answer('a'), user, 7, answer('b')] as unknown as Message[];
-    const error = await runToolLoop(config, wrong).catch((thrown: unknown) => thrown);
+    const refusing = { ...config, history: 'refuse' } as const;
+    const error = await runToolLoop(refusing, wrong).catch((thrown: unknown) => thrown);
     expect(ToolwrightError.is(error) && error.message).toMatch(
       /messages\[0\].*messages\[2\].*messages\[3\]/s,
     );
@@ -100,36 +132,119 @@ describe('runToolLoop', () => {
     ]);
     expect(provider.requests[0]?.messages).toEqual(run.messages.slice(0, -1));
     expect(given).toHaveLength(5);
-    expect(warned).toEqual([[expect.stringContaining('had no answers'), { tools: ['look'] }]]);
+    expect(warned).toEqual([
+      [
+        'A history that was given was mended',
+        {
+          mends: [
+            "messages[3]: the answer to 'c1' was moved to its place after messages[1]",
+            "messages[1]: the call 'c2' of 'look' had no answer, and got one",
+          ],
+        },
+      ],
+    ]);
   });
 
-  test('asks with a history that strict servers take, or refuses it', async () => {
-    const ids = fc.constantFrom('a', 'b', 'c');
-    const message: fc.Arbitrary<unknown> = fc.oneof(
-      { weight: 4, arbitrary: fc.constant(user) },
-      { weight: 4, arbitrary: fc.uniqueArray(ids).map((given) => ({ ...calling(...given), content: '' })) },
-      { weight: 6, arbitrary: ids.map(answer) },
-      { weight: 1, arbitrary: fc.jsonValue() },
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(message, { maxLength: 6 }), async (messages) => {
-        const { config, provider } = setup();
-        try {
-          await runToolLoop(config, messages as Message[]);
-        } catch (error) {
-          expect(error).toMatchObject({ name: 'InvalidOptions' });
-        }
-        for (const request of provider.requests) expect(historyFaults(request.messages)).toEqual([]);
-      }),
-      { numRuns: 300 },
-    );
+  test.each<[string, readonly unknown[], readonly unknown[], string]>([
+    [
+      'leaves out an answer to no call',
+      [answer('c1'), user],
+      [user],
+      "messages[0]: an answer to 'c1' was left out, which no message before it calls",
+    ],
+    [
+      'leaves out a second answer',
+      [calling('c1'), answer('c1'), { ...answer('c1'), content: 'other' }, user],
+      [calling('c1'), answer('c1'), user],
+      "messages[2]: an answer to 'c1' was left out, which is answered already",
+    ],
+    [
+      'gives a late answer to its call',
+      [calling('c1'), user, answer('c1')],
+      [calling('c1'), answer('c1'), user],
+      "messages[2]: the answer to 'c1' was moved to its place after messages[0]",
+    ],
+    [
+      'names the second of two calls of one id, which gets the second answer',
+      [calling('c1', 'c1'), answer('c1'), { ...answer('c1'), content: 'second' }],
+      [calling('c1', 'c1_2'), answer('c1'), { ...answer('c1_2'), content: 'second' }],
+      "messages[0]: the second call 'c1' was named 'c1_2'",
+    ],
+  ])('mends a history: %s, and says so in the log once', async (_what, given, mended, note) => {
+    const { config, provider, warned } = setup();
+    const run = await runToolLoop(config, given as Message[]);
+    expect(provider.requests[0]?.messages).toEqual(mended);
+    expect(run.messages.slice(0, -1)).toEqual(mended);
+    expect(warned).toEqual([['A history that was given was mended', { mends: [note] }]]);
   });
+
+  test('mends a late answer to the call that had none, and not to an earlier one of the same id', async () => {
+    const { config, provider } = setup();
+    const given = [calling('c1'), user, calling('c1'), answer('c1'), user, answer('c1')] as Message[];
+    await runToolLoop(config, given);
+    expect(provider.requests[0]?.messages[1]?.content).toContain('was interrupted');
+    expect(provider.requests[0]?.messages).toHaveLength(6);
+  });
+
+  test.each(['mend', 'refuse'] as const)(
+    'with history: %p takes a valid history as it is',
+    async (history) => {
+      const { config, provider, warned } = setup();
+      const given = [
+        user,
+        calling('c2', 'c1'),
+        answer('c2'),
+        answer('c1'),
+        calling('c1'),
+        answer('c1'),
+      ] as Message[];
+      const run = await runToolLoop({ ...config, history }, given);
+      expect(run.messages.slice(0, -1)).toEqual(given);
+      expect(provider.requests[0]?.messages).toEqual(given);
+      expect(warned).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['mend', 0],
+    ['refuse', 1],
+  ] as const)(
+    'with history: %p asks with a history that strict servers take, or refuses it',
+    async (history, least) => {
+      let refused = 0;
+      const ids = fc.constantFrom('a', 'b', 'c');
+      const message: fc.Arbitrary<unknown> = fc.oneof(
+        { weight: 4, arbitrary: fc.constant(user) },
+        {
+          weight: 4,
+          arbitrary: fc.array(ids, { maxLength: 3 }).map((given) => ({ ...calling(...given), content: '' })),
+        },
+        { weight: 6, arbitrary: ids.map(answer) },
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(message, { maxLength: 6 }), async (messages) => {
+          const { config, provider } = setup();
+          try {
+            await runToolLoop({ ...config, history }, messages as Message[]);
+          } catch (error) {
+            expect(error).toMatchObject({ name: 'InvalidOptions' });
+            refused += 1;
+          }
+          for (const request of provider.requests) expect(historyFaults(request.messages)).toEqual([]);
+        }),
+        { numRuns: 300 },
+      );
+      expect(Math.min(refused, 1)).toBe(least);
+    },
+  );
 });
 
-test('Conversation has a valid history from the beginning', async () => {
-  const { config } = setup();
+test('Conversation has a valid history from the beginning, and says what was mended', async () => {
+  const { config, warned } = setup();
   const conversation = new Conversation({ ...config, messages: [user, calling('c1')] as Message[] });
   expect(historyFaults(conversation.messages)).toEqual([]);
+  expect(warned).toHaveLength(1);
   expect(await conversation.prompt('And?')).toMatchObject({ status: 'completed' });
   expect(historyFaults(conversation.messages)).toEqual([]);
+  expect(warned).toHaveLength(1);
 });

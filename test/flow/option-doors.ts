@@ -153,6 +153,7 @@ const config: Required<ToolLoopConfig> = {
   parallelToolCalls: true,
   providerRetries: 1,
   fallback: [provider, { provider, model: 'n' }],
+  history: 'mend',
   prepareStep: () => undefined,
   maxRetries: 1,
   maxConcurrency: 2,
