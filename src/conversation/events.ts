@@ -2,8 +2,8 @@ import type { UserMessage } from '../contract/llm-provider.js';
 import type { BackgroundTask, TaskEvent, ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { callListener } from '../kernel/async.js';
+import { toolMessage } from '../loop/assistant-message.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
-import { toolMessage } from '../loop/history.js';
 
 /** Somebody said something to the model. */
 interface PromptOrigin {

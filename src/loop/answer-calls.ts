@@ -6,7 +6,6 @@ import type { FinishReason, Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import type { EventSink } from './events.js';
 import {
   assistantMessage,
   type CallOutcome,
@@ -14,7 +13,8 @@ import {
   type ParsedCall,
   type SpokenReply,
   toolMessage,
-} from './history.js';
+} from './assistant-message.js';
+import type { EventSink } from './events.js';
 import { abortedRun, type LoopEnd, type LoopRun } from './loop-run.js';
 import { runInOrder } from './order.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';

@@ -9,10 +9,10 @@ import { hasTextTools } from '../text/with-text-tools.js';
 import { answerCalls, judgeCompletion, noteInnerRun } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Reply } from './ask-model.js';
+import { assistantMessage, parseCall } from './assistant-message.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
-import { assistantMessage, parseCall } from './history.js';
 import {
   abortedRun,
   addUsage,

@@ -13,8 +13,8 @@ import { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
+import { type CallOutcome, isUnanswered, type ParsedCall, parseCall } from './assistant-message.js';
 import { historyFaults } from './given-history.js';
-import { type CallOutcome, isUnanswered, type ParsedCall, parseCall } from './history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 
