@@ -422,6 +422,8 @@ export const OUTER_DOORS: readonly Door[] = [
       timeoutMs: 5,
       timeout: 5,
       maxRetries: 0,
+      api: 'responses',
+      store: false,
       fetch,
       fetchOptions: {},
       logLevel: 'off',

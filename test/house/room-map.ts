@@ -31,7 +31,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   cli: 'the command `toolwright`',
   plugin: 'adapters that keep the generated file current in build tools',
   jest: 'the same for Jest',
-  'providers/openai': 'Chat Completions and compatible servers',
+  'providers/openai': 'OpenAI and compatible servers, by Chat Completions or Responses',
   'providers/offline': 'a deterministic stand-in without a model',
   'logging/winston': 'a logger',
 };

@@ -5,13 +5,20 @@
  *   node test/measure/provider-wire.mjs [folder]      (default: TOOLWRIGHT_SUITES; needs `npm run build`)
  *
  * The folder holds `provider-wire.jsonl`, one row per body:
- * `{ file, wire, stream, expected: { calls: [{ id, name, input }], text, finish } }`.
+ * `{ file, wire, stream, expected: { calls: [{ id, name, input, providerExecuted? }], text, reasoningChars, finish } }`.
+ *
+ * Calls of tools that OpenAI defines and may run itself (shell, apply_patch, tool_search, …) are no calls here: their
+ * items are kept and go back. They are measured by being there, and the reason to stop is then not compared.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+
+const WIRES = { 'openai-chat': 'chat', 'openai-responses': 'responses' };
+/** Items of a reply that are calls for us, and not of a tool that OpenAI defines. */
+const CALLS = ['function_call', 'custom_tool_call'];
 
 const REQUEST = { model: 'recorded', messages: [{ role: 'user', content: 'recorded' }], options: {} };
 
@@ -30,26 +37,26 @@ async function main(folder) {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-  const chat = rows.filter(({ wire }) => wire === 'openai-chat');
   const { OpenAIProvider } = await import('../../dist/src/providers/openai/index.js');
   const outcomes = [];
-  for (const row of chat) outcomes.push(await measure(row, { folder, OpenAIProvider }));
-  print(outcomes, rows.length - chat.length);
+  for (const row of rows) outcomes.push(await measure(row, { folder, OpenAIProvider }));
+  print(outcomes);
 }
 
 /** One row against the provider; a row that throws is a failed row, not the end of the measurement. */
 async function measure(row, { folder, OpenAIProvider }) {
+  const api = WIRES[row.wire];
+  const outcome = {
+    name: basename(row.file),
+    method: `${api} ${row.stream ? 'stream' : 'chat'}`,
+    wire: row.wire,
+  };
   const server = await serve(readFileSync(join(folder, row.file), 'utf8'), row.stream);
-  const outcome = { name: basename(row.file), method: row.stream ? 'stream' : 'chat' };
   try {
     const baseURL = `http://127.0.0.1:${server.address().port}/v1`;
-    const provider = new OpenAIProvider({ baseURL, apiKey: 'recorded', maxRetries: 0 });
-    const { response, streamed } = await (row.stream ? readStream(provider) : readChat(provider));
-    return {
-      ...outcome,
-      faults: compare(row.expected, response, streamed),
-      calls: response.toolCalls.length,
-    };
+    const provider = new OpenAIProvider({ api, baseURL, apiKey: 'recorded', maxRetries: 0 });
+    const got = await (row.stream ? readStream(provider) : readChat(provider));
+    return { ...outcome, faults: compare(row.expected, got), calls: got.response.toolCalls.length };
   } catch (error) {
     return { ...outcome, faults: [`threw: ${error.message}`], calls: 0 };
   } finally {
@@ -73,30 +80,54 @@ async function serve(body, isStream) {
 
 async function readChat(provider) {
   const response = await provider.chat(REQUEST);
-  return { response, streamed: response.content };
+  const { content, reasoning = '', toolCalls } = response;
+  const inputs = toolCalls.map(({ arguments: args }) => args);
+  return { response, text: content, reasoning, inputs };
 }
 
+/** What the parts of a stream say, which has to be what its response says. */
 async function readStream(provider) {
-  let streamed = '';
-  let response;
+  const got = { text: '', reasoning: '', inputs: new Map() };
   for await (const part of provider.stream(REQUEST)) {
-    if (part.type === 'text-delta') streamed += part.text;
-    else response = part.response;
+    if (part.type === 'text-delta') got.text += part.text;
+    if (part.type === 'reasoning-delta') got.reasoning += part.text;
+    if (part.type === 'call-input-start') got.inputs.set(part.callId, '');
+    if (part.type === 'call-input-delta')
+      got.inputs.set(part.callId, got.inputs.get(part.callId) + part.text);
+    if (part.type === 'response') got.response = part.response;
   }
-  return { response, streamed };
+  return { ...got, inputs: [...got.inputs.values()].map(parsed) };
 }
 
-function compare(expected, response, streamed) {
-  const wanted = expected.calls.map(({ id, name, input }) => ({ id, name, arguments: parsed(input) }));
+function compare(expected, { response, text, reasoning, inputs }) {
+  const items = Object.values(response.providerItems ?? {}).flatMap(({ output = [] }) => output);
+  const wanted = expected.calls
+    .filter(({ providerExecuted, id }) => !providerExecuted && !items.some((item) => isOfOpenAI(item, id)))
+    .map(({ id, name, input }) => ({ id, name, arguments: parsed(input) }));
+  const others = expected.calls.length - wanted.length;
+  const kept = items.filter(({ type }) => /_call$|approval_request/.test(type) && !CALLS.includes(type));
   const checks = [
-    ['calls', response.toolCalls, wanted],
+    [
+      'calls',
+      response.toolCalls.map(({ id, name, arguments: args }) => ({ id, name, arguments: args })),
+      wanted,
+    ],
+    ['streamed calls', inputs, wanted.map(({ arguments: args }) => args)],
     ['text', response.content, expected.text],
-    ['streamed text', streamed, expected.text],
-    ['finish', response.finishReason, expected.finish.replaceAll('-', '_')],
+    ['streamed text', text, expected.text],
+    ['reasoning', (response.reasoning ?? '').length, expected.reasoningChars],
+    ['streamed reasoning', reasoning, response.reasoning ?? ''],
+    ['kept items of hosted tools', kept.length >= others, true],
   ];
+  if (wanted.length > 0 || others === 0 || expected.calls.every((call) => call.providerExecuted))
+    checks.push(['finish', response.finishReason, expected.finish.replaceAll('-', '_')]);
   return checks
     .filter(([, got, want]) => !isDeepStrictEqual(got, want))
     .map(([what, got, want]) => `${what}: ${excerpt(got)} instead of ${excerpt(want)}`);
+}
+
+function isOfOpenAI({ type, id, call_id }, wanted) {
+  return !CALLS.includes(type) && [id, call_id].includes(wanted);
 }
 
 function parsed(input) {
@@ -111,15 +142,18 @@ function excerpt(value) {
   return JSON.stringify(value)?.slice(0, 120);
 }
 
-function print(outcomes, passedOver) {
+function print(outcomes) {
   const width = Math.max(...outcomes.map(({ name }) => name.length), 0);
   for (const { name, method, calls, faults } of outcomes) {
     const verdict = faults.length === 0 ? 'right' : 'WRONG';
-    console.log(`${name.padEnd(width)}  ${method.padEnd(6)}  ${calls} calls  ${verdict}`);
+    console.log(`${name.padEnd(width)}  ${method.padEnd(16)}  ${calls} calls  ${verdict}`);
     for (const fault of faults) console.log(`    ${fault}`);
   }
-  const right = outcomes.filter(({ faults }) => faults.length === 0).length;
-  console.log(`\n${passedOver} bodies are not Chat Completions, passed over`);
-  console.log(`${right} of ${outcomes.length} Chat Completions bodies right`);
-  if (right < outcomes.length) process.exitCode = 1;
+  console.log();
+  for (const [wire, api] of Object.entries(WIRES)) {
+    const own = outcomes.filter((outcome) => outcome.wire === wire);
+    const right = own.filter(({ faults }) => faults.length === 0).length;
+    console.log(`${right} of ${own.length} bodies of the API '${api}' right`);
+    if (right < own.length) process.exitCode = 1;
+  }
 }

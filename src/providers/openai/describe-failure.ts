@@ -133,7 +133,7 @@ const LASTING_FAULTS = /^(ENOTFOUND|.*CERT.*|UNABLE_TO_VERIFY_.*)$/;
 /** Statuses below 500 that say nothing of the request itself. */
 const PASSING_STATUSES = new Set([408, 409, 425, 429]);
 /** Words of servers for what does not pass by waiting, although they say 429 or nothing. */
-const LASTING_CODES = /quota|billing|invalid|not_found|authentication|permission|unsupported/i;
+const LASTING_CODES = /quota|billing|invalid|not_found|authentication|permission|unsupported|policy|image/i;
 
 function isRetryable(error: unknown): boolean {
   const { status, code, type, headers, name } = jsonRecord(error);
@@ -177,26 +177,36 @@ function headerOf(headers: unknown, name: string): string {
   return jsonText(jsonRecord(headers)[name]);
 }
 
+/** What was asked, and where. */
+interface AskedApi {
+  readonly api: 'chat' | 'responses';
+  readonly baseURL: string;
+}
+
 /** The error to throw where a body of status 200 is no reply. */
-export function uselessReply(body: unknown, baseURL: string): ProviderError {
-  const { error, choices } = jsonRecord(body);
+export function uselessReply(body: unknown, { api, baseURL }: AskedApi): ProviderError {
+  const { error, choices, type } = jsonRecord(body);
+  const isCut = Array.isArray(choices) || jsonText(type).startsWith('response.');
   const code = Number(jsonRecord(error).code);
   const status = code >= 400 && code < 600 ? code : undefined;
-  return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body)}`, {
+  return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body, api)}`, {
     // Gateways tell the status of the server behind them in the body.
-    retryable: status === undefined ? Array.isArray(choices) && !error : isPassing(status),
+    retryable: status === undefined ? isCut && !error : isPassing(status),
     ...(status === undefined ? {} : { status }),
   });
 }
 
 /** Says, as the end of a sentence that begins with the server, why a body of status 200 is no reply. */
-function describeUselessReply(body: unknown): string {
+function describeUselessReply(body: unknown, api: AskedApi['api']): string {
   if (typeof body === 'string' && body.trim() !== '') {
     return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
   }
-  const { error, choices } = jsonRecord(body);
+  const { error, choices, type } = jsonRecord(body);
   const said = jsonText(error) || jsonText(jsonRecord(error).message);
   if (said) return `reported an error: ${excerptOf(said)}`;
   if (Array.isArray(choices)) return 'answered without a choice; try again';
-  return 'answered with no completion; check that it serves Chat Completions at the base URL';
+  if (jsonText(type).startsWith('response.'))
+    return 'ended the stream before the reply was complete; try again';
+  const name = api === 'chat' ? 'Chat Completions' : 'Responses';
+  return `answered with no completion; check that it serves ${name} at the base URL`;
 }

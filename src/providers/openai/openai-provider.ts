@@ -28,13 +28,23 @@ import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { describeFailure, uselessReply } from './describe-failure.js';
 import { familyKey } from './model-family.js';
-import { jsonRecord, jsonText, parseJsonRecord, type WireRecord } from './wire-json.js';
+import { toResponsesBody } from './responses/responses-body.js';
+import { ResponsesReply } from './responses/responses-reply.js';
+import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
 
-type ChatParams = OpenAI.ChatCompletionCreateParamsNonStreaming;
-type StreamParams = OpenAI.ChatCompletionCreateParamsStreaming;
+type Api = 'chat' | 'responses';
+type Method = 'chat' | 'stream';
+
+/** What a server may refuse once and is then never sent again, by the words in which it does. */
+const REFUSABLE: ReadonlyMap<string, RegExp> = new Map([
+  ['stream_options', /stream_options/],
+  // Models that do not reason have nothing to encrypt.
+  ['include', /encrypted.?content/i],
+]);
 
 /**
- * Models behind OpenAI's Chat Completions wire: OpenAI itself, and with `baseURL` every compatible server.
+ * Models behind OpenAI's Chat Completions wire (OpenAI itself, and with `baseURL` every compatible server), or with
+ * `api: 'responses'` behind OpenAI's Responses API.
  *
  * When no reply could be had, both methods throw a `ProviderError` whose message is one line that names what to do
  * (`401 from https://api.openai.com/v1: the key was refused …`) and whose `cause` is the client's error. An
@@ -54,32 +64,39 @@ type StreamParams = OpenAI.ChatCompletionCreateParamsStreaming;
  */
 export class OpenAIProvider implements LLMProvider {
   readonly #client: OpenAI;
-  /** A fact about the server, not about a request: it refused `stream_options` once. */
-  #refusesUsage = false;
+  readonly #api: Api;
+  readonly #store: boolean;
+  /** Facts about the server, not about a request. */
+  readonly #refused = new Set<string>();
 
   constructor(options: OpenAIProviderOptions = {}) {
     this.#client = createClient(options);
+    this.#api = options.api ?? 'chat';
+    this.#store = options.store ?? false;
   }
 
   /** Items of one family of models are understood by that family alone, and by no other API. */
   itemKey(model: string): string {
-    return familyKey('chat', model);
+    return familyKey(this.#api, model);
   }
 
   /** One request, one whole reply. */
   async chat(request: LLMRequest): Promise<LLMResponse> {
     checkArguments({ of: 'OpenAIProvider.chat', given: { request }, rules: { request: REQUEST } });
-    const itemKey = this.itemKey(request.model);
-    const body = await this.#send(toChatBody(request, itemKey), request.signal);
-    const reply = new ChatReply(itemKey);
-    reply.add(body);
-    return this.#responseOf(reply, body);
+    const reply = this.#replyTo(request);
+    try {
+      const body = await this.#send(request);
+      reply.add(body);
+      return this.#responseOf(reply, body);
+    } catch (error) {
+      throw this.#describe(error, request.signal);
+    }
   }
 
   /** One request, the reply as it comes, and the whole of it at the end. */
   async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
     checkArguments({ of: 'OpenAIProvider.stream', given: { request }, rules: { request: REQUEST } });
-    const reply = new ChatReply(this.itemKey(request.model));
+    const reply = this.#replyTo(request);
     let last: unknown;
     try {
       for await (const chunk of await this.#open(request)) {
@@ -96,39 +113,68 @@ export class OpenAIProvider implements LLMProvider {
     yield { type: 'response', response };
   }
 
-  async #send(body: WireRecord, signal?: AbortSignal): Promise<unknown> {
-    try {
-      const params = body as unknown as ChatParams;
-      const { completions } = this.#client.chat;
-      const send = (ended: AbortSignal) => completions.create(params, { signal: ended });
-      return asJson(await bodyInTime(send, { timeoutMs: this.#client.timeout, signal }));
-    } catch (error) {
-      throw this.#describe(error, signal);
+  #replyTo({ model }: LLMRequest): ChatReply | ResponsesReply {
+    const Reply = this.#api === 'chat' ? ChatReply : ResponsesReply;
+    return new Reply(this.itemKey(model));
+  }
+
+  #bodyOf(request: LLMRequest, method: Method): WireRecord {
+    const itemKey = this.itemKey(request.model);
+    if (this.#api === 'responses') {
+      const withEncrypted = !this.#refused.has('include');
+      const body = toResponsesBody(request, { itemKey, store: this.#store, withEncrypted });
+      return method === 'stream' ? { ...body, stream: true } : body;
     }
+    if (method === 'chat') return toChatBody(request, itemKey);
+    return toChatStreamBody(request, { itemKey, withUsage: !this.#refused.has('stream_options') });
+  }
+
+  #create(body: WireRecord, signal: AbortSignal | undefined) {
+    const { chat, responses } = this.#client;
+    return this.#api === 'chat'
+      ? chat.completions.create(body as unknown as OpenAI.ChatCompletionCreateParams, { signal })
+      : responses.create(body as unknown as OpenAI.Responses.ResponseCreateParams, { signal });
+  }
+
+  async #send(request: LLMRequest): Promise<unknown> {
+    const { signal } = request;
+    return this.#unlessRefused(request, 'chat', async (body) =>
+      bodyInTime((ended) => this.#create(body, ended).asResponse(), {
+        timeoutMs: this.#client.timeout,
+        signal,
+      }),
+    );
   }
 
   async #open(request: LLMRequest): Promise<AsyncIterable<unknown> | Iterable<unknown>> {
-    const { signal } = request;
-    const itemKey = this.itemKey(request.model);
-    const body = toChatStreamBody(request, { itemKey, withUsage: !this.#refusesUsage });
-    try {
-      const params = body as unknown as StreamParams;
-      const { data, response } = await this.#client.chat.completions
-        .create(params, { signal })
-        .withResponse();
+    return this.#unlessRefused(request, 'stream', async (body) => {
+      const { data, response } = await this.#create(body, request.signal).withResponse();
       // A server that cannot stream answers with the whole completion, and a wrong address with a page.
       const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
-      return isWhole ? [asJson(await response.text())] : data;
+      return isWhole ? [await readBody(response)] : (data as AsyncIterable<unknown>);
+    });
+  }
+
+  /** Sends a request, and once more without what the server has just refused. */
+  async #unlessRefused<Answer>(
+    request: LLMRequest,
+    method: Method,
+    send: (body: WireRecord) => Promise<Answer>,
+  ): Promise<Answer> {
+    const body = this.#bodyOf(request, method);
+    try {
+      return await send(body);
     } catch (error) {
-      if (!('stream_options' in body) || !refusesStreamOptions(error)) throw error;
-      this.#refusesUsage = true;
-      return this.#open(request);
+      const refused = refusedField(error);
+      if (refused === undefined || !(refused in body) || this.#refused.has(refused)) throw error;
+      this.#refused.add(refused);
+      return this.#unlessRefused(request, method, send);
     }
   }
 
-  #responseOf(reply: ChatReply, body: unknown): LLMResponse {
+  #responseOf(reply: ChatReply | ResponsesReply, body: unknown): LLMResponse {
     const response = reply.response();
-    if (response === undefined) throw uselessReply(body, this.#client.baseURL);
+    if (response === undefined) throw uselessReply(body, { api: this.#api, baseURL: this.#client.baseURL });
     return response;
   }
 
@@ -138,20 +184,11 @@ export class OpenAIProvider implements LLMProvider {
   }
 }
 
-/** Servers that forget the content type have their JSON delivered as text. */
-function asJson(body: unknown): unknown {
-  return typeof body === 'string' ? (parseJsonRecord(body) ?? body) : body;
-}
-
-function refusesStreamOptions(error: unknown): boolean {
+function refusedField(error: unknown): string | undefined {
   const { status, message } = jsonRecord(error);
-  return (status === 400 || status === 422) && jsonText(message).includes('stream_options');
-}
-
-/** A request on its way, as the client gives it. */
-interface SentRequest<Body> extends Promise<Body> {
-  /** Settles when the headers of the answer are there. */
-  asResponse(): Promise<unknown>;
+  if (status !== 400 && status !== 422) return undefined;
+  const text = jsonText(message);
+  return Array.from(REFUSABLE.keys()).find((field) => REFUSABLE.get(field)?.test(text));
 }
 
 /**
@@ -160,20 +197,30 @@ interface SentRequest<Body> extends Promise<Body> {
  *
  * @throws what the client throws; Error where time is up.
  */
-async function bodyInTime<Body>(
-  send: (signal: AbortSignal) => SentRequest<Body>,
+async function bodyInTime(
+  send: (signal: AbortSignal) => Promise<Response>,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-): Promise<Body> {
+): Promise<unknown> {
   const late = new AbortController();
-  const sent = send(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
-  await sent.asResponse();
+  const response = await send(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
   const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
-    return await sent;
+    return await readBody(response);
   } catch (error) {
     throw late.signal.aborted ? new Error('Request timed out.', { cause: error }) : error;
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** Servers that forget the content type send JSON all the same; what is none stays text. */
+async function readBody(response: Response): Promise<unknown> {
+  const text = await response.text();
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (text !== '' && /json/i.test(response.headers.get('content-type') ?? '')) throw error;
+    return text;
   }
 }
 
@@ -205,7 +252,14 @@ export interface OpenAIProviderOptions extends ClientExtras {
   readonly timeoutMs?: number;
   /** How often a request is sent again after a lost connection, 408, 409, 429 or 5xx (default: 2). */
   readonly maxRetries?: number;
-  /** A ready client, e.g. one for Azure; all other options are then left unused. */
+  /** Which of OpenAI's APIs to speak (default: `chat`, which compatible servers know too). */
+  readonly api?: Api;
+  /**
+   * For `responses`: whether the server keeps replies, so that a request goes on from the last one by its id and has
+   * only what is new. Default: it keeps nothing, and the history goes out with each request.
+   */
+  readonly store?: boolean;
+  /** A ready client, e.g. one for Azure; of the other options only `api` and `store` are then used. */
   readonly client?: OpenAI;
 }
 
@@ -240,6 +294,8 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
     headers: HEADERS,
     timeoutMs: TIMEOUT,
     maxRetries: LIMIT,
+    api: oneOf('chat', 'responses'),
+    store: BOOLEAN,
     client: withMethods(['request'], 'new OpenAI({ … })'),
     project: TEXT,
     timeout: TIMEOUT,
@@ -257,7 +313,7 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
 /** The client that sends the requests: the given one, or one made from the options and the environment. */
 function createClient(options: OpenAIProviderOptions): OpenAI {
   checkOptions(options, PROVIDER_OPTIONS);
-  const { client, headers, timeoutMs, ...others } = options;
+  const { api, store, client, headers, timeoutMs, ...others } = options;
   if (client !== undefined) return client;
   const baseURL = options.baseURL ?? addressOf(environment('OPENAI_BASE_URL'));
   return new OpenAI({

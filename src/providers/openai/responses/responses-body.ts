@@ -1,0 +1,228 @@
+import type {
+  AssistantMessage,
+  LLMRequest,
+  Message,
+  MessageToolCall,
+  ResponseFormat,
+  ToolChoice,
+  ToolMessage,
+  ToolSchema,
+  UserMessage,
+} from '../../../contract/llm-provider.js';
+import type { ContentPart } from '../../../contract/tool-result.js';
+import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
+import { callItems, textOf } from './output-items.js';
+
+const ENCRYPTED = 'reasoning.encrypted_content';
+
+/** What a request is written for. */
+interface ResponsesTarget {
+  readonly itemKey: string;
+  /** Whether the server keeps replies, unless `options.store` says otherwise. */
+  readonly store: boolean;
+  /** False once the server refused to give reasoning in encrypted form, which models that do not reason have none of. */
+  readonly withEncrypted: boolean;
+}
+
+/**
+ * The body of a request to the Responses API. Instructions are the system messages that stand first. By default the
+ * server keeps nothing and the whole history goes out, reasoning in encrypted form with it; where the server keeps
+ * replies, what it knows already is left out and named by `previous_response_id`. `options` go in as they are and win;
+ * their `tools` (those that the server runs itself) stand before the others.
+ */
+export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): WireRecord {
+  const { model, messages, tools = [], options = {} } = request;
+  const { stream, ...rest } = options;
+  const store = typeof rest.store === 'boolean' ? rest.store : target.store;
+  const { instructions, others } = splitInstructions(messages, rest.instructions === undefined);
+  const known = store || rest.conversation ? lastKnown(others, target.itemKey) : undefined;
+  const offered = [...jsonList(rest.tools), ...tools.map(toWireTool)];
+  const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
+  return {
+    ...(instructions === '' ? {} : { instructions }),
+    ...(offered.length > 0 ? toolRules(request) : {}),
+    ...(known && !rest.conversation ? { previous_response_id: known.id } : {}),
+    store,
+    ...rest,
+    ...textRules(request.responseFormat, rest.text),
+    ...(included.length > 0 ? { include: [...new Set(included)] } : {}),
+    model,
+    input: toInput(others, { itemKey: target.itemKey, store, from: known ? known.at + 1 : 0 }),
+    ...(offered.length > 0 ? { tools: offered } : {}),
+  };
+}
+
+function splitInstructions(messages: readonly Message[], areFree: boolean) {
+  const first = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
+  const count = first < 0 ? messages.length : first;
+  if (!areFree || count === 0) return { instructions: '', others: messages };
+  const texts = messages.slice(0, count).map(({ content }) => content);
+  return { instructions: texts.join('\n\n'), others: messages.slice(count) };
+}
+
+/** The last reply that the server keeps: where it stands, and its id. */
+function lastKnown(messages: readonly Message[], itemKey: string) {
+  const at = messages.findLastIndex((message) => jsonText(itemsOf(message, itemKey).id) !== '');
+  const message = messages[at];
+  return message === undefined ? undefined : { at, id: jsonText(itemsOf(message, itemKey).id) };
+}
+
+function itemsOf(message: Message, itemKey: string): WireRecord {
+  return message.role === 'assistant' ? jsonRecord(message.providerItems?.[itemKey]) : {};
+}
+
+function toWireTool({ function: { name, description, parameters, ...more } }: ToolSchema): WireRecord {
+  // Where nothing is said, the server would try to make the schema strict, and change it.
+  return { type: 'function', name, description, parameters, strict: jsonRecord(more).strict === true };
+}
+
+function toolRules({ toolChoice, parallelToolCalls }: LLMRequest): WireRecord {
+  return {
+    ...(toolChoice === undefined ? {} : { tool_choice: toWireChoice(toolChoice) }),
+    ...(parallelToolCalls === undefined ? {} : { parallel_tool_calls: parallelToolCalls }),
+  };
+}
+
+function toWireChoice(choice: ToolChoice): unknown {
+  if (typeof choice === 'string') return choice;
+  if ('tool' in choice) return { type: 'function', name: choice.tool };
+  const { tools, mode = 'auto' } = choice;
+  return { type: 'allowed_tools', mode, tools: tools.map((name) => ({ type: 'function', name })) };
+}
+
+function textRules(format: ResponseFormat | undefined, given: unknown): WireRecord {
+  if (format === undefined) return {};
+  return { text: { format: toWireFormat(format), ...jsonRecord(given) } };
+}
+
+function toWireFormat(format: ResponseFormat): WireRecord {
+  if (format.type === 'text') return { type: 'text' };
+  if (format.schema === undefined) return { type: 'json_object' };
+  const { name = 'reply', schema } = format;
+  return { type: 'json_schema', name, schema, strict: false };
+}
+
+/** What a call was on the wire, which its answer has to fit. */
+interface KnownCall {
+  readonly callId: string;
+  readonly custom: boolean;
+  /** Of calls that a program of the model made; its answer goes to the same caller. */
+  readonly caller?: unknown;
+}
+
+interface InputTarget {
+  readonly itemKey: string;
+  readonly store: boolean;
+  /** The first message that goes out; those before it are looked into for what answers need. */
+  readonly from: number;
+}
+
+function toInput(messages: readonly Message[], { itemKey, store, from }: InputTarget): readonly unknown[] {
+  // Ids of calls may come again in later messages; the last one counts.
+  const calls = new Map<string, KnownCall>();
+  return messages.flatMap((message, at) => {
+    const items = toItems(message, { itemKey, store, calls });
+    return at < from ? [] : items;
+  });
+}
+
+interface ItemTarget extends Pick<InputTarget, 'itemKey' | 'store'> {
+  readonly calls: Map<string, KnownCall>;
+}
+
+function toItems(message: Message, target: ItemTarget): readonly unknown[] {
+  switch (message.role) {
+    case 'assistant':
+      return toAssistantItems(message, target);
+    case 'tool':
+      return [toOutput(message, target.calls)];
+    case 'user':
+      return [{ type: 'message', role: 'user', content: toUserContent(message.content) }];
+    default:
+      return [{ type: 'message', role: message.role, content: message.content }];
+  }
+}
+
+/** The items as they came, where they still say what the message says; else what can be made of that. */
+function toAssistantItems(
+  message: AssistantMessage,
+  { itemKey, store, calls }: ItemTarget,
+): readonly unknown[] {
+  const output = jsonList(itemsOf(message, itemKey).output).map(jsonRecord);
+  const made = callItems(output);
+  const given = message.tool_calls ?? [];
+  if (output.length > 0 && (store || output.every(isWhole)) && isSame(message, output)) {
+    // By place: a loop may have given a call an id of its own.
+    given.forEach(({ id }, at) => {
+      const { call_id, type, caller } = made[at] ?? {};
+      calls.set(id, { callId: jsonText(call_id), custom: type === 'custom_tool_call', caller });
+    });
+    return output;
+  }
+  for (const call of given) calls.set(call.id, { callId: call.id, custom: isCustom(call, itemKey) });
+  return [
+    ...(message.content ? [{ type: 'message', role: 'assistant', content: message.content }] : []),
+    ...given.map((call) => toCallItem(call, itemKey)),
+  ];
+}
+
+/** Reasoning that a server has not kept and not given in encrypted form cannot be said again. */
+function isWhole({ type, encrypted_content, content }: WireRecord): boolean {
+  return type !== 'reasoning' || Boolean(encrypted_content) || jsonList(content).length > 0;
+}
+
+function isSame({ content, tool_calls = [] }: AssistantMessage, output: readonly WireRecord[]): boolean {
+  const made = callItems(output);
+  if (made.length !== tool_calls.length || textOf(output) !== (content ?? '')) return false;
+  return tool_calls.every(({ function: { name } }, at) => made[at]?.name === name);
+}
+
+function isCustom({ providerItems }: MessageToolCall, itemKey: string): boolean {
+  return jsonRecord(providerItems?.[itemKey]).custom === true;
+}
+
+function toCallItem(call: MessageToolCall, itemKey: string): WireRecord {
+  const { name, arguments: input } = call.function;
+  if (isCustom(call, itemKey)) return { type: 'custom_tool_call', call_id: call.id, name, input };
+  return { type: 'function_call', call_id: call.id, name, arguments: input };
+}
+
+function toOutput(
+  { tool_call_id, content, parts = [] }: ToolMessage,
+  calls: ReadonlyMap<string, KnownCall>,
+): WireRecord {
+  const { callId, custom, caller } = calls.get(tool_call_id) ?? { callId: tool_call_id, custom: false };
+  const attached = parts.flatMap(toOutputPart);
+  const text = content === '' ? [] : [{ type: 'input_text', text: content }];
+  return {
+    type: custom ? 'custom_tool_call_output' : 'function_call_output',
+    call_id: callId,
+    output: attached.length > 0 ? [...text, ...attached] : content,
+    ...(caller && !custom ? { caller } : {}),
+  };
+}
+
+/** Text is in the answer already. */
+function toOutputPart(part: ContentPart): readonly WireRecord[] {
+  if (part.type === 'text') return [];
+  const url = `data:${part.mimeType};base64,${part.data}`;
+  if (part.type === 'image') return [{ type: 'input_image', image_url: url, detail: 'auto' }];
+  return [{ type: 'input_file', filename: part.filename, file_data: url }];
+}
+
+function toUserContent(content: UserMessage['content']): unknown {
+  return typeof content === 'string' ? content : content.map((part) => toInputPart(jsonRecord(part)));
+}
+
+/** A part of Chat Completions in the words of Responses; what is in those already, or in others, stays. */
+function toInputPart(part: WireRecord): WireRecord {
+  const { type, image_url, file, ...rest } = part;
+  if (type === 'text') return { ...rest, type: 'input_text' };
+  if (type === 'image_url') {
+    const { url, detail = 'auto' } =
+      typeof image_url === 'string' ? { url: image_url } : jsonRecord(image_url);
+    return { ...rest, type: 'input_image', image_url: url, detail };
+  }
+  if (type === 'file') return { ...rest, type: 'input_file', ...jsonRecord(file) };
+  return part;
+}

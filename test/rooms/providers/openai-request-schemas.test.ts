@@ -1,0 +1,202 @@
+import { join } from 'node:path';
+import { LLMock } from '@copilotkit/aimock';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Ajv, type ValidateFunction } from 'ajv';
+import fc from 'fast-check';
+import { defineTool, type Message, runToolLoop, streamToolLoop } from 'toolwright';
+import { OpenAIProvider } from 'toolwright/openai';
+import { createGenerator } from 'ts-json-schema-generator';
+import type { LLMRequest, ToolChoice } from '../../../src/contract/llm-provider.js';
+import { toChatBody, toChatStreamBody } from '../../../src/providers/openai/chat/chat-body.js';
+import { toResponsesBody } from '../../../src/providers/openai/responses/responses-body.js';
+import { ROOT } from '../../house/repository.js';
+import { collect } from './loopback-server.js';
+import { historyAfter } from './openai-dialogue.js';
+import { customCall, functionCall, message, reasoning } from './responses-bodies.js';
+
+const APIS = ['chat', 'responses'] as const;
+type Api = (typeof APIS)[number];
+
+/** Every property that OpenAI's own client does not know is a fault. */
+let judges: Readonly<Record<Api, ValidateFunction>>;
+
+beforeAll(() => {
+  const path = join(ROOT, 'test/rooms/providers/openai-request-types.ts');
+  const generator = createGenerator({
+    path,
+    skipTypeCheck: true,
+    additionalProperties: false,
+    topRef: false,
+  });
+  const judge = (type: string) =>
+    new Ajv({ strict: false, allErrors: false }).compile(generator.createSchema(type));
+  judges = { chat: judge('ChatBody'), responses: judge('ResponsesBody') };
+});
+
+function expectFits(api: Api, body: unknown): void {
+  const judge = judges[api];
+  // Through JSON, as it travels.
+  const fits = judge(JSON.parse(JSON.stringify(body)));
+  expect(fits ? [] : { faults: judge.errors?.slice(0, 5), body }).toEqual([]);
+}
+
+const look = defineTool({
+  name: 'look',
+  description: 'Looks',
+  parameters: { type: 'object', properties: { at: { type: 'string' } } },
+  execute: () => ({
+    content: [
+      { type: 'text', content: 'Seen' },
+      { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' },
+      { type: 'file', data: 'YQ==', mimeType: 'application/pdf', filename: 'a.pdf' },
+    ],
+  }),
+});
+
+describe.each(APIS)(
+  'every request of OpenAIProvider to a mock server fits the types of OpenAI’s client (%s)',
+  (api) => {
+    const mock = new LLMock({ port: 0, host: '127.0.0.1' });
+
+    beforeAll(async () => {
+      await mock.start();
+      mock.onToolResult('call_a', { content: 'Done.' });
+      mock.onMessage('look', {
+        toolCalls: [
+          { id: 'call_a', name: 'look', arguments: '{"at":"Paris"}' },
+          { id: 'call_b', name: 'look', arguments: '{}' },
+        ],
+      });
+      // In Chat Completions that would be a field that only compatible servers have.
+      const thought = api === 'responses' ? { reasoning: 'Let me think.' } : {};
+      mock.onMessage(/./, { content: 'Hello.', ...thought });
+    });
+    afterAll(() => mock.stop());
+
+    test('in runs with tools, streamed or not', async () => {
+      // The journal of the mock server has bodies in a form of its own; these are as they leave.
+      const sent: string[] = [];
+      const provider = new OpenAIProvider({
+        api,
+        baseURL: `${mock.url}/v1`,
+        apiKey: 'k',
+        maxRetries: 0,
+        fetch: (url, init) => {
+          sent.push(String(init?.body));
+          return fetch(url, init);
+        },
+      });
+      const config = { provider, model: 'gpt-5', tools: [look] };
+      const messages: Message[] = [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'hello' },
+      ];
+      const run = await runToolLoop({ ...config, parallelToolCalls: true, toolChoice: 'auto' }, messages);
+      const asked = [...run.messages, { role: 'user', content: 'look' } as const];
+      await runToolLoop({ ...config, toolChoice: { tools: ['look'] } }, asked, {});
+      await collect(streamToolLoop(config, asked));
+      const paths = mock.getRequests().map(({ path }) => path);
+      expect(new Set(paths)).toEqual(new Set([api === 'chat' ? '/v1/chat/completions' : '/v1/responses']));
+      expect(sent).toHaveLength(paths.length);
+      expect(sent.length).toBeGreaterThanOrEqual(5);
+      for (const body of sent) expectFits(api, JSON.parse(body));
+    });
+  },
+);
+
+const text = fc.string({ unit: 'grapheme', maxLength: 20 });
+const name = fc.constantFrom('look', 'sql', 'get_weather');
+const part = fc.oneof(
+  fc.record({ type: fc.constant('text'), text }),
+  fc.record({ type: fc.constant('image_url'), image_url: fc.record({ url: fc.webUrl() }) }),
+  fc.record({ type: fc.constant('file'), file: fc.record({ file_data: text, filename: text }) }),
+);
+/** Custom calls come with a status, which goes back with them although the client’s type of inputs has none. */
+const { status: _, ...custom } = customCall('c2', 'SELECT 1');
+const output = fc.subarray([reasoning('a', 'b'), message('Looking.'), functionCall('c1', '{}'), custom]);
+/** What a model may have said, in the words of either API or of none. */
+const spoken = fc.oneof(
+  output.map((items) => ({
+    content: items.some(({ type }) => type === 'message') ? 'Looking.' : '',
+    toolCalls: items
+      .filter((item) => 'call_id' in item)
+      .map((item) => ({ id: String(item.call_id), name: String(item.name), arguments: '{}' })),
+    finishReason: 'stop' as const,
+    reasoning: 'secret',
+    providerItems: { 'openai.responses/gpt-5': { id: 'resp_1', output: items } },
+  })),
+  fc.record({
+    content: text,
+    toolCalls: fc.uniqueArray(fc.record({ id: fc.uuid(), name, arguments: fc.constant({}) }), {
+      selector: ({ id }) => id,
+      maxLength: 3,
+    }),
+    finishReason: fc.constant('stop' as const),
+  }),
+);
+const request: fc.Arbitrary<LLMRequest> = fc.record(
+  {
+    model: fc.constant('gpt-5'),
+    messages: fc
+      .tuple(fc.array(fc.oneof(text, fc.array(part, { minLength: 1 }))), fc.array(spoken))
+      .map(([users, replies]): Message[] => [
+        { role: 'system', content: 'Be brief.' },
+        ...users.map((content) => ({ role: 'user', content }) as const),
+        ...replies.flatMap(historyAfter),
+      ]),
+    options: fc.constantFrom({}, { temperature: 0, top_p: 1 }),
+    tools: fc.constant([
+      {
+        type: 'function',
+        function: { name: 'look', description: 'Looks', parameters: { type: 'object' } },
+      } as const,
+    ]),
+    toolChoice: fc.constantFrom<ToolChoice[]>(
+      'auto',
+      'none',
+      'required',
+      { tool: 'look' } as const,
+      { tools: ['look'], mode: 'required' } as const,
+    ),
+    parallelToolCalls: fc.boolean(),
+    responseFormat: fc.constantFrom(
+      { type: 'text' } as const,
+      { type: 'json' } as const,
+      { type: 'json', schema: { type: 'object' } } as const,
+    ),
+  },
+  { requiredKeys: ['model', 'messages', 'options'] },
+);
+
+describe('OpenAIProvider writes nothing that OpenAI’s own client would not', () => {
+  test('whatever is asked of Chat Completions', () => {
+    fc.assert(
+      fc.property(request, (asked) => {
+        expectFits('chat', toChatBody(asked, 'openai.chat/gpt-5'));
+        expectFits('chat', toChatStreamBody(asked, { itemKey: 'openai.chat/gpt-5', withUsage: true }));
+      }),
+    );
+  });
+
+  test('whatever is asked of Responses', () => {
+    fc.assert(
+      fc.property(request, fc.boolean(), (asked, store) => {
+        expectFits(
+          'responses',
+          toResponsesBody(asked, { itemKey: 'openai.responses/gpt-5', store, withEncrypted: true }),
+        );
+      }),
+    );
+  });
+
+  test('and what it would not write is found', () => {
+    const body = { model: 'gpt-5', messages: [{ role: 'user', content: 'x' }] };
+    expectFits('chat', body);
+    expect(judges.chat({ ...body, messages: [{ role: 'assistant', content: 'x', providerItems: {} }] })).toBe(
+      false,
+    );
+    expect(judges.chat({ ...body, tool_choice: 'sometimes' })).toBe(false);
+    expectFits('responses', { model: 'gpt-5', input: [{ role: 'user', content: 'x' }] });
+    expect(judges.responses({ model: 'gpt-5', input: [{ type: 'function_call', name: 'x' }] })).toBe(false);
+  });
+});
