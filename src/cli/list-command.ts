@@ -2,17 +2,27 @@ import { parseArgs } from 'node:util';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { titleText, toolsetsOf, toolToSchema } from '../call/tool-to-schema.js';
 import type { ClassType, ToolsetTitle } from '../contract/declaration.js';
+import type { JsonSchema } from '../contract/json-schema.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { boundMethodOf } from '../discovery/discover-tools.js';
 import { type PlannedTool, planToolset, schemaOrigins, type ToolsetPlan } from '../discovery/plan-toolset.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { strictSchema } from '../schema/strict/strict-schema.js';
+import type { StrictNote } from '../schema/strict/write-strict.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { type ModuleTools, NO_TOOLS, openModule, toolsOfModule } from './open-module.js';
 
-/** `toolwright list <module>`: the tools that a module brings, the same ones that `toolwright mcp` serves. */
+/**
+ * `toolwright list <module>`: the tools that a module brings, the same ones that `toolwright mcp` serves; with
+ * `--strict` what becomes of their schemas for providers with strict tools.
+ */
 export const listCommand: Command = {
   async run(args, surroundings) {
-    const { positionals } = parseArgs({ args: [...args], options: {}, allowPositionals: true });
+    const { positionals, values } = parseArgs({
+      args: [...args],
+      options: { strict: { type: 'boolean' } },
+      allowPositionals: true,
+    });
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('list takes one module: toolwright list dist/main.js');
@@ -20,18 +30,24 @@ export const listCommand: Command = {
     try {
       const found = toolsOfModule(module.exports);
       if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
-      return print(listTools(found), surroundings);
+      return print(listTools(found), values.strict ? printStrict : printTools, surroundings);
     } finally {
       await module.close();
     }
   },
 };
 
-function print({ tools, faults, warnings }: ToolListing, surroundings: CommandSurroundings): 0 | 1 {
+type ToolPrinter = (tools: readonly ListedTool[], surroundings: CommandSurroundings) => void;
+
+function print(
+  { tools, faults, warnings }: ToolListing,
+  printAll: ToolPrinter,
+  surroundings: CommandSurroundings,
+): 0 | 1 {
   printToolsets(tools, surroundings);
   for (const { where, problem, fix } of warnings)
     surroundings.error(`warning: ${where}: ${problem} (${fix})\n`);
-  printTools(tools, surroundings);
+  printAll(tools, surroundings);
   if (faults.length === 0) return 0;
   surroundings.error(`${new ToolDeclarationError(faults).message}\n`);
   return 1;
@@ -59,19 +75,56 @@ function printTools(tools: readonly ListedTool[], { out }: CommandSurroundings):
   const total = tools.reduce((sum, { characters }) => sum + characters, 0);
   const head = ['tool', 'method', 'schema from', 'characters', '~tokens'];
   const foot = [`${tools.length} in all`, '', '', String(total), String(tokensOf(total))];
-  for (const row of aligned([head, ...rows, foot])) out(`${row}\n`);
+  for (const row of aligned([head, ...rows, foot], 3)) out(`${row}\n`);
 }
 
 function tokensOf(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-function aligned(rows: readonly (readonly string[])[]): readonly string[] {
+/** What becomes of each schema under `strict: true`: a row for each tool, then what is different in it. */
+function printStrict(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+  const forms = tools.map(({ name, parameters }) => ({ name, form: strictSchema(parameters) }));
+  const rows = forms.map(({ name, form }) =>
+    form.isStrict
+      ? [name, 'yes', String(placesIn(form.report.rewritten)), String(placesIn(form.report.checked))]
+      : [name, 'no', '', ''],
+  );
+  const strict = forms.filter(({ form }) => form.isStrict);
+  const foot = [`${strict.length} of ${forms.length}`, '', '', ''];
+  for (const row of aligned([['tool', 'strict', 'rewritten', 'only checked'], ...rows, foot], 2))
+    out(`${row}\n`);
+  for (const { name, form } of forms) {
+    const lines = form.isStrict
+      ? [...form.report.rewritten.map(noteLine), ...form.report.checked.map(checkedLine)]
+      : form.reasons.map((reason) => `sent without strict: ${reason}`);
+    if (lines.length > 0) out(`\n${name}\n${lines.map((line) => `  ${line}\n`).join('')}`);
+  }
+}
+
+function placesIn(notes: readonly StrictNote[]): number {
+  return notes.reduce((sum, { places }) => sum + places.length, 0);
+}
+
+const MOST_PLACES = 5;
+
+function noteLine({ what, places }: StrictNote): string {
+  const shown = places.slice(0, MOST_PLACES).map((place) => place || 'the whole');
+  const more = places.length > MOST_PLACES ? `, ${places.length - MOST_PLACES} more` : '';
+  return `${what}: ${shown.join(', ')}${more}`;
+}
+
+function checkedLine(note: StrictNote): string {
+  return `only checked at the call: ${noteLine(note)}`;
+}
+
+/** The first columns are texts, the others numbers. */
+function aligned(rows: readonly (readonly string[])[], texts: number): readonly string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>
     row
       .map((cell, column) =>
-        column < 3 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+        column < texts ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
       )
       .join('  ')
       .trimEnd(),
@@ -88,6 +141,7 @@ export interface ListedTool {
   readonly origins: string;
   /** Of its definition for a provider. */
   readonly characters: number;
+  readonly parameters: JsonSchema;
 }
 
 /** The tools of a module and what is wrong with them. */
@@ -138,6 +192,7 @@ function listed(
     method: planned ? `${planned.class.name}.${String(planned.key)}` : '-',
     origins: planned ? schemaOrigins(planned).join(', ') || 'no parameters' : 'explicit',
     characters: JSON.stringify(toolToSchema(tool)).length,
+    parameters: tool.parameters,
   };
 }
 

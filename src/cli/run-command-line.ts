@@ -21,8 +21,9 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     load: async () => (await import('./init-command.js')).initCommand,
   },
   list: {
-    usage: 'list <module>',
-    summary: 'shows the tools of a built module, where their schemas come from and how large they are',
+    usage: 'list <module> [--strict]',
+    summary:
+      'shows the tools of a built module, where their schemas come from and how large they are, or their strict forms',
     load: async () => (await import('./list-command.js')).listCommand,
   },
   mcp: {

@@ -43,10 +43,8 @@ export function objectPlan(
     else if (isRequired) return NEVER;
   }
   const openness = opennessOf(parts, { hasNames: names.length > 0, isRoot, extras });
-  if (openness === 'closed')
-    return { kind: 'object', ...UNWORDED, fields, remarks: [...remarks, ...countRemarks(parts)] };
-  if (openness === 'unsaid') {
-    const edits: readonly EditKind[] = ['closed'];
+  if (openness !== 'open') {
+    const edits: readonly EditKind[] = openness === 'said' ? [] : [openness];
     return { kind: 'object', ...UNWORDED, edits, fields, remarks: [...remarks, ...countRemarks(parts)] };
   }
   const record = recordPlan(parts, reader);
@@ -120,7 +118,8 @@ function matches(pattern: string, name: string): boolean {
   }
 }
 
-type Openness = 'closed' | 'open' | 'unsaid';
+/** Whether there are other properties; if not, whether the schema says so, says nothing, or says otherwise. */
+type Openness = 'open' | 'said' | 'closed' | 'narrowed';
 
 function opennessOf(
   parts: readonly JsonSchema[],
@@ -132,12 +131,12 @@ function opennessOf(
 ): Openness {
   const closes = (part: JsonSchema): boolean =>
     part.additionalProperties === false && Object.keys(Object(part.patternProperties)).length === 0;
-  if (parts.some((part) => closes(part) || part.unevaluatedProperties === false)) return 'closed';
+  if (parts.some((part) => closes(part) || part.unevaluatedProperties === false)) return 'said';
   const isDropped = extras === 'closed' && hasNames && !parts.some(saysWhatElse);
-  if (parts.some(saysOpen)) return isDropped ? 'unsaid' : 'open';
+  if (parts.some(saysOpen)) return isDropped ? 'narrowed' : 'open';
   // Of an object without properties nothing is known but that it has some; a root without them takes none.
   const isFree = !hasNames && !isRoot && parts.every(({ properties }) => properties === undefined);
-  return isFree ? 'open' : 'unsaid';
+  return isFree ? 'open' : 'closed';
 }
 
 function saysOpen({ additionalProperties, patternProperties, unevaluatedProperties }: JsonSchema): boolean {
@@ -173,12 +172,7 @@ function recordPlan(parts: readonly JsonSchema[], reader: PartReader): RecordPla
     key: keyPlan(parts, reader),
     values,
     keywords: countKeywords(parts),
-    remarks: [
-      ...(isSimple
-        ? []
-        : parts.slice(1).flatMap((part) => remarkOn('patternProperties', part.patternProperties))),
-      ...unaskedKeys(parts),
-    ],
+    remarks: [...(isSimple ? [] : remarkOn('additionalProperties', saying.slice(1))), ...unaskedKeys(parts)],
   };
 }
 

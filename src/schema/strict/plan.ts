@@ -12,6 +12,7 @@ export type EditKind =
   | 'closed'
   | 'constant'
   | 'merged'
+  | 'narrowed'
   | 'nullable'
   | 'optional-null'
   | 'pairs'

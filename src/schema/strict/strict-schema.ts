@@ -76,8 +76,8 @@ function refused(reasons: readonly string[]): NoStrictForm {
   return frozen({ isStrict: false, reasons });
 }
 
-/** The property that holds arguments that are strictly no object. */
-const WRAPPER = 'arguments';
+/** The property that holds arguments that are strictly no object, as it is where unions are offered. */
+const WRAPPER = 'input';
 
 function compilePlan(schema: JsonSchema, extras: Extras): StrictSchema {
   const reader = new PlanReader(schema, extras);

@@ -301,11 +301,11 @@ export interface StrictReport {
   readonly checked: readonly StrictNote[];
 }
 
-const WORDS: Readonly<Record<Exclude<StrictEdit['kind'], 'said'>, string>> = {
+const WORDS: Readonly<Record<Exclude<StrictEdit['kind'], 'said' | 'closed'>, string>> = {
   anything: 'any value is a value of a definition, in which objects are lists of entries',
-  closed: 'other properties than these are not taken',
   constant: 'a constant is a list of one',
   merged: 'schemas that hold together are one',
+  narrowed: 'other properties than the named ones are not taken',
   nullable: 'null leaves it out',
   'optional-null': 'null leaves it out, and its value, which may be null, stands in an object',
   pairs: 'an object with any keys is a list of pairs',
@@ -322,6 +322,8 @@ export function strictReport(edits: readonly StrictEdit[]): StrictReport {
   const rewritten = new Map<string, Set<string>>();
   const checked = new Map<string, Set<string>>();
   for (const edit of edits) {
+    // Calls drop such properties anyhow.
+    if (edit.kind === 'closed') continue;
     const [notes, what] = edit.kind === 'said' ? [checked, edit.keyword] : [rewritten, WORDS[edit.kind]];
     notes.set(what, (notes.get(what) ?? new Set()).add(edit.at));
     // That it is exactly one is not asked for.

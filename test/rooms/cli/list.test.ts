@@ -39,6 +39,26 @@ test('toolwright list tells what the toolsets say of themselves, above their too
   expect(out).toMatch(/^Shop: Orders and invoices \(find, place\)\n\ntool +method/);
 });
 
+test('toolwright list --strict shows which tools have a strict form, and what is different in it', async () => {
+  const { code, out, error } = await runCommand(['list', 'strict-tools.ts', '--strict'], FIXTURES);
+  expect({ code, error }).toEqual({ code: 0, error: '' });
+  expect(out.split('\n')).toEqual([
+    'tool    strict  rewritten  only checked',
+    'find    yes             2             1',
+    'place   no',
+    'plain   yes             0             0',
+    '2 of 3',
+    '',
+    'find',
+    '  null leaves it out: limit, sort',
+    '  only checked at the call: minLength: text',
+    '',
+    'place',
+    '  sent without strict: $dynamicRef depends on where the schema is used',
+    '',
+  ]);
+});
+
 describe('toolwright list of a file that exports a NestJS module', () => {
   test('starts the application, shows the tools of its registry, and ends it', async () => {
     expect(await list('nest-module.ts')).toEqual({
