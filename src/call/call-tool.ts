@@ -1,13 +1,13 @@
 import type { CallRecord, Suspension } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { canonicalJson, copyOfJson } from '../kernel/json.js';
+import { canonicalJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
 import { allowCall, type Obstacle, suspendCall } from './allow.js';
 import {
   argumentsBefore,
   checkArguments,
-  isReadApart,
+  keptArguments,
   type ReadyArguments,
   withHydrated,
 } from './check-arguments.js';
@@ -145,18 +145,20 @@ function checked(
 ): Answer {
   if (ready instanceof Promise) return checkLater(call, { tool, plan, checking: ready });
   if (!ready.ok) return reject(call, ready);
-  const { value, hydrated = value, repairs, removed } = ready;
-  return proceed(readyCall(call, { tool, plan, checked: value, args: hydrated, repairs, removed }));
+  const { value, hydrated: args = value, repairs, removed, isAccepted } = ready;
+  return proceed(readyCall(call, { tool, plan, checked: value, args, repairs, removed, isAccepted }));
 }
 
 interface ReadyParts
   extends Found,
     Pick<Call, 'checked' | 'args'>,
-    Partial<Pick<Call, 'repairs' | 'removed'>> {}
+    Partial<Pick<Call, 'repairs' | 'removed'>> {
+  readonly isAccepted?: true;
+}
 
 function readyCall(
   { request, environment, scope, attempt, log, since }: ReceivedCall,
-  { tool, plan, checked, args, repairs = NONE, removed = NONE }: ReadyParts,
+  { tool, plan, checked, args, repairs = NONE, removed = NONE, isAccepted }: ReadyParts,
 ): Call {
   if (log.isRead) log.mended({ repairs, removed });
   // The tool may change what it is given; nobody looks at what was sent where there is no record and no context.
@@ -170,7 +172,7 @@ function readyCall(
     since,
     tool,
     plan,
-    sent: isSeen && !isReadApart(request) ? copyOfJson(request.arguments) : request.arguments,
+    sent: isSeen ? keptArguments(request, plan, isAccepted) : request.arguments,
     checked,
     args,
     repairs,

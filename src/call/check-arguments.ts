@@ -3,7 +3,7 @@ import { describeRejection, reviewedFaults } from '../checking/faults.js';
 import { KEPT_DIGITS, type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ArgumentFault, Hydrated, ToolDefinition } from '../contract/tool.js';
-import { isRecord } from '../kernel/json.js';
+import { copyOfJson, isRecord } from '../kernel/json.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
 import type { CallRequest } from './invocation.js';
 import type { CallPlan } from './plan.js';
@@ -19,6 +19,8 @@ export type ReadyArguments =
       /** What had to be mended; absent where nothing had. */
       readonly repairs?: readonly string[];
       readonly removed: readonly string[];
+      /** Nothing had to be said of them. */
+      readonly isAccepted?: true;
     }
   | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
 
@@ -151,8 +153,15 @@ export function argumentsBefore({ request, plan, checked }: CheckedCall): JsonOb
   return again?.ok ? again.value : checked;
 }
 
+/** What was sent, as it stays whatever the tool does to its arguments. */
+export function keptArguments(request: CallRequest, { check }: CallPlan, isAccepted = false): unknown {
+  const { arguments: sent } = request;
+  if (isReadApart(request) || !isRecord(sent)) return sent;
+  return isAccepted ? check.copy(sent) : copyOfJson(sent);
+}
+
 /** Whether the tool gets a copy of what was sent, made by whoever read it. */
-export function isReadApart({ arguments: sent, read }: CallRequest): boolean {
+function isReadApart({ arguments: sent, read }: CallRequest): boolean {
   return read?.ok === true && read.value !== sent;
 }
 

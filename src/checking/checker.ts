@@ -1,6 +1,7 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import type { ArgumentFault } from '../contract/tool.js';
-import { plainJson } from '../kernel/json.js';
+import { copyOfJson, plainJson } from '../kernel/json.js';
+import { isSchemaNode } from '../schema/keywords.js';
 import { boundFaults, boundsTest, closedSchema } from './closed-schema.js';
 import { type CompiledSchema, improvingTest, schemaCheck } from './compile.js';
 import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './defaults.js';
@@ -17,6 +18,8 @@ export type Checked =
       readonly value: JsonObject;
       readonly removed: readonly string[];
       readonly coerced: readonly string[];
+      /** Nothing had to be said of them: they are as they were sent, but for defaults. */
+      readonly isAccepted?: true;
       /** Paths of optional properties whose `null` was taken for absence; absent where there are none. */
       readonly dropped?: readonly string[];
     }
@@ -36,6 +39,8 @@ export interface Checker {
    * defaults filled in. `undefined` for all others, which have to be checked thoroughly.
    */
   accept(args: JsonObject): JsonObject | undefined;
+  /** A copy of arguments as they were sent and accepted. */
+  readonly copy: Copier;
 }
 
 type Check = (args: JsonObject) => Checked;
@@ -65,7 +70,7 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
   if (closed === undefined) {
     const check = boundedCheck(thoroughCheck(schema, { ...options, defaultsOf }));
-    return Object.assign(check, { accept: () => undefined });
+    return Object.assign(check, { accept: () => undefined, copy: createCopier({}) });
   }
   const accept = acceptor(closed, defaultsOf(schema));
   const tidy = createTidier(schema, defaultsOf);
@@ -80,9 +85,10 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
   });
   const check: Check = (args) => {
     const value = accept(args);
-    return value === undefined ? checkUnfit(args) : { ok: true, value, removed: NONE, coerced: NONE };
+    if (value === undefined) return checkUnfit(args);
+    return { ok: true, value, removed: NONE, coerced: NONE, isAccepted: true };
   };
-  return Object.assign(check, { accept });
+  return Object.assign(check, { accept, copy: createCopier(closed) });
 }
 
 /** It runs for each call, so that it does no more than a schema needs. */
@@ -257,12 +263,13 @@ export function wrappedChecker(checker: Checker, wrapper: string): Checker {
     const { coerced, dropped } = checked;
     return {
       ...checked,
+      isAccepted: undefined,
       removed,
       coerced: coerced.map((path) => within(wrapper, path)),
       ...(dropped === undefined ? {} : { dropped: dropped.map((path) => within(wrapper, path)) }),
     };
   };
-  return Object.assign(check, { accept });
+  return Object.assign(check, { accept, copy: checker.copy });
 }
 
 /** Whether arguments came within the property that they were offered in. */
@@ -277,6 +284,63 @@ export function placeWithin(faults: readonly ArgumentFault[], wrapper: string): 
 
 function within(wrapper: string, path: string): string {
   return path === '' ? wrapper : `${wrapper}.${path}`;
+}
+
+/** A part of such arguments that is a list or has fields. */
+type Whole = JsonObject & readonly unknown[];
+
+/** Copies arguments, so that what is done to them does not reach the copy. */
+type Copier = (args: JsonObject) => JsonObject;
+
+type CopyPart = (part: Whole) => unknown;
+
+/**
+ * What copies arguments that a closed schema accepts. It knows where there are objects and what is in them, so that it
+ * takes an eighth of the time of looking; what the schema leaves open is looked at.
+ */
+function createCopier(closed: JsonSchema): Copier {
+  return (copierOf(closed) ?? copyOfJson) as Copier;
+}
+
+/** `undefined` where a value is no object, and so is its own copy. */
+function copierOf(schema: unknown): CopyPart | undefined {
+  if (!isSchemaNode(schema)) return copyOfJson;
+  const { type, items, prefixItems } = schema;
+  if ([type].flat().every((one) => SCALARS.has(one))) return undefined;
+  if (type === 'array' && prefixItems === undefined && isSchemaNode(items)) {
+    const copyItem = copierOf(items);
+    return copyItem === undefined
+      ? (list) => [...list]
+      : (list) => list.map((item) => copyItem(item as Whole));
+  }
+  return isKnown(schema) ? copierOfFields(schema.properties) : copyOfJson;
+}
+
+const SCALARS: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'null']);
+
+/** Whether objects have no other keys, and none that every object has. */
+function isKnown(schema: JsonSchema): schema is JsonSchema & Required<Pick<JsonSchema, 'properties'>> {
+  const { type, properties, additionalProperties, patternProperties } = schema;
+  const isClosed = type === 'object' && additionalProperties === false && patternProperties === undefined;
+  return (
+    isClosed &&
+    properties !== undefined &&
+    Object.keys(properties).every((name) => !(name in Object.prototype))
+  );
+}
+
+function copierOfFields(properties: Readonly<Record<string, unknown>>): CopyPart {
+  const inner: (readonly [name: string, copy: CopyPart])[] = [];
+  for (const [name, property] of Object.entries(properties)) {
+    const copy = copierOf(property);
+    if (copy !== undefined) inner.push([name, copy]);
+  }
+  return (value) => {
+    const copied: Record<string, unknown> = { ...value };
+    for (const [name, copy] of inner)
+      if (copied[name] !== undefined) copied[name] = copy(copied[name] as Whole);
+    return copied;
+  };
 }
 
 /** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */

@@ -1,0 +1,86 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { defineTool, ToolRegistry } from '../../../src/index.js';
+
+const TEXT = { type: 'string' };
+const POINT = { type: 'object', properties: { x: { type: 'number' }, tags: { type: 'array', items: TEXT } } };
+
+/** Properties that hold objects in every way that a schema can say it, or does not say. */
+const PARAMETERS = {
+  type: 'object',
+  properties: {
+    text: TEXT,
+    point: POINT,
+    points: { type: 'array', items: POINT },
+    grid: { type: 'array', items: { type: 'array', items: { type: 'integer' } } },
+    record: { type: 'object', additionalProperties: POINT },
+    open: { ...POINT, additionalProperties: true },
+    patterned: { ...POINT, additionalProperties: false, patternProperties: { '^p': {} } },
+    inherited: { type: 'object', properties: { toString: POINT, constructor: TEXT } },
+    pair: { type: 'array', prefixItems: [POINT, TEXT] },
+    nullable: { ...POINT, type: ['object', 'null'] },
+    union: { anyOf: [POINT, TEXT] },
+    referred: { $ref: '#/$defs/point' },
+    filled: { type: 'integer', default: 3 },
+    anything: {},
+  },
+  $defs: { point: POINT },
+};
+
+const point = fc.record({ x: fc.integer(), tags: fc.array(fc.string()) }, { requiredKeys: [] });
+const anything = fc.jsonValue({ maxDepth: 3 });
+
+const sentArguments = fc.record(
+  {
+    text: fc.string(),
+    point,
+    points: fc.array(point),
+    grid: fc.array(fc.array(fc.integer())),
+    record: fc.dictionary(fc.string(), point),
+    open: fc.record({ x: fc.integer(), more: anything }),
+    patterned: fc.record({ x: fc.integer(), p1: anything }),
+    inherited: fc.record({ toString: point }),
+    pair: fc.tuple(point, fc.string()),
+    nullable: fc.option(point),
+    union: fc.oneof(point, fc.string()),
+    referred: point,
+    filled: fc.integer(),
+    anything,
+    unknown: anything,
+  },
+  { requiredKeys: [] },
+);
+
+/** Changes everything within a value that can be changed. */
+function spoil(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  const holder = value as Record<string, unknown>;
+  for (const key of Object.keys(holder)) {
+    spoil(holder[key]);
+    delete holder[key];
+  }
+  Object.defineProperty(holder, 'spoilt', { value: true, enumerable: true });
+}
+
+test('CallRecord.rawArguments and ToolContext.rawArguments stay what was sent, whatever a tool does to its arguments', async () => {
+  const seen: unknown[] = [];
+  const spoiling = defineTool({
+    name: 'spoil',
+    description: 'Spoils its arguments',
+    parameters: PARAMETERS,
+    execute: (args, context) => {
+      spoil(args);
+      seen.push(context.rawArguments);
+    },
+  });
+  const tools = new ToolRegistry().register(spoiling);
+  await fc.assert(
+    fc.asyncProperty(sentArguments, async (sent) => {
+      const before = structuredClone(sent);
+      const { record } = await tools.invoke({ id: 'c1', name: 'spoil', arguments: sent });
+      expect(record.status).toBe('success');
+      expect(record.rawArguments).toEqual(before);
+      expect(seen.at(-1)).toEqual(before);
+    }),
+  );
+});
