@@ -126,6 +126,8 @@ export interface LLMProvider {
    * Items of other keys stay in the history and out of its requests; without this method all of them do.
    */
   itemKey?(model: string): string;
+  /** Whether this model keeps to a `responseFormat` with a schema; otherwise a tool is offered for a final answer. */
+  supportsResponseFormat?(model: string): boolean;
 }
 
 /** What a request may be, as far as a provider looks into it. */

@@ -171,6 +171,13 @@ export const ERROR_TABLE = {
     happened: 'A call would have waited for ever: for one that waits for the tool which made this call.',
     remedy: 'Let tools that have `setContext` or `setCallback` not call each other crosswise.',
   },
+  InvalidOutput: {
+    code: 525,
+    happened:
+      'A run with an `output` schema ended without an answer that fits it, though it was asked for twice.',
+    remedy:
+      'Read `content` of the result, which is what the model said; loosen the schema, or take another model.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

@@ -11,6 +11,7 @@ import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
+import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
 import {
@@ -57,11 +58,14 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     addUsage(run, response.usage);
     if (sink !== undefined) await sink(replyEvent('reply-end', run, response));
     let end: LoopEnd | undefined;
-    if (toolCalls.length === 0) end = answeredInText(run, response);
-    else {
-      const calls = run.numberCalls(toolCalls).map(parseCall);
+    if (toolCalls.length === 0) {
+      const answer = answeredInText(run, response);
+      end = answer instanceof Promise ? await answer : answer;
+    } else {
+      const parsed = run.numberCalls(toolCalls).map(parseCall);
+      const calls = run.output === undefined ? parsed : await run.output.answered(parsed);
       const answering = answerCalls(run, { ...response, calls });
-      end = answering instanceof Promise ? await answering : answering;
+      end = (answering instanceof Promise ? await answering : answering) ?? endWithAnswer(run, calls.length);
       run.isAskedAgain = false;
     }
     run.onStep?.(run, end);
@@ -82,17 +86,23 @@ async function resumeCalls(run: LoopRun, { open, pending }: RunState): Promise<L
     );
   }
   const calls = open.calls.map(restoredCall);
-  const end = await answerCalls(run, { ...open, calls, finishReason: 'tool_calls' });
+  const answered = await answerCalls(run, { ...open, calls, finishReason: 'tool_calls' });
+  const end = answered ?? endWithAnswer(run, calls.length);
   run.onStep?.(run, end);
   return end;
 }
 
 /** The model has said its last word, unless it has said nothing at all: then it is asked once more. */
-function answeredInText(run: LoopRun, response: LLMResponse): LoopEnd | undefined {
+function answeredInText(
+  run: LoopRun,
+  response: LLMResponse,
+): LoopEnd | undefined | Promise<LoopEnd | undefined> {
   const { content, finishReason } = response;
   if (content.trim() !== '' || hasSpoken(run)) {
     run.messages.push(assistantMessage(response, []));
-    return { status: 'completed', content };
+    return run.output === undefined
+      ? { status: 'completed', content }
+      : answerFromText(run, run.output, content);
   }
   if (!run.isAskedAgain && run.iterations < run.maxIterations) {
     run.isAskedAgain = true;
@@ -220,6 +230,8 @@ function beginRun(
     toolCalls: before?.toolCalls.map(restoredRecord) ?? [],
     iterations: before?.iterations ?? 0,
     usage: before?.usage ?? NO_USAGE,
+    output: config.output === undefined ? undefined : new FinalAnswer(config.output),
+    isAnswerAsked: false,
     isAskedAgain: false,
   };
 }

@@ -84,6 +84,8 @@ export interface ToolLoopResult {
    * unless answered at the limit.
    */
   readonly content: string;
+  /** The final answer as data that fits the config's `output`. */
+  readonly output?: unknown;
   /** Requests made to the model. */
   readonly iterations: number;
   readonly status: LoopStatus;

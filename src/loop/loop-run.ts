@@ -5,6 +5,7 @@ import type { RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { CallNumberer } from './ask-model.js';
 import type { EventSink, LoopStatus, ToolLoopResult } from './events.js';
+import type { FinalAnswer } from './final-answer.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { SentMessages } from './sent-messages.js';
@@ -66,6 +67,10 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly toolCalls: CallRecord[];
   iterations: number;
   usage: Usage;
+  /** Where the run is to end with data. */
+  readonly output: FinalAnswer | undefined;
+  /** The model has answered in another way, and was asked for the data. */
+  isAnswerAsked: boolean;
   /** The last reply said nothing, and the model is asked once more. */
   isAskedAgain: boolean;
 }
@@ -101,6 +106,8 @@ function sum(count: number, added: number): number {
 export interface LoopEnd {
   readonly status: LoopStatus;
   readonly content?: string;
+  /** The final answer as data. */
+  readonly output?: unknown;
   /** Of a suspended run. */
   readonly state?: RunState;
   readonly error?: Error;
@@ -111,7 +118,7 @@ type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'u
 /** The outcome of a run that ends now. */
 export function endRun(
   { messages, toolCalls, iterations, usage, providerRetries }: Counted,
-  { status, content = '', state, error }: LoopEnd,
+  { status, content = '', output, state, error }: LoopEnd,
 ): ToolLoopResult {
   return {
     content,
@@ -121,6 +128,7 @@ export function endRun(
     toolCalls,
     usage,
     ...(providerRetries ? { providerRetries } : {}),
+    ...(output === undefined ? {} : { output }),
     ...(state ? { pending: state.pending, state } : {}),
     ...(error ? { error } : {}),
   };

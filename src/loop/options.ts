@@ -2,6 +2,7 @@ import type { RegisteredTool } from '../call/registration.js';
 import { TaskQueue } from '../call/task-queue.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, SCOPE, SCOPE_OPTION, type ToolPolicy } from '../contract/call.js';
+import type { SchemaSource } from '../contract/json-schema.js';
 import {
   type LLMProvider,
   type Message,
@@ -77,6 +78,11 @@ export interface ToolLoopConfig {
   readonly fallback?: readonly (LLMProvider | ProviderTarget)[];
   /** An invalid history that the run is given is mended, with a note in the log (default), or refused. */
   readonly history?: HistoryCare;
+  /**
+   * Of an object: the run ends with data of this schema, in `output` of its result. A model that answers otherwise
+   * is asked once more.
+   */
+  readonly output?: SchemaSource;
   /** Decides before each request what it is made with. */
   readonly prepareStep?: PrepareStep;
   /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
@@ -148,6 +154,10 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
     `[${FALLBACK}]`,
   ),
   history: oneOf('mend', 'refuse'),
+  output: {
+    accepts: (value) => typeof value === 'function' || isRecord(value),
+    fix: 'z.object({ … }), or a JSON Schema',
+  },
   prepareStep: FUNCTION,
   maxRetries: LIMIT,
   maxConcurrency: LIMIT,

@@ -1,4 +1,11 @@
-import type { LLMRequest, Message, RequestMetadata, ToolChoice } from '../contract/llm-provider.js';
+import type {
+  LLMRequest,
+  Message,
+  RequestMetadata,
+  ToolChoice,
+  ToolSchema,
+} from '../contract/llm-provider.js';
+import type { FinalAnswer } from './final-answer.js';
 import { type LoopRun, targetOf } from './loop-run.js';
 import type { ProviderTarget } from './options.js';
 import { type StepSettings, settingsOf } from './step-settings.js';
@@ -22,7 +29,8 @@ export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer):
   const { config, signal, sent } = run;
   const { provider, model = config.model } = chosenTarget(run, settings);
   const options = settings.llmOptions ?? config.llmOptions ?? {};
-  const definitions = withTools ? offeredTools(run, settings) : [];
+  const answer = withTools ? run.output?.offer(provider, model) : undefined;
+  const definitions = withTools ? offeredTools(run, settings, answer) : [];
   const hasTools = definitions.length > 0;
   const key = provider.itemKey?.(model);
   const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
@@ -36,11 +44,13 @@ export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer):
   if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(history));
   if (hasTools) {
     request.tools = definitions;
-    const toolChoice = settings.toolChoice ?? nextChoice(run);
+    const toolChoice = choiceFor(run, settings, answer);
     if (toolChoice !== undefined) request.toolChoice = toolChoice;
     if (config.parallelToolCalls !== undefined) request.parallelToolCalls = config.parallelToolCalls;
   }
-  if (settings.responseFormat !== undefined) request.responseFormat = settings.responseFormat;
+  const responseFormat =
+    settings.responseFormat ?? (answer && 'format' in answer ? answer.format : undefined);
+  if (responseFormat !== undefined) request.responseFormat = responseFormat;
   request.metadata = metadataOf(run);
   if (signal !== undefined) request.signal = signal;
   return request;
@@ -54,8 +64,21 @@ function chosenTarget(run: LoopRun, { model }: StepSettings): ProviderTarget {
   return run.failedOver > 0 || model === undefined ? target : { ...target, model };
 }
 
-function offeredTools({ tools }: LoopRun, { tools: names }: StepSettings) {
-  return (names === undefined ? tools : tools.view({ allow: [...names] })).toProviderDefs();
+type AnswerOffer = ReturnType<FinalAnswer['offer']> | undefined;
+
+function offeredTools(
+  { tools }: LoopRun,
+  { tools: names }: StepSettings,
+  answer: AnswerOffer,
+): readonly ToolSchema[] {
+  const offered = (names === undefined ? tools : tools.view({ allow: [...names] })).toProviderDefs();
+  return answer !== undefined && 'tool' in answer ? [...offered, answer.tool] : offered;
+}
+
+function choiceFor(run: LoopRun, { toolChoice }: StepSettings, answer: AnswerOffer): ToolChoice | undefined {
+  if (run.isAnswerAsked && answer !== undefined && 'tool' in answer)
+    return { tool: answer.tool.function.name };
+  return toolChoice ?? nextChoice(run);
 }
 
 /** A choice that forces a call is fulfilled by the first one: forced again and again, a run would never end. */

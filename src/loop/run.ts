@@ -1,4 +1,5 @@
 import type { Answer, CallScope } from '../contract/call.js';
+import type { SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import { driveLoop } from './drive.js';
@@ -30,13 +31,14 @@ import { resumeWith } from './resume.js';
  * console.log(run.status, run.content);
  * ```
  */
-export async function runToolLoop(
-  config: ToolLoopConfig,
+export async function runToolLoop<Source extends SchemaSource = SchemaSource>(
+  config: ToolLoopConfig & { readonly output?: Source },
   messages: readonly Message[],
   scope: CallScope = {},
-): Promise<ToolLoopResult> {
+): Promise<ToolLoopResult & { readonly output?: ValueOf<Source> }> {
   checkRun({ config, scope, messages });
-  return driveLoop(config, { messages }, { scope });
+  const result = await driveLoop(config, { messages }, { scope });
+  return result as ToolLoopResult & { readonly output?: ValueOf<Source> };
 }
 
 /**

@@ -151,6 +151,7 @@ const config: Required<ToolLoopConfig> = {
   llmOptions: {},
   toolChoice: 'auto',
   parallelToolCalls: true,
+  output: { type: 'object', properties: { answer: { type: 'string' } } },
   providerRetries: 1,
   fallback: [provider, { provider, model: 'n' }],
   history: 'mend',

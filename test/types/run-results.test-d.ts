@@ -25,7 +25,7 @@ type Block = Awaited<ReturnType<typeof complete>>['content'][number];
 type CallBlock = Extract<Block, { type: 'toolCall' }>;
 
 export type Claims = [
-  Expect<Equal<Run, ToolLoopResult>>,
+  Expect<Run extends ToolLoopResult ? (ToolLoopResult extends Run ? true : false) : false>,
   Expect<Equal<Run['status'], LoopStatus>>,
   Expect<Equal<LoopStatus, 'completed' | 'limit' | 'suspended' | 'aborted' | 'failed'>>,
   Expect<Equal<Run['content'], string>>,

@@ -1,0 +1,101 @@
+import { type Invoker, ToolRegistry } from '../call/tool-registry.js';
+import type { CallRecord } from '../contract/call.js';
+import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
+import type { LLMProvider, ResponseFormat, ToolCall, ToolSchema } from '../contract/llm-provider.js';
+import { toDefinition } from '../discovery/define-tool.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { LoopEnd, LoopRun } from './loop-run.js';
+
+/** What the model calls to answer, where its provider has no format for replies. */
+const NAME = 'final_answer';
+
+const REQUEST = `Give your final answer now, by calling the tool '${NAME}' and nothing else.`;
+
+/**
+ * The final answer of a run as data of a schema. A provider that has a format for replies is asked for it; any other
+ * model is offered one more tool, whose arguments are the answer.
+ */
+export class FinalAnswer {
+  readonly #invoke: Invoker;
+  readonly #definition: ToolSchema;
+  readonly #schema: JsonSchema;
+
+  /** @throws ToolDeclarationError for a schema that is none of an object. */
+  constructor(source: SchemaSource) {
+    const description =
+      'Gives the final answer and ends the conversation. Call it once, when all else is done.';
+    const tool = toDefinition(
+      { name: NAME, description, parameters: source, execute: () => 'Noted.' },
+      { by: 'output of the loop’s config', wrong: [] },
+    );
+    const registry = new ToolRegistry().register(tool);
+    this.#invoke = registry.invoker();
+    [this.#definition] = registry.toProviderDefs() as [ToolSchema];
+    this.#schema = tool.parameters;
+  }
+
+  /** What a request carries so that its reply can be the answer. */
+  offer(
+    provider: LLMProvider,
+    model: string,
+  ): { readonly tool: ToolSchema } | { readonly format: ResponseFormat } {
+    return provider.supportsResponseFormat?.(model)
+      ? { format: { type: 'json', schema: this.#schema, name: NAME } }
+      : { tool: this.#definition };
+  }
+
+  /** The calls of a reply, of which those that are the answer have their record. */
+  async answered<Call extends ToolCall>(calls: readonly Call[]): Promise<readonly Call[]> {
+    return Promise.all(
+      calls.map(async (call) => (call.name === NAME ? { ...call, record: await this.#record(call) } : call)),
+    );
+  }
+
+  /** A text as the answer; a rejected record where it is none. */
+  read(text: string): Promise<CallRecord> {
+    return this.#record({ id: NAME, name: NAME, arguments: text });
+  }
+
+  async #record(call: ToolCall): Promise<CallRecord> {
+    const invocation = await this.#invoke(call, {});
+    if (invocation.status !== 'suspended') return invocation.record;
+    throw new TypeError('The final answer cannot wait.');
+  }
+}
+
+/** The end of a run whose last calls gave the answer. */
+export function endWithAnswer({ output, toolCalls }: LoopRun, calls: number): LoopEnd | undefined {
+  if (output === undefined) return undefined;
+  return toolCalls.slice(-calls).flatMap(endOf)[0];
+}
+
+function endOf({ name, status, arguments: answer }: CallRecord): readonly LoopEnd[] {
+  if (name !== NAME || status !== 'success') return [];
+  return [{ status: 'completed', content: JSON.stringify(answer), output: answer }];
+}
+
+/**
+ * What becomes of a run whose model has answered in text: the answer where it is one, otherwise the model is asked
+ * once more.
+ */
+export async function answerFromText(
+  run: LoopRun,
+  final: FinalAnswer,
+  text: string,
+): Promise<LoopEnd | undefined> {
+  const record = await final.read(text);
+  const [end] = endOf(record);
+  if (end !== undefined) return { ...end, content: text };
+  const { result } = record;
+  if (run.isAnswerAsked) {
+    const message = `The model gave no answer that fits the schema. ${result.forLLM}`;
+    return { status: 'failed', content: text, error: new ToolwrightError('InvalidOutput', message) };
+  }
+  run.isAnswerAsked = true;
+  const isTool = 'tool' in final.offer(run.config.provider, run.config.model);
+  run.messages.push({
+    role: 'user',
+    content: isTool ? REQUEST : `${result.forLLM}\nSend the whole answer again, as JSON only.`,
+  });
+  return undefined;
+}

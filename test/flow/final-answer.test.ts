@@ -1,0 +1,126 @@
+import { describe, expect, test } from '@jest/globals';
+import { defineTool, type LLMProvider, type Message, resumeToolLoop, runToolLoop } from 'toolwright';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
+import { z } from 'zod';
+
+const hello: readonly Message[] = [{ role: 'user', content: 'How is the weather?' }];
+const schema = z.object({ place: z.string(), degrees: z.number() });
+const answer = { place: 'Bern', degrees: 7 };
+const look = defineTool({ name: 'look', description: 'Looks', parameters: {}, execute: () => 'seen' });
+const ask = defineTool({
+  name: 'ask',
+  description: 'Asks',
+  parameters: {},
+  approval: true,
+  execute: () => 'asked',
+});
+
+function script(...steps: readonly ScriptedStep[]) {
+  return new ScriptedProvider(steps);
+}
+
+const calls = (args: unknown, ...others: string[]) => ({
+  toolCalls: [
+    ...others.map((name) => ({ id: name, name })),
+    { id: 'f', name: 'final_answer', arguments: args as never },
+  ],
+});
+
+describe('output, of a model without a format for replies', () => {
+  test('runToolLoop ends with the arguments of the closing tool, typed and checked', async () => {
+    const provider = script(
+      { toolCalls: [{ id: 'l', name: 'look' }] },
+      calls('{"place":"Bern","degrees":"7",}'),
+    );
+    const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);
+    expect(run).toMatchObject({ status: 'completed', output: answer, content: JSON.stringify(answer) });
+    const degrees: number | undefined = run.output?.degrees;
+    expect(degrees).toBe(7);
+    expect(provider.requests[0]?.tools?.map((tool) => tool.function.name)).toEqual(['look', 'final_answer']);
+    expect(provider.requests[0]).not.toHaveProperty('responseFormat');
+    expect(run.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'tool']);
+  });
+
+  test('an answer that does not fit is told to the model, which mends it', async () => {
+    const provider = script(calls({ place: 'Bern' }), calls(answer));
+    const run = await runToolLoop({ provider, model: 'm', output: schema }, hello);
+    expect(run).toMatchObject({ status: 'completed', output: answer });
+    expect(provider.requests[1]?.messages.at(-1)?.content).toContain('degrees');
+  });
+
+  test('a model that answers in text is asked for the tool once', async () => {
+    const provider = script({ content: 'Fine.' }, calls(answer));
+    const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);
+    expect(run.output).toEqual(answer);
+    expect(provider.requests[1]?.toolChoice).toEqual({ tool: 'final_answer' });
+    const stubborn = script({ content: 'Fine.' }, { content: 'Really fine.' });
+    const failed = await runToolLoop({ provider: stubborn, model: 'm', output: schema }, hello);
+    expect(failed).toMatchObject({ status: 'failed', content: 'Really fine.', error: { code: 525 } });
+    expect(failed).not.toHaveProperty('output');
+  });
+
+  test('a text that is the answer is taken as it is', async () => {
+    const content = `\`\`\`json\n${JSON.stringify(answer)}\n\`\`\``;
+    const run = await runToolLoop({ provider: script({ content }), model: 'm', output: schema }, hello);
+    expect(run).toMatchObject({ output: answer, content });
+  });
+
+  test('other calls of the same reply are made first', async () => {
+    const provider = script(calls(answer, 'look'));
+    const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);
+    expect(run).toMatchObject({ status: 'completed', output: answer });
+    expect(run.toolCalls.map(({ name, status }) => [name, status])).toEqual([
+      ['look', 'success'],
+      ['final_answer', 'success'],
+    ]);
+  });
+
+  test('resumeToolLoop ends with an answer that came beside a call that waited', async () => {
+    const config = { model: 'm', tools: [ask], output: schema };
+    const run = await runToolLoop({ ...config, provider: script(calls(answer, 'ask')) }, hello);
+    expect(run.status).toBe('suspended');
+    const answers = (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+    const state = JSON.parse(JSON.stringify(run.state));
+    const resumed = await resumeToolLoop({ ...config, provider: script() }, state, answers);
+    expect(resumed).toMatchObject({ status: 'completed', output: answer });
+  });
+
+  test('a schema that is none of an object is the author’s fault', async () => {
+    const run = runToolLoop({ provider: script(), model: 'm', output: { type: 'string' } }, hello);
+    await expect(run).rejects.toThrow('output');
+  });
+});
+
+describe('output, of a model with a format for replies', () => {
+  function native(...replies: readonly string[]) {
+    const provider = script(...replies.map((content) => ({ content })));
+    const formatted: LLMProvider = {
+      chat: (request) => provider.chat(request),
+      supportsResponseFormat: (model) => model === 'm',
+    };
+    return { provider: formatted, requests: provider.requests };
+  }
+
+  test('runToolLoop asks for JSON of the schema and offers no closing tool', async () => {
+    const { provider, requests } = native(JSON.stringify(answer));
+    const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);
+    expect(run).toMatchObject({ status: 'completed', output: answer });
+    expect(requests[0]?.responseFormat).toMatchObject({ type: 'json', schema: { type: 'object' } });
+    expect(requests[0]?.tools).toHaveLength(1);
+  });
+
+  test('a reply that does not fit is asked for once more, with what is wrong', async () => {
+    const { provider, requests } = native('{"place":"Bern"}', JSON.stringify(answer));
+    const run = await runToolLoop({ provider, model: 'm', output: schema }, hello);
+    expect(run.output).toEqual(answer);
+    expect(requests[1]?.messages.at(-1)).toMatchObject({ role: 'user' });
+    expect(requests[1]?.messages.at(-1)?.content).toContain('degrees');
+    const hopeless = native('{}', '{}');
+    expect(
+      await runToolLoop({ provider: hopeless.provider, model: 'm', output: schema }, hello),
+    ).toMatchObject({
+      status: 'failed',
+      error: { name: 'InvalidOutput' },
+    });
+  });
+});
