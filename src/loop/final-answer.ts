@@ -20,7 +20,7 @@ export class FinalAnswer {
   readonly #definition: ToolSchema;
   readonly #schema: JsonSchema;
 
-  /** @throws ToolDeclarationError for a schema that is none of an object. */
+  /** @throws ToolDeclarationError for a schema that describes no object. */
   constructor(source: SchemaSource) {
     const description =
       'Gives the final answer and ends the conversation. Call it once, when all else is done.';

@@ -114,7 +114,7 @@ function planFaults(plan: unknown): readonly InvalidOption[] {
  * A `fetch` that puts faults between a client and a server: refusals, lost connections, broken replies. Two of
  * them around each other give two faults to a request.
  *
- * @throws InvalidOptionsError for a plan that is none.
+ * @throws InvalidOptionsError for a plan that is not one.
  *
  * @example
  * ```ts

@@ -26,7 +26,7 @@ test('every example in a docstring or the manual type-checks, with the applicati
   // The last example is wrong on purpose: so it is known that the compiler looked.
   expect(complaints.filter((complaint) => !complaint.startsWith('example '))).toEqual([]);
   expect(complaints.map((complaint) => complaint.slice(0, 17))).toEqual([
-    'example 1: TS2741',
+    'example 1: TS2345',
     'example 2: TS2339',
   ]);
 });
