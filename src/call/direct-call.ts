@@ -36,16 +36,16 @@ type DirectCaller = (
 
 /**
  * The short way of a call that nothing looks at, limits or decides about: accept ▸ run ▸ write, without the record that
- * the steps keep, which costs as much as all of this. `goOn` takes up what comes to more than that.
+ * the steps keep, which costs as much as all of this. `takeOver` takes what comes to more than that.
  */
-export function createDirectCaller(goOn: (left: LeftCall) => Answer): DirectCaller {
+export function createDirectCaller(takeOver: (left: LeftCall) => Answer): DirectCaller {
   return (environment, request, origin) => {
     if (!isAlone(environment, request, origin)) return undefined;
     const plan = environment.find(request.name)?.direct;
     const accepted = plan && accept(plan, request.arguments);
     if (accepted === undefined || plan === undefined) return undefined;
     const { tool } = plan;
-    const leave = (at: LeftAt) => goOn({ environment, request, ...origin, plan, accepted, at });
+    const leave = (at: LeftAt) => takeOver({ environment, request, ...origin, plan, accepted, at });
     let args = accepted;
     let value: unknown;
     if (tool.hydrate !== undefined) {

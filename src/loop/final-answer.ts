@@ -1,10 +1,9 @@
 import { type Invoker, ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord } from '../contract/call.js';
 import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
-import type { LLMProvider, ResponseFormat, ToolCall, ToolSchema } from '../contract/llm-provider.js';
+import type { LLMProvider, Message, ResponseFormat, ToolCall, ToolSchema } from '../contract/llm-provider.js';
 import { toDefinition } from '../discovery/define-tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import type { LoopEnd, LoopRun } from './loop-run.js';
 
 /** What the model calls to answer, where its provider has no format for replies. */
 const NAME = 'final_answer';
@@ -63,13 +62,30 @@ export class FinalAnswer {
   }
 }
 
+/** What of a run has to do with its answer. */
+interface AnsweringRun {
+  readonly output: FinalAnswer | undefined;
+  readonly config: { readonly provider: LLMProvider; readonly model: string };
+  readonly toolCalls: readonly CallRecord[];
+  readonly messages: Message[];
+  isAnswerAsked: boolean;
+}
+
+/** How a run ends that was to give data. */
+interface AnswerEnd {
+  readonly status: 'completed' | 'failed';
+  readonly content: string;
+  readonly output?: unknown;
+  readonly error?: Error;
+}
+
 /** The end of a run whose last calls gave the answer. */
-export function endWithAnswer({ output, toolCalls }: LoopRun, calls: number): LoopEnd | undefined {
+export function endWithAnswer({ output, toolCalls }: AnsweringRun, calls: number): AnswerEnd | undefined {
   if (output === undefined) return undefined;
   return toolCalls.slice(-calls).flatMap(endOf)[0];
 }
 
-function endOf({ name, status, arguments: answer }: CallRecord): readonly LoopEnd[] {
+function endOf({ name, status, arguments: answer }: CallRecord): readonly AnswerEnd[] {
   if (name !== NAME || status !== 'success') return [];
   return [{ status: 'completed', content: JSON.stringify(answer), output: answer }];
 }
@@ -79,10 +95,10 @@ function endOf({ name, status, arguments: answer }: CallRecord): readonly LoopEn
  * once more.
  */
 export async function answerFromText(
-  run: LoopRun,
+  run: AnsweringRun,
   final: FinalAnswer,
   text: string,
-): Promise<LoopEnd | undefined> {
+): Promise<AnswerEnd | undefined> {
   const record = await final.read(text);
   const [end] = endOf(record);
   if (end !== undefined) return { ...end, content: text };
