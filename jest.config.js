@@ -13,7 +13,7 @@ export default {
   // Many tests wait for processes and sockets, so that the last core is not idle either.
   maxWorkers: '100%',
   // Jest keeps a good deal of each file that a worker has run.
-  workerIdleMemoryLimit: '1500MB',
+  workerIdleMemoryLimit: '1000MB',
   // Ending takes a large process a while where others want the processor too.
   workerGracefulExitTimeout: 30_000,
   testEnvironment: '<rootDir>/test/setup/environment.mjs',

@@ -59,16 +59,21 @@ export interface PlacedNode {
 
 /** Every node of a tree, from the top. */
 export function* walk(tree: unknown): Generator<PlacedNode> {
-  // A generator for each level would take most of the time that the rules take.
-  const rest: { value: unknown; parent: SyntaxNode | undefined }[] = [{ value: tree, parent: undefined }];
-  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
-    const { value, parent } = next;
-    if (typeof value !== 'object' || value === null) continue;
+  if (typeof tree !== 'object' || tree === null) return;
+  // A generator for each level, or an object for each value, would take most of the time that the rules take.
+  const values: object[] = [tree];
+  const parents: (SyntaxNode | undefined)[] = [undefined];
+  for (let value = values.pop(); value !== undefined; value = values.pop()) {
+    const parent = parents.pop();
     const node = isNode(value) ? value : undefined;
     if (node !== undefined) yield { node, parent };
     // Call arguments are wrapped in objects without a type of their own.
-    for (const part of Object.values(value).reverse())
-      if (typeof part === 'object') rest.push({ value: part, parent: node ?? parent });
+    for (const name of Object.keys(value).reverse()) {
+      const part = (value as Readonly<Record<string, unknown>>)[name];
+      if (typeof part !== 'object' || part === null || name === 'span') continue;
+      values.push(part);
+      parents.push(node ?? parent);
+    }
   }
 }
 

@@ -8,8 +8,9 @@ export type Toolchain = (folder: string) => string;
 
 /** Every way of building that the manual promises, by name. */
 export const TOOLCHAINS: Readonly<Record<string, Toolchain>> = {
-  'tsc 7': (folder) => compiled(folder, 'typescript', []),
-  'tsc 7 with metadata': (folder) => compiled(folder, 'typescript', ['--emitDecoratorMetadata']),
+  'tsc 7': (folder) => compiled(folder, 'typescript', ['--singleThreaded']),
+  'tsc 7 with metadata': (folder) =>
+    compiled(folder, 'typescript', ['--singleThreaded', '--emitDecoratorMetadata']),
   'tsc 5.9': (folder) => compiled(folder, 'typescript-5.9', []),
   swc: (folder) => transformed(folder, false),
   'swc with metadata': (folder) => transformed(folder, true),

@@ -1,4 +1,5 @@
 import { type Invocation, type RegisteredTool, type ToolDefinition, ToolRegistry } from 'toolwright';
+import { withoutDuration } from '../../setup/call-records.js';
 import { variantsOf } from './argument-variants.js';
 import { type RecordedCase, written } from './case.js';
 import { declaredTools } from './declared-tools.js';
@@ -64,9 +65,8 @@ export function outcomeOf({ status, result, record, ...others }: Invocation): ob
     repairs,
     removed,
     attempts: _attempts,
-    durationMs: _duration,
     ...facts
-  } = record;
+  } = withoutDuration(record);
   return {
     status,
     record: {

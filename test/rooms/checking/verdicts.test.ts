@@ -7,6 +7,9 @@ import type { JsonObject } from '../../../src/contract/json-schema.js';
 import { runs } from '../../setup/runs.js';
 import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-schema.js';
 
+/** One for all: each compiles the schema of schemas for itself. */
+const ajv = new Ajv2020({ strict: false, logger: false });
+
 test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is mended', async () => {
   const property = fc.asyncProperty(
     schemaOf(2),
@@ -21,7 +24,7 @@ test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is men
       };
       // What only a failed condition has judged, ajv takes for judged.
       fc.pre(!/"if".*"unevaluated|"unevaluated.*"if"/s.test(JSON.stringify(parameters)));
-      const validate = new Ajv2020({ strict: false, logger: false }).compile(parameters);
+      const validate = ajv.compile(parameters);
       const tools = new ToolRegistry({ coerce: false }).register(
         defineTool({ name: 'call', description: 'x', parameters, execute: () => 'ran' }),
       );
@@ -48,7 +51,7 @@ test('ToolRegistry.execute hands on what fits, and what it hands on fits still',
       };
       // What only a failed condition has judged, ajv takes for judged.
       fc.pre(!/"if".*"unevaluated|"unevaluated.*"if"/s.test(JSON.stringify(parameters)));
-      const validate = new Ajv2020({ strict: false, logger: false }).compile(parameters);
+      const validate = ajv.compile(parameters);
       let delivered: unknown;
       const execute = (args: object): void => {
         delivered = args;

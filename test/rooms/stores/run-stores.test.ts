@@ -21,13 +21,14 @@ function openFile(now: () => number) {
   return { store, close: () => store.close() };
 }
 
-describeRunStore('MemoryRunStore', (now) => ({ store: new MemoryRunStore({ now }), close: () => {} }));
-describeRunStore('SqliteRunStore', openFile);
-
-describe.each([
+const STORES = [
   ['MemoryRunStore', (now: () => number) => ({ store: new MemoryRunStore({ now }), close: () => {} })],
   ['SqliteRunStore', openFile],
-])('%s', (_name, open) => {
+] as const;
+
+for (const [name, open] of STORES) describeRunStore(name, open);
+
+describe.each(STORES)('%s', (_name, open) => {
   test('forgets runs that were kept long ago, unless somebody is at them', () => {
     let time = 1000;
     const { store, close } = open(() => time);
