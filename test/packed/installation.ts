@@ -36,11 +36,24 @@ export function installPacked(
   { unpacked }: PackedPackage,
   { without = [] }: { readonly without?: readonly string[] } = {},
 ): Installation {
+  return install((place) => cpSync(unpacked, place, { recursive: true }), without);
+}
+
+/** The same of what is built, unpacked: for what does not ask what the package has, and packing takes its time. */
+export function installBuilt(): Installation {
+  builtFile('dist/src/index.js');
+  return install((place) => {
+    for (const part of ['package.json', 'dist'])
+      cpSync(join(ROOT, part), join(place, part), { recursive: true });
+  });
+}
+
+function install(fill: (place: string) => void, without: readonly string[] = []): Installation {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-packed-'));
   const modules = join(folder, 'node_modules');
   mkdirSync(modules);
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', type: 'module' }));
-  cpSync(unpacked, join(modules, 'toolwright'), { recursive: true });
+  fill(join(modules, 'toolwright'));
   for (const name of packageNames().filter((one) => !without.includes(one))) link(name, modules);
   return {
     folder,

@@ -1,16 +1,14 @@
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Installation, installPacked, packPackage } from '../packed/installation.js';
+import { type Installation, installBuilt } from '../packed/installation.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
 import { bundle, TOOLCHAINS } from './build-with.js';
 
 let installed: Installation;
 
 beforeAll(() => {
-  const packed = packPackage();
-  installed = installPacked(packed);
-  packed.remove();
+  installed = installBuilt();
   cpSync(join(import.meta.dirname, 'project'), installed.folder, { recursive: true });
   const { folder, unpacked } = installed;
   outputOfNode([join(unpacked, 'dist', 'src', 'cli', 'main.js'), 'generate'], { folder });
