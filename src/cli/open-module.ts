@@ -29,7 +29,8 @@ export async function openModule(name: string, folder: string): Promise<OpenModu
   if (module === undefined || exported.some(isRegistry)) return { exports, close: async () => {} };
   if (second !== undefined)
     throw new UserFault(`${name} exports several NestJS modules: name a file that exports one`, 1);
-  return startApplication(module, name);
+  const application = await startApplication(module, name);
+  return { ...application, exports: { ...exports, ...application.exports } };
 }
 
 const NEST_KEYS = ['imports', 'providers', 'controllers', 'exports'];

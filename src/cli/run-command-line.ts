@@ -15,6 +15,12 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: 'writes what the types of the toolsets say into a file that the application imports',
     load: async () => (await import('./generate-command.js')).generateCommand,
   },
+  eval: {
+    usage:
+      'eval <module> <cases.jsonl> [--model name] [--url http://…/v1] [--runs n] [--concurrency n] [--min 0.9] [--baseline file] [--accept] [--out file]',
+    summary: 'asks a model a file of cases: does it choose the right tools with the right arguments',
+    load: async () => (await import('./eval-command.js')).evalCommand,
+  },
   init: {
     usage: 'init',
     summary: 'writes the lines that keep the generated file current into the project’s configuration',

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import { checkOptions } from '../errors/author-fault.js';
 import { nodeFiles } from '../kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../kernel/options.js';

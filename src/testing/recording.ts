@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { nodeFiles } from '../kernel/node-module.js';
 

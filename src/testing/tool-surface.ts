@@ -1,6 +1,11 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { invalidArguments, invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import {
+  type InvalidOption,
+  invalidArguments,
+  invalidOptions,
+  refuseOptions,
+} from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import { nodeFiles } from '../kernel/node-module.js';
 import {
@@ -55,6 +60,12 @@ const OPTIONS = optionTable<ToolSurfaceOptions>('expectToolSurface', {
   update: BOOLEAN,
   allow: listOf(oneOf(...KINDS), "['non-breaking', 'wording']"),
 });
+const ONE_OF_BOTH: InvalidOption = {
+  where: 'expectToolSurface',
+  option: 'file',
+  problem: 'it takes a file or a surface to compare with, and not both',
+  fix: "{ file: 'test/tools.json' }",
+};
 const REGISTRY = withMethods(['toProviderDefs'], 'the ToolRegistry');
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -135,8 +146,7 @@ function toolChanges(old: SurfaceTool | undefined, now: SurfaceTool | undefined)
 export function expectToolSurface(registry: ToolRegistry, options: ToolSurfaceOptions): void {
   refuseOptions(invalidOptions(options, OPTIONS));
   const { file, surface, allow = [], update = isSet(process.env.UPDATE_TOOL_SURFACE) } = options;
-  if ((file === undefined) === (surface === undefined))
-    throw new Error('expectToolSurface takes a file or a surface to compare with, and not both');
+  if ((file === undefined) === (surface === undefined)) refuseOptions([ONE_OF_BOTH]);
   const now = toolSurface(registry);
   const expected = surface ?? readSurface(file ?? '', update);
   if (expected === undefined) {

@@ -83,9 +83,15 @@ import {
   type SqliteRunStoreOptions,
 } from 'toolwright/stores';
 import {
+  expectToolSurface,
+  faultyFetch,
+  type RandomFaults,
+  type RecordedFetchOptions,
+  recordedFetch,
   ScriptedProvider,
   type ScriptedReply,
   type ToolHarnessOptions,
+  type ToolSurfaceOptions,
   toolHarness,
 } from 'toolwright/testing';
 import { createLogger, type LoggerOptions } from 'toolwright/winston';
@@ -443,6 +449,21 @@ export const OUTER_DOORS: readonly Door[] = [
     open: ['content', 'finishReason', 'usage'],
     enter: (given) => new ScriptedProvider([given]),
   }),
+  door<RandomFaults>(
+    'the plan of faultyFetch',
+    { seed: 1, rate: 0.5, faults: [{ kind: 'reset' }] },
+    { required: ['seed', 'rate', 'faults'], enter: (given) => faultyFetch(fetch, given) },
+  ),
+  door<Required<RecordedFetchOptions>>(
+    'recordedFetch',
+    { file: import.meta.filename, mode: 'replay', fetch, redact: (text) => text },
+    { required: ['file'], enter: (given) => recordedFetch(given) },
+  ),
+  door<Omit<Required<ToolSurfaceOptions>, 'surface'>>(
+    'expectToolSurface',
+    { file: import.meta.filename, update: false, allow: [] },
+    { required: ['file'], enter: (given) => expectToolSurface(tools, given) },
+  ),
   door<MemoryRunStoreOptions>(
     'MemoryRunStore',
     { now: Date.now },

@@ -418,7 +418,7 @@ describe('expectToolSurface', () => {
     expect(() => expectToolSurface(registry, { file: join(folder, 'x.json') })).toThrow(
       'holds no tool surface',
     );
-    expect(() => expectToolSurface(registry, {})).toThrow('takes a file or a surface');
+    expect(() => expectToolSurface(registry, {})).toThrow('it takes a file or a surface');
     expect(() => expectToolSurface(registry, { fil: file } as never)).toThrow('did you mean `file`');
     expect(() => expectToolSurface([] as never, { file })).toThrow('the ToolRegistry');
     expect(() => surfaceChanges(toolSurface(registry), {} as never)).toThrow(
