@@ -218,7 +218,9 @@ function unaskedKeys(parts: readonly JsonSchema[]): readonly Remark[] {
 }
 
 function counts(parts: readonly JsonSchema[], keyword: string): readonly number[] {
-  return parts.map((part) => part[keyword]).filter((value) => typeof value === 'number');
+  return parts
+    .map((part) => part[keyword])
+    .filter((value): value is number => Number.isInteger(value) && Number(value) >= 0);
 }
 
 function countKeywords(parts: readonly JsonSchema[]): JsonSchema {

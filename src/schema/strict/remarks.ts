@@ -13,7 +13,16 @@ const BEYOND_REGULAR = /\(\?(?![:])|\\[1-9kpPbB]/;
 /** Whether a text's format or pattern can be asked for. */
 export function isAskable(keyword: string, value: unknown): boolean {
   if (typeof value !== 'string') return false;
-  return keyword === 'format' ? FORMATS.has(value) : !BEYOND_REGULAR.test(value);
+  if (keyword === 'format') return FORMATS.has(value);
+  return !BEYOND_REGULAR.test(value) && isPattern(value);
+}
+
+function isPattern(text: string): boolean {
+  try {
+    return new RegExp(text, 'u') instanceof RegExp;
+  } catch {
+    return false;
+  }
 }
 
 const MOST_CHARACTERS = 300;
@@ -21,6 +30,10 @@ const MOST_CHARACTERS = 300;
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
+}
+
+function plain(value: unknown): string {
+  return typeof value === 'string' ? value : shown(value);
 }
 
 function listed(names: unknown): string {
@@ -34,21 +47,21 @@ function neededWith(value: unknown): string {
 
 /** The words for a keyword; those without any are shown as they stand. */
 const WORDS: Readonly<Record<string, (value: unknown) => string>> = {
-  minLength: (value) => `At least ${value} characters.`,
-  maxLength: (value) => `At most ${value} characters.`,
-  pattern: (value) => `Matches the pattern ${value}.`,
-  format: (value) => `Format: ${value}.`,
-  contentEncoding: (value) => `Encoded as ${value}.`,
-  contentMediaType: (value) => `Media type: ${value}.`,
-  minItems: (value) => `At least ${value} items.`,
-  maxItems: (value) => `At most ${value} items.`,
+  minLength: (value) => `At least ${plain(value)} characters.`,
+  maxLength: (value) => `At most ${plain(value)} characters.`,
+  pattern: (value) => `Matches the pattern ${plain(value)}.`,
+  format: (value) => `Format: ${plain(value)}.`,
+  contentEncoding: (value) => `Encoded as ${plain(value)}.`,
+  contentMediaType: (value) => `Media type: ${plain(value)}.`,
+  minItems: (value) => `At least ${plain(value)} items.`,
+  maxItems: (value) => `At most ${plain(value)} items.`,
   uniqueItems: () => 'No two items are equal.',
   contains: (value) => `Contains an item that fits ${shown(value)}.`,
-  minContains: (value) => `At least ${value} such items.`,
-  maxContains: (value) => `At most ${value} such items.`,
-  minProperties: (value) => `At least ${value} properties.`,
-  maxProperties: (value) => `At most ${value} properties.`,
-  multipleOf: (value) => `A multiple of ${value}.`,
+  minContains: (value) => `At least ${plain(value)} such items.`,
+  maxContains: (value) => `At most ${plain(value)} such items.`,
+  minProperties: (value) => `At least ${plain(value)} properties.`,
+  maxProperties: (value) => `At most ${plain(value)} properties.`,
+  multipleOf: (value) => `A multiple of ${plain(value)}.`,
   propertyNames: (value) => `Keys fit ${shown(value)}.`,
   dependentRequired: neededWith,
   not: (value) => `Must not fit ${shown(value)}.`,

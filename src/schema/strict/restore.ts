@@ -88,21 +88,22 @@ export class Restorer {
     return this.restore(slot, isWrapped ? value[VALUE] : value);
   }
 
+  #isThere(field: Field, value: Fields): boolean {
+    const isNothing = value[field.name] === null && this.#forms.absenceOf(field) !== 'never';
+    return Object.hasOwn(value, field.name) && !isNothing;
+  }
+
   /** Places from the first to the last; with a gap between them, or something beside them, it is no tuple. */
   #tuple({ fields, rest }: TuplePlan, value: Fields): unknown {
     const places = fields.filter(({ name }) => Object.hasOwn(value, name));
     const others = rest === undefined ? [] : (value[rest.name] ?? []);
     const known = places.length + (rest !== undefined && Object.hasOwn(value, rest.name) ? 1 : 0);
     if (known !== Object.keys(value).length || !Array.isArray(others)) return copyOfJson(value);
-    const items: unknown[] = [];
-    let isOver = false;
-    for (const field of fields) {
-      const part = Object.hasOwn(value, field.name) ? this.#field(field, value[field.name]) : ABSENT;
-      if (part === ABSENT) isOver = true;
-      else if (isOver) return copyOfJson(value);
-      else items.push(part);
-    }
-    if (isOver && others.length > 0) return copyOfJson(value);
+    const isThere = fields.map((field) => this.#isThere(field, value));
+    const count = isThere.indexOf(false) < 0 ? fields.length : isThere.indexOf(false);
+    if (isThere.includes(true, count) || (count < fields.length && others.length > 0))
+      return copyOfJson(value);
+    const items = fields.slice(0, count).map((field) => this.#field(field, value[field.name]));
     const after = rest?.use.slot.plan;
     for (const item of others)
       items.push(after?.kind === 'list' ? this.restore(after.items.slot, item) : item);
@@ -139,15 +140,15 @@ interface Pairs {
 /** What a list of pairs says; nothing where it is not one, has a key twice, or one that is taken. */
 function pairsOf(value: unknown, restore: (part: unknown) => unknown, taken: object = {}): Pairs | undefined {
   if (!Array.isArray(value)) return undefined;
-  const entries: (readonly [string, unknown])[] = [];
   const keys = new Set(Object.keys(taken));
+  // All of them first: what is not restored as a whole is not restored in its parts.
   for (const pair of value) {
     if (!isRecord(pair) || !hasOnly(pair, 'key', VALUE)) return undefined;
-    const { key, value: part } = pair;
+    const { key } = pair;
     if (typeof key !== 'string' || keys.has(key)) return undefined;
     keys.add(key);
-    entries.push([key, restore(part)]);
   }
+  const entries = value.map((pair: Fields) => [String(pair.key), restore(pair[VALUE])] as const);
   return { restored: Object.fromEntries(entries), entries };
 }
 

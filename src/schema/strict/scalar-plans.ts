@@ -39,13 +39,23 @@ function numberPlan(type: 'number' | 'integer', parts: readonly JsonSchema[]): S
   };
 }
 
+const BOUNDS: ReadonlySet<string> = new Set([
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minItems', 'maxItems'],
+]);
+
+function isBoundOf(keyword: string, value: unknown): boolean {
+  if (typeof value !== 'number') return false;
+  if (keyword.endsWith('Items')) return Number.isInteger(value) && value >= 0;
+  return keyword !== 'multipleOf' || value > 0;
+}
+
 /** The strictest bounds of numbers or of lengths of lists; what cannot be one keyword is said. */
 export function boundsOf(
   parts: readonly JsonSchema[],
   group: 'number' | 'array',
 ): { readonly keywords: JsonSchema; readonly remarks: readonly Remark[] } {
   const isBound = ([keyword, value]: readonly [string, unknown]): boolean =>
-    typeof value === 'number' && KEYWORDS.get(keyword)?.of === group && !keyword.endsWith('Contains');
+    KEYWORDS.get(keyword)?.of === group && BOUNDS.has(keyword) && isBoundOf(keyword, value);
   const { allOf, ...keywords } = parts
     .map((part): JsonSchema => Object.fromEntries(Object.entries(part).filter(isBound)))
     .reduce(mergeKeywords, {});

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type JsonSchema, strictSchema } from 'toolwright';
 import { interpretSchema } from '../../../src/checking/interpreter/interpret-schema.js';
+import { KEYWORDS } from '../../../src/schema/keywords.js';
 import { runs } from '../../setup/runs.js';
 import { anySchema, anyValue } from '../checking/any-schema.js';
 import { outsideSubset } from './strict-subset.js';
@@ -48,6 +49,20 @@ test('strictSchema writes nothing outside the documented subset', () => {
       const strict = strictSchema(Object(root) as JsonSchema);
       if (strict.isStrict) expect(outsideSubset(strict.schema)).toEqual([]);
       else expect(strict.reasons).not.toEqual([]);
+    }
+  });
+  fc.assert(property, { numRuns: runs(500) });
+});
+
+test('strictSchema takes what is no sound schema without a throw, and writes nothing outside the subset of it', () => {
+  const odd = fc.constantFrom<unknown>(null, 0, 1.5, 'a', true, false, [], {}, [null], { a: null }, [[]], {
+    a: 1,
+  });
+  const schema = fc.dictionary(fc.constantFrom(...KEYWORDS.keys()), odd, { maxKeys: 6 });
+  const property = fc.property(schema, (part) => {
+    for (const root of [part, { type: 'object', properties: { part } }]) {
+      const strict = strictSchema(root as JsonSchema);
+      if (strict.isStrict) expect(outsideSubset(strict.schema)).toEqual([]);
     }
   });
   fc.assert(property, { numRuns: runs(500) });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type JsonSchema, type StrictForm, strictSchema } from 'toolwright';
+import { leastGrowth } from '../../setup/least-growth.js';
 
 function strictly(schema: JsonSchema): StrictForm {
   const strict = strictSchema(schema);
@@ -256,6 +257,46 @@ describe('StrictForm.restore leaves as it is', () => {
     expect(Object.is(strict.restore(args), args)).toBe(true);
     expect(Object.is(strict.forward(args), args)).toBe(true);
   });
+});
+
+test('StrictForm.restore and forward take time in proportion to what they are given', async () => {
+  const tree = { type: 'object', additionalProperties: { $ref: '#/$defs/tree' } };
+  const union = { anyOf: [{ type: 'object', properties: { a: TEXT } }, { $ref: '#/$defs/tree' }] };
+  const strict = strictValue(
+    { $ref: '#/$defs/tree' },
+    { tree: { ...tree, additionalProperties: { anyOf: [union] } } },
+  );
+  /** Pairs within pairs, none of which is one as a whole. */
+  const broken = (levels: number): unknown => {
+    let value: unknown = [];
+    for (let level = 0; level < levels; level += 1)
+      value = [
+        { key: 'x', value },
+        { key: 'x', value: null },
+      ];
+    return { value };
+  };
+  const whole = (levels: number): unknown => {
+    let value: unknown = {};
+    for (let level = 0; level < levels; level += 1) value = { x: value };
+    return { value };
+  };
+  const times = (work: () => unknown) => () => {
+    for (let time = 0; time < 50; time += 1) work();
+  };
+  for (const [way, args] of [
+    [strict.restore, broken],
+    [strict.forward, whole],
+  ] as const) {
+    const [small, large] = [args(100), args(800)];
+    const growth = await leastGrowth({
+      small: times(() => way(small)),
+      large: times(() => way(large)),
+      most: 24,
+      noiseMs: 2,
+    });
+    expect(growth).toBeLessThan(24);
+  }
 });
 
 test('strictSchema gives the same frozen form for the same schema, and restored arguments share nothing', () => {
