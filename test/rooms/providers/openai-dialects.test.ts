@@ -19,6 +19,14 @@ const THINKING = [
   { type: 'text', text: 'Looking.' },
 ];
 
+/** A schema that strict tools and formats take as it is. */
+const STRICT = {
+  type: 'object',
+  properties: { at: { type: 'integer' } },
+  required: ['at'],
+  additionalProperties: false,
+};
+
 interface Dialect {
   readonly model: string;
   /** The message as a whole completion has it. */
@@ -338,6 +346,10 @@ describe('OpenAIProvider puts the request into the words of Chat Completions', (
     [
       { type: 'json', schema: { type: 'object' }, name: 'order' },
       { type: 'json_schema', json_schema: { name: 'order', schema: { type: 'object' } } },
+    ],
+    [
+      { type: 'json', schema: STRICT },
+      { type: 'json_schema', json_schema: { name: 'reply', schema: STRICT, strict: true } },
     ],
   ] as const)('the form %j', async (responseFormat, wire) => {
     expect((await body({ responseFormat })).response_format).toEqual(wire);

@@ -21,6 +21,13 @@ const SEARCH = {
   status: 'completed',
   action: { type: 'search', query: 'x' },
 };
+/** A schema that strict tools and formats take as it is. */
+const STRICT = {
+  type: 'object',
+  properties: { at: { type: 'integer' } },
+  required: ['at'],
+  additionalProperties: false,
+};
 const PIXEL = 'iVBORw0KGgo=';
 
 async function ask(response: Fields, method: 'chat' | 'stream', more: Partial<LLMRequest> = {}) {
@@ -89,6 +96,10 @@ describe('OpenAIProvider with api responses writes a request', () => {
     [
       { type: 'json', schema: { type: 'object' }, name: 'order' },
       { type: 'json_schema', name: 'order', schema: { type: 'object' }, strict: false },
+    ],
+    [
+      { type: 'json', schema: STRICT },
+      { type: 'json_schema', name: 'reply', schema: STRICT, strict: true },
     ],
   ] as const)('with the form %j', async (responseFormat, format) => {
     expect((await bodyOf({ responseFormat })).text).toEqual({ format });
@@ -356,6 +367,7 @@ describe('OpenAIProvider with api responses and histories', () => {
   test('in a conversation of the server have only what is new', async () => {
     const body = await bodyOf({ messages: historyAfter(own), options: { conversation: 'conv_1' } });
     expect(body.input).toHaveLength(2);
+    expect(body.store).toBe(true);
     expect(body).not.toHaveProperty('previous_response_id');
   });
 });

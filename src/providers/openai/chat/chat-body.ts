@@ -6,6 +6,7 @@ import type {
   ToolMessage,
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
+import { strictSchema } from '../../../schema/strict/strict-schema.js';
 import { jsonList, jsonRecord, type WireRecord } from '../wire-json.js';
 import { type DialectTarget, withDialectFields } from './dialect-fields.js';
 
@@ -67,7 +68,10 @@ function formatOf(format: ResponseFormat | undefined): WireRecord {
   if (format.type === 'text') return { response_format: { type: 'text' } };
   if (format.schema === undefined) return { response_format: { type: 'json_object' } };
   const { name = 'reply', schema } = format;
-  return { response_format: { type: 'json_schema', json_schema: { name, schema } } };
+  const strict = strictSchema(schema);
+  // Only a schema that is in the strict form already: of any other the reply would not be what was asked for.
+  const rule = strict.isStrict && strict.edits.length === 0 ? { strict: true } : {};
+  return { response_format: { type: 'json_schema', json_schema: { name, schema, ...rule } } };
 }
 
 /**

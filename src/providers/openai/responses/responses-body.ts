@@ -10,6 +10,7 @@ import type {
   UserMessage,
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
+import { strictSchema } from '../../../schema/strict/strict-schema.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
 import { callItems, textOf } from './output-items.js';
 
@@ -33,7 +34,9 @@ interface ResponsesTarget {
 export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): WireRecord {
   const { model, messages, tools = [], options = {} } = request;
   const { stream, ...rest } = options;
-  const store = typeof rest.store === 'boolean' ? rest.store : target.store;
+  // A conversation of the server is kept by it.
+  const isKept = target.store || Boolean(rest.conversation);
+  const store = typeof rest.store === 'boolean' ? rest.store : isKept;
   const { instructions, others } = splitInstructions(messages, rest.instructions === undefined);
   const known = store || rest.conversation ? lastKnown(others, target.itemKey) : undefined;
   const offered = [...jsonList(rest.tools), ...tools.map(toWireTool)];
@@ -99,7 +102,8 @@ function toWireFormat(format: ResponseFormat): WireRecord {
   if (format.type === 'text') return { type: 'text' };
   if (format.schema === undefined) return { type: 'json_object' };
   const { name = 'reply', schema } = format;
-  return { type: 'json_schema', name, schema, strict: false };
+  const strict = strictSchema(schema);
+  return { type: 'json_schema', name, schema, strict: strict.isStrict && strict.edits.length === 0 };
 }
 
 /** What a call was on the wire, which its answer has to fit. */
