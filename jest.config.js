@@ -12,7 +12,7 @@ const door = {
 export default {
   // Many tests wait for processes and sockets, so that the last core is not idle either.
   maxWorkers: '100%',
-  // Jest keeps a good deal of each file that a worker has run.
+  // Whatever a test file leaves behind in its worker ends with that.
   workerIdleMemoryLimit: '1000MB',
   // Ending takes a large process a while where others want the processor too.
   workerGracefulExitTimeout: 30_000,
