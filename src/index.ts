@@ -156,6 +156,7 @@ export type {
   DetectedCalls,
   Detector,
 } from './loop/ask-model.js';
+export type { CompactHistory } from './loop/compact-history.js';
 export {
   type BareTool,
   type Completion,
@@ -166,6 +167,7 @@ export {
 } from './loop/complete.js';
 export type { LoopEvent, LoopStatus, ToolLoopResult, ToolLoopStream } from './loop/events.js';
 export type { LoopGuardOptions } from './loop/guard.js';
+export { type KeepRecentOptions, keepRecent } from './loop/keep-recent.js';
 export type { ProviderTarget, ResumeConfig, ResumeOptions, ToolLoopConfig } from './loop/options.js';
 export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './loop/run.js';
 export type { PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';

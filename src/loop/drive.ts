@@ -131,7 +131,8 @@ async function ask(run: LoopRun, withTools = WITH_TOOLS): Promise<Reply> {
     // The reader may have aborted the run on hearing that; then nothing is asked.
     if (signal?.aborted) return ABORTED;
   }
-  const settings = config.prepareStep && (await prepareRequest(run));
+  const isPrepared = config.prepareStep !== undefined || config.compactHistory !== undefined;
+  const settings = isPrepared ? await prepareRequest(run) : undefined;
   if (signal?.aborted) return ABORTED;
   run.iterations += 1;
   const offer = { ...withTools, settings };

@@ -171,7 +171,7 @@ function callsOf(message: unknown): readonly unknown[] {
 }
 
 /** A history without faults, and what was done about those it had: one line each, with its place. */
-interface MendedHistory {
+export interface MendedHistory {
   readonly messages: Message[];
   readonly mends: readonly string[];
 }

@@ -43,6 +43,7 @@ import {
   secret,
 } from '../kernel/options.js';
 import type { Detector } from './ask-model.js';
+import type { CompactHistory } from './compact-history.js';
 import { type HistoryCare, historyFaults } from './given-history.js';
 import type { LoopGuardOptions } from './guard.js';
 import { type PrepareStep, TOOL_CHOICE } from './step-settings.js';
@@ -83,6 +84,8 @@ export interface ToolLoopConfig {
    * is asked once more.
    */
   readonly output?: SchemaSource;
+  /** Decides before each request what of the history it carries, for example `keepRecent({ turns: 10 })`. */
+  readonly compactHistory?: CompactHistory;
   /** Decides before each request what it is made with. */
   readonly prepareStep?: PrepareStep;
   /** How often the model may correct itself in a row, per tool; ten times as often in all; default 2. */
@@ -158,6 +161,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
     accepts: (value) => typeof value === 'function' || isRecord(value),
     fix: 'z.object({ … }), or a JSON Schema',
   },
+  compactHistory: FUNCTION,
   prepareStep: FUNCTION,
   maxRetries: LIMIT,
   maxConcurrency: LIMIT,

@@ -5,17 +5,31 @@ import type {
   ToolChoice,
   ToolSchema,
 } from '../contract/llm-provider.js';
+import { compactedHistory } from './compact-history.js';
 import type { FinalAnswer } from './final-answer.js';
 import { type LoopRun, targetOf } from './loop-run.js';
 import type { ProviderTarget } from './options.js';
 import { type StepSettings, settingsOf } from './step-settings.js';
 
-/** What the run's `prepareStep` says of its next request. */
-export function prepareRequest(run: LoopRun): StepSettings | undefined | Promise<StepSettings | undefined> {
+/** What the run's `prepareStep` and `compactHistory` say of its next request. */
+export async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
   const { config, iterations, messages, usage, signal } = run;
-  const { prepareStep, model } = config;
-  if (prepareStep === undefined) return undefined;
-  return settingsOf(prepareStep, { step: iterations + 1, messages: messages.slice(), usage, model, signal });
+  const { prepareStep, compactHistory, model } = config;
+  const known = { step: iterations + 1, usage, signal };
+  try {
+    const settings =
+      prepareStep && (await settingsOf(prepareStep, { ...known, messages: [...messages], model }));
+    if (compactHistory === undefined || settings?.messages !== undefined || signal?.aborted) return settings;
+    const asked = settings?.model ?? model;
+    const compacted = await compactHistory([...messages], { ...known, model: asked });
+    const { messages: carried, mends } = compactedHistory(compacted, messages);
+    run.sent.tellMends(mends);
+    return { ...settings, messages: carried };
+  } catch (error) {
+    // What was to be prepared was interrupted with the run.
+    if (signal?.aborted) return undefined;
+    throw error;
+  }
 }
 
 /** Whether the model is offered the tools, and what else its request is made with. */

@@ -12,6 +12,7 @@ export class SentMessages {
   #key: string | undefined;
   #sent: Message[] = [];
   #isToldOfItems = false;
+  #isToldOfMends = false;
 
   /** `history` only grows. */
   constructor(history: readonly Message[], logger: Logger | undefined) {
@@ -35,6 +36,13 @@ export class SentMessages {
     this.#key = key;
     this.#sent = [];
     return messages.map((message) => this.#forRequest(message));
+  }
+
+  /** A compacted history had to be mended: told once, not before each request. */
+  tellMends(mends: readonly string[]): void {
+    if (mends.length === 0 || this.#isToldOfMends) return;
+    this.#isToldOfMends = true;
+    new SafeLog(this.#logger).warn('What compactHistory returned was mended', { mends });
   }
 
   #forRequest(message: Message): Message {

@@ -161,6 +161,7 @@ const config: Required<ToolLoopConfig> = {
   providerRetries: 1,
   fallback: [provider, { provider, model: 'n' }],
   history: 'mend',
+  compactHistory: (messages) => messages,
   prepareStep: () => undefined,
   maxRetries: 1,
   maxConcurrency: 2,
