@@ -28,7 +28,8 @@ const besideRoot = {
   name: 'beside-root',
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
-    const others = /[\\/](?:testing|builtin|tsyringe|mcp|nestjs|openai|offline|winston)[\\/]index\.js$/;
+    const others =
+      /[\\/](?:testing|builtin|tsyringe|mcp|ai-sdk|nestjs|openai|offline|winston)[\\/]index\.js$/;
     const commands = /[\\/](?:eval-command|list-command|mcp-command|open-application)\.js$/;
     const filter = new RegExp(`${others.source}|${commands.source}`);
     // On the first line: the lines of the source map stay what they are.

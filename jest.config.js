@@ -6,7 +6,7 @@ const door = {
   '^toolwright/mcp$': '<rootDir>/src/mcp/index.ts',
   '^toolwright/nestjs$': '<rootDir>/src/nestjs/index.ts',
   '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
-  '^toolwright/(testing|builtin|tsyringe|stores|satellite|plugin|jest)$': '<rootDir>/src/$1/index.ts',
+  '^toolwright/(testing|builtin|tsyringe|stores|satellite|plugin|jest|ai-sdk)$': '<rootDir>/src/$1/index.ts',
 };
 
 export default {

@@ -17,6 +17,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   '@modelcontextprotocol/server': /^src\/mcp\//,
   '@modelcontextprotocol/client': /^src\/mcp\/client\//,
   '@modelcontextprotocol/node': /^src\/mcp\/server\//,
+  '@ai-sdk/provider': /^src\/ai-sdk\//,
   winston: /^src\/logging\/winston\//,
   typescript: /^src\/typegen\/compiler\//,
   '@nestjs/common': /^src\/nestjs\//,

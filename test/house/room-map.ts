@@ -21,6 +21,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   conversation: 'several runs over one history: turns, inbox, snapshots',
   builtin: 'ready-made tools: calculator, current time',
   mcp: 'a registry as an MCP server, and the tools of MCP servers in a registry',
+  'ai-sdk': 'language models of the AI SDK as providers, and the tools of a registry for its functions',
   nestjs: 'the tools of a NestJS application, through its own pipeline',
   tsyringe: 'which copy of tsyringe is used',
   stores: 'suspended runs in memory and in SQLite',

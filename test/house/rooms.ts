@@ -19,6 +19,7 @@ const RANKS: Readonly<Record<string, number>> = {
   conversation: 10,
   builtin: 11,
   mcp: 11,
+  'ai-sdk': 11,
   nestjs: 11,
   tsyringe: 11,
   stores: 11,

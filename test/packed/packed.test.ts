@@ -143,10 +143,14 @@ describe('what is loaded', () => {
 const OPTIONAL = [
   'openai',
   'winston',
+  'ai',
   'rxjs',
   'typescript',
   ...['common', 'core', 'platform-express', 'testing'].map((name) => `@nestjs/${name}`),
   ...['server', 'client', 'node', 'core'].map((name) => `@modelcontextprotocol/${name}`),
+  ...['provider', 'provider-utils', 'gateway', 'anthropic', 'google', 'openai'].map(
+    (name) => `@ai-sdk/${name}`,
+  ),
 ];
 
 /** The doors that need one of them. */

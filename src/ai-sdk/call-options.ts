@@ -1,0 +1,149 @@
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4ProviderTool,
+  LanguageModelV4ToolChoice,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
+import type { LLMRequest, ToolChoice, ToolSchema } from '../contract/llm-provider.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
+import { HEADERS, LIST, NUMBER, oneOf, optionTable, RECORD } from '../kernel/options.js';
+import type { AiSdkProviderTool } from './ai-sdk-tool.js';
+import { toPrompt } from './to-prompt.js';
+
+/** What a request is made with, beside itself. */
+interface CallSettings {
+  readonly model: LanguageModelV4;
+  readonly key: string;
+  readonly providerTools: Readonly<Record<string, AiSdkProviderTool>>;
+  /** Hears of what the model cannot be told. */
+  readonly onUnsupported: (feature: string, fix: string) => void;
+}
+
+/** What `llmOptions` may have: the settings of an AI SDK call that a request does not say itself. */
+type ModelOptions = Pick<
+  LanguageModelV4CallOptions,
+  | 'maxOutputTokens'
+  | 'temperature'
+  | 'stopSequences'
+  | 'topP'
+  | 'topK'
+  | 'presencePenalty'
+  | 'frequencyPenalty'
+  | 'seed'
+  | 'reasoning'
+  | 'headers'
+  | 'providerOptions'
+>;
+
+const MODEL_OPTIONS = optionTable<ModelOptions>(
+  'the llmOptions of an AI SDK model',
+  {
+    maxOutputTokens: NUMBER,
+    temperature: NUMBER,
+    stopSequences: LIST,
+    topP: NUMBER,
+    topK: NUMBER,
+    presencePenalty: NUMBER,
+    frequencyPenalty: NUMBER,
+    seed: NUMBER,
+    reasoning: oneOf('provider-default', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'),
+    headers: HEADERS,
+    providerOptions: { ...RECORD, fix: '{ anthropic: { … } }' },
+  },
+  {
+    max_tokens: 'maxOutputTokens: …',
+    max_completion_tokens: 'maxOutputTokens: …',
+    top_p: 'topP: …',
+    stop: "stopSequences: ['…']",
+    reasoning_effort: "reasoning: 'low'",
+    response_format: 'responseFormat of the request',
+    tool_choice: 'toolChoice of the request',
+    parallel_tool_calls: 'parallelToolCalls of the request',
+  },
+);
+
+/**
+ * A request as an AI SDK model takes it.
+ *
+ * @throws InvalidOptionsError (521) for an option that AI SDK models do not have; TypeError for a message that the
+ * model cannot be sent.
+ */
+export async function toCallOptions(
+  request: LLMRequest,
+  settings: CallSettings,
+): Promise<LanguageModelV4CallOptions> {
+  const { messages, options = {}, responseFormat, signal } = request;
+  checkOptions(options, MODEL_OPTIONS);
+  const tools = toTools(request, settings);
+  const providerOptions = toProviderOptions(request, settings);
+  return {
+    ...(options as ModelOptions),
+    prompt: await toPrompt(messages, settings),
+    // An empty list of tools is refused by some APIs.
+    ...(tools.length > 0 && { tools }),
+    ...(tools.length > 0 && request.toolChoice !== undefined && { toolChoice: toChoice(request.toolChoice) }),
+    ...(responseFormat && { responseFormat: responseFormat as LanguageModelV4CallOptions['responseFormat'] }),
+    ...(providerOptions && { providerOptions }),
+    ...(signal && { abortSignal: signal }),
+  };
+}
+
+/** A tool of the provider takes the place of one of ours with its name: then a call of it is made here. */
+function toTools(
+  { tools = [], toolChoice }: LLMRequest,
+  { providerTools }: CallSettings,
+): (LanguageModelV4FunctionTool | LanguageModelV4ProviderTool)[] {
+  const own = tools
+    .filter(({ function: { name } }) => !Object.hasOwn(providerTools, name))
+    .map(toFunctionTool);
+  const theirs = Object.entries(providerTools).map(([name, { id, args }]) => ({
+    type: 'provider' as const,
+    id,
+    name,
+    args,
+  }));
+  const allowed = isRecord(toolChoice) && 'tools' in toolChoice ? new Set(toolChoice.tools) : undefined;
+  return [...own, ...theirs].filter(({ name }) => allowed?.has(name) ?? true);
+}
+
+function toFunctionTool({
+  function: { name, description, parameters },
+}: ToolSchema): LanguageModelV4FunctionTool {
+  const inputSchema = parameters as LanguageModelV4FunctionTool['inputSchema'];
+  return { type: 'function', name, ...(description && { description }), inputSchema };
+}
+
+/** Models are not told that they may call some of their tools: what they may not is left out. */
+function toChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
+  if (typeof choice === 'string') return { type: choice };
+  if ('tool' in choice) return { type: 'tool', toolName: choice.tool };
+  return { type: choice.mode ?? 'auto' };
+}
+
+/** How the options of a provider say whether a reply may have several calls. */
+const PARALLEL: Readonly<Record<string, (isParallel: boolean) => JSONObject>> = {
+  openai: (parallelToolCalls) => ({ parallelToolCalls }),
+  mistral: (parallelToolCalls) => ({ parallelToolCalls }),
+  groq: (parallelToolCalls) => ({ parallelToolCalls }),
+  anthropic: (isParallel) => ({ disableParallelToolUse: !isParallel }),
+};
+
+function toProviderOptions(
+  { options = {}, parallelToolCalls }: LLMRequest,
+  { model, onUnsupported }: CallSettings,
+): SharedV4ProviderOptions | undefined {
+  const given = options.providerOptions as SharedV4ProviderOptions | undefined;
+  if (parallelToolCalls === undefined) return given;
+  // The options of `openai.responses` are those of `openai`.
+  const [family = ''] = model.provider.split('.');
+  const said = Object.hasOwn(PARALLEL, family) ? PARALLEL[family]?.(parallelToolCalls) : undefined;
+  if (said === undefined) {
+    onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
+    return given;
+  }
+  return { ...given, [family]: { ...said, ...given?.[family] } };
+}

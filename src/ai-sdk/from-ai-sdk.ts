@@ -1,0 +1,256 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LanguageModelV4, SharedV4Warning } from '@ai-sdk/provider';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  REQUEST,
+} from '../contract/llm-provider.js';
+import type { Logger } from '../contract/ports.js';
+import { checkArguments, checkOptions, InvalidOptionsError, warnAuthor } from '../errors/author-fault.js';
+import { ProviderError } from '../errors/provider-error.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
+import { FILLED_TEXT, LOGGER, optionTable, RECORD, WHOLE } from '../kernel/options.js';
+import type { AiSdkProviderTool } from './ai-sdk-tool.js';
+import { toCallOptions } from './call-options.js';
+import { ReplyAssembly, toResponse } from './to-response.js';
+import { nameOf } from './user-parts.js';
+
+/** A provider that streams and keeps what models sign. */
+export type AiSdkProvider = LLMProvider & Required<Pick<LLMProvider, 'stream' | 'itemKey'>>;
+
+/** Options of {@link fromAiSdk}. */
+export interface FromAiSdkOptions {
+  /** How often a request is sent again that failed for a passing reason; default: 2. */
+  readonly maxRetries?: number;
+  /** The provider's own tools by the names that the model is to know them by. */
+  readonly providerTools?: Readonly<Record<string, AiSdkProviderTool>>;
+  /**
+   * What signatures and reasoning are kept by; default: provider and model, as `ai-sdk.anthropic.messages/claude-sonnet-5`.
+   * Give one where several models understand each other's.
+   */
+  readonly itemKey?: string;
+  /** Hears what a model does not support of a request, once; default: a warning of the process. */
+  readonly logger?: Logger;
+}
+
+const OPTIONS = optionTable<FromAiSdkOptions>(
+  'fromAiSdk',
+  {
+    maxRetries: WHOLE,
+    providerTools: { ...RECORD, fix: '{ web_search: anthropic.tools.webSearch_20250305() }' },
+    itemKey: { ...FILLED_TEXT, fix: "'claude'" },
+    logger: LOGGER,
+  },
+  { tools: 'tools of the run, or providerTools: { … }', model: 'fromAiSdk(model, { … })' },
+);
+
+/**
+ * A provider out of a language model of the AI SDK 7 (specification `v4`), of whichever package. With a model, runs
+ * name that model; with a function from names to models, as `anthropic` or `google` are, a run's `model` chooses.
+ *
+ * What a model signed or encrypted, its reasoning above all, is kept with the messages and goes back as it came.
+ * Where no reply could be had, both methods throw a `ProviderError` whose `cause` is what the model threw, and after an
+ * abort that itself. Throws InvalidOptionsError (521) for what is no such model.
+ *
+ * @example
+ * ```ts
+ * import { anthropic } from '@ai-sdk/anthropic';
+ *
+ * const provider = fromAiSdk(anthropic);
+ * const run = await runToolLoop({ provider, model: 'claude-sonnet-5', tools }, messages);
+ * ```
+ */
+export function fromAiSdk(
+  model: LanguageModelV4 | ((modelId: string) => LanguageModelV4),
+  options: FromAiSdkOptions = {},
+): AiSdkProvider {
+  if (typeof model !== 'function') checkModel(model);
+  checkOptions(options, OPTIONS);
+  return new ModelProvider(model, options);
+}
+
+class ModelProvider implements AiSdkProvider {
+  readonly #model: LanguageModelV4 | ((modelId: string) => LanguageModelV4);
+  readonly #options: FromAiSdkOptions;
+  readonly #warned = new Set<string>();
+
+  constructor(model: LanguageModelV4 | ((modelId: string) => LanguageModelV4), options: FromAiSdkOptions) {
+    this.#model = model;
+    this.#options = options;
+  }
+
+  itemKey(model: string): string {
+    return this.#keyOf(typeof this.#model === 'function' ? this.#named(this.#model, model) : this.#model);
+  }
+
+  async chat(request: LLMRequest): Promise<LLMResponse> {
+    checkArguments({ of: 'fromAiSdk().chat', given: { request }, rules: { request: REQUEST } });
+    const { model, key, options } = await this.#prepare(request);
+    const result = await this.#send(model, options.abortSignal, () => model.doGenerate(options));
+    this.#warn(model, result.warnings);
+    return toResponse(result, key);
+  }
+
+  async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
+    checkArguments({ of: 'fromAiSdk().stream', given: { request }, rules: { request: REQUEST } });
+    const { model, key, options } = await this.#prepare(request);
+    const { stream } = await this.#send(model, options.abortSignal, () => model.doStream(options));
+    const assembly = new ReplyAssembly();
+    try {
+      for await (const part of stream) {
+        if (part.type === 'stream-start') this.#warn(model, part.warnings);
+        yield* assembly.add(part);
+      }
+    } catch (error) {
+      throw request.signal?.aborted ? error : failureOf(model, error);
+    }
+    // Some models end an aborted stream as if it had been complete.
+    request.signal?.throwIfAborted();
+    const reply = assembly.reply();
+    if (reply === undefined)
+      throw new ProviderError(`${nameOf(model)}: the stream ended before the reply was complete`, {
+        retryable: true,
+      });
+    yield { type: 'response', response: toResponse(reply, key) };
+  }
+
+  async #prepare(request: LLMRequest) {
+    const model = this.#modelFor(request.model);
+    const key = this.#keyOf(model);
+    const { providerTools = {} } = this.#options;
+    const onUnsupported = (problem: string, fix: string) => this.#tell(model, problem, fix);
+    const options = await toCallOptions(request, { model, key, providerTools, onUnsupported });
+    return { model, key, options };
+  }
+
+  /** A run that names another model than it would get is not to find that out by its bill. */
+  #modelFor(wanted: string): LanguageModelV4 {
+    const model = this.#model;
+    if (typeof model === 'function') return this.#named(model, wanted);
+    if (wanted === model.modelId) return model;
+    throw new InvalidOptionsError([
+      {
+        where: 'fromAiSdk().chat',
+        option: 'model',
+        problem: `the run asks for the model '${wanted}', and fromAiSdk was given ${nameOf(model)}`,
+        fix: `model: '${model.modelId}'; or fromAiSdk((modelId) => …), which chooses by name`,
+      },
+    ]);
+  }
+
+  #named(choose: (modelId: string) => LanguageModelV4, modelId: string): LanguageModelV4 {
+    const model: unknown = choose(modelId);
+    checkModel(model);
+    return model;
+  }
+
+  #keyOf(model: LanguageModelV4): string {
+    return this.#options.itemKey ?? `ai-sdk.${nameOf(model)}`;
+  }
+
+  /** The functions of the AI SDK try again for their models, which send a request once. */
+  async #send<Result>(
+    model: LanguageModelV4,
+    signal: AbortSignal | undefined,
+    send: () => PromiseLike<Result>,
+  ): Promise<Result> {
+    const { maxRetries = 2 } = this.#options;
+    for (let retries = 0; ; retries += 1) {
+      try {
+        return await send();
+      } catch (error) {
+        if (signal?.aborted) throw error;
+        const failure = failureOf(model, error);
+        if (retries >= maxRetries || !failure.retryable) throw failure;
+        await sleep(pauseBefore(retries, failure), undefined, { signal });
+      }
+    }
+  }
+
+  #warn(model: LanguageModelV4, warnings: readonly SharedV4Warning[] = []): void {
+    for (const warning of warnings)
+      this.#tell(model, problemOf(warning), 'leave it out, or use another model');
+  }
+
+  /** Every request would bring the same warnings. */
+  #tell(model: LanguageModelV4, problem: string, fix: string): void {
+    const where = `fromAiSdk (${nameOf(model)})`;
+    const known = `${where} ${problem}`;
+    if (this.#warned.has(known) || this.#warned.size >= MOST_WARNINGS) return;
+    this.#warned.add(known);
+    warnAuthor({ where, problem, fix }, this.#options.logger);
+  }
+}
+
+/** Details of warnings may hold what was sent, which is always something else. */
+const MOST_WARNINGS = 100;
+
+function problemOf(warning: SharedV4Warning): string {
+  switch (warning.type) {
+    case 'unsupported':
+      return `it does not support ${withDetails(warning)}`;
+    case 'compatibility':
+      return `it supports only a part of ${withDetails(warning)}`;
+    case 'deprecated':
+      return `${warning.setting} is deprecated: ${warning.message}`;
+    default:
+      return warning.message;
+  }
+}
+
+function withDetails({ feature, details }: { readonly feature: string; readonly details?: string }): string {
+  return details === undefined ? feature : `${feature}: ${details}`;
+}
+
+/** What a model threw, told as failures of all providers are. */
+function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
+  const { statusCode: status, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
+  const headers = isRecord(responseHeaders) ? responseHeaders : {};
+  const pause = Number(headers['retry-after-ms'] ?? Number(headers['retry-after'] ?? Number.NaN) * 1_000);
+  const isTold = typeof status === 'number';
+  return new ProviderError(`${isTold ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
+    ...(isTold && { status }),
+    // The errors of the AI SDK say it of themselves.
+    retryable: isRetryable === true,
+    ...(pause >= 0 && { retryAfterMs: pause }),
+    cause,
+  });
+}
+
+const FIRST_PAUSE_MS = 2_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** As long as the server asks for, where that can be waited for. */
+function pauseBefore(retries: number, { retryAfterMs = Number.POSITIVE_INFINITY }: ProviderError): number {
+  return retryAfterMs <= LONGEST_PAUSE_MS ? retryAfterMs : FIRST_PAUSE_MS * 2 ** retries;
+}
+
+/** Throws where a value is no language model that can be asked. */
+function checkModel(model: unknown): asserts model is LanguageModelV4 {
+  const fault = faultOf(model);
+  if (fault !== undefined) throw new InvalidOptionsError([{ where: 'fromAiSdk', option: 'model', ...fault }]);
+}
+
+const MODEL_FIX = "a language model of AI SDK 7: anthropic('claude-sonnet-5')";
+
+function faultOf(model: unknown): { readonly problem: string; readonly fix: string } | undefined {
+  if (typeof model === 'string')
+    return {
+      problem: `model is '${model}', which only the AI SDK’s own functions look up at its gateway`,
+      fix: `the model itself: gateway('${model}') of the package ai, or anthropic('…') of @ai-sdk/anthropic`,
+    };
+  if (!isRecord(model))
+    return { problem: `model is ${model === null ? 'null' : `a ${typeof model}`}`, fix: MODEL_FIX };
+  const { specificationVersion: version, doGenerate, doStream } = model;
+  if (version === 'v2' || version === 'v3')
+    return {
+      problem: `model follows the specification ${version} of ${version === 'v2' ? 'AI SDK 5' : 'AI SDK 6'}, and not v4`,
+      fix: 'fromAiSdk(wrapLanguageModel({ model, middleware: [] })) with the function of ai 7; or the version of its package for AI SDK 7',
+    };
+  if (version !== 'v4' || typeof doGenerate !== 'function' || typeof doStream !== 'function')
+    return { problem: 'model is no language model of the specification v4', fix: MODEL_FIX };
+  return undefined;
+}

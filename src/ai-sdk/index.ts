@@ -1,0 +1,14 @@
+export type {
+  AiSdkExecution,
+  AiSdkProviderTool,
+  AiSdkSchema,
+  AiSdkTool,
+  AiSdkToolOutput,
+} from './ai-sdk-tool.js';
+export { type AiSdkProvider, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
+export {
+  type AiSdkCall,
+  type AiSdkScope,
+  type AiSdkToolsOptions,
+  toAiSdkTools,
+} from './to-ai-sdk-tools.js';

@@ -1,0 +1,425 @@
+import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { describe, expect, test } from '@jest/globals';
+import {
+  convertToModelMessages,
+  generateText,
+  isStepCount,
+  type ModelMessage,
+  streamText,
+  type ToolSet,
+  type UIMessage,
+} from 'ai';
+import { convertArrayToReadableStream, MockLanguageModelV4 } from 'ai/test';
+import {
+  defineTool,
+  InvalidOptionsError,
+  type Tool,
+  type ToolContext,
+  ToolRegistry,
+  ToolResult,
+} from 'toolwright';
+import { toAiSdkTools } from 'toolwright/ai-sdk';
+import { collect } from '../providers/loopback-server.js';
+
+const NO_COUNT = { total: 1, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
+const USAGE = { inputTokens: NO_COUNT, outputTokens: { total: 1, text: undefined, reasoning: undefined } };
+const PIXEL = 'iVBORw0KGgo=';
+
+/** A model that makes a call, or several, and then says that it is done. */
+function modelCalling(...calls: readonly (readonly [tool: string, input: unknown])[]): MockLanguageModelV4 {
+  const content = calls.map(([toolName, input], at): LanguageModelV4Content & { type: 'tool-call' } => ({
+    type: 'tool-call',
+    toolCallId: `c${at}`,
+    toolName,
+    input: typeof input === 'string' ? input : JSON.stringify(input),
+  }));
+  const isDone = (prompt: readonly { readonly role: string }[]) => prompt.at(-1)?.role === 'tool';
+  const stop = { unified: 'stop', raw: undefined } as const;
+  const use = { unified: 'tool-calls', raw: undefined } as const;
+  const streamed = (parts: LanguageModelV4StreamPart[]) => ({ stream: convertArrayToReadableStream(parts) });
+  return new MockLanguageModelV4({
+    doGenerate: async ({ prompt }) =>
+      isDone(prompt)
+        ? { content: [{ type: 'text', text: 'Done' }], finishReason: stop, usage: USAGE, warnings: [] }
+        : { content, finishReason: use, usage: USAGE, warnings: [] },
+    doStream: async ({ prompt }) =>
+      isDone(prompt)
+        ? streamed([{ type: 'finish', finishReason: stop, usage: USAGE }])
+        : streamed([...content, { type: 'finish', finishReason: use, usage: USAGE }]),
+  });
+}
+
+function generate(model: MockLanguageModelV4, tools: ToolSet, more: object = {}) {
+  return generateText({ model, tools, stopWhen: isStepCount(3), prompt: 'Go', ...more });
+}
+
+/** What the model was told of its calls. */
+function told(model: MockLanguageModelV4): unknown[] {
+  const sent = [...model.doGenerateCalls, ...model.doStreamCalls].at(-1)?.prompt.at(-1);
+  return sent?.role === 'tool'
+    ? sent.content.map((part) => (part.type === 'tool-result' ? part.output : part))
+    : [];
+}
+
+const seen: unknown[] = [];
+const add = defineTool({
+  name: 'add',
+  description: 'Adds',
+  parameters: {
+    type: 'object',
+    properties: { a: { type: 'integer' }, b: { type: 'integer' } },
+    required: ['a', 'b'],
+  },
+  execute: ({ a, b }: { a: number; b: number }, { callId, data }: ToolContext) => {
+    seen.push([callId, data]);
+    return a + b;
+  },
+});
+
+function registryOf(...tools: readonly Tool[]): ToolRegistry {
+  return new ToolRegistry().register(...tools);
+}
+
+function execute(toolset: ToolSet, name: string, input: unknown, more: object = {}): unknown {
+  const options = { toolCallId: 'c0', messages: [], context: undefined as never, ...more };
+  return toolset[name]?.execute?.(input as never, options);
+}
+
+describe('toAiSdkTools with generateText', () => {
+  test('toAiSdkTools offers names, descriptions and schemas as they are', async () => {
+    const model = modelCalling();
+    await generate(model, toAiSdkTools(registryOf(add)));
+    expect(model.doGenerateCalls[0]?.tools).toEqual([
+      { type: 'function', name: 'add', description: 'Adds', inputSchema: add.parameters },
+    ]);
+  });
+
+  test('toAiSdkTools has the registry check and coerce, with the id and the scope of the call', async () => {
+    seen.length = 0;
+    const model = modelCalling(['add', { a: '1', b: 2 }]);
+    const toolset = toAiSdkTools(registryOf(add), ({ toolCallId, tool, context }) => ({
+      data: { toolCallId, tool, context },
+    }));
+    const run = await generate(model, toolset, { toolsContext: { add: { tenant: 't1' } } });
+    expect(run.text).toBe('Done');
+    expect(told(model)).toEqual([{ type: 'text', value: '3' }]);
+    expect(seen).toEqual([['c0', { toolCallId: 'c0', tool: 'add', context: { tenant: 't1' } }]]);
+    expect(run.steps[0]?.toolResults[0]?.output).toEqual({ status: 'success', isError: false, text: '3' });
+  });
+
+  test('toAiSdkTools answers wrong arguments, failures and refusals with the texts of the registry', async () => {
+    const fail = defineTool({
+      name: 'fail',
+      description: 'Fails',
+      execute: () => {
+        throw new Error('the shop is closed');
+      },
+    });
+    const model = modelCalling(['add', { a: 'x' }], ['fail', {}], ['add', { a: 1, b: 1, c: 1 }]);
+    const policy = ({ tool }: { readonly tool: { readonly name: string } }) => tool.name !== 'secret';
+    const registry = registryOf(add, fail, { ...add, name: 'secret' });
+    await generate(model, toAiSdkTools(registry, {}, { policy }));
+    expect(told(model)).toEqual([
+      {
+        type: 'error-text',
+        value:
+          'Validation failed for tool \'add\':\n  - a: must be integer\n  - b: is required\nReceived: {"a":"x"}',
+      },
+      { type: 'error-text', value: 'the shop is closed' },
+      { type: 'text', value: '2\n\nIgnored: c is not an argument of add.' },
+    ]);
+    const refused = modelCalling(['secret', { a: 1, b: 1 }]);
+    await generate(refused, toAiSdkTools(registry, {}, { policy }));
+    expect(told(refused)).toMatchObject([
+      { type: 'error-text', value: expect.stringMatching(/not allowed/) },
+    ]);
+  });
+
+  test('toAiSdkTools gives images and files to the model, and text for the user to the application', async () => {
+    const draw = defineTool({
+      name: 'draw',
+      description: 'Draws',
+      execute: () =>
+        new ToolResult({
+          forLLM: 'One pixel',
+          forUser: 'Look!',
+          content: [
+            { type: 'text', content: 'One pixel' },
+            { type: 'image', data: PIXEL, mimeType: 'image/png' },
+            { type: 'file', data: 'YQ==', mimeType: 'text/plain', filename: 'a.txt' },
+          ],
+          details: { secret: true },
+        }),
+    });
+    const model = modelCalling(['draw', {}]);
+    const run = await generate(model, toAiSdkTools(registryOf(draw)));
+    const data = (data: string) => ({ type: 'data', data });
+    expect(told(model)).toEqual([
+      {
+        type: 'content',
+        value: [
+          { type: 'text', text: 'One pixel' },
+          { type: 'file', data: data(PIXEL), mediaType: 'image/png' },
+          { type: 'file', data: data('YQ=='), mediaType: 'text/plain', filename: 'a.txt' },
+        ],
+      },
+    ]);
+    const output = run.steps[0]?.toolResults[0]?.output;
+    expect(output).toMatchObject({ text: 'One pixel', forUser: 'Look!' });
+    expect(JSON.parse(JSON.stringify(output))).toEqual(output);
+    expect(JSON.stringify(output)).not.toContain('secret');
+  });
+
+  test('toAiSdkTools aborts the call with the run', async () => {
+    const controller = new AbortController();
+    const aborted = Promise.withResolvers<unknown>();
+    const wait = defineTool({
+      name: 'wait',
+      description: 'Waits',
+      execute: (_: object, { signal }: ToolContext) => {
+        signal.addEventListener('abort', () => aborted.resolve(signal.aborted));
+        controller.abort();
+        return new Promise(() => {});
+      },
+    });
+    const toolset = toAiSdkTools(registryOf(wait));
+    const run = generate(modelCalling(['wait', {}]), toolset, { abortSignal: controller.signal });
+    await expect(run).rejects.toThrow();
+    expect(await aborted.promise).toBe(true);
+  });
+
+  test('toAiSdkTools leaves a tool of the client to the client', async () => {
+    const locate = defineTool({
+      name: 'locate',
+      description: 'Where',
+      execution: 'client',
+      execute: () => 'never',
+    });
+    const model = modelCalling(['locate', {}]);
+    const toolset = toAiSdkTools(registryOf(locate));
+    const run = await generate(model, toolset);
+    expect(run.toolCalls.map(({ toolName }) => toolName)).toEqual(['locate']);
+    expect(run.steps).toHaveLength(1);
+    for (const [output, expected] of [
+      ['Oslo', { type: 'text', value: 'Oslo' }],
+      [{ lat: 1 }, { type: 'json', value: { lat: 1 } }],
+    ])
+      expect(await toolset.locate?.toModelOutput?.({ toolCallId: 'c0', input: {}, output })).toEqual(
+        expected,
+      );
+  });
+
+  test('toAiSdkTools tells the model of a question that nobody can be asked', async () => {
+    const book = defineTool({
+      name: 'book',
+      description: 'Books',
+      execute: async (_: object, context: ToolContext) => context.ask({ message: 'Which day?' }),
+    });
+    const model = modelCalling(['book', {}]);
+    await generate(model, toAiSdkTools(registryOf(book)));
+    expect(told(model)).toEqual([
+      { type: 'error-text', value: "The call of 'book' waits for an answer, and nobody can give it here." },
+    ]);
+  });
+
+  test('toAiSdkTools gives what the AI SDK’s messages for user interfaces can be kept with', async () => {
+    const toolset = toAiSdkTools(registryOf(add));
+    const output = { status: 'error', isError: true, text: 'the shop is closed' };
+    const ui: Omit<UIMessage, 'id'>[] = [
+      {
+        role: 'assistant',
+        parts: [{ type: 'tool-add', toolCallId: 'c0', state: 'output-available', input: {}, output }],
+      },
+    ];
+    const messages = await convertToModelMessages(ui, { tools: toolset });
+    expect(messages.at(-1)?.content).toMatchObject([
+      { output: { type: 'error-text', value: 'the shop is closed' } },
+    ]);
+  });
+
+  test('toAiSdkTools refuses what is no registry, no scope and no option', () => {
+    expect(() => toAiSdkTools([add] as never)).toThrow(InvalidOptionsError);
+    expect(() => toAiSdkTools(registryOf(add), { user: 1 } as never)).toThrow('data: { user }');
+    expect(() => toAiSdkTools(registryOf(add), {}, { approvals: undefined })).toThrow(InvalidOptionsError);
+  });
+});
+
+describe('toAiSdkTools with streamText', () => {
+  const walk = defineTool({
+    name: 'walk',
+    description: 'Walks',
+    execute: async (_: object, context: ToolContext) => {
+      context.progress({ metres: 1 });
+      context.progress('two');
+      return 'there';
+    },
+  });
+
+  test('toAiSdkTools streams what a tool reports as preliminary results, and then its result', async () => {
+    const heard: unknown[] = [];
+    const model = modelCalling(['walk', {}]);
+    const run = streamText({
+      model,
+      tools: toAiSdkTools(registryOf(walk), { onUpdate: (update) => heard.push(update) }),
+      stopWhen: isStepCount(3),
+      prompt: 'Go',
+    });
+    const results = (await collect(run.stream)).flatMap((part) =>
+      part.type === 'tool-result' ? [[part.preliminary ?? false, part.output]] : [],
+    );
+    const progress = { status: 'progress', isError: false, text: '' };
+    const done = { status: 'success', isError: false, text: 'there' };
+    expect(results).toEqual([
+      [true, { ...progress, update: { metres: 1 } }],
+      [true, { ...progress, update: 'two' }],
+      [true, done],
+      [false, done],
+    ]);
+    expect(heard).toEqual([{ metres: 1 }, 'two']);
+    expect(told(model)).toEqual([{ type: 'text', value: 'there' }]);
+  });
+
+  test('toAiSdkTools gives no preliminary results of a tool that takes no context', async () => {
+    const quick = defineTool({ name: 'quick', description: 'Quick', execute: () => 'now' });
+    const toolset = toAiSdkTools(registryOf(quick));
+    expect(await execute(toolset, 'quick', {})).toMatchObject({ text: 'now' });
+  });
+});
+
+describe('toAiSdkTools and approvals', () => {
+  const refunds: unknown[] = [];
+  const refund = defineTool({
+    name: 'refund',
+    description: 'Refunds',
+    parameters: { type: 'object', properties: { cents: { type: 'integer' } }, required: ['cents'] },
+    approval: ({ cents }) => Number(cents) > 100,
+    execute: ({ cents }: { cents: number }) => {
+      refunds.push(cents);
+      return `refunded ${cents}`;
+    },
+  });
+  const WAYS = ['generateText', 'streamText'] as const;
+
+  /** Runs until somebody has to be asked, answers, and runs on, as another request would. */
+  async function decide(
+    way: (typeof WAYS)[number],
+    { model, toolset, approved }: { model: MockLanguageModelV4; toolset: () => ToolSet; approved: boolean },
+  ): Promise<ModelMessage[]> {
+    const messages: ModelMessage[] = [{ role: 'user', content: 'Go' }];
+    const go = async () => {
+      const given = { model, tools: toolset(), stopWhen: isStepCount(3), messages };
+      const run = way === 'generateText' ? await generateText(given) : streamText(given);
+      messages.push(...JSON.parse(JSON.stringify(await run.responseMessages)));
+      return run.content;
+    };
+    const asked = (await go()).flatMap((part) => (part.type === 'tool-approval-request' ? [part] : []));
+    expect(asked).toHaveLength(1);
+    const [{ approvalId = '' } = {}] = asked;
+    messages.push({
+      role: 'tool',
+      content: [{ type: 'tool-approval-response', approvalId, approved, reason: 'because' }],
+    });
+    await go();
+    return messages;
+  }
+
+  test.each(WAYS)('toAiSdkTools runs what was approved, once, through %s', async (way) => {
+    refunds.length = 0;
+    const model = modelCalling(['refund', { cents: '500' }]);
+    // Another process knows nothing of the first request.
+    await decide(way, { model, toolset: () => toAiSdkTools(registryOf(refund)), approved: true });
+    expect(refunds).toEqual([500]);
+    expect(told(model)).toEqual([{ type: 'text', value: 'refunded 500' }]);
+  });
+
+  test.each(WAYS)(
+    'toAiSdkTools runs nothing that was denied, and the model is told, through %s',
+    async (way) => {
+      refunds.length = 0;
+      const model = modelCalling(['refund', { cents: 500 }]);
+      await decide(way, { model, toolset: () => toAiSdkTools(registryOf(refund)), approved: false });
+      expect(refunds).toEqual([]);
+      expect(told(model)).toMatchObject([{ type: 'execution-denied', reason: 'because' }]);
+    },
+  );
+
+  test('toAiSdkTools asks nobody for calls that need no approval, or that cannot run', async () => {
+    refunds.length = 0;
+    const calls: unknown[] = [];
+    const logger = { debug() {}, info() {}, error() {}, warn: (message: string) => calls.push(message) };
+    const registry = new ToolRegistry({ logger, policy: ({ arguments: { cents } }) => cents !== 666 });
+    const toolset = toAiSdkTools(
+      registry.register(refund),
+      {},
+      {
+        policy: ({ arguments: { cents } }) => cents !== 777,
+      },
+    );
+    const needs = async (cents: unknown) => {
+      const { needsApproval } = toolset.refund ?? {};
+      if (typeof needsApproval !== 'function') throw new Error('it is always the same');
+      return needsApproval({ cents }, { toolCallId: 'c0', messages: [], context: undefined });
+    };
+    expect([await needs(50), await needs('50'), await needs(500), await needs('500')]).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ]);
+    expect([await needs('many'), await needs(666), await needs(777)]).toEqual([false, false, false]);
+    expect([refunds, calls]).toEqual([[], []]);
+  });
+
+  test('toAiSdkTools asks where the tool itself cannot say', async () => {
+    const broken = defineTool({
+      name: 'broken',
+      description: 'Breaks',
+      approval: () => {
+        throw new Error('no idea');
+      },
+      execute: () => 'done',
+    });
+    const run = await generate(modelCalling(['broken', {}]), toAiSdkTools(registryOf(broken)));
+    expect(run.content.map(({ type }) => type)).toEqual(['tool-call', 'tool-approval-request']);
+  });
+
+  test('toAiSdkTools does not take a toolApproval that forgot its tools for a yes', async () => {
+    refunds.length = 0;
+    const forgetful = { toolApproval: () => undefined };
+    const model = modelCalling(['refund', { cents: 500 }]);
+    await generate(model, toAiSdkTools(registryOf(refund)), forgetful);
+    expect(refunds).toEqual([]);
+    expect(told(model)).toEqual([
+      { type: 'error-text', value: "The call of 'refund' waits for an answer, and nobody can give it here." },
+    ]);
+    const trusted = toAiSdkTools(registryOf(refund), {}, { approvals: 'application' });
+    await generate(modelCalling(['refund', { cents: 500 }]), trusted, forgetful);
+    expect(refunds).toEqual([500]);
+  });
+
+  test('toAiSdkTools takes a yes only for the call that was asked about, and only as the last word', async () => {
+    refunds.length = 0;
+    const toolset = toAiSdkTools(registryOf(refund));
+    const asked = (toolCallId: string): ModelMessage => ({
+      role: 'assistant',
+      content: [{ type: 'tool-approval-request', approvalId: 'a1', toolCallId }],
+    });
+    const said = (approved: boolean): ModelMessage => ({
+      role: 'tool',
+      content: [{ type: 'tool-approval-response', approvalId: 'a1', approved }],
+    });
+    const user: ModelMessage = { role: 'user', content: 'Go' };
+    for (const messages of [
+      [],
+      [user, said(true)],
+      [user, asked('c9'), said(true)],
+      [user, asked('c0'), said(false)],
+      [user, asked('c0'), said(true), user],
+    ])
+      await execute(toolset, 'refund', { cents: 500 }, { messages });
+    expect(refunds).toEqual([]);
+    const messages = [user, asked('c0'), said(true)];
+    await execute(toolset, 'refund', { cents: 500 }, { messages });
+    expect(refunds).toEqual([500]);
+  });
+});
