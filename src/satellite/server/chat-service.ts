@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { SafeLog } from '../../call/log.js';
 import { unlessAborted } from '../../kernel/async.js';
 import { ownerOf } from '../../loop/options.js';
+import { SentMessages } from '../../loop/sent-messages.js';
 import { type ChatRequest, isConversationId } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import { checkConversationId, HttpFault, readBody, readChatRequest } from './chat-request.js';
@@ -14,6 +15,7 @@ export class ChatService {
   readonly log: SafeLog;
   readonly #options: AssistantHandlerOptions;
   readonly #store;
+  readonly #sent: SentMessages;
   /**
    * Requests of one conversation wait for each other: to refuse the second would lose what a user said twice in
    * a hurry. Those of another process do not wait; the store lets only one of them in.
@@ -24,6 +26,7 @@ export class ChatService {
     this.#options = options;
     this.#store = options.store ?? new MemoryConversationStore();
     this.log = new SafeLog(options.logger);
+    this.#sent = new SentMessages([], options.logger);
   }
 
   /** `POST /v1/chat` */
@@ -85,7 +88,13 @@ export class ChatService {
 
   #take(turn: TurnRequest): Promise<TurnReply> {
     const { maxMessages = 1000 } = this.#options;
-    const services = { model: this.#options, store: this.#store, log: this.log, maxMessages };
+    const services = {
+      model: this.#options,
+      store: this.#store,
+      log: this.log,
+      sent: this.#sent,
+      maxMessages,
+    };
     return this.#queue.run(turn.conversationId, turn.signal, () => takeTurn(turn, services));
   }
 }

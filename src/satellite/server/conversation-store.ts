@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../contract/llm-provider.js';
+import type { FinishReason, ProviderItems } from '../../contract/llm-provider.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { COUNT_LIMIT, FUNCTION, MILLISECONDS, optionTable, type RulesOf } from '../../kernel/options.js';
 
@@ -6,6 +6,10 @@ import { COUNT_LIMIT, FUNCTION, MILLISECONDS, optionTable, type RulesOf } from '
 export interface StoredMessage {
   readonly role: 'user' | 'assistant';
   readonly content: string;
+  /** Of the assistant: what the model thought, which neither a model nor a client is sent. */
+  readonly reasoning?: string;
+  /** Of the assistant: what the provider keeps with the message, for nobody else. */
+  readonly providerItems?: ProviderItems;
 }
 
 /** What one request added to a conversation. */

@@ -24,7 +24,7 @@ const OPTIONS = optionTable<SqliteConversationStoreOptions>('SqliteConversationS
   path: DATABASE_PATH,
 });
 
-const VERSION = 2;
+const VERSION = 3;
 
 const BUSY_TIMEOUT_MS = 5000;
 
@@ -34,7 +34,8 @@ const SCHEMA = `
     conversation_id TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
     turn_id TEXT NOT NULL,
     messages TEXT NOT NULL,
-    finish_reason TEXT NOT NULL
+    finish_reason TEXT NOT NULL,
+    extras TEXT
   ) STRICT;
   CREATE INDEX turns_of_conversation ON turns (conversation_id, seq);
   CREATE TABLE conversations (
@@ -44,18 +45,18 @@ const SCHEMA = `
     owner TEXT
   ) STRICT;
   CREATE INDEX conversations_by_use ON conversations (last_seq);
-  PRAGMA user_version = ${VERSION};
 `;
 
-const ADD_OWNERS = `
-  ALTER TABLE conversations ADD COLUMN owner TEXT;
-  PRAGMA user_version = ${VERSION};
-`;
+const ADD_OWNERS = 'ALTER TABLE conversations ADD COLUMN owner TEXT';
+/** In a column of their own: older versions that have the file open go on, and send no provider items they do not know. */
+const ADD_EXTRAS = 'ALTER TABLE turns ADD COLUMN extras TEXT';
 
 type TurnRow = {
   readonly turn_id: string;
   readonly messages: string;
   readonly finish_reason: FinishReason;
+  /** What the reply has beside its text, as JSON. */
+  readonly extras: string | null;
   /** Of the conversation. */
   readonly owner: string | null;
 };
@@ -96,7 +97,7 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
   async load(conversationId: string): Promise<StoredConversation | undefined> {
     const rows = this.#database
       .prepare(
-        `SELECT turn_id, messages, finish_reason, owner FROM turns
+        `SELECT turn_id, messages, finish_reason, extras, owner FROM turns
          JOIN conversations ON conversations.id = conversation_id AND used_at > ?
          WHERE conversation_id = ? ORDER BY seq`,
       )
@@ -106,7 +107,7 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     return {
       turnId: last.turn_id,
       ...(last.owner === null ? {} : { owner: JSON.parse(last.owner) as unknown }),
-      messages: rows.flatMap(({ messages }) => JSON.parse(messages) as StoredMessage[]),
+      messages: rows.flatMap(messagesOf),
       finishReason: last.finish_reason,
     };
   }
@@ -122,8 +123,8 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
         ...[conversationId, now(), owner],
       );
       const seq = this.#run(
-        'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason) VALUES (?, ?, ?, ?)',
-        ...[conversationId, turn.id, JSON.stringify(turn.messages), turn.finishReason],
+        'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason, extras) VALUES (?, ?, ?, ?, ?)',
+        ...[conversationId, turn.id, plainMessages(turn), turn.finishReason, extrasOf(turn)],
       );
       this.#run(
         'UPDATE conversations SET last_seq = ?, used_at = ? WHERE id = ?',
@@ -175,10 +176,30 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     if (version > VERSION) throw new Error(`the conversations are of a newer version (${version})`);
     if (version === 0) this.#database.exec(SCHEMA);
     if (version === 1) this.#database.exec(ADD_OWNERS);
+    if (version === 1 || version === 2) this.#database.exec(ADD_EXTRAS);
+    if (version < VERSION) this.#database.exec(`PRAGMA user_version = ${VERSION}`);
   }
 
   /** Gives the number of the inserted row, if it was one. */
   #run(sql: string, ...values: readonly (string | number | null)[]): number {
     return Number(this.#database.prepare(sql).run(...values).lastInsertRowid);
   }
+}
+
+function plainMessages({ messages }: ConversationTurn): string {
+  return JSON.stringify(messages.map(({ role, content }) => ({ role, content })));
+}
+
+/** Only replies have any, and a turn ends with its reply. */
+function extrasOf({ messages }: ConversationTurn): string | null {
+  const { reasoning, providerItems } = messages.at(-1) ?? {};
+  if (reasoning === undefined && providerItems === undefined) return null;
+  return JSON.stringify({ reasoning, providerItems });
+}
+
+function messagesOf({ messages, extras }: TurnRow): readonly StoredMessage[] {
+  const plain = JSON.parse(messages) as StoredMessage[];
+  const last = plain.at(-1);
+  if (extras === null || last === undefined) return plain;
+  return [...plain.slice(0, -1), { ...last, ...(JSON.parse(extras) as Partial<StoredMessage>) }];
 }

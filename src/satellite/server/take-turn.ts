@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { SafeLog } from '../../call/log.js';
-import type { Message } from '../../contract/llm-provider.js';
+import type { LLMResponse, Message } from '../../contract/llm-provider.js';
 import { askModel } from '../../loop/ask-model.js';
 import { isSameOwner } from '../../loop/options.js';
+import type { SentMessages } from '../../loop/sent-messages.js';
 import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.js';
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
@@ -39,6 +40,8 @@ interface TurnServices {
   readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions'>;
   readonly store: ConversationStore;
   readonly log: SafeLog;
+  /** Knows which provider items are whose. */
+  readonly sent: SentMessages;
   readonly maxMessages: number;
 }
 
@@ -61,12 +64,13 @@ export async function takeTurn(request: TurnRequest, services: TurnServices): Pr
   if (messages.length >= services.maxMessages)
     throw new HttpFault('conversation_full', 'the conversation has too many messages; begin a new one');
   const gate = request.onText && new TextGate(request.onText);
-  const { content, finishReason } = await ask({ ...request, gate }, messages, services);
+  const reply = await ask({ ...request, gate }, messages, services);
+  const { content, finishReason } = reply;
   const turn = {
     id: turnId,
     after: conversation?.turnId,
     ...(request.owner === undefined ? {} : { owner: request.owner }),
-    messages: [...added, { role: 'assistant', content } as const],
+    messages: [...added, storedReply(reply)],
     finishReason,
   };
   if (!(await services.store.append(id, turn))) return overtaken(request, services);
@@ -82,6 +86,17 @@ export function ownConversation(
 ): StoredConversation | undefined {
   if (conversation === undefined || isSameOwner(conversation.owner, owner)) return conversation;
   throw new HttpFault('conversation_not_found', 'there is no such conversation, or it has expired');
+}
+
+/** Items of a reply with calls may speak of them, and nobody will answer those. */
+function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
+  const hasItems = providerItems !== undefined && toolCalls.length === 0;
+  return {
+    role: 'assistant',
+    content,
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(hasItems ? { providerItems } : {}),
+  };
 }
 
 /** Another process was faster: with the same request, sent again, or with another one. */
@@ -127,12 +142,13 @@ function contentOf(message: ChatMessage): string {
 async function ask(
   { conversationId, systemPrompt, signal, gate }: TurnRequest & { readonly gate?: TextGate },
   messages: readonly Message[],
-  { model: { provider, model, llmOptions }, log }: TurnServices,
+  { model: { provider, model, llmOptions }, log, sent }: TurnServices,
 ) {
   const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
+  const history = sent.others([...system, ...messages], provider.itemKey?.(model));
   const reply = await askModel(
     provider,
-    { model, messages: [...system, ...messages], options: llmOptions ?? {}, signal },
+    { model, messages: history, options: llmOptions ?? {}, signal },
     gate && ((part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined)),
   );
   if (reply.ok) {

@@ -51,6 +51,20 @@ describe.each(STORES)('%s', (_name, open) => {
     expect((await store.load('c1'))?.messages).toEqual([...turn('t1').messages, ...turn('t2').messages]);
   });
 
+  test('keeps what a reply has beside its text, byte for byte', async () => {
+    const store = open();
+    const reply = {
+      role: 'assistant',
+      content: 'seen',
+      reasoning: 'I should look.',
+      providerItems: { 'maker/m': { blocks: [{ n: 1.5, text: 'ä\u2028' }], none: null } },
+    } as const;
+    const messages = [{ role: 'user', content: 'Look' }, reply] as const;
+    await store.append('c1', { ...turn('t1'), messages });
+    await store.append('c1', turn('t2', 't1'));
+    expect((await store.load('c1'))?.messages).toEqual([...messages, ...turn('t2').messages]);
+  });
+
   test('takes a turn only after the one it names, and nothing of any other', async () => {
     const store = open();
     expect(await store.append('c1', turn('t2', 't1'))).toBe(false);
@@ -188,6 +202,51 @@ describe('SqliteConversationStore and its file', () => {
     expect([(await store.load('c1'))?.turnId, await store.load('c2')]).toEqual(['t1', undefined]);
     expect(await store.append('c1', turn('t2', 't1'))).toBe(true);
   });
+
+  test.each([
+    [1, ''],
+    [2, ', owner TEXT'],
+  ])(
+    'a file of version %p is taken over with what it holds, and keeps provider items from then on',
+    async (version, owner) => {
+      const file = newFile();
+      using database = new DatabaseSync(file);
+      database.exec(`
+      CREATE TABLE turns (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        conversation_id TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+        turn_id TEXT NOT NULL, messages TEXT NOT NULL, finish_reason TEXT NOT NULL
+      ) STRICT;
+      CREATE INDEX turns_of_conversation ON turns (conversation_id, seq);
+      CREATE TABLE conversations (
+        id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL, used_at REAL NOT NULL ${owner}
+      ) STRICT;
+      CREATE INDEX conversations_by_use ON conversations (last_seq);
+      PRAGMA user_version = ${version};
+    `);
+      const add = 'INSERT INTO conversations (id, last_seq, used_at) VALUES (?, ?, ?)';
+      database.prepare(add).run('c1', 1, Date.now());
+      const say = 'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason) VALUES (?, ?, ?, ?)';
+      database.prepare(say).run('c1', 't1', JSON.stringify(turn('t1').messages), 'stop');
+      for (const next of ['t2', 't3']) {
+        using store = new SqliteConversationStore({ path: file });
+        const last = (await store.load('c1'))?.turnId;
+        const [asked, reply] = turn(next).messages;
+        const items = { ...reply, providerItems: { 'maker/m': next } } as const;
+        const messages = asked === undefined ? [] : [asked, items as never];
+        expect(await store.append('c1', { ...turn(next, last), messages })).toBe(true);
+      }
+      using store = new SqliteConversationStore({ path: file });
+      const kept = (await store.load('c1'))?.messages ?? [];
+      expect(kept.slice(0, 2)).toEqual(turn('t1').messages);
+      expect(kept.map(({ providerItems }) => providerItems)).toEqual([
+        ...[undefined, undefined, undefined, { 'maker/m': 't2' }, undefined, { 'maker/m': 't3' }],
+      ]);
+      // A process of that version that has the file open goes on writing.
+      database.prepare(say).run('c1', 't4', JSON.stringify(turn('t4').messages), 'stop');
+      expect((await store.load('c1'))?.messages).toHaveLength(8);
+    },
+  );
 
   test('a file of a newer version, and one that is no database, are refused and left as they are', () => {
     const file = newFile();
