@@ -138,7 +138,13 @@ export {
 } from './contract/tool-result.js';
 export { Conversation } from './conversation/conversation.js';
 export type { ConversationEvent, ConversationListener, Turn, TurnOrigin } from './conversation/events.js';
-export type { AnswerOptions, ConversationConfig, IdleOptions, TurnOptions } from './conversation/options.js';
+export type {
+  AnswerOptions,
+  ConversationChanges,
+  ConversationConfig,
+  IdleOptions,
+  TurnOptions,
+} from './conversation/options.js';
 export type { ConversationSnapshot } from './conversation/snapshot.js';
 export { type AgentTool, agentTool } from './discovery/agent-tool.js';
 export { type ArgumentsOf, type DefineToolOptions, defineTool } from './discovery/define-tool.js';

@@ -18,8 +18,10 @@ import type { ConversationListener } from './events.js';
 import {
   ANSWER_OPTIONS,
   type AnswerOptions,
+  CHANGES,
   CONTENT,
   CONVERSATION_OPTIONS,
+  type ConversationChanges,
   type ConversationConfig,
   IDLE_OPTIONS,
   type IdleOptions,
@@ -67,11 +69,10 @@ export class Conversation {
         ? historyFaults(config.messages, config.history === 'refuse' ? 'refuse' : 'mend')
         : []),
     ]);
-    const { id = crypto.randomUUID(), tools } = config;
+    const { id = crypto.randomUUID() } = config;
     const messages = givenHistory(config.messages ?? [], config.logger);
-    const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
     this.id = id;
-    this.#turns = new Turns({ ...config, id, messages, tools: registry });
+    this.#turns = new Turns({ ...config, id, messages, tools: registryOf(config.tools) });
   }
 
   /**
@@ -148,6 +149,67 @@ export class Conversation {
   }
 
   /**
+   * Goes on from the history as it is, without a new message: after a turn that failed, was aborted or came to its
+   * limit. Otherwise it is as `prompt`.
+   *
+   * @throws ToolwrightError `ConversationNotReady` (526) where a turn runs, waits for answers or is about to begin,
+   *   and where the model has said the last word.
+   *
+   * @example
+   * ```ts
+   * let run = await conversation.prompt('Which orders are open?');
+   * if (run.status === 'failed') run = await conversation.continue();
+   * ```
+   */
+  async continue(options: TurnOptions = {}): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    refuseOptions([...invalidOptions(options, TURN_OPTIONS), ...ownerFaults(options?.scope)]);
+    return this.#turns.continue(options);
+  }
+
+  /**
+   * Changes who is asked and with what, from the next turn on. A suspended run keeps its model and its system
+   * prompt; its tools are looked up anew. A snapshot has none of this: `restore` is given it.
+   *
+   * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs; InvalidOptionsError (521) and
+   *   ToolDeclarationError (502) as the constructor does. Nothing is changed then.
+   *
+   * @example
+   * ```ts
+   * conversation.update({ model: 'gpt-5-mini', systemPrompt: 'Answer in one sentence.' });
+   * ```
+   */
+  update(changes: ConversationChanges): void {
+    this.#checkOpen();
+    checkOptions(changes, CHANGES);
+    const { tools, systemPrompt } = changes;
+    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+    this.#turns.update({
+      ...(Object.fromEntries(given) as Omit<ConversationChanges, 'tools'>),
+      ...(tools === undefined ? {} : { tools: registryOf(tools) }),
+      ...(systemPrompt === '' ? { systemPrompt: undefined } : {}),
+    });
+  }
+
+  /**
+   * Replaces the history by what `change` makes of a copy of it. The new one has to be valid as a whole: a call is
+   * edited together with its answers.
+   *
+   * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs or waits for answers;
+   *   InvalidOptionsError (521), naming every place, for a history that is not valid. Nothing is changed then.
+   *
+   * @example
+   * ```ts
+   * conversation.editHistory((messages) => messages.slice(0, messages.findLastIndex(({ role }) => role === 'user')));
+   * ```
+   */
+  editHistory(change: (messages: Message[]) => readonly Message[]): void {
+    this.#checkOpen();
+    checkArguments({ of: 'Conversation.editHistory', given: { change }, rules: { change: FUNCTION } });
+    this.#turns.edit(change);
+  }
+
+  /**
    * Answers what is pending; the run goes on, or stays suspended as long as answers are missing. Gives the
    * result of the resumed run. `options.scope` wins over that of the turn, and is its owner's; whoever answers
    * for the owner is named in `options.answeredBy`.
@@ -212,4 +274,8 @@ export class Conversation {
     if (this.#closed !== undefined)
       throw new ToolwrightError('RunAborted', 'The conversation was closed in this process.');
   }
+}
+
+function registryOf(tools: ConversationConfig['tools']): ToolRegistry {
+  return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
 }

@@ -22,8 +22,13 @@ interface CompletionOrigin {
   readonly text: string;
 }
 
+/** Nobody said anything: the model goes on from the history as it is. */
+interface ContinueOrigin {
+  readonly kind: 'continue';
+}
+
 /** What waits for a turn of its own, or has begun one; plain JSON. */
-export type TurnOrigin = PromptOrigin | CompletionOrigin;
+export type TurnOrigin = PromptOrigin | CompletionOrigin | ContinueOrigin;
 
 /** A turn of a conversation: from what began it until the model has answered. */
 export interface Turn {
@@ -142,8 +147,9 @@ export function tellUser(events: EventHub, { forUser, silent }: ToolResult, of: 
   events.tell({ type: 'user-message', text: forUser, tool, callId, ...task });
 }
 
-/** What the model is told of what began a turn. */
-export function turnMessage(origin: TurnOrigin): UserMessage {
+/** What the model is told of what began a turn; nothing where it only goes on. */
+export function turnMessage(origin: TurnOrigin): UserMessage | undefined {
+  if (origin.kind === 'continue') return undefined;
   if (origin.kind === 'prompt') return { role: 'user', content: origin.content };
   return { role: 'user', content: `[System: async:${origin.tool}] ${origin.text}` };
 }

@@ -119,25 +119,27 @@ interface ConversationTasksParts {
 
 /** The started work of one conversation. It listens to the queue only while there is something to hear. */
 export class ConversationTasks {
-  readonly #parts: ConversationTasksParts;
+  readonly queue: TaskQueue;
+  readonly #parts: Omit<ConversationTasksParts, 'queue'>;
   #unsubscribe: (() => void) | undefined;
 
-  constructor(parts: ConversationTasksParts) {
+  constructor({ queue, ...parts }: ConversationTasksParts) {
+    this.queue = queue;
     this.#parts = parts;
   }
 
   /** What waits or runs, in the order in which it was started. */
   get open(): readonly BackgroundTask[] {
-    return this.#parts.queue.tasks.filter((task) => this.#isOwn(task));
+    return this.queue.tasks.filter((task) => this.#isOwn(task));
   }
 
   cancel(taskId: string, reason: string | undefined): boolean {
-    return this.open.some(({ id }) => id === taskId) && this.#parts.queue.cancel(taskId, reason);
+    return this.open.some(({ id }) => id === taskId) && this.queue.cancel(taskId, reason);
   }
 
   /** Tools may start work from now on. */
   listen(): void {
-    this.#unsubscribe ??= this.#parts.queue.subscribe((event) => {
+    this.#unsubscribe ??= this.queue.subscribe((event) => {
       if (this.#isOwn(event.task)) this.#parts.tell(event);
     });
   }

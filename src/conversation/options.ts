@@ -1,5 +1,5 @@
 import { type CallScope, SCOPE_OPTION } from '../contract/call.js';
-import type { Message } from '../contract/llm-provider.js';
+import { type Message, MODEL, PROVIDER } from '../contract/llm-provider.js';
 import { BOOLEAN, FILLED_TEXT, LIST, type OptionRule, optionTable, SIGNAL, TEXT } from '../kernel/options.js';
 import { JSON_VALUE, LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
@@ -13,6 +13,13 @@ export interface ConversationConfig extends ToolLoopConfig {
   readonly messages?: readonly Message[];
   /** The surroundings of every turn; `conversationId` is the conversation's own. */
   readonly scope?: CallScope;
+}
+
+/** What of a conversation can be changed between its turns; what is left out stays. */
+export interface ConversationChanges
+  extends Partial<Pick<ConversationConfig, 'provider' | 'model' | 'tools'>> {
+  /** `''`: none any more. */
+  readonly systemPrompt?: string;
 }
 
 /** What one turn brings along. */
@@ -39,6 +46,12 @@ export const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
   'Conversation',
   { ...LOOP_RULES, systemPrompt: TEXT, id: FILLED_TEXT, messages: LIST, scope: SCOPE_OPTION },
   { ...LOOP_ALIASES, conversationId: 'id: …' },
+);
+
+export const CHANGES = optionTable<ConversationChanges>(
+  'Conversation.update',
+  { provider: PROVIDER, model: MODEL, tools: LOOP_RULES.tools, systemPrompt: TEXT },
+  LOOP_ALIASES,
 );
 
 export const TURN_OPTIONS = optionTable<TurnOptions>(

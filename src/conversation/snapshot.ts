@@ -116,6 +116,7 @@ const ORIGIN: JsonSchema = {
   anyOf: [
     object({ kind: { const: 'prompt' }, content: { type: ['string', 'array'] } }),
     object({ kind: { const: 'completion' }, tool: TEXT, callId: TEXT, text: TEXT }),
+    object({ kind: { const: 'continue' } }),
   ],
 };
 

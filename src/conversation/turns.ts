@@ -5,10 +5,12 @@ import type { Answer, CallScope } from '../contract/call.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
 import type { TaskEvent, ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import { refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { anySignal, callListener } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import type { ToolLoopResult } from '../loop/events.js';
+import { historyFaults } from '../loop/given-history.js';
 import { abortedBefore } from '../loop/loop-run.js';
 import { checkOwner, type Ownership } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
@@ -43,7 +45,7 @@ interface ReadyConfig extends ConversationConfig {
 export class Turns {
   readonly events: EventHub;
   readonly tasks: ConversationTasks;
-  readonly #config: ReadyConfig;
+  #config: ReadyConfig;
   readonly #inbox = new Inbox();
   readonly #idle = new IdleWaiters();
   /** What was said before the current turn. */
@@ -76,12 +78,48 @@ export class Turns {
     return this.#isRunning ? undefined : this.#current?.suspended;
   }
 
-  prompt(content: UserMessage['content'], { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
+  prompt(content: UserMessage['content'], options: TurnOptions): Promise<ToolLoopResult> {
+    return this.#enter({ kind: 'prompt', content: copyOf(content) }, options);
+  }
+
+  /** A turn that begins with what was said last. */
+  continue(options: TurnOptions): Promise<ToolLoopResult> {
+    this.#checkFree('It was not continued');
+    if (!this.#inbox.isEmpty) throw notReady('It was not continued', 'what waits for a turn comes first');
+    const role = this.messages.at(-1)?.role;
+    if (role !== 'user' && role !== 'tool') {
+      const end = role === undefined ? 'nothing was said yet' : 'the model has said the last word';
+      throw notReady('It was not continued', `${end}: use \`prompt\``);
+    }
+    return this.#enter({ kind: 'continue' }, options);
+  }
+
+  /** A suspended run keeps its model and its prompt; its tools are looked up anew. */
+  update(changes: Partial<ReadyConfig>): void {
+    if (this.#isRunning) throw notReady('It was not changed', RUNNING);
+    // Work that goes on stays where it can be seen and cancelled.
+    this.#config = { ...this.#config, ...changes, tasks: this.tasks.queue };
+  }
+
+  edit(change: (messages: Message[]) => readonly Message[]): void {
+    this.#checkFree('Its history was not edited');
+    const edited = change([...this.messages]);
+    const where = 'Conversation.editHistory';
+    refuseOptions(historyFaults(edited, 'refuse').map((fault) => ({ ...fault, where })));
+    this.#history = new HistoryView([...edited]);
+  }
+
+  /** No turn runs or is suspended. */
+  #checkFree(what: string): void {
+    if (this.suspended !== undefined) throw notReady(what, 'a turn waits for answers: answer or abort it');
+    if (this.#current !== undefined) throw notReady(what, RUNNING);
+  }
+
+  #enter(origin: TurnOrigin, { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
     const stop = anySignal(signal, scope?.signal);
     if (stop?.aborted) return Promise.resolve(abortedBefore(this.messages, stop));
     return new Promise((resolve, reject) => {
       const done = { resolve, reject };
-      const origin = { kind: 'prompt', content: copyOf(content) } as const;
       this.#inbox.add({ origin, scope: this.#within(this.#config.scope, scope), signal: stop, done }, () => {
         resolve(abortedBefore(this.messages, stop));
         this.#tellIdle();
@@ -205,7 +243,8 @@ export class Turns {
   #begin({ origin, scope, signal, done, within }: Waiting): void {
     this.#count += 1;
     const turn = { number: this.#count, origin };
-    const history = new HistoryView([...this.messages, turnMessage(origin)]);
+    const said = turnMessage(origin);
+    const history = new HistoryView(said === undefined ? this.messages : [...this.messages, said]);
     const { owner } = scope;
     const status = { status: 'running', ...(owner === undefined ? {} : { owner }) } as const;
     const begun = this.#put({ turn, scope, signal, status, history });
@@ -340,6 +379,12 @@ function ownerFault(of: Ownership, scope: CallScope): ToolwrightError | undefine
   } catch (error) {
     return error as ToolwrightError;
   }
+}
+
+const RUNNING = 'a turn is running: wait for its end, or `idle()`';
+
+function notReady(what: string, why: string): ToolwrightError {
+  return new ToolwrightError('ConversationNotReady', `${what}, because ${why}.`);
 }
 
 function copyOf(content: UserMessage['content']): UserMessage['content'] {

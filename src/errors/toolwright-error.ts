@@ -178,6 +178,12 @@ export const ERROR_TABLE = {
     remedy:
       'Read `content` of the result, which is what the model said; loosen the schema, or take another model.',
   },
+  ConversationNotReady: {
+    code: 526,
+    happened:
+      'A conversation was told to go on, to change or to be edited while a turn runs or waits, or has nothing to go on from.',
+    remedy: 'Wait with `idle()`, answer or abort what is pending, or `prompt`. Nothing was changed.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

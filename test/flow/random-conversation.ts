@@ -204,7 +204,7 @@ export class ConversationWorld {
     const { origin, resumedBy } = event.turn;
     if (event.type === 'turn-start' && resumedBy === undefined) {
       if (origin.kind === 'completion') this.completed.push(origin.taskId ?? 'without an id');
-      else this.begun.push(String(origin.content));
+      else if (origin.kind === 'prompt') this.begun.push(String(origin.content));
     }
     if (event.type === 'turn-end' && event.result?.status !== 'suspended' && origin.kind === 'prompt')
       this.ended.push(String(origin.content));
