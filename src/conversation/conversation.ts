@@ -157,6 +157,7 @@ export class Conversation {
    *
    * @example
    * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
    * let run = await conversation.prompt('Which orders are open?');
    * if (run.status === 'failed') run = await conversation.continue();
    * ```
@@ -176,6 +177,7 @@ export class Conversation {
    *
    * @example
    * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
    * conversation.update({ model: 'gpt-5-mini', systemPrompt: 'Answer in one sentence.' });
    * ```
    */
@@ -200,6 +202,7 @@ export class Conversation {
    *
    * @example
    * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
    * conversation.editHistory((messages) => messages.slice(0, messages.findLastIndex(({ role }) => role === 'user')));
    * ```
    */
