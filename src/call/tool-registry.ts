@@ -191,7 +191,7 @@ export class ToolRegistry {
     if (this.#definitions?.revision !== revision) {
       this.#definitions = {
         revision,
-        schemas: Object.freeze(this.tools().map((tool: Tool) => toolToSchema(tool))),
+        schemas: Object.freeze(this.tools().map((tool) => toolToSchema(tool))),
       };
     }
     return this.#definitions.schemas;

@@ -1,10 +1,13 @@
-import type { ToolsetTitle } from '../contract/declaration.js';
+import type { ToolBehaviour, ToolsetTitle } from '../contract/declaration.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
 import type { Tool } from '../contract/tool.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import type { OptionRule } from '../kernel/options.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
+
+/** What of a tool a model is offered. */
+type OfferedTool = Pick<Tool, 'name' | 'description' | 'parameters'> & Pick<ToolBehaviour, 'strict'>;
 
 /**
  * A tool as a model is offered it; `parameters` are passed through unchanged, unless their root is a union or
@@ -16,12 +19,13 @@ import { offeredParameters } from '../schema/offered-parameters.js';
  * // { type: 'function', function: { name: 'read_file', description: '…', parameters: { … } } }
  * ```
  */
-export function toolToSchema(tool: Pick<Tool, 'name' | 'description' | 'parameters'>): ToolSchema {
+export function toolToSchema(tool: OfferedTool): ToolSchema {
   if (!BARE.accepts(tool)) checkArguments({ of: 'toolToSchema', given: { tool }, rules: { tool: BARE } });
-  const { name, description = '', parameters } = tool;
+  const { name, description = '', strict } = tool;
+  const parameters = offeredParameters(tool.parameters).schema;
   return {
     type: 'function',
-    function: { name, description, parameters: offeredParameters(parameters).schema },
+    function: { name, description, parameters, ...(strict === undefined ? {} : { strict }) },
   };
 }
 

@@ -33,7 +33,7 @@ export interface ToolBehaviour {
   /** How often the model may correct itself; overrides the loop's `maxRetries`. */
   readonly retries?: number;
   readonly annotations?: ToolAnnotations;
-  /** Ask providers for strict schemas. */
+  /** Offer it in its strict form (`strictSchema`), so that servers hold the model to it; false: never. */
   readonly strict?: boolean;
   /** The result is the run's answer; the model is not asked again. */
   readonly returnDirect?: boolean;

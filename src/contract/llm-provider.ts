@@ -193,5 +193,7 @@ export interface ToolSchema {
     readonly name: string;
     readonly description: string;
     readonly parameters: JsonSchema;
+    /** As the tool says it: whether it is to be offered in the form that `strictSchema` makes of its parameters. */
+    readonly strict?: boolean;
   };
 }

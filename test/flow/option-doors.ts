@@ -432,6 +432,7 @@ export const OUTER_DOORS: readonly Door[] = [
       maxRetries: 0,
       api: 'responses',
       store: false,
+      strict: 'auto',
       fetch,
       fetchOptions: {},
       logLevel: 'off',

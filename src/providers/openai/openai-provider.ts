@@ -30,6 +30,7 @@ import { describeFailure, uselessReply } from './describe-failure.js';
 import { familyKey } from './model-family.js';
 import { toResponsesBody } from './responses/responses-body.js';
 import { ResponsesReply } from './responses/responses-reply.js';
+import { type StrictMode, StrictTools } from './strict-tools.js';
 import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
 
 type Api = 'chat' | 'responses';
@@ -66,6 +67,7 @@ export class OpenAIProvider implements LLMProvider {
   readonly #client: OpenAI;
   readonly #api: Api;
   readonly #store: boolean;
+  readonly #strict: StrictTools;
   /** Facts about the server, not about a request. */
   readonly #refused = new Set<string>();
 
@@ -73,6 +75,7 @@ export class OpenAIProvider implements LLMProvider {
     this.#client = createClient(options);
     this.#api = options.api ?? 'chat';
     this.#store = options.store ?? false;
+    this.#strict = new StrictTools(options.strict);
   }
 
   /** Items of one family of models are understood by that family alone, and by no other API. */
@@ -81,21 +84,23 @@ export class OpenAIProvider implements LLMProvider {
   }
 
   /** One request, one whole reply. */
-  async chat(request: LLMRequest): Promise<LLMResponse> {
-    checkArguments({ of: 'OpenAIProvider.chat', given: { request }, rules: { request: REQUEST } });
+  async chat(given: LLMRequest): Promise<LLMResponse> {
+    checkArguments({ of: 'OpenAIProvider.chat', given: { request: given }, rules: { request: REQUEST } });
+    const request = this.#strict.request(given);
     const reply = this.#replyTo(request);
     try {
       const body = await this.#send(request);
       reply.add(body);
-      return this.#responseOf(reply, body);
+      return this.#strict.response(this.#responseOf(reply, body), given);
     } catch (error) {
       throw this.#describe(error, request.signal);
     }
   }
 
   /** One request, the reply as it comes, and the whole of it at the end. */
-  async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
-    checkArguments({ of: 'OpenAIProvider.stream', given: { request }, rules: { request: REQUEST } });
+  async *stream(given: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
+    checkArguments({ of: 'OpenAIProvider.stream', given: { request: given }, rules: { request: REQUEST } });
+    const request = this.#strict.request(given);
     const reply = this.#replyTo(request);
     let last: unknown;
     try {
@@ -110,7 +115,7 @@ export class OpenAIProvider implements LLMProvider {
     request.signal?.throwIfAborted();
     const response = this.#responseOf(reply, last);
     yield* reply.end();
-    yield { type: 'response', response };
+    yield { type: 'response', response: this.#strict.response(response, given) };
   }
 
   #replyTo({ model }: LLMRequest): ChatReply | ResponsesReply {
@@ -259,7 +264,12 @@ export interface OpenAIProviderOptions extends ClientExtras {
    * only what is new. Default: it keeps nothing, and the history goes out with each request.
    */
   readonly store?: boolean;
-  /** A ready client, e.g. one for Azure; of the other options only `api` and `store` are then used. */
+  /**
+   * Which tools go out in their strict form: all that have one (`true`), these but for tools that say `strict: false`
+   * (`'auto'`), none (`false`). Default: the tools that say `strict: true`.
+   */
+  readonly strict?: StrictMode;
+  /** A ready client, e.g. one for Azure; of the other options only `api`, `store` and `strict` are then used. */
   readonly client?: OpenAI;
 }
 
@@ -295,6 +305,7 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
     timeoutMs: TIMEOUT,
     maxRetries: LIMIT,
     api: oneOf('chat', 'responses'),
+    strict: either(BOOLEAN, oneOf('auto')),
     store: BOOLEAN,
     client: withMethods(['request'], 'new OpenAI({ … })'),
     project: TEXT,

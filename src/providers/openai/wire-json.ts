@@ -26,7 +26,7 @@ export function jsonText(value: unknown): string {
 }
 
 /** The object that a text is the JSON of, or `undefined` where it is the JSON of something else or of nothing. */
-function parseJsonRecord(text: string): WireRecord | undefined {
+export function parseJsonRecord(text: string): WireRecord | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : undefined;
