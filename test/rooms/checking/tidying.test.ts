@@ -238,7 +238,8 @@ describe('any arguments', () => {
             expect(first.faults.length).toBeGreaterThan(0);
             return;
           }
-          expect(check(first.value)).toEqual({ ok: true, value: first.value, removed: [], coerced: [] });
+          expect(check(first.value)).toMatchObject({ ok: true, removed: [], coerced: [] });
+          expect(check(first.value)).toHaveProperty('value', first.value);
         },
       ),
     );
