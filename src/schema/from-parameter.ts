@@ -13,6 +13,7 @@ import {
   WHOLE,
   wrongValues,
 } from '../kernel/options.js';
+import { misplacedFault } from './applicable-keywords.js';
 import { readSchemaSource } from './schema-source.js';
 import {
   enumValues,
@@ -63,6 +64,8 @@ export function fromParameter(source: ParameterSource): ParameterResult {
     named ??
     (generated ? knownType(generated.type) : typeFromMetadata(designType, [options.const, literal?.value]));
   if (!result.ok) return result;
+  const misplaced = misplacedFault(result.type, options);
+  if (misplaced !== undefined) return misplaced;
   const isNull = literal?.value === null || (named === undefined && generated?.nullable === true);
   // An explicit schema is complete.
   const { description, ...keywords } = (options.schema === undefined && generated?.keywords) || NO_KEYWORDS;

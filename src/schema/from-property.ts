@@ -3,7 +3,7 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import type { TransformRule, TypeRule } from '../validators/transform-rules.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
 import { type ApiProperty, withApiProperty } from './api-property.js';
-import { applicableKeywords } from './applicable-keywords.js';
+import { applicableKeywords, misplacedFault } from './applicable-keywords.js';
 import { constraintKeywords, orderedKeywords, paramOptionFault, typeFromOptions } from './from-parameter.js';
 import { mergeKeywords } from './keywords.js';
 import { isStandard, type PropertyRules, propertyRules, type ValueRules } from './property-rules.js';
@@ -71,6 +71,8 @@ export function fromProperty(decorated: DecoratedProperty): PropertyResult {
     ? applicable
     : propertyType({ ...facts, rules: propertyRules(decorated.rulesOfAnyGroup ?? [], eachIsOwn) });
   if (!result.ok) return result;
+  const misplaced = misplacedFault(result.type, options);
+  if (misplaced !== undefined) return misplaced;
   const name = options.name ?? transform?.name ?? key;
   const transforms = transform?.transforms ?? [];
   return {

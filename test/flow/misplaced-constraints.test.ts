@@ -1,0 +1,203 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import { IsString } from 'class-validator';
+import fc from 'fast-check';
+import {
+  defineTool,
+  describeClass,
+  discoverTools,
+  Integer,
+  type JsonSchema,
+  Param,
+  type ParamOptions,
+  Tool,
+  ToolDeclarationError,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** What is thrown of the toolset; nothing where it is discovered. */
+function told(toolset: new () => object): string {
+  try {
+    discoverTools({ toolsets: [toolset], logger: quiet });
+    return '';
+  } catch (error) {
+    expect(error).toBeInstanceOf(ToolDeclarationError);
+    return (error as ToolDeclarationError).message;
+  }
+}
+
+/** A toolset with one method of one parameter, as a compiler would leave it. */
+function toolsetWith(designType: unknown, options: ParamOptions): new () => object {
+  class Shop {
+    take(value: unknown) {
+      return value;
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [designType], Shop.prototype, 'take');
+  Param(options)(Shop.prototype, 'take', 0);
+  Tool('Takes')(Shop.prototype, 'take', Object.getOwnPropertyDescriptor(Shop.prototype, 'take') ?? {});
+  return Shop;
+}
+
+describe('discoverTools', () => {
+  test('tells of every constraint that says nothing of its parameter, all at once and with the rest', () => {
+    @Toolset()
+    class Shop {
+      @Tool('Finds')
+      find(
+        @Param({ minLength: 2 }) size: number,
+        @Param({ minItems: 1, maxLength: 3 }) name: string,
+        @Param({ pattern: '^y' }) isNew: boolean,
+      ) {
+        return [size, name, isNew];
+      }
+
+      @Tool('Lists')
+      list(@Param({ items: () => String, minLength: 2 }) tags: string[], @Param({}) other: object) {
+        return [tags, other];
+      }
+    }
+    const message = told(Shop);
+    expect(message).toContain('Shop.find');
+    expect(message).toContain('size (#0)');
+    expect(message).toContain('`minLength` says nothing of a number');
+    expect(message).toContain('`minimum`');
+    expect(message).toContain('name (#1)');
+    expect(message).toContain('`minItems` says nothing of a string');
+    expect(message).toContain('isNew (#2)');
+    expect(message).toContain('`pattern` says nothing of a boolean');
+    expect(message).toContain('Shop.list');
+    expect(message).toContain('`minLength` says nothing of an array');
+    expect(message).toContain("items: { type: 'string', minLength: … }");
+    expect(message).toContain('other (#1): its type is not known');
+  });
+
+  test('tells of them in properties of a DTO, also where a rule of class-validator knows the type', () => {
+    class Order {
+      @Param({ minimum: 2 }) @IsString() sku!: string;
+      @Param({ uniqueItems: true }) count!: number;
+    }
+    @Toolset()
+    class Shop {
+      @Tool('Orders')
+      order(order: Order) {
+        return order;
+      }
+    }
+    const message = told(Shop);
+    expect(message).toContain('property Order.sku: its `minimum` says nothing of a string');
+    expect(message).toContain('property Order.count: its `uniqueItems` says nothing of a number');
+  });
+
+  test('takes a constraint of a rest parameter for that of the array', () => {
+    @Toolset()
+    class Shop {
+      @Tool('Finds')
+      find(@Param({ items: () => String, minItems: 1 }) ...names: string[]) {
+        return names;
+      }
+    }
+    expect(told(Shop)).toBe('');
+  });
+
+  test('takes a constraint that some branch of a generated type can use, and refuses one that none can', () => {
+    const described = (options: ParamOptions) => {
+      const shop = toolsetWith(Object, options);
+      describeClass(shop, {
+        tools: { take: { parameters: [{ name: 'value', schema: { anyOf: UNION } }] } },
+      });
+      return told(shop);
+    };
+    const UNION = [{ type: 'string' }, { type: 'array', items: { type: 'number' } }, { type: 'null' }];
+    expect(described({ minLength: 2 })).toBe('');
+    expect(described({ minItems: 2 })).toBe('');
+    expect(described({ minimum: 2 })).toContain('`minimum` says nothing of a string, an array or null');
+  });
+
+  test.each<[string, unknown, ParamOptions]>([
+    ['text of a date', Date, { pattern: '^2030' }],
+    ['OpenAPI’s formats of numbers', Number, { format: 'int32' }],
+    ['anything of what is not known', Object, { schema: {}, minLength: 2, minimum: 3 }],
+    [
+      'what a reference may lead to',
+      Object,
+      { schema: { $ref: '#/$defs/a', $defs: { a: {} } }, minItems: 2 },
+    ],
+    ['values of an enum', String, { enum: ['a', 1], minimum: 0, maxLength: 3 }],
+    [
+      'properties of an object',
+      Object,
+      { type: () => Object, minProperties: 1, additionalProperties: false },
+    ],
+    ['what says nothing of any value', Boolean, { title: 'New', deprecated: true, examples: [true] }],
+  ])('takes constraints that say something: %s', (_, designType, options) => {
+    expect(told(toolsetWith(designType, options))).toBe('');
+  });
+
+  test('refuses just the constraints that refuse no value of their type', async () => {
+    await fc.assert(
+      fc.asyncProperty(TYPE, CONSTRAINT, async ({ designType, options, schema }, constraint) => {
+        const isRefused = told(toolsetWith(designType, { ...options, ...constraint })) !== '';
+        const limits = VALUES.map(
+          async (value) =>
+            (await takes(schema, value)) &&
+            !(await takes({ ...schema, ...(constraint as JsonSchema) }, value)),
+        );
+        expect(isRefused).toBe(!(await Promise.all(limits)).includes(true));
+      }),
+    );
+  });
+});
+
+/** As the compiler and the author say a type, and as JSON Schema does. */
+const TYPE = fc.constantFrom<{
+  readonly designType: unknown;
+  readonly options: ParamOptions;
+  readonly schema: JsonSchema;
+}>(
+  { designType: String, options: {}, schema: { type: 'string' } },
+  { designType: Number, options: {}, schema: { type: 'number' } },
+  { designType: Number, options: { type: () => Integer }, schema: { type: 'integer' } },
+  { designType: Boolean, options: {}, schema: { type: 'boolean' } },
+  { designType: Array, options: { items: () => String }, schema: { type: 'array' } },
+  { designType: Object, options: { type: () => Object }, schema: { type: 'object' } },
+  { designType: String, options: { enum: ['', 'abcd'] }, schema: { enum: ['', 'abcd'] } },
+  { designType: Object, options: { enum: [200, -200] }, schema: { enum: [200, -200] } },
+  ...[
+    { type: ['string', 'null'] },
+    { anyOf: [{ type: 'number' }, { type: 'boolean' }] },
+    { oneOf: [{ type: 'array' }, { type: 'object' }] },
+    {},
+  ].map((schema) => ({ designType: Object, options: { schema }, schema })),
+);
+
+/** Each so narrow that some of the values below are beyond it. */
+const CONSTRAINT = fc.constantFrom<ParamOptions>(
+  { minLength: 3 },
+  { maxLength: 1 },
+  { pattern: '^zz$' },
+  { minimum: 100 },
+  { exclusiveMaximum: -100 },
+  { multipleOf: 7 },
+  { minItems: 3 },
+  { maxItems: 1 },
+  { uniqueItems: true },
+  { minProperties: 3 },
+  { maxProperties: 1 },
+);
+
+const VALUES: readonly unknown[] = ['', 'abcd', 200, -200, true, null, [], ['a', 'a'], {}, { a: 1, b: 2 }];
+
+async function takes(schema: JsonSchema, value: unknown): Promise<boolean> {
+  const tool = defineTool({
+    name: 'take',
+    description: 'Takes',
+    coerce: false,
+    parameters: { type: 'object', properties: { value: schema }, required: ['value'] },
+    execute: () => 'taken',
+  });
+  return !(await new ToolRegistry().register(tool).execute('take', { value })).isError;
+}
