@@ -17,7 +17,7 @@ import { recordParameter, recordProperty } from '../src/metadata/class-record.js
  * ```
  */
 export function Param(options: string | ParamOptions = {}): ParameterDecorator & PropertyDecorator {
-  // What is neither text nor options is told as a description that is none.
+  // What is neither text nor options is told as a wrong description.
   const recorded = typeof options === 'object' && options !== null ? options : { description: options };
   return (target: object, key: string | symbol | undefined, index?: number) => {
     if (typeof index === 'number')

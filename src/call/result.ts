@@ -1,6 +1,6 @@
 import types from 'node:util/types';
 import type { ResultChecker } from '../checking/checker.js';
-import { describeFaults } from '../checking/faults.js';
+import { listFaults } from '../checking/faults.js';
 import type { CallScope } from '../contract/call.js';
 import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import {
@@ -102,7 +102,7 @@ function misfit(call: WrittenCall, value: unknown, written: ToolResult): CallEnd
     warnOfMisfits(call, faults);
     return undefined;
   }
-  const told = describeFaults(tool.name, faults).split('\n').slice(1);
+  const told = listFaults(faults);
   const message = `The tool ran, but its result does not fit the output that '${tool.name}' declares:`;
   return { status: 'error', result: failedResult('InvalidResult', [message, ...told].join('\n')) };
 }

@@ -147,11 +147,13 @@ const UNTOLD: ArgumentFault = { path: '', message: 'one of more faults than are 
  * fault, whatever keys the model made up, and how many there are beyond the first 50.
  */
 export function describeFaults(tool: string, faults: readonly ArgumentFault[]): string {
+  return [`Validation failed for tool '${tool}':`, ...listFaults(faults)].join('\n');
+}
+
+/** The lines of the faults, for texts that have a first line of their own. */
+export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {
   const { told, more } = faultLines(faults);
-  const lines = told.map((line) => `  - ${line}`);
-  return [`Validation failed for tool '${tool}':`, ...lines, ...(more === undefined ? [] : [more])].join(
-    '\n',
-  );
+  return [...told.map((line) => `  - ${line}`), ...(more === undefined ? [] : [more])];
 }
 
 /** The same in one line, for messages that have a beginning of their own. */

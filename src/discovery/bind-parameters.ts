@@ -53,7 +53,7 @@ export function bindParameters(parameters: readonly ParameterFacts[]): Signature
 
 /**
  * Binds a method's parameters to an explicit schema. Their types need not be known: the schema says all. A
- * parameter is the property of its name; a single one that is none of the properties takes the whole arguments object.
+ * parameter is the property of its name; a single one that names no property takes the whole arguments object.
  */
 export function bindToSchema(parameters: readonly ParameterFacts[], schema: JsonSchema): SignatureResult {
   const names = Object.keys(schema.properties ?? {});

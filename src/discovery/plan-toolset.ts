@@ -104,8 +104,10 @@ export function planToolset(
 
 /** Tools that were described and are no more. */
 function goneTools(toolset: ClassType, methods: readonly InheritedMethod[]): AuthorFault[] {
+  const { tools } = readDescription(toolset) ?? {};
+  if (tools === undefined) return [];
   const present = new Set<unknown>(methods.map(({ record }) => record.key));
-  return Object.keys(readDescription(toolset)?.tools ?? {})
+  return Object.keys(tools)
     .filter((name) => !present.has(name))
     .map((name) =>
       misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is no tool'),

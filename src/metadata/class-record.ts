@@ -217,14 +217,14 @@ export interface InheritedMethod {
  */
 export function toolMethods(target: ClassType): readonly InheritedMethod[] {
   const methods = new Map<string | symbol, InheritedMethod>();
+  const statics: InheritedMethod[] = [];
   for (const declaredIn of lineage(target)) {
-    for (const [key, record] of readRecord(declaredIn)?.methods ?? []) {
+    const records = readRecord(declaredIn);
+    if (records === undefined) continue;
+    for (const [key, record] of records.methods)
       if (record.tool !== undefined || !methods.has(key)) methods.set(key, { record, declaredIn });
-    }
+    for (const record of records.staticMethods.values()) statics.push({ record, declaredIn });
   }
-  const statics = lineage(target).flatMap((declaredIn) =>
-    [...(readRecord(declaredIn)?.staticMethods.values() ?? [])].map((record) => ({ record, declaredIn })),
-  );
   return [...methods.values(), ...statics];
 }
 

@@ -5,7 +5,7 @@ import { planOf } from '../call/plan.js';
 import { CallSuspended } from '../call/replay.js';
 import { isWorded } from '../call/result.js';
 import { failedResult } from '../call/result-text.js';
-import { describeFaults } from '../checking/faults.js';
+import { listFaults } from '../checking/faults.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { errorResult, RetryToolCall, ToolResult } from '../contract/tool-result.js';
@@ -157,11 +157,8 @@ export function mappedValue(value: unknown, { returned, tool, interceptors }: Ma
   const faults = checkResult?.(value) ?? [];
   if (checkResult === undefined || faults.length === 0 || !returned.fits(checkResult)) return value;
   const names = [...new Set(interceptors.map(enhancerName))].join(', ');
-  const broken = describeFaults(tool.name, faults).replace(
-    'Validation failed for',
-    'A broken result came from',
-  );
-  return failedResult('InvalidResult', `${broken}\n${CHANGED.replace('…', names)}`);
+  const lines = [`A broken result came from tool '${tool.name}':`, ...listFaults(faults), changedBy(names)];
+  return failedResult('InvalidResult', lines.join('\n'));
 }
 
 /** What stands around a value that interceptors may have mapped. */
@@ -171,8 +168,9 @@ interface MappedParts {
   readonly interceptors: readonly object[];
 }
 
-const CHANGED =
-  "The method has run, and what it returned fits; one of its interceptors (…) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();";
+function changedBy(interceptors: string): string {
+  return `The method has run, and what it returned fits; one of its interceptors (${interceptors}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`;
+}
 
 /** What an exception filter answered, as text for the model. */
 export function filteredText(answer: unknown): string {

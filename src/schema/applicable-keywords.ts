@@ -57,8 +57,9 @@ function isLongEnough(value: unknown, least: unknown): boolean {
  * Where the type leaves open what comes, or one of its branches can use them, nothing is said.
  */
 export function misplacedFault(type: ValueType, options: ParamOptions): TypeFault | undefined {
-  const names = Object.keys(options).filter((name) => GROUP_OF.has(name));
-  const misplaced = names.length === 0 ? names : names.filter((name) => isMisplaced(name, type, options));
+  const misplaced: string[] = [];
+  for (const name of Object.keys(options))
+    if (GROUP_OF.has(name) && isMisplaced(name, type, options)) misplaced.push(name);
   if (misplaced.length === 0) return undefined;
   const types = [...new Set(jsonTypes(type))];
   const last = types.at(-1) ?? '';

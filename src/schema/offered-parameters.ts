@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { Definitions, embedSchema } from './definitions.js';
 import { allSchemas } from './keywords.js';
+import { Definitions, embedSchema } from './write-schema.js';
 
 /** Parameters as a provider takes them. */
 interface OfferedParameters {

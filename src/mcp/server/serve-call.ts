@@ -270,8 +270,8 @@ function contentOf(result: ToolResult): ContentBlock[] {
   const text = resultText(result);
   if (content === undefined || content.length === 0) return [{ type: 'text', text }];
   const blocks = content.map(blockOf);
-  const isWorded = content.some(({ type }) => type === 'text');
-  return isWorded || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+  const hasText = content.some(({ type }) => type === 'text');
+  return hasText || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
 }
 
 function textForUser(result: ToolResult): string | undefined {
