@@ -37,7 +37,6 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/metadata/extensible-reflect.ts extensibleReflect':
     'runs when it is imported; the file is named after it',
   'src/providers/offline/plan-calls.ts rankTools': 'its ranks, which a run does not show',
-  'src/schema/text-rules.ts portablePattern': 'expression by expression, in tables',
   'src/satellite/client/chat-transport.ts ServerEvent': 'the tests’ own server writes them',
   'src/satellite/client/chat-transport.ts readEvents': 'the tests’ own client reads with it',
   'src/satellite/server/chat-service.ts KeyQueue': 'its order under many keys',
