@@ -104,7 +104,7 @@ function notFound(call: ReceivedCall): Answer {
   return answer(call, { status: 'rejected', result });
 }
 
-/** Only a tool's declaration gets here: a schema that is none, a factory, a constructor, a getter. */
+/** Only a tool's declaration gets here: a schema that is not one, a factory, a constructor, a getter. */
 function broken(call: ReceivedCall, cause: unknown): Answer {
   const message = `The tool '${call.request.name}' cannot be called: ${errorMessage(cause)}`;
   const result = failedResult('InvalidToolSignature', message, cause);

@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { ArgumentFault, ReviewFault } from '../contract/tool.js';
+import { keyOfStep } from '../kernel/json.js';
 import { nearestName } from '../kernel/nearest-name.js';
 import { losesDigits } from './exact-json.js';
 import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
@@ -124,15 +125,11 @@ function listed(values: readonly unknown[]): string {
 
 /** A JSON pointer with dots: `/items/0/sku` → `items.0.sku`. */
 function placeOf(pointer: string): At {
-  const place = pointer === '' ? [] : pointer.slice(1).split('/').map(unescaped);
+  const place = pointer === '' ? [] : pointer.slice(1).split('/').map(keyOfStep);
   return (key, message) => {
     const steps = key === undefined ? place : [...place, String(key)];
     return { path: steps.join('.'), message, steps };
   };
-}
-
-function unescaped(step: string): string {
-  return step.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /** More are counted, not listed: an answer must stay short, however large what was sent. */

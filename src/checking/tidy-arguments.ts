@@ -1,6 +1,7 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { setOwn } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
+import { isSchemaNode } from '../schema/keywords.js';
 import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { OPEN_KEYWORDS } from './closed-schema.js';
 import type { DefaultsOf } from './defaults.js';
@@ -247,16 +248,12 @@ function readShape(schema: JsonSchema, { root, defaultsOf, later }: ShapeReader)
     keepsExtra:
       schema.properties === undefined ||
       additionalProperties === true ||
-      isSchema(additionalProperties) ||
+      isSchemaNode(additionalProperties) ||
       OPEN_KEYWORDS.some((keyword) => keyword in schema),
-    items: isSchema(items) ? later(items) : undefined,
-    values: isSchema(additionalProperties) ? later(additionalProperties) : undefined,
+    items: isSchemaNode(items) ? later(items) : undefined,
+    values: isSchemaNode(additionalProperties) ? later(additionalProperties) : undefined,
     anyOf: schema.anyOf ?? [],
   };
-}
-
-function isSchema(node: unknown): node is JsonSchema {
-  return typeof node === 'object' && node !== null && !Array.isArray(node);
 }
 
 /** The digits of a whole number, where a schema asks for those of a `bigint`; nothing is lost below 2^53. */

@@ -55,6 +55,16 @@ export function setOwn(holder: object, key: PropertyKey, value: unknown): void {
   else (holder as Record<PropertyKey, unknown>)[key] = value;
 }
 
+/** A key as a step of a JSON pointer (RFC 6901). */
+export function pointerStep(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** The key that a step of a JSON pointer stands for. */
+export function keyOfStep(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
 /** JSON text that does not depend on the order of keys, which databases may change. */
 export function canonicalJson(value: unknown): string {
   return isCanonical(value) ? JSON.stringify(value) : written(value);

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../contract/json-schema.js';
+import { keyOfStep } from '../kernel/json.js';
 import { isSchemaNode, subschemas } from './keywords.js';
 
 /** Where a reference stands: in which whole, and in which schema of it, the root by default. */
@@ -76,7 +77,7 @@ function follow(resource: JsonSchema, pointer: string): JsonSchema | boolean | u
 
 function readStep(step: string): string {
   try {
-    return decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~');
+    return keyOfStep(decodeURIComponent(step));
   } catch {
     return step;
   }

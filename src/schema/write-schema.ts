@@ -1,6 +1,6 @@
 import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
-import { setOwn } from '../kernel/json.js';
+import { pointerStep, setOwn } from '../kernel/json.js';
 import { readDescription } from '../metadata/class-record.js';
 import { classModel } from './class-model.js';
 import { findReference } from './find-reference.js';
@@ -202,9 +202,8 @@ export class Definitions {
   }
 }
 
-/** RFC 6901, section 3: `~` and `/` are escaped in a pointer. */
 function reference(name: string): JsonSchema {
-  return { $ref: `#/$defs/${name.replace(/~/g, '~0').replace(/\//g, '~1')}` };
+  return { $ref: `#/$defs/${pointerStep(name)}` };
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
+import { pointerStep } from '../../kernel/json.js';
 
 /** Judges a value by a schema or one of its keywords; where it does not fit and the run tells, it says so to the run. */
 export interface Judge {
@@ -77,9 +78,7 @@ export class Run {
   get place(): string {
     const places = this.#places;
     for (const step of this.#path.slice(places.length))
-      places.push(
-        `${places.at(-1) ?? ''}/${typeof step === 'number' ? step : step.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-      );
+      places.push(`${places.at(-1) ?? ''}/${typeof step === 'number' ? step : pointerStep(step)}`);
     return places.at(-1) ?? '';
   }
 
