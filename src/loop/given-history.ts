@@ -69,8 +69,8 @@ function walkHistory(messages: readonly unknown[], tell: TellFault): void {
   for (const [index, message] of messages.entries()) {
     const isAnswer = isRecord(message) && message.role === 'tool';
     if (!isAnswer) {
-      tellOpen(open, tell);
-      open = openCallsOf(index, message);
+      if (open.ids.size > 0) tellOpen(open, tell);
+      open = callsOf(message).length > 0 ? openCallsOf(index, message) : NO_CALLS;
     }
     const unclear = unclearProblem(message);
     if (unclear !== undefined) tell(index, 'unclear', unclear);
@@ -80,13 +80,11 @@ function walkHistory(messages: readonly unknown[], tell: TellFault): void {
     if (open.ids.has(id) && !open.answered.has(id)) open.answered.add(id);
     else if (unclear === undefined) tell(index, 'odd', strayProblem(id));
   }
-  tellOpen(open, tell);
+  if (open.ids.size > 0) tellOpen(open, tell);
 }
 
 function openCallsOf(index: number, message: unknown): OpenCalls {
-  const calls = callsOf(message);
-  if (calls.length === 0) return NO_CALLS;
-  const ids = new Set(calls.map((call) => (isRecord(call) ? call.id : undefined)));
+  const ids = new Set(callsOf(message).map((call) => (isRecord(call) ? call.id : undefined)));
   return { index, ids, answered: new Set() };
 }
 
@@ -212,6 +210,7 @@ export function mendHistory(
 
 /** The history that a caller gives, mended; the caller may not know what it lacks, and the log says it. */
 export function givenHistory(given: readonly Message[], logger: Logger | undefined): Message[] {
+  if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
   const { messages, mends } = mendHistory(given);
   if (mends.length > 0) new SafeLog(logger).warn('A history that was given was mended', { mends });
   return messages;
