@@ -13,6 +13,7 @@ import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../kernel/options.js';
 import { askModel, createCallNumberer } from './ask-model.js';
 import { historyFaults } from './given-history.js';
+import { SentMessages } from './sent-messages.js';
 
 /** A tool as `complete` takes it: only what a model is offered. */
 export interface BareTool {
@@ -85,10 +86,11 @@ export async function complete(model: CompletionModel, request: CompletionReques
     ...(Array.isArray(request?.messages) ? historyFaults(request.messages) : []),
   ]);
   const { messages, systemPrompt, tools = [] } = request;
-  const reply = await askModel(model.provider, {
+  const { provider } = model;
+  const sent = new SentMessages(messages, undefined).for(provider.itemKey?.(model.model));
+  const reply = await askModel(provider, {
     model: model.model,
-    messages:
-      systemPrompt === undefined ? [...messages] : [{ role: 'system', content: systemPrompt }, ...messages],
+    messages: systemPrompt === undefined ? [...sent] : [{ role: 'system', content: systemPrompt }, ...sent],
     options: model.llmOptions ?? {},
     ...(tools.length > 0 ? { tools: tools.map(toolToSchema) } : {}),
     ...(model.signal ? { signal: model.signal } : {}),

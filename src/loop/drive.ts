@@ -164,8 +164,9 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const { content } = response;
   addUsage(run, response.usage);
   await sink?.(replyEvent('reply-end', run, response));
-  // Calls that come although none were offered are left out: nobody will answer them.
-  run.messages.push(assistantMessage(response, []));
+  // Calls that come although none were offered are left out, and what the provider keeps of them: nobody answers them.
+  const { providerItems: _, ...spoken } = response;
+  run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
   const end = { status: 'limit', content, error } as const;
   run.onStep?.(run, end);
   await sink?.(replyEvent('step-end', run, response));

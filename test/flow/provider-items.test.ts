@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   Conversation,
+  complete,
   defineTool,
   type LLMProvider,
   type LLMRequest,
@@ -175,6 +176,31 @@ describe('provider items', () => {
     await restored.prompt('And now?');
     expect(assistantOf(requests[2])).toEqual(CARRIED);
     expect(restored.messages[1]).toEqual({ ...CARRIED, reasoning: 'I should look.' });
+  });
+});
+
+describe('requests outside the steps of a run', () => {
+  test('complete sends what its provider keeps, and nothing else', async () => {
+    const { provider, requests } = maker([]);
+    const message = {
+      ...CARRIED,
+      reasoning: 'I should look.',
+      providerItems: { other: 1, ...CARRIED.providerItems },
+    };
+    const answered = [message, { role: 'tool', content: 'seen', tool_call_id: 'c1' }] as readonly Message[];
+    await complete({ provider, model: 'm' }, { messages: [...hello, ...answered] });
+    expect(assistantOf(requests[0])).toEqual(CARRIED);
+  });
+
+  test('the answer at the limit keeps no items of calls that nobody answers', async () => {
+    const { provider } = maker([thinking('look'), thinking('look')]);
+    const config = { provider, model: 'm', tools: [look], maxIterations: 1, onLimit: 'answer' } as const;
+    const { messages } = await runToolLoop(config, hello);
+    expect(messages.at(-1)).toEqual({
+      role: 'assistant',
+      content: 'Let me see.',
+      reasoning: 'I should look.',
+    });
   });
 });
 
