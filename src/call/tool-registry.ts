@@ -1,7 +1,7 @@
 import type { CallScope, ToolPolicy } from '../contract/call.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
-import type { AsyncCallback, Tool, ToolDefinition } from '../contract/tool.js';
+import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { checkArguments, checkOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
