@@ -39,10 +39,11 @@ const NO_RECORDS: readonly ParameterRecord[] = [];
  * the method says more than source and metadata; one that does not is left aside.
  */
 export function methodFacts(
-  { record: { key, parameters: records }, declaredIn }: InheritedMethod,
+  { record, declaredIn }: InheritedMethod,
   method: MethodFunction,
   generated?: DescribedTool,
 ): MethodFacts {
+  const { key, parameters: records } = record;
   const designTypes: readonly unknown[] | undefined = Reflect.getOwnMetadata(
     'design:paramtypes',
     declaredIn.prototype,

@@ -72,7 +72,13 @@ describe('OpenAIProvider with api responses writes a request', () => {
           parameters: { type: 'object' },
           strict: false,
         },
-        { type: 'function', name: 'see', description: 'Looks', parameters: { type: 'object' }, strict: true },
+        {
+          type: 'function',
+          name: 'see',
+          description: 'Looks',
+          parameters: { type: 'object', properties: {}, required: [], additionalProperties: false },
+          strict: true,
+        },
       ],
     });
   });
