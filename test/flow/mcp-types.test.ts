@@ -20,7 +20,7 @@ import { createMcpServer, type McpCaller } from 'toolwright/mcp';
 const tenantOf = ({ headers }: McpCaller): string => headers?.get('x-tenant') ?? '';
 await createMcpServer(new ToolRegistry(), { scope: (caller) => ({ data: { tenant: tenantOf(caller) } }) }).close();
 `;
-const PACKAGES = ['@modelcontextprotocol/server', '@types/node', 'reflect-metadata', 'tsyringe'];
+const PACKAGES = ['@modelcontextprotocol/server', '@types/node', 'acorn', 'reflect-metadata', 'tsyringe'];
 const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/mcp/index.ts' };
 const BUILT = dirname(dirname(builtFile('dist/src/index.js')));
 
