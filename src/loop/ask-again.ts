@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SafeLog } from '../call/log.js';
 import { isRecord } from '../kernel/json.js';
-import { askModel, type PartListener, type Reply } from './ask-model.js';
+import { askModel, type Failure, type PartListener, type Reply } from './ask-model.js';
 import { type LoopRun, targetOf } from './loop-run.js';
 import { buildRequest, type Offer } from './request.js';
 
@@ -10,8 +10,6 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 8_000;
 /** A server that asks for a longer wait than this is not waited for. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
-
-type Failure = Extract<Reply, { readonly reason: 'failed' }>;
 
 /** A request that failed, and how it was made. */
 interface FailedRequest {
@@ -40,7 +38,7 @@ export async function askAgain(run: LoopRun, { failure, offer, onPart }: FailedR
     await tellOfRetry(run, reply, wait ?? 0);
     if (!(await hasPassed(wait ?? 0, run.signal))) return { ok: false, reason: 'aborted' };
     run.providerRetries += 1;
-    reply = await askModel(targetOf(run).provider, buildRequest(run, offer), onPart);
+    reply = await askModel(targetOf(run).provider, buildRequest(run, offer), { onPart });
   }
   return reply;
 }

@@ -37,6 +37,16 @@ type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
 /** Hears of a reply while it is written; the provider waits for what it returns. */
 export type PartListener = (part: ReplyPart) => void | Promise<void>;
 
+/** A request that no reply came of. */
+export type Failure = Extract<Reply, { readonly reason: 'failed' }>;
+
+/** Who hears of a request. */
+interface AskListeners {
+  readonly onPart?: PartListener;
+  /** Says what becomes of a failure; default: it is the reply. */
+  readonly onFailure?: (failure: Failure) => Reply | Promise<Reply>;
+}
+
 /**
  * Asks the provider once; with a listener, its reply is streamed. An abort does not wait for a provider that
  * ignores its signal.
@@ -44,7 +54,7 @@ export type PartListener = (part: ReplyPart) => void | Promise<void>;
 export async function askModel(
   provider: LLMProvider,
   request: LLMRequest,
-  onPart?: PartListener,
+  { onPart, onFailure }: AskListeners = {},
 ): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
@@ -63,7 +73,8 @@ export async function askModel(
     if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     const error = new ToolwrightError('ProviderFailed', message, { cause });
-    return { ok: false, reason: 'failed', error, isTold };
+    const failure = { ok: false, reason: 'failed', error, isTold } as const;
+    return onFailure === undefined ? failure : onFailure(failure);
   }
 }
 

@@ -8,7 +8,7 @@ import { errorMessage } from '../kernel/error-message.js';
 import { hasTextTools } from '../text/with-text-tools.js';
 import { answerCalls, judgeCompletion, noteInnerRun } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
-import { askModel, createCallNumberer, detectCalls, type Reply } from './ask-model.js';
+import { askModel, createCallNumberer, detectCalls, type Failure, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
@@ -123,22 +123,29 @@ function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 
 /** Asks the model once: what the request is made with, the request, its reply. */
-async function ask(run: LoopRun, withTools = WITH_TOOLS): Promise<Reply> {
-  const { config, sink, signal, hasReader } = run;
-  if (signal?.aborted) return ABORTED;
-  if (sink !== undefined) {
-    await sink({ type: 'step-start', iteration: run.iterations + 1 });
-    // The reader may have aborted the run on hearing that; then nothing is asked.
-    if (signal?.aborted) return ABORTED;
-  }
+function ask(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
+  const { config, sink, signal } = run;
+  if (signal?.aborted) return Promise.resolve(ABORTED);
   const isPrepared = config.prepareStep !== undefined || config.compactHistory !== undefined;
-  const settings = isPrepared ? await prepareRequest(run) : undefined;
+  return sink === undefined && !isPrepared ? send(run, offer) : prepareAndSend(run, offer);
+}
+
+async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
+  const { sink, signal } = run;
+  await sink?.({ type: 'step-start', iteration: run.iterations + 1 });
+  // The reader may have aborted the run on hearing that; then nothing is asked.
   if (signal?.aborted) return ABORTED;
+  const settings = await prepareRequest(run);
+  if (signal?.aborted) return ABORTED;
+  return send(run, { ...offer, settings });
+}
+
+function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
-  const offer = { ...withTools, settings };
+  const { sink, hasReader } = run;
   const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
-  const reply = await askModel(targetOf(run).provider, buildRequest(run, offer), onPart);
-  return reply.ok || reply.reason === 'aborted' ? reply : askAgain(run, { failure: reply, offer, onPart });
+  const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart });
+  return askModel(targetOf(run).provider, buildRequest(run, offer), { onPart, onFailure });
 }
 
 const WITH_TOOLS: Offer = { withTools: true };

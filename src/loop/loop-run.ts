@@ -79,7 +79,8 @@ export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0
 
 /** Who the run asks now. */
 export function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
-  return fallback[failedOver - 1] ?? config;
+  // An index of -1 is looked for as a name, which is slow.
+  return failedOver === 0 ? config : (fallback[failedOver - 1] ?? config);
 }
 
 /** Adds the tokens of one reply, where it told them. */

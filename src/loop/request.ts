@@ -15,6 +15,7 @@ import { type StepSettings, settingsOf } from './step-settings.js';
 export async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
   const { config, iterations, messages, usage, signal } = run;
   const { prepareStep, compactHistory, model } = config;
+  if (prepareStep === undefined && compactHistory === undefined) return undefined;
   const known = { step: iterations + 1, usage, signal };
   try {
     const settings =

@@ -149,7 +149,7 @@ async function ask(
   const reply = await askModel(
     provider,
     { model, messages: history, options: llmOptions ?? {}, signal },
-    gate && ((part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined)),
+    gate && { onPart: (part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined) },
   );
   if (reply.ok) {
     const { length } = reply.response.toolCalls;
