@@ -20,7 +20,8 @@ import { runInOrder } from './order.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
 
 /** A message of the model with its calls. */
-interface CallingMessage extends SpokenReply {
+interface CallingMessage {
+  readonly reply: SpokenReply;
   readonly calls: readonly ParsedCall[];
   readonly finishReason: FinishReason;
 }
@@ -33,7 +34,7 @@ export function answerCalls(
   run: LoopRun,
   message: CallingMessage,
 ): LoopEnd | undefined | Promise<LoopEnd | undefined> {
-  run.messages.push(assistantMessage(message, message.calls));
+  run.messages.push(assistantMessage(message.reply, message.calls));
   const outcomes = makeCalls(run, message);
   return outcomes instanceof Promise
     ? outcomes.then((ended) => conclude(run, message, ended))
@@ -189,7 +190,7 @@ function closedCall(
 /** `undefined` where the run cannot be kept; then the history is as it was. */
 function suspended(
   run: LoopRun,
-  { content, reasoning, providerItems, calls }: CallingMessage,
+  { reply: { content, reasoning, providerItems }, calls }: CallingMessage,
   outcomes: readonly CallOutcome[],
 ): LoopEnd | undefined {
   const { messages, toolCalls } = run;

@@ -131,11 +131,17 @@ function normalizeResponse(response: Partial<LLMResponse> | null | undefined): L
   const { content, usage, finishReason, rawFinishReason, reasoning } = response;
   const toolCalls = (response.toolCalls ?? []).map(normalizeCall);
   const fallback: FinishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
-  return {
+  const plain: LLMResponse = {
     content: typeof content === 'string' ? content : '',
     toolCalls,
     finishReason: typeof finishReason === 'string' ? finishReason : fallback,
     usage: isRecord(usage) ? normalizeUsage(usage) : undefined,
+  };
+  // Of most replies this is all, and spreading the rest costs more than all of it.
+  if (rawFinishReason === undefined && reasoning === undefined && response.providerItems === undefined)
+    return plain;
+  return {
+    ...plain,
     ...(isFilled(rawFinishReason) ? { rawFinishReason } : {}),
     ...(isFilled(reasoning) ? { reasoning } : {}),
     ...normalizeItems(response.providerItems),

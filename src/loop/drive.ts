@@ -64,7 +64,7 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     } else {
       const parsed = run.numberCalls(toolCalls).map(parseCall);
       const calls = run.output === undefined ? parsed : await run.output.answered(parsed);
-      const answering = answerCalls(run, { ...response, calls });
+      const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
       end = (answering instanceof Promise ? await answering : answering) ?? endWithAnswer(run, calls.length);
       run.isAskedAgain = false;
     }
@@ -86,7 +86,7 @@ async function resumeCalls(run: LoopRun, { open, pending }: RunState): Promise<L
     );
   }
   const calls = open.calls.map(restoredCall);
-  const answered = await answerCalls(run, { ...open, calls, finishReason: 'tool_calls' });
+  const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
   const end = answered ?? endWithAnswer(run, calls.length);
   run.onStep?.(run, end);
   return end;
