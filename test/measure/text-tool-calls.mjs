@@ -29,8 +29,7 @@ async function main() {
     console.log(`text-tool-calls: passed over, ${why}`);
     return;
   }
-  const { ToolCallParser } = await import(`${BUILT}/detection/tool-call-parser.js`);
-  const { withTextTools } = await import(`${BUILT}/detection/text-tools/with-text-tools.js`);
+  const { ToolCallParser, withTextTools } = await import(`${BUILT}/index.js`);
   const { readArguments } = await import(`${BUILT}/checking/read-arguments.js`);
   const outcomes = [];
   for (const file of present) {
