@@ -21,6 +21,7 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/metadata/extensible-reflect.ts': 'has to run before reflect-metadata: package.json names it',
   'src/satellite/tool-request-prompt.ts': 'a public text',
   'src/text/formats/all-formats.ts': 'the list that a new format is added to',
+  'src/stores/store-checks.ts': 'what the store in memory and that of SQLite refuse alike',
 };
 const MOST_LINES_OF_A_FILE = 400;
 
