@@ -19,7 +19,13 @@ export default {
   testEnvironment: '<rootDir>/test/setup/environment.mjs',
   // A busy machine may be many times slower, and no test is about speed.
   testTimeout: 180_000,
-  reporters: ['default', '<rootDir>/test/setup/closing-line.mjs'],
+  globalSetup: '<rootDir>/test/services/find-services.mjs',
+  globalTeardown: '<rootDir>/test/services/stop-services.mjs',
+  reporters: [
+    'default',
+    '<rootDir>/test/services/skipped-services.mjs',
+    '<rootDir>/test/setup/closing-line.mjs',
+  ],
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],

