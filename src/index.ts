@@ -34,6 +34,7 @@ export type {
   ClientAnswer,
   GivenAnswer,
   LogListener,
+  OutcomeAnswer,
   PendingCall,
   PendingKind,
   PolicyDecision,
@@ -100,6 +101,19 @@ export type {
   LogLevel,
   ScopedResolver,
 } from './contract/ports.js';
+export type {
+  CheckpointStore,
+  KeptRun,
+  RunCheckpoint,
+  RunEntry,
+  RunPage,
+  RunQuery,
+  RunStatus,
+  RunSummary,
+  SeizeLease,
+  StoredEnd,
+  TakenRun,
+} from './contract/run-checkpoint.js';
 export type { ClaimOutcome, RunClaim, RunLease, RunState, RunStore } from './contract/run-state.js';
 export type {
   AgentToolResult,

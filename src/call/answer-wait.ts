@@ -5,13 +5,23 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { isRecord, plainJson } from '../kernel/json.js';
-import { ANYTHING, BOOLEAN, mistakenNames, type OptionRule, optionTable, TEXT } from '../kernel/options.js';
+import {
+  ANYTHING,
+  BOOLEAN,
+  mistakenNames,
+  type OptionRule,
+  oneOf,
+  optionTable,
+  TEXT,
+} from '../kernel/options.js';
 
 /** An answer without the id that says which wait it is for. */
 export type WaitAnswer =
   | { readonly result: unknown }
   | { readonly approved: boolean; readonly reason?: string }
-  | { readonly value: unknown };
+  | { readonly value: unknown }
+  | { readonly outcome: 'done'; readonly result?: unknown }
+  | { readonly outcome: 'not-done' };
 
 /** The journal with the answer in it, or why the answer does not fit; `problem` is a sentence without its full stop. */
 export type AnsweredWait =
@@ -32,6 +42,11 @@ const EXPECTED: Readonly<Record<PendingKind, Readonly<Record<'noun' | 'field' | 
     form: '{ id, approved: true } or { id, approved: false, reason }',
   },
   question: { noun: 'a question', field: 'value', form: '{ id, value }' },
+  outcome: {
+    noun: 'an outcome',
+    field: 'outcome',
+    form: "{ id, outcome: 'done', result } or { id, outcome: 'not-done' }",
+  },
 };
 
 const CALL: OptionRule = {
@@ -44,9 +59,18 @@ const CALL: OptionRule = {
 };
 
 /** Other keys may stand beside these: those of what was pending. */
-const ANSWER = optionTable<Readonly<Record<'id' | 'result' | 'approved' | 'reason' | 'value', unknown>>>(
+const ANSWER = optionTable<
+  Readonly<Record<'id' | 'result' | 'approved' | 'reason' | 'value' | 'outcome', unknown>>
+>(
   'an answer',
-  { id: TEXT, result: ANYTHING, approved: BOOLEAN, reason: TEXT, value: ANYTHING },
+  {
+    id: TEXT,
+    result: ANYTHING,
+    approved: BOOLEAN,
+    reason: TEXT,
+    value: ANYTHING,
+    outcome: oneOf('done', 'not-done'),
+  },
   { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
 );
 
@@ -78,6 +102,7 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
   }
   const { noun, field, form } = EXPECTED[wait.kind];
   if (!Object.hasOwn(answer, field)) return { ok: false, problem: `${noun} is answered by ${form}` };
+  if (wait.kind === 'outcome') return tellOutcome(journal, answer as Readonly<Record<string, unknown>>);
   const given = asJson((answer as Record<string, unknown>)[field]);
   if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
   if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };
@@ -100,6 +125,18 @@ function refuse(journal: CallJournal, reason: unknown): AnsweredWait {
   if (reason !== undefined && typeof reason !== 'string')
     return { ok: false, problem: '`reason` is no text' };
   return { ok: true, journal: { ...journal, refused: reason === undefined ? {} : { reason } } };
+}
+
+/** What the tool has given is as the client's: JSON, or a `ToolResult` as JSON. */
+function tellOutcome(
+  journal: CallJournal,
+  { outcome, result }: Readonly<Record<string, unknown>>,
+): AnsweredWait {
+  if (outcome === 'not-done') return { ok: true, journal: { ...journal, outcome: { status: outcome } } };
+  if (outcome !== 'done') return { ok: false, problem: `\`outcome\` is neither 'done' nor 'not-done'` };
+  const given = asJson(result);
+  if (given === undefined) return { ok: false, problem: '`result` cannot be written as JSON' };
+  return { ok: true, journal: { ...journal, outcome: { status: outcome, ...given } } };
 }
 
 function answerQuestion({ wait, journal }: WaitInCall, value: unknown): AnsweredWait {

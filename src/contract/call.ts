@@ -144,9 +144,10 @@ export type ToolPolicy = (request: PolicyRequest) => PolicyDecision | Promise<Po
 
 /**
  * Why a call waits: `client` (the caller's side executes it), `approval` (somebody must say yes first),
- * `question` (the tool asked the user something).
+ * `question` (the tool asked the user something), `outcome` (its process died while it ran, and somebody must say
+ * what came of it).
  */
-export type PendingKind = 'client' | 'approval' | 'question';
+export type PendingKind = 'client' | 'approval' | 'question' | 'outcome';
 
 /** Something that a suspended run waits for. A call has several only where its tool asked several questions. */
 export interface PendingCall {
@@ -158,7 +159,7 @@ export interface PendingCall {
   readonly tool: string;
   /** As the tool would get them: checked, mended, defaults filled in; JSON. */
   readonly arguments: JsonObject;
-  /** Of a question: what is asked. */
+  /** Of a question: what is asked. Of an outcome: what is known of the call. */
   readonly message?: string;
   /** Of a question: what the answer's value must fit. */
   readonly schema?: JsonSchema;
@@ -183,8 +184,16 @@ export interface QuestionAnswer {
   readonly value: unknown;
 }
 
+/**
+ * What came of a call whose process died: it was done, with what it gave (any JSON value, or a serialised
+ * `ToolResult`), or it was not, and then it is made.
+ */
+export type OutcomeAnswer =
+  | { readonly id: string; readonly outcome: 'done'; readonly result?: unknown }
+  | { readonly id: string; readonly outcome: 'not-done' };
+
 /** An answer to one {@link PendingCall}. */
-export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer;
+export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer | OutcomeAnswer;
 
 /** One thing that a suspended call waits for, before a run gives it an id. */
 export interface Wait {
@@ -223,6 +232,8 @@ export interface CallJournal {
   readonly refused?: { readonly reason?: string };
   /** What the client's side made of the call. */
   readonly result?: { readonly value: unknown };
+  /** What came of the call when it was made before, and nobody knew. */
+  readonly outcome?: { readonly status: 'done'; readonly value?: unknown } | { readonly status: 'not-done' };
   readonly answers: readonly AnsweredQuestion[];
   /** Who gave the answers so far, where that was said. */
   readonly given?: readonly GivenAnswer[];

@@ -48,8 +48,22 @@ interface StoredHeldCall {
   readonly providerItems?: ProviderItems;
 }
 
+/**
+ * A call that had begun when this was written: what came of it is not known. Only runs under way have such calls
+ * (`RunCheckpoint`).
+ */
+interface StoredBegunCall {
+  readonly status: 'begun';
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: JsonObject | string;
+  /** Of a call that is made again: what was known of it. */
+  readonly journal?: CallJournal;
+  readonly providerItems?: ProviderItems;
+}
+
 /** One call of the open assistant message. */
-export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall;
+export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall | StoredBegunCall;
 
 /** An assistant message whose calls are not all answered. */
 interface OpenMessage {
@@ -118,10 +132,14 @@ export interface RunLease extends RunClaim {
   readonly leaseMs: number;
 }
 
-/** What came of claiming a run; `taken`: somebody else has claimed it, and that claim still holds. */
+/**
+ * What came of claiming a run; `taken`: somebody else has claimed it, and that claim still holds; `lost`: it is
+ * not suspended, because its holder died while it was under way (`recoverRuns`).
+ */
 export type ClaimOutcome =
   | { readonly status: 'claimed'; readonly state: RunState }
   | { readonly status: 'taken' }
+  | { readonly status: 'lost' }
   | { readonly status: 'missing' };
 
 /**

@@ -137,7 +137,7 @@ export const ERROR_TABLE = {
   },
   RunStoreFailed: {
     code: 518,
-    happened: 'The store could not keep a suspended run.',
+    happened: 'The store could not keep a run.',
     remedy: 'Read `cause`. The result has `state` and `pending` all the same; keep them yourself.',
   },
   TaskCancelled: {
@@ -183,6 +183,16 @@ export const ERROR_TABLE = {
     happened:
       'A conversation was told to go on, to change or to be edited while a turn runs or waits, or has nothing to go on from.',
     remedy: 'Wait with `idle()`, answer or abort what is pending, or `prompt`. Nothing was changed.',
+  },
+  RunNotSuspended: {
+    code: 527,
+    happened: 'A run was to be resumed that was never suspended: its process died while it was under way.',
+    remedy: 'Let `recoverRuns` go on with it; then answer what it waits for, if anything.',
+  },
+  OutcomeUnknown: {
+    code: 528,
+    happened: 'The process died while a call ran, and nobody can tell whether it was done.',
+    remedy: 'Look in the tool’s own system; give the tool `reconcile`, or let a person say (`onUnknown`).',
   },
 } as const satisfies Record<string, ErrorEntry>;
 

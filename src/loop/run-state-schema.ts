@@ -31,7 +31,7 @@ const RECORD = object({
 const CALL = { id: TEXT, name: TEXT, arguments: {} };
 const ITEMS = { providerItems: { type: 'object' } };
 
-const KIND = { enum: ['client', 'approval', 'question'] };
+const KIND = { enum: ['client', 'approval', 'question', 'outcome'] };
 
 const WAIT = object({ kind: KIND, index: COUNT });
 

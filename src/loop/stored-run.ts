@@ -138,6 +138,11 @@ async function claimRun(request: ClaimRequest): Promise<ClaimedRun> {
   const outcome = await store.claim({ ...claim, leaseMs });
   if (outcome.status === 'missing')
     throw new ToolwrightError('RunNotFound', `The store has no suspended run '${runId}'.`);
+  if (outcome.status === 'lost')
+    throw new ToolwrightError(
+      'RunNotSuspended',
+      `Run '${runId}' is not suspended: the process that was at it has died. No answer was taken; recoverRuns goes on with it.`,
+    );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
   return new ClaimedRun(request, { claim, claimedAt, state: outcome.state });
 }

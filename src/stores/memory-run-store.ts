@@ -1,7 +1,19 @@
-import type { ClaimOutcome, RunClaim, RunLease, RunState, RunStore } from '../contract/run-state.js';
+import type {
+  CheckpointStore,
+  KeptRun,
+  RunCheckpoint,
+  RunEntry,
+  RunPage,
+  RunQuery,
+  RunStatus,
+  RunSummary,
+  SeizeLease,
+  TakenRun,
+} from '../contract/run-checkpoint.js';
+import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
-import { checkAge, refusedSave } from './store-checks.js';
+import { checkAge, pageAfter, type ReadQuery, readQuery, refusedBegin, refusedSave } from './store-checks.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
 export interface MemoryRunStoreOptions {
@@ -11,17 +23,23 @@ export interface MemoryRunStoreOptions {
 
 const OPTIONS = optionTable<MemoryRunStoreOptions>('MemoryRunStore', { now: FUNCTION });
 
-interface KeptRun {
-  readonly revision: number;
-  /** As JSON: what is given out must not change what is kept, and any other store keeps no more than this. */
-  readonly state: string;
-  readonly keptAt: number;
-  readonly claimed?: { readonly claim: string; readonly leaseEnd: number };
+/** One run; what is JSON stands as text: what is given out must not change what is kept. */
+interface HeldRun {
+  readonly runId: string;
+  readonly createdAt: number;
+  changedAt: number;
+  status: RunStatus;
+  revision: number;
+  generation: number;
+  state: string;
+  entries: string[];
+  claim: string | undefined;
+  leaseEnd: number | undefined;
 }
 
 /**
- * Keeps suspended runs in this process, as long as it lives: for tests, and for a single process whose runs
- * need not outlive it. `SqliteRunStore` keeps them for good.
+ * Keeps runs in this process, as long as it lives: for tests, and for a single process whose runs need not outlive
+ * it. `SqliteRunStore` keeps them for good.
  *
  * @example
  * ```ts
@@ -30,8 +48,8 @@ interface KeptRun {
  * if (run.state) await resumeStoredRun({ provider, model, tools }, { store, runId: run.state.runId }, answers);
  * ```
  */
-export class MemoryRunStore implements RunStore {
-  readonly #runs = new Map<string, KeptRun>();
+export class MemoryRunStore implements CheckpointStore {
+  readonly #runs = new Map<string, HeldRun>();
   readonly #now: () => number;
 
   constructor(options: MemoryRunStoreOptions = {}) {
@@ -39,76 +57,195 @@ export class MemoryRunStore implements RunStore {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Throws `RunClaimed` (517) where the run is claimed, or where what is kept is newer. */
+  /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
   save(state: RunState): void {
-    const kept = this.#runs.get(state.runId);
-    if (kept !== undefined && (!this.#isFree(kept) || kept.revision > state.revision))
-      throw refusedSave(state.runId);
-    this.#keep(state.runId, state);
+    const { runId, revision } = state;
+    const kept = this.#runs.get(runId);
+    if (kept === undefined) {
+      const run = this.#newRun(runId);
+      this.#put(run, { status: 'suspended', state });
+      this.#runs.set(runId, run);
+      return;
+    }
+    if (!this.#isFree(kept) || kept.status !== 'suspended' || kept.revision > revision)
+      throw refusedSave(runId);
+    this.#put(kept, { status: 'suspended', state });
+    free(kept);
   }
 
   load(runId: string): RunState | undefined {
     const kept = this.#runs.get(runId);
-    return kept && read(kept);
+    return kept?.status === 'suspended' ? (JSON.parse(kept.state) as RunState) : undefined;
   }
 
-  claim({ runId, claim, leaseMs }: RunLease): ClaimOutcome {
-    const kept = this.#runs.get(runId);
-    if (kept === undefined) return { status: 'missing' };
+  claim(lease: RunLease): ClaimOutcome {
+    const kept = this.#runs.get(lease.runId);
+    if (kept === undefined || kept.status === 'ended') return { status: 'missing' };
     if (!this.#isFree(kept)) return { status: 'taken' };
-    this.#runs.set(runId, { ...kept, claimed: { claim, leaseEnd: this.#now() + leaseMs } });
-    return { status: 'claimed', state: read(kept) };
+    if (kept.status === 'running') return { status: 'lost' };
+    this.#hold(kept, lease);
+    return { status: 'claimed', state: JSON.parse(kept.state) as RunState };
   }
 
-  renew({ leaseMs, ...claim }: RunLease): boolean {
-    const kept = this.#claimedBy(claim);
-    if (kept === undefined) return false;
-    this.#runs.set(claim.runId, {
-      ...kept,
-      claimed: { claim: claim.claim, leaseEnd: this.#now() + leaseMs },
+  renew(lease: RunLease): boolean {
+    return this.#write(lease, (kept) => {
+      kept.leaseEnd = this.#now() + lease.leaseMs;
     });
-    return true;
   }
 
   release(claim: RunClaim, state?: RunState): boolean {
-    const kept = this.#claimedBy(claim);
-    if (kept === undefined) return false;
-    if (state === undefined) this.#runs.set(claim.runId, { ...kept, claimed: undefined });
-    else this.#keep(claim.runId, state);
-    return true;
+    return this.#write(claim, (kept) => {
+      if (state !== undefined) this.#put(kept, { status: 'suspended', state });
+      free(kept);
+    });
   }
 
   remove(claim: RunClaim): boolean {
-    return this.#claimedBy(claim) !== undefined && this.#runs.delete(claim.runId);
+    return this.#write(claim, () => this.#runs.delete(claim.runId));
+  }
+
+  /** Throws `RunClaimed` (517) where a run of this id is kept. */
+  begin(lease: RunLease, checkpoint: RunCheckpoint): void {
+    const { runId } = lease;
+    if (this.#runs.has(runId)) throw refusedBegin(runId);
+    const run = this.#newRun(runId);
+    this.#put(run, { status: 'running', state: checkpoint });
+    this.#hold(run, lease);
+    this.#runs.set(runId, run);
+  }
+
+  append(claim: RunClaim, entries: readonly RunEntry[]): boolean {
+    const texts = asTexts(entries);
+    return this.#write(claim, (kept) => kept.entries.push(...texts));
+  }
+
+  checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): boolean {
+    return this.#write(claim, (kept) => this.#put(kept, { status: 'running', state: checkpoint }));
+  }
+
+  end(claim: RunClaim, entries: readonly RunEntry[]): boolean {
+    const texts = asTexts(entries);
+    return this.#write(claim, (kept) => {
+      kept.entries.push(...texts);
+      kept.status = 'ended';
+      kept.changedAt = this.#now();
+      free(kept);
+    });
+  }
+
+  claimLost(lease: Omit<RunLease, 'runId'>): TakenRun {
+    let lost: HeldRun | undefined;
+    for (const run of this.#runs.values()) {
+      const isLost = run.status === 'running' && this.#isFree(run);
+      if (isLost && (lost === undefined || (run.leaseEnd ?? 0) < (lost.leaseEnd ?? 0))) lost = run;
+    }
+    return lost === undefined ? { status: 'missing' } : this.#take(lost, lease);
+  }
+
+  seize(lease: SeizeLease): TakenRun {
+    const kept = this.#runs.get(lease.runId);
+    if (kept === undefined) return { status: 'missing' };
+    return lease.from === 'nobody' && !this.#isFree(kept) ? { status: 'taken' } : this.#take(kept, lease);
+  }
+
+  read(runId: string): KeptRun | undefined {
+    const kept = this.#runs.get(runId);
+    return kept && keptRun(kept);
+  }
+
+  /** Throws `InvalidOptions` (521) for a query that is none. */
+  list(query: RunQuery = {}): RunPage {
+    const { status, after, limit }: ReadQuery = readQuery(query);
+    const runs = [...this.#runs.values()]
+      .filter((run) => (status === undefined || run.status === status) && isBehind(run, after))
+      .sort((one, other) => (isBehind(other, one) ? -1 : 1));
+    return pageAfter(runs.slice(0, limit + 1).map(summaryOf), limit);
   }
 
   /**
-   * Forgets the runs that nobody claims and that have been kept for so many milliseconds, because nobody will
-   * answer them any more. Gives their number.
+   * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
+   * milliseconds ago: nobody will answer them any more. Gives their number.
    */
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
     const limit = this.#now() - ageMs;
-    const old = [...this.#runs].filter(([, kept]) => this.#isFree(kept) && kept.keptAt <= limit);
-    for (const [runId] of old) this.#runs.delete(runId);
+    const old = [...this.#runs.values()].filter(
+      (run) => run.status !== 'running' && this.#isFree(run) && run.changedAt <= limit,
+    );
+    for (const { runId } of old) this.#runs.delete(runId);
     return old.length;
   }
 
-  #keep(runId: string, state: RunState): void {
-    const { revision } = state;
-    this.#runs.set(runId, { revision, state: JSON.stringify(state), keptAt: this.#now() });
+  #newRun(runId: string): HeldRun {
+    const now = this.#now();
+    const times = { createdAt: now, changedAt: now, leaseEnd: undefined };
+    const nothing = { state: '', entries: [], claim: undefined };
+    return { runId, status: 'running', revision: 0, generation: 0, ...times, ...nothing };
   }
 
-  #isFree({ claimed }: KeptRun): boolean {
-    return claimed === undefined || claimed.leaseEnd <= this.#now();
+  /** In place of what was kept of the run; not at all where it is no JSON. */
+  #put(
+    run: HeldRun,
+    { status, state }: { readonly status: RunStatus; readonly state: RunState | RunCheckpoint },
+  ): void {
+    run.state = JSON.stringify(state);
+    run.status = status;
+    run.revision = state.revision;
+    run.entries = [];
+    run.changedAt = this.#now();
   }
 
-  #claimedBy({ runId, claim }: RunClaim): KeptRun | undefined {
+  #take(run: HeldRun, lease: Omit<RunLease, 'runId'>): TakenRun {
+    this.#hold(run, lease);
+    return { status: 'claimed', run: keptRun(run) };
+  }
+
+  #hold(run: HeldRun, { claim, leaseMs }: Omit<RunLease, 'runId'>): void {
+    run.claim = claim;
+    run.leaseEnd = this.#now() + leaseMs;
+    run.generation += 1;
+  }
+
+  #isFree({ leaseEnd }: HeldRun): boolean {
+    return leaseEnd === undefined || leaseEnd <= this.#now();
+  }
+
+  /** Changes a run on behalf of who claimed it; false where that claim no longer holds. */
+  #write({ runId, claim }: RunClaim, change: (run: HeldRun) => unknown): boolean {
     const kept = this.#runs.get(runId);
-    return kept?.claimed?.claim === claim ? kept : undefined;
+    if (kept === undefined || kept.claim !== claim) return false;
+    change(kept);
+    return true;
   }
 }
 
-function read({ state }: KeptRun): RunState {
-  return JSON.parse(state) as RunState;
+function free(run: HeldRun): void {
+  run.claim = undefined;
+  run.leaseEnd = undefined;
+}
+
+function asTexts(entries: readonly RunEntry[]): readonly string[] {
+  return entries.map((entry) => JSON.stringify(entry));
+}
+
+function summaryOf({ runId, status, generation, leaseEnd, createdAt, changedAt }: HeldRun): RunSummary {
+  const summary = { runId, status, generation, createdAt, changedAt };
+  return leaseEnd === undefined ? summary : { ...summary, leaseEnd };
+}
+
+function keptRun(run: HeldRun): KeptRun {
+  return {
+    ...summaryOf(run),
+    state: JSON.parse(run.state) as KeptRun['state'],
+    entries: run.entries.map((entry) => JSON.parse(entry) as RunEntry),
+  };
+}
+
+/** Whether a run comes behind another one in a list. */
+function isBehind(
+  { changedAt, runId }: Pick<HeldRun, 'changedAt' | 'runId'>,
+  after: Pick<HeldRun, 'changedAt' | 'runId'> | undefined,
+): boolean {
+  if (after === undefined) return true;
+  return changedAt < after.changedAt || (changedAt === after.changedAt && runId > after.runId);
 }

@@ -1,6 +1,7 @@
-import { checkArguments } from '../errors/author-fault.js';
+import type { RunPage, RunQuery, RunSummary } from '../contract/run-checkpoint.js';
+import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import type { OptionRule } from '../kernel/options.js';
+import { type OptionRule, oneOf, optionTable } from '../kernel/options.js';
 
 const AGE: OptionRule = {
   accepts: (value) => typeof value === 'number' && value >= 0,
@@ -14,5 +15,60 @@ export function checkAge(ageMs: number): void {
 
 /** Why a store does not take a state: it would undo what somebody else does, or has done. */
 export function refusedSave(runId: string): ToolwrightError {
-  return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed, or a newer state of it is kept.`);
+  return new ToolwrightError(
+    'RunClaimed',
+    `Run '${runId}' is claimed, under way or over, or a newer state of it is kept.`,
+  );
+}
+
+/** Why a run does not begin. */
+export function refusedBegin(runId: string): ToolwrightError {
+  return new ToolwrightError('RunClaimed', `A run '${runId}' is kept already.`);
+}
+
+const DEFAULT_PAGE = 100;
+const LARGEST_PAGE = 1000;
+
+const QUERY = optionTable<RunQuery>('the query', {
+  status: oneOf('running', 'suspended', 'ended'),
+  after: { accepts: (value) => placeOf(value) !== undefined, fix: 'the `next` of a page' },
+  limit: {
+    accepts: (value) => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= LARGEST_PAGE,
+    fix: `a whole number from 1 to ${LARGEST_PAGE}`,
+  },
+});
+
+/** A place in a list: behind the run that changed at this time and has this id. */
+export type ListPlace = Pick<RunSummary, 'changedAt' | 'runId'>;
+
+/** A query as a store uses it. */
+export interface ReadQuery extends Pick<RunQuery, 'status'> {
+  readonly after: ListPlace | undefined;
+  readonly limit: number;
+}
+
+/** Reads which runs are wanted. Throws `InvalidOptions` (521) for what is no query. */
+export function readQuery(query: RunQuery): ReadQuery {
+  checkOptions(query, QUERY);
+  const { status, after, limit = DEFAULT_PAGE } = query;
+  return { status, after: placeOf(after), limit };
+}
+
+/** The page of runs of which one more than wanted was looked for. */
+export function pageAfter(runs: readonly RunSummary[], limit: number): RunPage {
+  const page = runs.slice(0, limit);
+  const last = page.at(-1);
+  if (runs.length <= limit || last === undefined) return { runs: page };
+  return { runs: page, next: JSON.stringify([last.changedAt, last.runId]) };
+}
+
+function placeOf(after: unknown): ListPlace | undefined {
+  if (typeof after !== 'string') return undefined;
+  try {
+    const place: unknown = JSON.parse(after);
+    const [changedAt, runId] = Array.isArray(place) ? (place as readonly unknown[]) : [];
+    return typeof changedAt === 'number' && typeof runId === 'string' ? { changedAt, runId } : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { describeCheckpointStore } from './checkpoint-store-conformance.js';
 import { runState } from './run-state.js';
 import { describeRunStore } from './run-store-conformance.js';
 
@@ -27,6 +28,8 @@ const STORES = [
 ] as const;
 
 for (const [name, open] of STORES) describeRunStore(name, open);
+
+describeCheckpointStore('MemoryRunStore', (now) => ({ store: new MemoryRunStore({ now }), close: () => {} }));
 
 describe.each(STORES)('%s', (_name, open) => {
   test('forgets runs that were kept long ago, unless somebody is at them', () => {

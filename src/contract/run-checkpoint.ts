@@ -1,0 +1,151 @@
+import { withMethods } from '../kernel/options.js';
+import type { JsonObject } from './json-schema.js';
+import type { Message, Usage } from './llm-provider.js';
+import type { RunClaim, RunLease, RunState, RunStore, StoredCall } from './run-state.js';
+
+/**
+ * A run under way as of its beginning, or of when it last went on: plain JSON. What it has done since stands in its
+ * entries.
+ */
+export interface RunCheckpoint extends Omit<RunState, 'open' | 'pending' | 'signature'> {
+  readonly status: 'running';
+  /** The assistant message within which the run goes on; absent where the model is asked next. */
+  readonly open?: RunState['open'];
+}
+
+/** How a run that is over ended. */
+export interface StoredEnd {
+  readonly status: 'completed' | 'limit' | 'aborted' | 'failed';
+  readonly content: string;
+  /** Why it did not complete. */
+  readonly error?: { readonly code?: number; readonly name: string; readonly message: string };
+  readonly iterations: number;
+  readonly usage: Usage;
+}
+
+/** What a run under way adds to its checkpoint. The order counts. */
+export type RunEntry =
+  /** An assistant message was taken, and its calls begin: what was open before has been answered. */
+  | {
+      readonly type: 'step';
+      /** What the history got since the entry before that has messages, up to this assistant message. */
+      readonly messages: readonly Message[];
+      readonly iterations: number;
+      readonly usage: Usage;
+      /** Its calls are begun, or held. */
+      readonly open: RunState['open'];
+    }
+  /** Calls of the open message, by their place in it: settled, waiting, or begun after they were held. */
+  | {
+      readonly type: 'calls';
+      readonly calls: readonly { readonly index: number; readonly call: StoredCall }[];
+    }
+  /** A value of `context.once` of the call at this place, made for these arguments. */
+  | {
+      readonly type: 'once';
+      readonly index: number;
+      readonly arguments: JsonObject;
+      readonly key: string;
+      readonly value?: unknown;
+    }
+  /** The effect of this key was compensated, or could not be. */
+  | {
+      readonly type: 'compensated';
+      readonly idempotencyKey: string;
+      readonly isError: boolean;
+      readonly text: string;
+    }
+  /** The run is over. */
+  | ({ readonly type: 'end'; readonly messages: readonly Message[] } & StoredEnd);
+
+/** What becomes of a run in a store. A run whose holder died is `running`, and its lease has ended. */
+export type RunStatus = 'running' | 'suspended' | 'ended';
+
+/** A kept run without what is in it. Times are milliseconds since 1970, by the store's clock. */
+export interface RunSummary {
+  readonly runId: string;
+  readonly status: RunStatus;
+  /** How often the run has been claimed. */
+  readonly generation: number;
+  /** Until when somebody holds the run, or held it; absent where nobody has claimed it since it was freed. */
+  readonly leaseEnd?: number;
+  readonly createdAt: number;
+  /** When it began to run, was suspended or ended; what it does while it runs does not count. */
+  readonly changedAt: number;
+}
+
+/** A kept run: its state, and what it has done since. A `suspended` run has a `RunState`. */
+export interface KeptRun extends RunSummary {
+  readonly state: RunState | RunCheckpoint;
+  readonly entries: readonly RunEntry[];
+}
+
+/** A run that was claimed as it stands; `taken`: somebody holds it. */
+export type TakenRun =
+  | { readonly status: 'claimed'; readonly run: KeptRun }
+  | { readonly status: 'taken' }
+  | { readonly status: 'missing' };
+
+/** Whom a run may be taken from: only where nobody holds it, or from its holder, too. */
+export interface SeizeLease extends RunLease {
+  readonly from: 'nobody' | 'anybody';
+}
+
+/** Which runs are listed. */
+export interface RunQuery {
+  /** Default: all. */
+  readonly status?: RunStatus;
+  /** The `next` of the page before; default: from the start. */
+  readonly after?: string;
+  /** Runs at most, 1 to 1,000; default 100. */
+  readonly limit?: number;
+}
+
+/** One page of a list. */
+export interface RunPage {
+  readonly runs: readonly RunSummary[];
+  /** Names the next page; absent where this is the last. */
+  readonly next?: string;
+}
+
+/**
+ * A store that keeps runs under way, too, and runs that have ended. A claim is the fence: whoever claims a run
+ * replaces the claim before, and from then on every write of that one is refused. All times are the store's.
+ *
+ * Of the methods of {@link RunStore}: `save` throws `RunClaimed` (517) for a run that is running or has ended; `load` gives
+ * suspended runs only; `claim` gives suspended runs only, `lost` for a running one that nobody holds and
+ * `missing` for one that has ended; `renew`, `release` and `remove` take any claim. `release` with a state makes a run
+ * suspended and drops its entries; without one, it frees a run as it is.
+ */
+export interface CheckpointStore extends RunStore {
+  /** Keeps a run that begins, claimed. Throws `RunClaimed` (517) where a run of this id is kept. */
+  begin(lease: RunLease, checkpoint: RunCheckpoint): void | Promise<void>;
+  /** Adds entries to a claimed run, all or none; false where the claim no longer holds, and then nothing changes. */
+  append(claim: RunClaim, entries: readonly RunEntry[]): boolean | Promise<boolean>;
+  /** A claimed run goes on from here: the checkpoint takes the place of its state and entries. */
+  checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): boolean | Promise<boolean>;
+  /** A claimed run has ended: adds the entries, ends the claim and keeps the run. */
+  end(claim: RunClaim, entries: readonly RunEntry[]): boolean | Promise<boolean>;
+  /**
+   * Claims the running run that nobody holds and whose lease ended longest ago. Of several who claim at the same
+   * moment, no two get the same one.
+   */
+  claimLost(lease: Omit<RunLease, 'runId'>): TakenRun | Promise<TakenRun>;
+  /** Claims a run, whatever its status. */
+  seize(lease: SeizeLease): TakenRun | Promise<TakenRun>;
+  /** A run as it stands, claimed or not; `undefined` where there is none. */
+  read(runId: string): KeptRun | undefined | Promise<KeptRun | undefined>;
+  /** Runs in pages, the latest change first; of the same moment, by their ids. */
+  list(query?: RunQuery): RunPage | Promise<RunPage>;
+  /** Forgets the suspended and ended runs that nobody holds and that changed longest ago. Gives their number. */
+  removeOlderThan(ageMs: number): number | Promise<number>;
+}
+
+/** The store where a run keeps its steps. */
+export const CHECKPOINT_STORE = withMethods(
+  [
+    ...['save', 'load', 'claim', 'renew', 'release', 'remove'],
+    ...['begin', 'append', 'checkpoint', 'end', 'claimLost', 'seize', 'read', 'list', 'removeOlderThan'],
+  ],
+  'a store that keeps runs under way: new MemoryRunStore()',
+);
