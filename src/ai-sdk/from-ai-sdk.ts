@@ -12,14 +12,15 @@ import { checkArguments, checkOptions, InvalidOptionsError, warnAuthor } from '.
 import { ProviderError } from '../errors/provider-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
-import { FILLED_TEXT, LOGGER, optionTable, RECORD, WHOLE } from '../kernel/options.js';
+import { BOOLEAN, FILLED_TEXT, LOGGER, optionTable, RECORD, WHOLE } from '../kernel/options.js';
 import type { AiSdkProviderTool } from './ai-sdk-tool.js';
 import { toCallOptions } from './call-options.js';
+import { knowsResponseFormat } from './response-format.js';
 import { ReplyAssembly, toResponse } from './to-response.js';
 import { nameOf } from './user-parts.js';
 
 /** A provider that streams and keeps what models sign. */
-export type AiSdkProvider = LLMProvider & Required<Pick<LLMProvider, 'stream' | 'itemKey'>>;
+export type AiSdkProvider = LLMProvider & Required<Omit<LLMProvider, 'chat'>>;
 
 /** Options of {@link fromAiSdk}. */
 export interface FromAiSdkOptions {
@@ -32,6 +33,11 @@ export interface FromAiSdkOptions {
    * Give one where several models understand each other's.
    */
   readonly itemKey?: string;
+  /**
+   * Whether the model keeps to a schema that is given as the form of its reply, beside tools, so that `output` of a
+   * run is asked for in that way. Default: yes for models of OpenAI, for Claude from 4.1 and Gemini from 3 on.
+   */
+  readonly responseFormat?: boolean;
   /** Hears what a model does not support of a request, once; default: a warning of the process. */
   readonly logger?: Logger;
 }
@@ -41,6 +47,7 @@ const OPTIONS = optionTable<FromAiSdkOptions>(
   {
     maxRetries: WHOLE,
     providerTools: { ...RECORD, fix: '{ web_search: anthropic.tools.webSearch_20250305() }' },
+    responseFormat: BOOLEAN,
     itemKey: { ...FILLED_TEXT, fix: "'claude'" },
     logger: LOGGER,
   },
@@ -83,7 +90,11 @@ class ModelProvider implements AiSdkProvider {
   }
 
   itemKey(model: string): string {
-    return this.#keyOf(typeof this.#model === 'function' ? this.#named(this.#model, model) : this.#model);
+    return this.#keyOf(this.#meant(model));
+  }
+
+  supportsResponseFormat(model: string): boolean {
+    return this.#options.responseFormat ?? knowsResponseFormat(this.#meant(model));
   }
 
   async chat(request: LLMRequest): Promise<LLMResponse> {
@@ -139,6 +150,11 @@ class ModelProvider implements AiSdkProvider {
         fix: `model: '${model.modelId}'; or fromAiSdk((modelId) => …), which chooses by name`,
       },
     ]);
+  }
+
+  /** What a name stands for, also where a run will be refused for it. */
+  #meant(modelId: string): LanguageModelV4 {
+    return typeof this.#model === 'function' ? this.#named(this.#model, modelId) : this.#model;
   }
 
   #named(choose: (modelId: string) => LanguageModelV4, modelId: string): LanguageModelV4 {

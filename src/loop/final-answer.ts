@@ -1,9 +1,11 @@
 import { type Invoker, ToolRegistry } from '../call/tool-registry.js';
+import { readArguments } from '../checking/read-arguments.js';
 import type { CallRecord } from '../contract/call.js';
-import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
+import type { JsonObject, JsonSchema, SchemaSource } from '../contract/json-schema.js';
 import type { LLMProvider, Message, ResponseFormat, ToolCall, ToolSchema } from '../contract/llm-provider.js';
 import { toDefinition } from '../discovery/define-tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { strictSchema } from '../schema/strict/strict-schema.js';
 
 /** What the model calls to answer, where its provider has no format for replies. */
 const NAME = 'final_answer';
@@ -18,6 +20,8 @@ export class FinalAnswer {
   readonly #invoke: Invoker;
   readonly #definition: ToolSchema;
   readonly #schema: JsonSchema;
+  /** Whether the last request asked for a text in its format, and not for a call. */
+  #isFormat = false;
 
   /** @throws ToolDeclarationError for a schema that describes no object. */
   constructor(source: SchemaSource) {
@@ -38,9 +42,15 @@ export class FinalAnswer {
     provider: LLMProvider,
     model: string,
   ): { readonly tool: ToolSchema } | { readonly format: ResponseFormat } {
-    return provider.supportsResponseFormat?.(model)
-      ? { format: { type: 'json', schema: this.#schema, name: NAME } }
-      : { tool: this.#definition };
+    this.#isFormat = provider.supportsResponseFormat?.(model) ?? false;
+    if (!this.#isFormat) return { tool: this.#definition };
+    const strict = strictSchema(this.#schema);
+    return { format: { type: 'json', schema: strict.isStrict ? strict.schema : this.#schema, name: NAME } };
+  }
+
+  /** What a model is told whose text was no answer. */
+  requestAfter({ result }: CallRecord): string {
+    return this.#isFormat ? `${result.forLLM}\nSend the whole answer again, as JSON only.` : REQUEST;
   }
 
   /** The calls of a reply, of which those that are the answer have their record. */
@@ -52,7 +62,14 @@ export class FinalAnswer {
 
   /** A text as the answer; a rejected record where it is none. */
   read(text: string): Promise<CallRecord> {
-    return this.#record({ id: NAME, name: NAME, arguments: text });
+    return this.#record({ id: NAME, name: NAME, arguments: this.#isFormat ? this.#restored(text) : text });
+  }
+
+  /** From the strict form, in which the text was asked for, to what the schema says. */
+  #restored(text: string): ToolCall['arguments'] {
+    const strict = strictSchema(this.#schema);
+    const read = readArguments(text);
+    return strict.isStrict && read.ok ? (strict.restore(read.value) as JsonObject) : text;
   }
 
   async #record(call: ToolCall): Promise<CallRecord> {
@@ -65,7 +82,6 @@ export class FinalAnswer {
 /** What of a run has to do with its answer. */
 interface AnsweringRun {
   readonly output: FinalAnswer | undefined;
-  readonly config: { readonly provider: LLMProvider; readonly model: string };
   readonly toolCalls: readonly CallRecord[];
   readonly messages: Message[];
   isAnswerAsked: boolean;
@@ -108,10 +124,6 @@ export async function answerFromText(
     return { status: 'failed', content: text, error: new ToolwrightError('InvalidOutput', message) };
   }
   run.isAnswerAsked = true;
-  const isTool = 'tool' in final.offer(run.config.provider, run.config.model);
-  run.messages.push({
-    role: 'user',
-    content: isTool ? REQUEST : `${result.forLLM}\nSend the whole answer again, as JSON only.`,
-  });
+  run.messages.push({ role: 'user', content: final.requestAfter(record) });
   return undefined;
 }

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { Test } from '@nestjs/testing';
 import { OpenAI } from 'openai';
 import {
@@ -37,6 +38,7 @@ import {
   type TurnOptions,
   withTextTools,
 } from 'toolwright';
+import { type AiSdkToolsOptions, type FromAiSdkOptions, fromAiSdk, toAiSdkTools } from 'toolwright/ai-sdk';
 import { type CurrentTimeOptions, createCurrentTimeTool } from 'toolwright/builtin';
 import {
   createMcpServer,
@@ -120,6 +122,27 @@ const provider: LLMProvider = {
     return { content: 'Hello', toolCalls: [], finishReason: 'stop' };
   },
 };
+
+const languageModel: LanguageModelV4 = {
+  specificationVersion: 'v4',
+  provider: 'p',
+  modelId: 'm',
+  supportedUrls: {},
+  async doGenerate() {
+    happened.push('a request');
+    const tokens = { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 };
+    const usage = { inputTokens: tokens, outputTokens: { total: 1, text: 1, reasoning: 0 } };
+    return { content: [], finishReason: { unified: 'stop', raw: 'stop' }, usage, warnings: [] };
+  },
+  async doStream() {
+    throw new Error('not asked for');
+  },
+};
+
+type AiSdkModelOptions = Omit<
+  LanguageModelV4CallOptions,
+  'prompt' | 'tools' | 'toolChoice' | 'responseFormat' | 'includeRawChunks' | 'abortSignal'
+>;
 
 const work = defineTool({ name: 'work', description: 'Works', execute: () => happened.push('a call') });
 const tools = new ToolRegistry().register(work);
@@ -433,6 +456,7 @@ export const OUTER_DOORS: readonly Door[] = [
       api: 'responses',
       store: false,
       strict: 'auto',
+      responseFormat: true,
       fetch,
       fetchOptions: {},
       logLevel: 'off',
@@ -441,6 +465,35 @@ export const OUTER_DOORS: readonly Door[] = [
       client: new OpenAI({ apiKey: 'k', baseURL: 'http://127.0.0.1:1/v1' }),
     },
     { open: ['fetchOptions'], enter: (given) => new OpenAIProvider(given) },
+  ),
+  door<FromAiSdkOptions>(
+    'fromAiSdk',
+    { maxRetries: 0, providerTools: {}, responseFormat: true, itemKey: 'k', logger: console },
+    { enter: (given) => fromAiSdk(languageModel, given) },
+  ),
+  door<AiSdkModelOptions>(
+    'the llmOptions of an AI SDK model',
+    {
+      maxOutputTokens: 5,
+      temperature: 0,
+      stopSequences: ['.'],
+      topP: 1,
+      topK: 1,
+      presencePenalty: 0,
+      frequencyPenalty: 0,
+      seed: 7,
+      reasoning: 'low',
+      headers: {},
+      providerOptions: {},
+    },
+    {
+      enter: (given) => fromAiSdk(languageModel).chat({ model: 'm', messages: [], options: given as never }),
+    },
+  ),
+  door<AiSdkToolsOptions>(
+    'toAiSdkTools',
+    { policy: () => true, toolTimeoutMs: 5, onAsyncResult: () => {}, approvals: 'response' },
+    { protecting: ['policy', 'approvals'], enter: (given) => toAiSdkTools(tools, {}, given) },
   ),
   door<{ readonly year?: number }>(
     'OfflineProvider',

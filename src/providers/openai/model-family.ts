@@ -38,3 +38,11 @@ export function wantsThoughtSignature(model: string): boolean {
 export function wantsReasoningContent(model: string): boolean {
   return !model.includes('/') && /^(deepseek|kimi)/.test(modelFamily(model));
 }
+
+/** Models of OpenAI that know no schema of a reply. https://platform.openai.com/docs/guides/structured-outputs */
+const WITHOUT_FORMAT = /^(gpt-3|gpt-4($|-)|gpt-4o-2024-05|chatgpt-|o1-(mini|preview)|davinci|babbage)/;
+
+/** Whether a model keeps to a schema that is given as the form of its reply, at OpenAI. */
+export function knowsResponseFormat(model: string): boolean {
+  return !WITHOUT_FORMAT.test(model.toLowerCase().replace(PREFIX, ''));
+}

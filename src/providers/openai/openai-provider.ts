@@ -27,7 +27,7 @@ import {
 import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { describeFailure, uselessReply } from './describe-failure.js';
-import { familyKey } from './model-family.js';
+import { familyKey, knowsResponseFormat } from './model-family.js';
 import { toResponsesBody } from './responses/responses-body.js';
 import { ResponsesReply } from './responses/responses-reply.js';
 import { type StrictMode, StrictTools } from './strict-tools.js';
@@ -68,6 +68,7 @@ export class OpenAIProvider implements LLMProvider {
   readonly #api: Api;
   readonly #store: boolean;
   readonly #strict: StrictTools;
+  readonly #responseFormat: boolean | undefined;
   /** Facts about the server, not about a request. */
   readonly #refused = new Set<string>();
 
@@ -76,11 +77,17 @@ export class OpenAIProvider implements LLMProvider {
     this.#api = options.api ?? 'chat';
     this.#store = options.store ?? false;
     this.#strict = new StrictTools(options.strict);
+    this.#responseFormat = options.responseFormat;
   }
 
   /** Items of one family of models are understood by that family alone, and by no other API. */
   itemKey(model: string): string {
     return familyKey(this.#api, model);
+  }
+
+  /** As `responseFormat` of the options says; without it, models of OpenAI at OpenAI, but for the oldest. */
+  supportsResponseFormat(model: string): boolean {
+    return this.#responseFormat ?? (isOpenAI(this.#client.baseURL) && knowsResponseFormat(model));
   }
 
   /** One request, one whole reply. */
@@ -189,6 +196,11 @@ export class OpenAIProvider implements LLMProvider {
   }
 }
 
+/** Whether an address is one of OpenAI's own, in whichever region. */
+function isOpenAI(baseURL: string): boolean {
+  return URL.canParse(baseURL) && /(^|\.)api\.openai\.com$/.test(new URL(baseURL).hostname);
+}
+
 function refusedField(error: unknown): string | undefined {
   const { status, message } = jsonRecord(error);
   if (status !== 400 && status !== 422) return undefined;
@@ -269,7 +281,12 @@ export interface OpenAIProviderOptions extends ClientExtras {
    * (`'auto'`), none (`false`). Default: the tools that say `strict: true`.
    */
   readonly strict?: StrictMode;
-  /** A ready client, e.g. one for Azure; of the other options only `api`, `store` and `strict` are then used. */
+  /**
+   * Whether models keep to a schema that is given as the form of their reply, so that `output` of a run is asked for
+   * in that way and not by a tool. Default: at OpenAI yes, but for its oldest models; at other servers no.
+   */
+  readonly responseFormat?: boolean;
+  /** A ready client, e.g. one for Azure; of the others only `api`, `store`, `strict` and `responseFormat` are used. */
   readonly client?: OpenAI;
 }
 
@@ -307,6 +324,7 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
     api: oneOf('chat', 'responses'),
     strict: either(BOOLEAN, oneOf('auto')),
     store: BOOLEAN,
+    responseFormat: BOOLEAN,
     client: withMethods(['request'], 'new OpenAI({ … })'),
     project: TEXT,
     timeout: TIMEOUT,
@@ -324,7 +342,7 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
 /** The client that sends the requests: the given one, or one made from the options and the environment. */
 function createClient(options: OpenAIProviderOptions): OpenAI {
   checkOptions(options, PROVIDER_OPTIONS);
-  const { api, store, client, headers, timeoutMs, ...others } = options;
+  const { api, store, strict, responseFormat, client, headers, timeoutMs, ...others } = options;
   if (client !== undefined) return client;
   const baseURL = options.baseURL ?? addressOf(environment('OPENAI_BASE_URL'));
   return new OpenAI({
