@@ -99,5 +99,5 @@ export function modelOutput(output: unknown): LanguageModelV4ToolResultOutput {
       ? { type: 'text', value: output }
       : { type: 'json', value: (plainJson(output) ?? null) as JSONValue };
   const { text, isError, attachments } = output as unknown as AiSdkToolOutput;
-  return isError ? { type: 'error-text', value: text } : toOutput(text, attachments);
+  return toOutput(text, { parts: attachments, isError });
 }

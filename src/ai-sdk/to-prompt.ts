@@ -47,12 +47,18 @@ function addResult(prompt: LanguageModelV4Message[], part: LanguageModelV4ToolRe
 }
 
 function resultPart(message: ToolMessage, toolName = message.tool_call_id): LanguageModelV4ToolResultPart {
-  const { content, parts, tool_call_id: toolCallId } = message;
-  return { type: 'tool-result', toolCallId, toolName, output: toOutput(content, parts) };
+  const { content, parts, isError, tool_call_id: toolCallId } = message;
+  return { type: 'tool-result', toolCallId, toolName, output: toOutput(content, { parts, isError }) };
 }
 
-/** A result as models take it. Its texts are in the text already; images and files follow. */
-export function toOutput(text: string, parts: Content = []): LanguageModelV4ToolResultOutput {
+/**
+ * A result as models take it. Its texts are in the text already; images and files follow. An error that has such is
+ * told by its text alone: with them, the AI SDK has no word for it.
+ */
+export function toOutput(
+  text: string,
+  { parts = [], isError }: { readonly parts?: Content; readonly isError?: boolean },
+): LanguageModelV4ToolResultOutput {
   const files = parts.flatMap((part) => {
     if (part.type === 'text') return [];
     const { mimeType: mediaType } = part;
@@ -61,7 +67,7 @@ export function toOutput(text: string, parts: Content = []): LanguageModelV4Tool
       { type: 'file' as const, data, mediaType, ...(part.type === 'file' && { filename: part.filename }) },
     ];
   });
-  if (files.length === 0) return { type: 'text', value: text };
+  if (files.length === 0) return { type: isError ? 'error-text' : 'text', value: text };
   const texts = text === '' ? [] : [{ type: 'text' as const, text }];
   return { type: 'content', value: [...texts, ...files] };
 }

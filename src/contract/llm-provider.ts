@@ -176,6 +176,8 @@ export interface ToolMessage {
   readonly role: 'tool';
   readonly content: string;
   readonly tool_call_id: string;
+  /** The content tells of an error. As `parts`: for an API that takes it, and on no other wire. */
+  readonly isError?: boolean;
   /**
    * All parts of a result that is more than text; not on the wire as it is: a provider maps them to what
    * its API takes, or leaves them out.

@@ -44,7 +44,8 @@ export function toolMessage(
 ): ToolMessage {
   let content = resultText(result) || attachmentsText(result);
   for (const note of notes) if (note !== undefined) content += `\n\n${note}`;
-  const message: ToolMessage = { role: 'tool', content, tool_call_id: toolCallId };
+  const answer: ToolMessage = { role: 'tool', content, tool_call_id: toolCallId };
+  const message = result.isError ? { ...answer, isError: true } : answer;
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return isMoreThanText ? { ...message, parts: result.content } : message;
 }

@@ -16,6 +16,7 @@ const MESSAGE_KEYS = [
   'name',
   'tool_calls',
   'tool_call_id',
+  'isError',
   'parts',
   'reasoning',
   'providerItems',
@@ -143,9 +144,11 @@ function keyProblem(message: Readonly<Record<string, unknown>>): Problem | undef
 function answerProblem({
   tool_call_id: id,
   content,
+  isError = false,
 }: Readonly<Record<string, unknown>>): Problem | undefined {
   if (typeof content !== 'string')
     return ['has a content that is no text', 'content: JSON.stringify(result)'];
+  if (typeof isError !== 'boolean') return ['has an isError that is neither true nor false', 'isError: true'];
   if (typeof id !== 'string') return ['does not say which call it answers', "tool_call_id: 'call_1'"];
   return undefined;
 }
@@ -326,5 +329,5 @@ function withCalls(
 
 function interrupted({ id, function: { name } }: MessageToolCall): ToolMessage {
   const content = `The call of '${name}' was interrupted, and no result of it was kept. It may have been done.`;
-  return { role: 'tool', content, tool_call_id: id };
+  return { role: 'tool', content, tool_call_id: id, isError: true };
 }

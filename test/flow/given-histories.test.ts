@@ -127,6 +127,7 @@ describe('runToolLoop', () => {
         role: 'tool',
         content: expect.stringContaining("The call of 'look' was interrupted"),
         tool_call_id: 'c2',
+        isError: true,
       },
       answer('c3'),
     ]);

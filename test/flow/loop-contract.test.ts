@@ -177,6 +177,7 @@ describe('loop', () => {
       role: 'tool',
       content: 'tool not found: ghost',
       tool_call_id: '1',
+      isError: true,
     });
     expect(run.content).toBe('done');
   });

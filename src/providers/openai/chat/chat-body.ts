@@ -93,7 +93,7 @@ function toChatMessages(
     if (message.role !== 'tool') flush();
     if (message.role === 'assistant') wire.push(withDialectFields(message, target));
     else if (message.role === 'tool') {
-      const { parts: _, ...answer } = message;
+      const { parts: _, isError: __, ...answer } = message;
       wire.push(answer);
       attachments.push(...attachmentsOf(message));
     } else wire.push(message);
