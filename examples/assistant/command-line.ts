@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Surroundings } from './surroundings.js';
 import { UserFault } from './user-fault.js';
 
 /** What the user asked for on the command line. */
@@ -40,13 +41,16 @@ const OPTIONS = {
 } as const;
 
 /** Reads the arguments. Throws a {@link UserFault} with exit code 2 where they are wrong. */
-export function readCommandLine(args: readonly string[], environment: NodeJS.ProcessEnv): CommandLine {
+export function readCommandLine(
+  args: readonly string[],
+  { environment, folder }: Pick<Surroundings, 'environment' | 'folder'>,
+): CommandLine {
   const { values, positionals } = parse(args);
   const dataFolder = values.data ?? (environment.ASSISTANT_DATA || '.assistant');
   if (dataFolder.trim() === '') throw wrong('--data needs a folder');
   return {
     action: values.help ? 'help' : values.version ? 'version' : 'run',
-    dataFolder: resolve(dataFolder),
+    dataFolder: resolve(folder, dataFolder),
     json: values.json,
     verbose: values.verbose,
     request: positionals.length > 0 ? positionals.join(' ') : undefined,
@@ -58,7 +62,7 @@ function parse(args: readonly string[]) {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
     // Node goes on to explain how to pass it as a positional argument, which is seldom what was meant.
-    const [sentence = ''] = error instanceof Error ? error.message.split(/[.\n]/) : [];
+    const [sentence = ''] = (error as Error).message.split(/[.\n]/);
     throw wrong(sentence, error);
   }
 }

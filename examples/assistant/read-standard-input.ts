@@ -1,18 +1,22 @@
+import type { Surroundings } from './surroundings.js';
 import { UserFault } from './user-fault.js';
 
 const MAX_BYTES = 1_000_000;
 const HINT_AFTER_MS = 3_000;
 
 /** All that is piped in, as text. Throws a {@link UserFault} where it is too much, or no UTF-8. */
-export async function readStandardInput(): Promise<string> {
+export async function readStandardInput({
+  stdin,
+  stderr,
+}: Pick<Surroundings, 'stdin' | 'stderr'>): Promise<string> {
   const hint = setTimeout(
-    () => process.stderr.write('assistant: waiting for standard input to end\n'),
+    () => stderr.write('assistant: waiting for standard input to end\n'),
     HINT_AFTER_MS,
   );
   try {
     const chunks: Uint8Array[] = [];
     let size = 0;
-    for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
+    for await (const chunk of stdin as AsyncIterable<Uint8Array>) {
       chunks.push(chunk);
       size += chunk.length;
       if (size > MAX_BYTES) throw new UserFault('standard input is too long', { exitCode: 2 });

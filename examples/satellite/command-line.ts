@@ -69,7 +69,7 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    const [sentence = ''] = error instanceof Error ? error.message.split(/[.\n]/) : [];
+    const [sentence = ''] = (error as Error).message.split(/[.\n]/);
     throw wrong(sentence);
   }
 }

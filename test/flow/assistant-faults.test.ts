@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { NodeRun } from '../processes/run-node.js';
 import { completion, json, LoopbackServer, page } from '../rooms/providers/loopback-server.js';
-import { type AssistantStart, runAssistant } from './assistant-process.js';
+import { type AssistantStart, runHere, runProcess } from './assistant-runs.js';
 
 /** One line, of the program and not of Node. */
 const ONE_LINE = /^assistant: [^\n]+\n$/;
@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<NodeRun> {
-  return runAssistant({ folder, ...start });
+  return runHere({ folder, ...start });
 }
 
 function call(id: string, name: string, args: unknown): unknown {
@@ -112,7 +112,8 @@ describe('the assistant with a model behind Chat Completions', () => {
   test('Ctrl-C aborts the run: one line, and exit code 130', async () => {
     let interrupt = (): void => {};
     await using server = await LoopbackServer.start(() => interrupt());
-    const { exitCode, stderr } = await run({
+    const { exitCode, stderr } = await runProcess({
+      folder,
       args: ['Hello?'],
       environment: { OPENAI_BASE_URL: server.baseURL },
       whileRunning: (assistant) => {

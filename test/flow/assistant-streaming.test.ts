@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { NodeRun } from '../processes/run-node.js';
 import { type Answer, delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
-import { type AssistantStart, runAssistant } from './assistant-process.js';
+import { type AssistantStart, runHere, runProcess } from './assistant-runs.js';
 
 let folder: string;
 beforeEach(() => {
@@ -17,7 +17,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function ask(server: LoopbackServer, start: Omit<AssistantStart, 'folder'> = {}): Promise<NodeRun> {
   const environment = { OPENAI_BASE_URL: server.baseURL };
-  return runAssistant({ folder, args: ['Please'], environment, ...start });
+  return runHere({ folder, args: ['Please'], environment, ...start });
 }
 
 /** A model that streams one of these replies for each request. */
@@ -139,7 +139,10 @@ describe('an answer that breaks off', () => {
       response.on('close', closed.resolve);
       writePiece(response, delta({ content: 'On and ' }));
     });
-    const { exitCode, stdout, stderr } = await ask(server, {
+    const { exitCode, stdout, stderr } = await runProcess({
+      folder,
+      args: ['Please'],
+      environment: { OPENAI_BASE_URL: server.baseURL },
       whileRunning: (assistant) => assistant.said(/^On and $/).then(() => assistant.send('SIGINT')),
     });
     expect([exitCode, stdout, stderr]).toEqual([

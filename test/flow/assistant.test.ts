@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { NodeRun } from '../processes/run-node.js';
-import { type AssistantStart, runAssistant } from './assistant-process.js';
+import { type AssistantStart, runHere, runProcess } from './assistant-runs.js';
 
 const QUESTION = 'What is 12 * (3 + 4), and which of my notes mention invoices?';
 const OFFLINE = /^assistant: no OPENAI_API_KEY: using the offline stand-in.*\n$/;
@@ -17,12 +17,17 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(start: Omit<AssistantStart, 'folder'> = {}): Promise<NodeRun> {
-  return runAssistant({ folder, ...start });
+  return runHere({ folder, ...start });
+}
+
+/** For what is about the process: its arguments, its streams, its end, its company. */
+function runAlone({ args, input }: Pick<AssistantStart, 'args' | 'input'>): Promise<NodeRun> {
+  return runProcess({ folder, args, input });
 }
 
 describe('examples/assistant without a key', () => {
   test('a question about a sum and the notes is answered by two tools, each shown with arguments and duration', async () => {
-    const { exitCode, stdout, stderr } = await run({ args: [QUESTION] });
+    const { exitCode, stdout, stderr } = await runAlone({ args: [QUESTION] });
     expect(stderr).toMatch(OFFLINE);
     expect(stdout).toMatch(/^✓ calculate \{"expression":"12 \* \(3 \+ 4\)"\} \([\d.]+ m?s\)$/m);
     expect(stdout).toMatch(/^✓ search_notes \{"query":"invoices"\} \([\d.]+ m?s\)$/m);
@@ -48,7 +53,7 @@ describe('examples/assistant without a key', () => {
   });
 
   test('piped text is one request, all its lines together', async () => {
-    const { exitCode, stdout } = await run({ args: ['--json'], input: 'What is\n12 * (3 + 4)?\n' });
+    const { exitCode, stdout } = await runAlone({ args: ['--json'], input: 'What is\n12 * (3 + 4)?\n' });
     const { messages, content } = JSON.parse(stdout);
     expect(messages[1]).toEqual({ role: 'user', content: 'What is\n12 * (3 + 4)?' });
     expect([exitCode, content]).toEqual([0, expect.stringContaining('84')]);
@@ -86,8 +91,8 @@ describe('examples/assistant without a key', () => {
 
   test('two assistants that start at the same time on a new folder both work', async () => {
     const ends = await Promise.all([
-      run({ args: ['list the reminders'] }),
-      run({ args: ['list the reminders'] }),
+      runAlone({ args: ['list the reminders'] }),
+      runAlone({ args: ['list the reminders'] }),
     ]);
     for (const { exitCode, stdout } of ends) {
       expect(stdout).toContain('3 reminders');
@@ -96,7 +101,7 @@ describe('examples/assistant without a key', () => {
   });
 
   test('--verbose logs the calls to standard error, and the arguments with them', async () => {
-    const { stderr } = await run({ args: ['--verbose', 'what is 2 + 2'] });
+    const { stderr } = await runAlone({ args: ['--verbose', 'what is 2 + 2'] });
     expect(stderr).toMatch(/debug .*tool=calculate/);
     expect(stderr).toContain('2 + 2');
   });
@@ -109,7 +114,7 @@ describe('the command line', () => {
       stdout: expect.stringContaining('Usage:'),
       stderr: '',
     });
-    expect((await run({ args: ['-v'] })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await runAlone({ args: ['-v'] })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
   test.each([

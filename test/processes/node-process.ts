@@ -1,15 +1,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { HeardOutput } from './heard-output.js';
 import { type NodePlace, type NodeRun, PROCESS_ENVIRONMENT, PROCESS_LIMIT_MS } from './run-node.js';
 
 /** A running Node. Its end is the end of the block that uses it, at the latest. */
 export class NodeProcess implements AsyncDisposable {
-  stdout = '';
-  stderr = '';
+  readonly #output = new HeardOutput();
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #closed: Promise<unknown>;
-  #isClosed = false;
-  #heard = Promise.withResolvers<void>();
 
   /** Starts this very Node, with nothing of this process's environment. */
   constructor(args: readonly string[], { folder, environment = {} }: NodePlace) {
@@ -18,24 +16,25 @@ export class NodeProcess implements AsyncDisposable {
       env: { ...environment, ...PROCESS_ENVIRONMENT },
     });
     const limit = setTimeout(() => {
-      this.stderr += `\n[killed: it ran longer than ${PROCESS_LIMIT_MS} ms]\n`;
+      this.#output.add('stderr', `\n[killed: it ran longer than ${PROCESS_LIMIT_MS} ms]\n`);
       this.#child.kill('SIGKILL');
     }, PROCESS_LIMIT_MS).unref();
     this.#closed = once(this.#child, 'close').finally(() => {
       clearTimeout(limit);
-      this.#isClosed = true;
-      this.#hear();
+      this.#output.close();
     });
     // A program that refuses its arguments ends before it has read its input.
     this.#child.stdin.on('error', () => {});
-    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.stdout += text;
-      this.#hear();
-    });
-    this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.stderr += text;
-      this.#hear();
-    });
+    for (const stream of ['stdout', 'stderr'] as const)
+      this.#child[stream].setEncoding('utf8').on('data', (text: string) => this.#output.add(stream, text));
+  }
+
+  get stdout(): string {
+    return this.#output.stdout;
+  }
+
+  get stderr(): string {
+    return this.#output.stderr;
   }
 
   get exitCode(): number | null {
@@ -58,14 +57,8 @@ export class NodeProcess implements AsyncDisposable {
   }
 
   /** The first match in what it has written to one of its outputs, as soon as it has. */
-  async said(pattern: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const match = pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
-      if (match !== null) return match;
-      if (this.#isClosed)
-        throw new Error(`it ended without saying ${pattern}:\n${this.stdout}${this.stderr}`);
-      await this.#heard.promise;
-    }
+  said(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#output.said(pattern);
   }
 
   /** When it has ended, and so has everything that inherited its outputs. */
@@ -87,10 +80,5 @@ export class NodeProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
-  }
-
-  #hear(): void {
-    this.#heard.resolve();
-    this.#heard = Promise.withResolvers<void>();
   }
 }

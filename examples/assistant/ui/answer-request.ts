@@ -1,13 +1,14 @@
 import type { ConversationEvent, ToolLoopResult } from 'toolwright';
 import type { Assistant } from '../assistant.js';
 import { checkRequest } from '../check-request.js';
-import { output } from './output.js';
+import type { Output } from './output.js';
 import { runJson } from './run-json.js';
 import { RunPrinter } from './run-printer.js';
 
 /** How a request is answered. */
 export interface AnswerOptions {
   readonly json: boolean;
+  readonly output: Output;
   readonly signal: AbortSignal;
 }
 
@@ -18,16 +19,16 @@ const EXIT_ABORTED = 130;
 export async function answerRequest(
   assistant: Assistant,
   request: string,
-  { json, signal }: AnswerOptions,
+  { json, output, signal }: AnswerOptions,
 ): Promise<number> {
-  const printer = new RunPrinter();
+  const printer = new RunPrinter(output);
   const onEvent = json ? undefined : (event: ConversationEvent) => printer.print(event);
   const run = await assistant.ask(checkRequest(request), { signal, onEvent });
-  if (json) process.stdout.write(`${runJson(run)}\n`);
-  return report(run);
+  if (json) output.print(`${runJson(run)}\n`);
+  return report(run, output);
 }
 
-function report({ status, error }: ToolLoopResult): number {
+function report({ status, error }: ToolLoopResult, output: Output): number {
   if (status === 'completed') return 0;
   output.warn(error?.message ?? `the run ended as ${status}`);
   return status === 'aborted' ? EXIT_ABORTED : 1;

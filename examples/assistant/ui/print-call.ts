@@ -1,10 +1,10 @@
 import type { CallRecord } from 'toolwright';
-import { output } from './output.js';
+import type { Output } from './output.js';
 
 const MAX_ARGUMENTS = 200;
 
 /** Shows a call that has ended: what was asked, how long it took and whether it went well. */
-export function printCall({ name, rawArguments, durationMs, result }: CallRecord): void {
+export function printCall({ name, rawArguments, durationMs, result }: CallRecord, output: Output): void {
   const { isError, forLLM } = result;
   output.murmur(
     `${isError ? '✗' : '✓'} ${name} ${shorten(toText(rawArguments))} (${formatDuration(durationMs)})`,

@@ -1,9 +1,10 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import type { Assistant } from '../assistant.js';
+import type { Surroundings } from '../surroundings.js';
 import { UserFault } from '../user-fault.js';
 import { type AnswerOptions, answerRequest } from './answer-request.js';
-import { output } from './output.js';
+import type { Output } from './output.js';
 
 const HISTORY_SIZE = 500;
 const GOODBYE = new Set(['exit', 'quit']);
@@ -13,13 +14,18 @@ export interface PromptOptions {
   /** File that keeps what was typed, one request a line. */
   readonly historyFile: string;
   readonly json: boolean;
+  readonly output: Output;
+  readonly surroundings: Pick<Surroundings, 'stdin' | 'stdout'>;
 }
 
 /** Answers what is typed until Ctrl-D or `exit`; Ctrl-C ends a run, or the prompt where none is going on. */
-export async function runPrompt(assistant: Assistant, { historyFile, json }: PromptOptions): Promise<number> {
+export async function runPrompt(
+  assistant: Assistant,
+  { historyFile, json, output, surroundings }: PromptOptions,
+): Promise<number> {
   const terminal = createInterface({
-    input: process.stdin,
-    output: process.stdout,
+    input: surroundings.stdin,
+    output: surroundings.stdout,
     prompt: '> ',
     historySize: HISTORY_SIZE,
     history: readHistory(historyFile),
@@ -38,7 +44,7 @@ export async function runPrompt(assistant: Assistant, { historyFile, json }: Pro
     if (request !== '') {
       running = new AbortController();
       remember(historyFile, request);
-      await answerLine(assistant, request, { json, signal: running.signal });
+      await answerLine(assistant, request, { json, output, signal: running.signal });
       running = undefined;
     }
     // Ctrl-D while a request is answered closes the terminal, and a closed one throws here.
@@ -55,7 +61,7 @@ async function answerLine(assistant: Assistant, request: string, options: Answer
     await answerRequest(assistant, request, options);
   } catch (error) {
     if (!(error instanceof UserFault)) throw error;
-    output.warn(error.message);
+    options.output.warn(error.message);
   }
 }
 

@@ -1,13 +1,18 @@
 import type { ConversationEvent } from 'toolwright';
-import { output } from './output.js';
+import type { Output } from './output.js';
 import { printCall } from './print-call.js';
 
 /** Shows one run while it goes on: calls as they end, what tools report, and text as the model writes it. */
 export class RunPrinter {
+  readonly #output: Output;
   /** Whether the text that may turn out to be the answer has begun. */
   #hasText = false;
   /** First half of a character whose second half comes with the next piece. */
   #half = '';
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
 
   /** Shows what is to be seen of an event. */
   print(event: ConversationEvent): void {
@@ -20,13 +25,13 @@ export class RunPrinter {
         this.#write(event.text);
         break;
       case 'call-progress':
-        output.murmur(`  ${event.tool}: ${toLine(event.update)}`);
+        this.#output.murmur(`  ${event.tool}: ${toLine(event.update)}`);
         break;
       case 'call-end':
-        printCall(event.record);
+        printCall(event.record, this.#output);
         break;
       case 'user-message':
-        output.say(`  ${event.text}`);
+        this.#output.say(`  ${event.text}`);
         break;
       case 'run-end':
         this.#finish(event.result.content);
@@ -38,7 +43,7 @@ export class RunPrinter {
     this.#hasText = false;
     this.#half = '';
     // Now and not with the next line: a call may take long, and others write to the terminal meanwhile.
-    output.endLine();
+    this.#output.endLine();
   }
 
   #write(piece: string): void {
@@ -47,13 +52,13 @@ export class RunPrinter {
     const whole = text.replace(/[\ud800-\udbff]$/, '');
     this.#half = text.slice(whole.length);
     this.#hasText ||= text !== '';
-    output.write(whole);
+    this.#output.write(whole);
   }
 
   /** An answer that is no reply of the model, as that of a `returnDirect` tool, was not written yet. */
   #finish(content: string): void {
-    if (!this.#hasText && content.trim() !== '') output.say(content);
-    output.endLine();
+    if (!this.#hasText && content.trim() !== '') this.#output.say(content);
+    this.#output.endLine();
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Assistant } from '../assistant.js';
 import { type AnswerOptions, answerRequest } from './answer-request.js';
-import { output } from './output.js';
 
 /** Requests that only read, so that a tour leaves everything as it was. */
 const REQUESTS = [
@@ -13,10 +12,10 @@ const REQUESTS = [
 /** Asks what shows the assistant off; gives the first exit code that is not 0. */
 export async function runTour(assistant: Assistant, options: AnswerOptions): Promise<number> {
   for (const [index, request] of REQUESTS.entries()) {
-    if (!options.json) output.say(`${index > 0 ? '\n' : ''}> ${request}`);
+    if (!options.json) options.output.say(`${index > 0 ? '\n' : ''}> ${request}`);
     const exitCode = await answerRequest(assistant, request, options);
     if (exitCode !== 0) return exitCode;
   }
-  if (!options.json) output.say('\nAsk something of your own: npm start -- "…", or --help');
+  if (!options.json) options.output.say('\nAsk something of your own: npm start -- "…", or --help');
   return 0;
 }
