@@ -12,8 +12,15 @@ import type {
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
+import {
+  checkAge,
+  pageAfter,
+  type ReadQuery,
+  readQuery,
+  refusedBegin,
+  refusedSave,
+} from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
-import { checkAge, pageAfter, type ReadQuery, readQuery, refusedBegin, refusedSave } from './store-checks.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
 export interface MemoryRunStoreOptions {

@@ -1,9 +1,22 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { ClaimOutcome, RunClaim, RunLease, RunState, RunStore } from '../contract/run-state.js';
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type {
+  CheckpointStore,
+  KeptRun,
+  RunCheckpoint,
+  RunEntry,
+  RunPage,
+  RunQuery,
+  RunStatus,
+  RunSummary,
+  SeizeLease,
+  TakenRun,
+} from '../contract/run-checkpoint.js';
+import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
+import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
-import { checkAge, refusedSave } from './store-checks.js';
+import { prepareRunsSchema } from './sqlite-runs-schema.js';
 
 /** Where a {@link SqliteRunStore} keeps its runs. */
 export interface SqliteRunStoreOptions {
@@ -25,35 +38,74 @@ const OPTIONS = optionTable<SqliteRunStoreOptions>('SqliteRunStore', {
   now: FUNCTION,
 });
 
+const FREE = '(lease_end IS NULL OR lease_end <= $now)';
+const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
+
 const SQL = {
   save: `
-    INSERT INTO toolwright_runs (run_id, revision, state, kept_at) VALUES ($runId, $revision, $state, $now)
+    INSERT INTO toolwright_runs (run_id, revision, state, status, created_at, changed_at)
+    VALUES ($runId, $revision, $state, 'suspended', $now, $now)
     ON CONFLICT (run_id) DO UPDATE
-    SET revision = excluded.revision, state = excluded.state, kept_at = excluded.kept_at, claim = NULL, lease_end = NULL
-    WHERE toolwright_runs.revision <= excluded.revision AND (claim IS NULL OR lease_end <= excluded.kept_at)`,
-  load: 'SELECT state FROM toolwright_runs WHERE run_id = $runId',
-  claim: `
-    UPDATE toolwright_runs SET claim = $claim, lease_end = $leaseEnd
-    WHERE run_id = $runId AND (claim IS NULL OR lease_end <= $now)`,
+    SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at, claim = NULL, lease_end = NULL
+    WHERE status = 'suspended' AND toolwright_runs.revision <= excluded.revision AND ${FREE}`,
+  load: "SELECT state FROM toolwright_runs WHERE run_id = $runId AND status = 'suspended'",
+  status: `SELECT status, ${FREE} AS free FROM toolwright_runs WHERE run_id = $runId`,
+  hold: `
+    UPDATE toolwright_runs SET claim = $claim, lease_end = $leaseEnd, generation = generation + 1
+    WHERE run_id = $runId`,
   renew: 'UPDATE toolwright_runs SET lease_end = $leaseEnd WHERE run_id = $runId AND claim = $claim',
   release: `
     UPDATE toolwright_runs SET claim = NULL, lease_end = NULL WHERE run_id = $runId AND claim = $claim`,
-  releaseWith: `
+  suspend: `
     UPDATE toolwright_runs
-    SET revision = $revision, state = $state, kept_at = $now, claim = NULL, lease_end = NULL
+    SET status = 'suspended', revision = $revision, state = $state, changed_at = $now, claim = NULL, lease_end = NULL
+    WHERE run_id = $runId AND claim = $claim`,
+  goOn: `
+    UPDATE toolwright_runs SET status = 'running', revision = $revision, state = $state, changed_at = $now
     WHERE run_id = $runId AND claim = $claim`,
   remove: 'DELETE FROM toolwright_runs WHERE run_id = $runId AND claim = $claim',
+  begin: `
+    INSERT INTO toolwright_runs (run_id, revision, state, status, created_at, changed_at, claim, lease_end, generation)
+    VALUES ($runId, $revision, $state, 'running', $now, $now, $claim, $leaseEnd, 1) ON CONFLICT DO NOTHING`,
+  append: `
+    INSERT INTO toolwright_run_entries (run_id, entries)
+    SELECT run_id, $entries FROM toolwright_runs WHERE run_id = $runId AND claim = $claim`,
+  end: `
+    UPDATE toolwright_runs SET status = 'ended', changed_at = $now, claim = NULL, lease_end = NULL
+    WHERE run_id = $runId AND claim = $claim`,
+  dropEntries: 'DELETE FROM toolwright_run_entries WHERE run_id = $runId',
+  firstLost: `
+    SELECT run_id FROM toolwright_runs WHERE status = 'running' AND coalesce(lease_end, 0) <= $now
+    ORDER BY coalesce(lease_end, 0) LIMIT 1`,
+  read: `SELECT ${SUMMARY}, state FROM toolwright_runs WHERE run_id = $runId`,
+  entries: 'SELECT entries FROM toolwright_run_entries WHERE run_id = $runId ORDER BY seq',
+  list: `
+    SELECT ${SUMMARY} FROM toolwright_runs WHERE changed_at <= $before AND (changed_at < $before OR run_id > $after)
+    ORDER BY changed_at DESC, run_id LIMIT $limit`,
+  listByStatus: `
+    SELECT ${SUMMARY} FROM toolwright_runs
+    WHERE status = $status AND changed_at <= $before AND (changed_at < $before OR run_id > $after)
+    ORDER BY changed_at DESC, run_id LIMIT $limit`,
   removeOlderThan: `
-    DELETE FROM toolwright_runs WHERE kept_at <= $limit AND (claim IS NULL OR lease_end <= $now)`,
+    DELETE FROM toolwright_runs WHERE status IN ('suspended', 'ended') AND changed_at <= $limit AND ${FREE}
+    RETURNING run_id`,
 } as const;
 
 type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
 
+type SummaryRow = {
+  readonly run_id: string;
+  readonly status: RunStatus;
+  readonly generation: number;
+  readonly lease_end: number | null;
+  readonly created_at: number;
+  readonly changed_at: number;
+};
+
 /**
- * Keeps suspended runs in an SQLite file, which several processes of one machine may use at the same time.
- * A kept run survives crashes and power failures. Its methods are synchronous; a file on a network drive is
- * not safe with SQLite. The first store of a process loads `node:sqlite`, and Node 22 then says on standard
- * error that it is experimental.
+ * Keeps runs in an SQLite file, which several processes of one machine may use at the same time. A kept run survives
+ * crashes and power failures. Its methods are synchronous; a file on a network drive is not safe with SQLite. The first
+ * store of a process loads `node:sqlite`, and Node 22 then says on standard error that it is experimental.
  *
  * The constructor throws where the file cannot be opened, is no SQLite file, or was written by a newer version
  * of this package; methods throw what SQLite throws, for a full disk or a lock that outlasts `busyTimeoutMs`.
@@ -65,7 +117,7 @@ type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
  * store.close();
  * ```
  */
-export class SqliteRunStore implements RunStore {
+export class SqliteRunStore implements CheckpointStore {
   readonly #database: DatabaseSync;
   readonly #statements: Statements;
   readonly #now: () => number;
@@ -85,11 +137,10 @@ export class SqliteRunStore implements RunStore {
     }
   }
 
-  /** Throws `RunClaimed` (517) where the run is claimed, or where what is kept is newer. */
+  /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
   save(state: RunState): void {
-    const { runId, revision } = state;
-    const { changes } = this.#statements.save.run({ runId, revision, ...this.#kept(state) });
-    if (changes === 0) throw refusedSave(runId);
+    const { runId } = state;
+    if (!this.#change('save', { runId, ...this.#kept(state) })) throw refusedSave(runId);
   }
 
   load(runId: string): RunState | undefined {
@@ -97,38 +148,107 @@ export class SqliteRunStore implements RunStore {
     return row && (JSON.parse(String(row.state)) as RunState);
   }
 
-  claim({ runId, claim, leaseMs }: RunLease): ClaimOutcome {
+  claim(lease: RunLease): ClaimOutcome {
+    const { runId } = lease;
     return inTransaction(this.#database, (): ClaimOutcome => {
-      const now = this.#now();
-      const { changes } = this.#statements.claim.run({ runId, claim, now, leaseEnd: now + leaseMs });
+      const kept = this.#statements.status.get({ runId, now: this.#now() });
+      if (kept === undefined || kept.status === 'ended') return { status: 'missing' };
+      if (kept.free === 0) return { status: 'taken' };
       const state = this.load(runId);
-      if (state === undefined) return { status: 'missing' };
-      return changes === 0 ? { status: 'taken' } : { status: 'claimed', state };
+      if (state === undefined) return { status: 'lost' };
+      this.#hold(lease);
+      return { status: 'claimed', state };
     });
   }
 
   renew({ runId, claim, leaseMs }: RunLease): boolean {
-    return hasChanged(this.#statements.renew.run({ runId, claim, leaseEnd: this.#now() + leaseMs }));
+    return this.#change('renew', { runId, claim, leaseEnd: this.#now() + leaseMs });
   }
 
   release({ runId, claim }: RunClaim, state?: RunState): boolean {
-    if (state === undefined) return hasChanged(this.#statements.release.run({ runId, claim }));
-    const { revision } = state;
-    return hasChanged(this.#statements.releaseWith.run({ runId, claim, revision, ...this.#kept(state) }));
+    if (state === undefined) return this.#change('release', { runId, claim });
+    return this.#replace('suspend', { runId, claim, ...this.#kept(state) });
   }
 
   remove({ runId, claim }: RunClaim): boolean {
-    return hasChanged(this.#statements.remove.run({ runId, claim }));
+    return this.#replace('remove', { runId, claim });
+  }
+
+  /** Throws `RunClaimed` (517) where a run of this id is kept. */
+  begin({ runId, claim, leaseMs }: RunLease, checkpoint: RunCheckpoint): void {
+    const leaseEnd = this.#now() + leaseMs;
+    if (!this.#change('begin', { runId, claim, leaseEnd, ...this.#kept(checkpoint) }))
+      throw refusedBegin(runId);
+  }
+
+  append({ runId, claim }: RunClaim, entries: readonly RunEntry[]): boolean {
+    return this.#change('append', { runId, claim, entries: JSON.stringify(entries) });
+  }
+
+  checkpoint({ runId, claim }: RunClaim, checkpoint: RunCheckpoint): boolean {
+    return this.#replace('goOn', { runId, claim, ...this.#kept(checkpoint) });
+  }
+
+  end({ runId, claim }: RunClaim, entries: readonly RunEntry[]): boolean {
+    const texts = JSON.stringify(entries);
+    return inTransaction(
+      this.#database,
+      () =>
+        this.#change('append', { runId, claim, entries: texts }) &&
+        this.#change('end', { runId, claim, now: this.#now() }),
+    );
+  }
+
+  claimLost(lease: Omit<RunLease, 'runId'>): TakenRun {
+    return inTransaction(this.#database, (): TakenRun => {
+      const lost = this.#statements.firstLost.get({ now: this.#now() });
+      if (lost === undefined) return { status: 'missing' };
+      return this.#take({ ...lease, runId: String(lost.run_id) });
+    });
+  }
+
+  seize({ from, ...lease }: SeizeLease): TakenRun {
+    return inTransaction(this.#database, (): TakenRun => {
+      const kept = this.#statements.status.get({ runId: lease.runId, now: this.#now() });
+      if (kept === undefined) return { status: 'missing' };
+      return from === 'nobody' && kept.free === 0 ? { status: 'taken' } : this.#take(lease);
+    });
+  }
+
+  read(runId: string): KeptRun | undefined {
+    // One moment, as another process may write between two statements.
+    this.#database.exec('BEGIN');
+    try {
+      return this.#read(runId);
+    } finally {
+      this.#database.exec('COMMIT');
+    }
+  }
+
+  /** Throws `InvalidOptions` (521) for a query that is none. */
+  list(query: RunQuery = {}): RunPage {
+    const { status, after, limit } = readQuery(query);
+    const place = { before: after?.changedAt ?? Number.MAX_VALUE, after: after?.runId ?? '' };
+    const wanted = { ...place, limit: limit + 1 };
+    const rows =
+      status === undefined
+        ? this.#statements.list.all(wanted)
+        : this.#statements.listByStatus.all({ ...wanted, status });
+    return pageAfter((rows as SummaryRow[]).map(summaryOf), limit);
   }
 
   /**
-   * Forgets the runs that nobody claims and that have been kept for so many milliseconds, because nobody will
-   * answer them any more. Gives their number.
+   * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
+   * milliseconds ago: nobody will answer them any more. Gives their number.
    */
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
-    const now = this.#now();
-    return Number(this.#statements.removeOlderThan.run({ now, limit: now - ageMs }).changes);
+    return inTransaction(this.#database, () => {
+      const now = this.#now();
+      const removed = this.#statements.removeOlderThan.all({ now, limit: now - ageMs });
+      for (const row of removed) this.#statements.dropEntries.run({ runId: String(row.run_id) });
+      return removed.length;
+    });
   }
 
   /** Closes the file; closing twice is no fault. Any other method throws afterwards. */
@@ -142,8 +262,45 @@ export class SqliteRunStore implements RunStore {
     this.close();
   }
 
-  #kept(state: RunState): { readonly state: string; readonly now: number } {
-    return { state: JSON.stringify(state), now: this.#now() };
+  #kept(state: RunState | RunCheckpoint) {
+    return { revision: state.revision, state: JSON.stringify(state), now: this.#now() };
+  }
+
+  #change(statement: keyof typeof SQL, values: Record<string, SQLInputValue>): boolean {
+    return this.#statements[statement].run(values).changes !== 0;
+  }
+
+  /** Changes a run and forgets its entries, where the claim holds. */
+  #replace(
+    statement: 'suspend' | 'goOn' | 'remove',
+    values: Record<string, SQLInputValue> & { readonly runId: string },
+  ): boolean {
+    return inTransaction(this.#database, () => {
+      const isDone = this.#change(statement, values);
+      if (isDone) this.#statements.dropEntries.run({ runId: values.runId });
+      return isDone;
+    });
+  }
+
+  #hold({ runId, claim, leaseMs }: RunLease): void {
+    this.#change('hold', { runId, claim, leaseEnd: this.#now() + leaseMs });
+  }
+
+  #take(lease: RunLease): TakenRun {
+    this.#hold(lease);
+    const run = this.#read(lease.runId);
+    return run === undefined ? { status: 'missing' } : { status: 'claimed', run };
+  }
+
+  #read(runId: string): KeptRun | undefined {
+    const row = this.#statements.read.get({ runId });
+    if (row === undefined) return undefined;
+    const writes = this.#statements.entries.all({ runId });
+    return {
+      ...summaryOf(row as SummaryRow),
+      state: JSON.parse(String(row.state)) as KeptRun['state'],
+      entries: writes.flatMap(({ entries }) => JSON.parse(String(entries)) as RunEntry[]),
+    };
   }
 }
 
@@ -152,47 +309,9 @@ function prepareAll(database: DatabaseSync): Statements {
   return Object.fromEntries(prepared) as Statements;
 }
 
-function hasChanged({ changes }: { readonly changes: number | bigint }): boolean {
-  return changes !== 0;
-}
-
-/** Raised with every change of the table, together with the statements that make the new one of the old. */
-const VERSION = 1;
-
-/** Names of our own, so that the file can be the application's; times in milliseconds. */
-const TABLES = `
-  CREATE TABLE IF NOT EXISTS toolwright_schemas (
-    name TEXT PRIMARY KEY,
-    version INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE IF NOT EXISTS toolwright_runs (
-    run_id TEXT PRIMARY KEY,
-    revision INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    kept_at REAL NOT NULL,
-    claim TEXT,
-    lease_end REAL,
-    CHECK ((claim IS NULL) = (lease_end IS NULL))
-  ) STRICT;
-`;
-
-/**
- * Makes the tables of the runs where they are missing.
- *
- * @throws Error for tables that a newer version of this package made.
- */
-function prepareRunsSchema(database: DatabaseSync): void {
-  inTransaction(database, () => {
-    database.exec(TABLES);
-    database
-      .prepare("INSERT INTO toolwright_schemas (name, version) VALUES ('runs', ?) ON CONFLICT DO NOTHING")
-      .run(VERSION);
-    const { version } = database
-      .prepare("SELECT version FROM toolwright_schemas WHERE name = 'runs'")
-      .get() as { version: number };
-    if (version !== VERSION)
-      throw new Error(
-        `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}.`,
-      );
-  });
+function summaryOf(row: SummaryRow): RunSummary {
+  const { run_id: runId, status, generation, lease_end: leaseEnd } = row;
+  const times = { createdAt: row.created_at, changedAt: row.changed_at };
+  const summary = { runId, status, generation, ...times };
+  return leaseEnd === null ? summary : { ...summary, leaseEnd };
 }

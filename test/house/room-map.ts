@@ -24,7 +24,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'ai-sdk': 'language models of the AI SDK as providers, and the tools of a registry for its functions',
   nestjs: 'the tools of a NestJS application, through its own pipeline',
   tsyringe: 'which copy of tsyringe is used',
-  stores: 'suspended runs in memory and in SQLite',
+  stores: 'runs under way, suspended and ended, in memory and in SQLite',
   typegen: 'from the types and comments of a project to the generated file',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
   testing:

@@ -27,9 +27,10 @@ const STORES = [
   ['SqliteRunStore', openFile],
 ] as const;
 
-for (const [name, open] of STORES) describeRunStore(name, open);
-
-describeCheckpointStore('MemoryRunStore', (now) => ({ store: new MemoryRunStore({ now }), close: () => {} }));
+for (const [name, open] of STORES) {
+  describeRunStore(name, open);
+  describeCheckpointStore(name, open);
+}
 
 describe.each(STORES)('%s', (_name, open) => {
   test('forgets runs that were kept long ago, unless somebody is at them', () => {

@@ -128,12 +128,37 @@ describe('opening', () => {
     expect(statSync(path).size).toBe(1200);
   });
 
+  test('a file of version 1 is taken over with what it holds, and whoever still has it open writes nothing', () => {
+    asAnother((database) => {
+      database.exec(`
+        CREATE TABLE toolwright_schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
+        INSERT INTO toolwright_schemas VALUES ('runs', 1);
+        CREATE TABLE toolwright_runs (
+          run_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL, kept_at REAL NOT NULL,
+          claim TEXT, lease_end REAL, CHECK ((claim IS NULL) = (lease_end IS NULL))
+        ) STRICT;`);
+      const keep = database.prepare('INSERT INTO toolwright_runs VALUES (?, 2, ?, 1000, ?, ?)');
+      keep.run('free', JSON.stringify(runState('free', 2)), null, null);
+      keep.run('claimed', JSON.stringify(runState('claimed', 2)), 'a', 5000);
+      for (const _twice of [1, 2]) {
+        using store = new SqliteRunStore({ path, now: () => 2000 });
+        expect(store.read('free')).toEqual({
+          ...{ runId: 'free', status: 'suspended', generation: 0, createdAt: 1000, changedAt: 1000 },
+          ...{ state: runState('free', 2), entries: [] },
+        });
+        expect(store.claim({ runId: 'claimed', claim: 'b', leaseMs: 10 })).toEqual({ status: 'taken' });
+        expect(store.append({ runId: 'claimed', claim: 'a' }, [])).toBe(true);
+      }
+      expect(() => database.exec('UPDATE toolwright_runs SET kept_at = 1')).toThrow('no such column');
+    });
+  });
+
   test('a file that a newer version wrote says so', () => {
     new SqliteRunStore({ path }).close();
-    asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 2'));
+    asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 3'));
     const open = () => new SqliteRunStore({ path });
-    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 2 of the schema`);
-    expect(open).toThrow('version 2');
+    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 3 of the schema`);
+    expect(open).toThrow('version 3');
   });
 });
 

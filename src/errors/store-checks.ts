@@ -1,7 +1,7 @@
 import type { RunPage, RunQuery, RunSummary } from '../contract/run-checkpoint.js';
-import { checkArguments, checkOptions } from '../errors/author-fault.js';
-import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type OptionRule, oneOf, optionTable } from '../kernel/options.js';
+import { checkArguments, checkOptions } from './author-fault.js';
+import { ToolwrightError } from './toolwright-error.js';
 
 const AGE: OptionRule = {
   accepts: (value) => typeof value === 'number' && value >= 0,

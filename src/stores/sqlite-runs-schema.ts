@@ -1,0 +1,74 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { inTransaction } from './open-database.js';
+
+/** Raised with every change of the tables, together with what makes the new ones of the old. */
+const VERSION = 2;
+
+/** Names of our own, so that the file can be the application's; times in milliseconds. */
+const SCHEMAS = `
+  CREATE TABLE IF NOT EXISTS toolwright_schemas (
+    name TEXT PRIMARY KEY,
+    version INTEGER NOT NULL
+  ) STRICT`;
+
+const RUNS = `
+  CREATE TABLE toolwright_runs (
+    run_id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    changed_at REAL NOT NULL,
+    claim TEXT,
+    lease_end REAL,
+    status TEXT NOT NULL DEFAULT 'suspended',
+    generation INTEGER NOT NULL DEFAULT 0,
+    created_at REAL NOT NULL DEFAULT 0,
+    CHECK ((claim IS NULL) = (lease_end IS NULL))
+  ) STRICT`;
+
+/** A process that has a file of version 1 open must not take a run under way for a suspended one: its writes fail. */
+const RUNS_OF_VERSION_1 = `
+  ALTER TABLE toolwright_runs RENAME COLUMN kept_at TO changed_at;
+  ALTER TABLE toolwright_runs ADD COLUMN status TEXT NOT NULL DEFAULT 'suspended';
+  ALTER TABLE toolwright_runs ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE toolwright_runs ADD COLUMN created_at REAL NOT NULL DEFAULT 0;
+  UPDATE toolwright_runs SET created_at = changed_at`;
+
+/** One row of entries is what was added at once, as a JSON array; `seq` orders them. */
+const ENTRIES = `
+  CREATE TABLE toolwright_run_entries (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id TEXT NOT NULL,
+    entries TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX toolwright_entries_of_run ON toolwright_run_entries (run_id, seq);
+  CREATE INDEX toolwright_runs_by_change ON toolwright_runs (changed_at DESC, run_id);
+  CREATE INDEX toolwright_runs_by_status ON toolwright_runs (status, changed_at DESC, run_id);
+  CREATE INDEX toolwright_runs_lost ON toolwright_runs (coalesce(lease_end, 0)) WHERE status = 'running'`;
+
+/**
+ * Makes the tables of the runs where they are missing, and those of this version of older ones.
+ *
+ * @throws Error for tables that a newer version of this package made.
+ */
+export function prepareRunsSchema(database: DatabaseSync): void {
+  inTransaction(database, () => {
+    database.exec(SCHEMAS);
+    const version = keptVersion(database);
+    if (version > VERSION)
+      throw new Error(
+        `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}.`,
+      );
+    if (version === VERSION) return;
+    database.exec(version === 0 ? RUNS : RUNS_OF_VERSION_1);
+    database.exec(ENTRIES);
+    database
+      .prepare("INSERT OR REPLACE INTO toolwright_schemas (name, version) VALUES ('runs', ?)")
+      .run(VERSION);
+  });
+}
+
+/** 0 where there are no tables yet. */
+function keptVersion(database: DatabaseSync): number {
+  const row = database.prepare("SELECT version FROM toolwright_schemas WHERE name = 'runs'").get();
+  return Number(row?.version ?? 0);
+}
