@@ -111,10 +111,16 @@ function toTools(
 }
 
 function toFunctionTool({
-  function: { name, description, parameters },
+  function: { name, description, parameters, strict },
 }: ToolSchema): LanguageModelV4FunctionTool {
   const inputSchema = parameters as LanguageModelV4FunctionTool['inputSchema'];
-  return { type: 'function', name, ...(description && { description }), inputSchema };
+  return {
+    type: 'function',
+    name,
+    ...(description && { description }),
+    inputSchema,
+    ...(strict !== undefined && { strict }),
+  };
 }
 
 /** Models are not told that they may call some of their tools: what they may not is left out. */

@@ -12,7 +12,17 @@ import { checkArguments, checkOptions, InvalidOptionsError, warnAuthor } from '.
 import { ProviderError } from '../errors/provider-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
-import { BOOLEAN, FILLED_TEXT, LOGGER, optionTable, RECORD, WHOLE } from '../kernel/options.js';
+import {
+  BOOLEAN,
+  either,
+  FILLED_TEXT,
+  LOGGER,
+  oneOf,
+  optionTable,
+  RECORD,
+  WHOLE,
+} from '../kernel/options.js';
+import { type StrictMode, StrictTools } from '../schema/strict/strict-tools.js';
 import type { AiSdkProviderTool } from './ai-sdk-tool.js';
 import { toCallOptions } from './call-options.js';
 import { knowsResponseFormat } from './response-format.js';
@@ -34,6 +44,11 @@ export interface FromAiSdkOptions {
    */
   readonly itemKey?: string;
   /**
+   * Which tools go out in their strict form: all that have one (`true`), these but for tools that say `strict: false`
+   * (`'auto'`), none (`false`). Default: the tools that say `strict: true`.
+   */
+  readonly strict?: StrictMode;
+  /**
    * Whether the model keeps to a schema that is given as the form of its reply, beside tools, so that `output` of a
    * run is asked for in that way. Default: yes for models of OpenAI, for Claude from 4.1 and Gemini from 3 on.
    */
@@ -47,6 +62,7 @@ const OPTIONS = optionTable<FromAiSdkOptions>(
   {
     maxRetries: WHOLE,
     providerTools: { ...RECORD, fix: '{ web_search: anthropic.tools.webSearch_20250305() }' },
+    strict: either(BOOLEAN, oneOf('auto')),
     responseFormat: BOOLEAN,
     itemKey: { ...FILLED_TEXT, fix: "'claude'" },
     logger: LOGGER,
@@ -82,11 +98,13 @@ export function fromAiSdk(
 class ModelProvider implements AiSdkProvider {
   readonly #model: LanguageModelV4 | ((modelId: string) => LanguageModelV4);
   readonly #options: FromAiSdkOptions;
+  readonly #strict: StrictTools;
   readonly #warned = new Set<string>();
 
   constructor(model: LanguageModelV4 | ((modelId: string) => LanguageModelV4), options: FromAiSdkOptions) {
     this.#model = model;
     this.#options = options;
+    this.#strict = new StrictTools(options.strict);
   }
 
   itemKey(model: string): string {
@@ -102,7 +120,7 @@ class ModelProvider implements AiSdkProvider {
     const { model, key, options } = await this.#prepare(request);
     const result = await this.#send(model, options.abortSignal, () => model.doGenerate(options));
     this.#warn(model, result.warnings);
-    return toResponse(result, key);
+    return this.#strict.response(toResponse(result, key), request);
   }
 
   async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
@@ -125,7 +143,7 @@ class ModelProvider implements AiSdkProvider {
       throw new ProviderError(`${nameOf(model)}: the stream ended before the reply was complete`, {
         retryable: true,
       });
-    yield { type: 'response', response: toResponse(reply, key) };
+    yield { type: 'response', response: this.#strict.response(toResponse(reply, key), request) };
   }
 
   async #prepare(request: LLMRequest) {
@@ -133,7 +151,8 @@ class ModelProvider implements AiSdkProvider {
     const key = this.#keyOf(model);
     const { providerTools = {} } = this.#options;
     const onUnsupported = (problem: string, fix: string) => this.#tell(model, problem, fix);
-    const options = await toCallOptions(request, { model, key, providerTools, onUnsupported });
+    const sent = this.#strict.request(request);
+    const options = await toCallOptions(sent, { model, key, providerTools, onUnsupported });
     return { model, key, options };
   }
 

@@ -468,7 +468,7 @@ export const OUTER_DOORS: readonly Door[] = [
   ),
   door<FromAiSdkOptions>(
     'fromAiSdk',
-    { maxRetries: 0, providerTools: {}, responseFormat: true, itemKey: 'k', logger: console },
+    { maxRetries: 0, providerTools: {}, strict: 'auto', responseFormat: true, itemKey: 'k', logger: console },
     { enter: (given) => fromAiSdk(languageModel, given) },
   ),
   door<AiSdkModelOptions>(

@@ -24,13 +24,13 @@ import {
   TEXT,
   withMethods,
 } from '../../kernel/options.js';
+import { type StrictMode, StrictTools } from '../../schema/strict/strict-tools.js';
 import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { describeFailure, uselessReply } from './describe-failure.js';
 import { familyKey, knowsResponseFormat } from './model-family.js';
 import { toResponsesBody } from './responses/responses-body.js';
 import { ResponsesReply } from './responses/responses-reply.js';
-import { type StrictMode, StrictTools } from './strict-tools.js';
 import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
 
 type Api = 'chat' | 'responses';

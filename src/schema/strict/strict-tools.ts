@@ -7,8 +7,8 @@ import type {
   ToolCall,
   ToolSchema,
 } from '../../contract/llm-provider.js';
-import { type StrictForm, strictSchema } from '../../schema/strict/strict-schema.js';
-import { parseJsonRecord } from './wire-json.js';
+import { isRecord } from '../../kernel/json.js';
+import { type StrictForm, strictSchema } from './strict-schema.js';
 
 /**
  * Which tools go out with `strict: true`: all that have a strict form (`true`), these but for those that say
@@ -66,7 +66,7 @@ export class StrictTools {
 
   #showCall(call: MessageToolCall, forms: Offered['forms']): MessageToolCall {
     const form = forms.get(call.function.name);
-    const args = form && parseJsonRecord(call.function.arguments);
+    const args = form && parseArguments(call.function.arguments);
     if (form === undefined || args === undefined) return call;
     let shown = this.#shown.get(call);
     if (shown === undefined) {
@@ -75,6 +75,16 @@ export class StrictTools {
       this.#shown.set(call, shown);
     }
     return shown;
+  }
+}
+
+/** What is no JSON of an object is shown as it is. */
+function parseArguments(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
   }
 }
 
