@@ -50,17 +50,27 @@ function makeCalls(
     return answerTruncated(run, calls, finishReason);
   const { config, tools, sink } = run;
   const scope = new HistoryScope(run.scope, run.messages);
+  const make = (call: ParsedCall): CallOutcome | Promise<CallOutcome> => {
+    if (call.record !== undefined) return call.record;
+    return sink === undefined ? makeCall(run, scope, call) : watchCall(run, sink, call);
+  };
+  const [only] = calls;
+  if (only !== undefined && calls.length === 1) {
+    const outcome = make(only);
+    return outcome instanceof Promise ? outcome.then(listOfOne) : [outcome];
+  }
   return runInOrder({
     tasks: calls,
-    run: (call) => {
-      if (call.record !== undefined) return call.record;
-      return sink === undefined ? makeCall(run, scope, call) : watchCall(run, sink, call);
-    },
+    run: make,
     isSequential: ({ name }) => tools.offered(name)?.sequential ?? false,
     maxConcurrency: Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY),
     hold: (call) => call.record ?? { call },
     isOpen: isUnanswered,
   });
+}
+
+function listOfOne<Item>(item: Item): readonly Item[] {
+  return [item];
 }
 
 /** Answers the calls of a reply that was cut off: none of them can be trusted. */

@@ -129,7 +129,7 @@ function normalizeResponse(response: Partial<LLMResponse> | null | undefined): L
   if (typeof response !== 'object' || response === null)
     throw new TypeError('the provider returned no response');
   const { content, usage, finishReason, rawFinishReason, reasoning } = response;
-  const toolCalls = (response.toolCalls ?? []).map(normalizeCall);
+  const toolCalls = response.toolCalls?.map(normalizeCall) ?? [];
   const fallback: FinishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
   const plain: LLMResponse = {
     content: typeof content === 'string' ? content : '',
@@ -157,15 +157,25 @@ function normalizeItems(items: unknown): { readonly providerItems?: ProviderItem
 
 /** Counts are whole and not negative, whatever a server says: they are summed, and kept with suspended runs. */
 function normalizeUsage(usage: Partial<Usage>): Usage {
-  const counts: Record<string, unknown> = {
+  const counts: Usage = {
     inputTokens: normalizeCount(usage.inputTokens),
     outputTokens: normalizeCount(usage.outputTokens),
     totalTokens: normalizeCount(usage.totalTokens),
   };
-  for (const part of USAGE_PARTS)
-    if (Number.isFinite(usage[part])) counts[part] = normalizeCount(usage[part]);
-  if (usage.raw !== undefined) counts.raw = usage.raw;
-  return counts as unknown as Usage;
+  if (usage.raw === undefined && !hasUsageParts(usage)) return counts;
+  const told: Record<string, unknown> = { ...counts };
+  for (const part of USAGE_PARTS) if (Number.isFinite(usage[part])) told[part] = normalizeCount(usage[part]);
+  if (usage.raw !== undefined) told.raw = usage.raw;
+  return told as unknown as Usage;
+}
+
+/** Whether it tells what only some providers do. By name: looking by a list of keys costs more than adding. */
+export function hasUsageParts({
+  cacheReadTokens,
+  cacheWriteTokens,
+  reasoningTokens,
+}: Pick<Partial<Usage>, (typeof USAGE_PARTS)[number]>): boolean {
+  return cacheReadTokens !== undefined || cacheWriteTokens !== undefined || reasoningTokens !== undefined;
 }
 
 function normalizeCount(count: unknown): number {
@@ -224,7 +234,7 @@ export type Detector = 'native' | 'tool_request' | 'scan' | CallDetector;
  */
 export function detectCalls(
   reply: Reply,
-  { detector = 'native', tools }: { readonly detector?: Detector; readonly tools: ToolRegistry },
+  { detector, tools }: { readonly detector: Detector; readonly tools: ToolRegistry },
 ): Reply {
   if (detector === 'native' || !reply.ok || reply.response.toolCalls.length > 0) return reply;
   const { response } = reply;

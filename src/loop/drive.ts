@@ -50,8 +50,10 @@ export async function driveLoop(
 /** Asks until the run ends. A run that nobody watches, and whose tools are synchronous, awaits the model only. */
 async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
+  const { detector } = config;
   while (run.iterations < maxIterations) {
-    const reply = detectCalls(await ask(run), { detector: config.detector, tools });
+    const asked = await ask(run);
+    const reply = detector === undefined ? asked : detectCalls(asked, { detector, tools });
     if (!reply.ok) return endWithoutReply(reply, signal);
     const { response } = reply;
     const { toolCalls } = response;

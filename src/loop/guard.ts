@@ -78,10 +78,17 @@ export class LoopGuard {
   watch(records: readonly CallRecord[]): GuardVerdict {
     this.#messages += 1;
     const next = this.#stretch + 1;
-    const calls = records.map((record) => this.#find(record, next));
-    if (calls.some((call) => call?.stretch === next)) this.#stretch = next;
+    const calls: (SeenCall | undefined)[] = [];
+    let isProgress = false;
+    for (const record of records) {
+      const call = this.#find(record, next);
+      calls.push(call);
+      isProgress ||= call?.stretch === next;
+    }
+    if (isProgress) this.#stretch = next;
     let verdict = NOTHING;
-    for (const [index, call] of calls.entries()) {
+    for (let index = 0; index < calls.length; index += 1) {
+      const call = calls[index];
       const record = records[index];
       if (call === undefined || record === undefined) continue;
       // Of the same calls in one message, all are told and one is counted.

@@ -3,7 +3,7 @@ import type { CallRecord, CallScope } from '../contract/call.js';
 import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import type { CallNumberer } from './ask-model.js';
+import { type CallNumberer, hasUsageParts } from './ask-model.js';
 import type { EventSink, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
@@ -87,16 +87,21 @@ export function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTar
 export function addUsage(run: LoopRun, usage: Usage | undefined): void {
   if (usage === undefined) return;
   const { inputTokens, outputTokens, totalTokens } = run.usage;
-  const summed: Record<string, number> = {
+  const counts: Usage = {
     inputTokens: sum(inputTokens, usage.inputTokens),
     outputTokens: sum(outputTokens, usage.outputTokens),
     totalTokens: sum(totalTokens, usage.totalTokens),
   };
+  run.usage = hasUsageParts(usage) || hasUsageParts(run.usage) ? withParts(counts, run.usage, usage) : counts;
+}
+
+function withParts(counts: Usage, before: Usage, usage: Usage): Usage {
+  const summed: Record<string, unknown> = { ...counts };
   for (const part of USAGE_PARTS) {
-    const told = usage[part] ?? run.usage[part];
-    if (told !== undefined) summed[part] = sum(run.usage[part] ?? 0, usage[part] ?? 0);
+    const told = usage[part] ?? before[part];
+    if (told !== undefined) summed[part] = sum(before[part] ?? 0, usage[part] ?? 0);
   }
-  run.usage = summed as unknown as Usage;
+  return summed as unknown as Usage;
 }
 
 function sum(count: number, added: number): number {

@@ -40,7 +40,7 @@ export interface Offer {
 }
 
 /** The next request of a run. */
-export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer): LLMRequest {
+export function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer): LLMRequest {
   const { config, signal, sent } = run;
   const { provider, model = config.model } = chosenTarget(run, settings);
   const options = settings.llmOptions ?? config.llmOptions ?? {};
@@ -50,15 +50,15 @@ export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer):
   const key = provider.itemKey?.(model);
   const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
   const isLong = history.length >= LONG_HISTORY;
-  const request: Writable<LLMRequest> = {
-    model,
-    // A copy: providers and tests keep what they were given, and the history goes on growing.
-    messages: isLong ? [] : history.slice(),
-    options: hasTools ? options : withoutToolOptions(options),
-  };
+  // A copy: providers and tests keep what they were given, and the history goes on growing.
+  const messages = isLong ? [] : history.slice();
+  const metadata = metadataOf(run);
+  // Most requests are of one of these forms. A request that gets its keys one by one costs twice as much.
+  const request: Writable<LLMRequest> = hasTools
+    ? { model, messages, options, tools: definitions, metadata }
+    : { model, messages, options: withoutToolOptions(options), metadata };
   if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(history));
   if (hasTools) {
-    request.tools = definitions;
     const toolChoice = choiceFor(run, settings, answer);
     if (toolChoice !== undefined) request.toolChoice = toolChoice;
     if (config.parallelToolCalls !== undefined) request.parallelToolCalls = config.parallelToolCalls;
@@ -66,10 +66,11 @@ export function buildRequest(run: LoopRun, { withTools, settings = {} }: Offer):
   const responseFormat =
     settings.responseFormat ?? (answer && 'format' in answer ? answer.format : undefined);
   if (responseFormat !== undefined) request.responseFormat = responseFormat;
-  request.metadata = metadataOf(run);
   if (signal !== undefined) request.signal = signal;
   return request;
 }
+
+const NO_SETTINGS: StepSettings = {};
 
 type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
 

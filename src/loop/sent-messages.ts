@@ -10,7 +10,9 @@ export class SentMessages {
   readonly #history: readonly Message[];
   readonly #logger: Logger | undefined;
   #key: string | undefined;
-  #sent: Message[] = [];
+  /** Absent as long as the history can go as it is. */
+  #sent: Message[] | undefined;
+  #looked = 0;
   #isToldOfItems = false;
   #isToldOfMends = false;
 
@@ -22,20 +24,27 @@ export class SentMessages {
 
   /** The messages as they are now, for whoever keeps its items under `key`; to be copied before more are added. */
   for(key: string | undefined): readonly Message[] {
-    if (key !== this.#key) {
-      this.#key = key;
-      this.#sent = [];
+    if (key !== this.#key) this.#forget(key);
+    const history = this.#history;
+    for (; this.#looked < history.length; this.#looked += 1) {
+      const message = history[this.#looked] as Message;
+      const sent = this.#forRequest(message);
+      if (sent !== message) this.#sent ??= history.slice(0, this.#looked);
+      this.#sent?.push(sent);
     }
-    for (let index = this.#sent.length; index < this.#history.length; index += 1)
-      this.#sent.push(this.#forRequest(this.#history[index] as Message));
-    return this.#sent;
+    return this.#sent ?? history;
   }
 
   /** Other messages than those of the history, likewise. */
   others(messages: readonly Message[], key: string | undefined): readonly Message[] {
-    this.#key = key;
-    this.#sent = [];
+    this.#forget(key);
     return messages.map((message) => this.#forRequest(message));
+  }
+
+  #forget(key: string | undefined): void {
+    this.#key = key;
+    this.#sent = undefined;
+    this.#looked = 0;
   }
 
   /** A compacted history had to be mended: told once, not before each request. */
@@ -76,5 +85,9 @@ export class SentMessages {
 
 function hasExtras({ reasoning, providerItems, tool_calls: calls }: AssistantMessage): boolean {
   if (reasoning !== undefined || providerItems !== undefined) return true;
-  return calls?.some((call) => call.providerItems !== undefined) ?? false;
+  return calls?.some(hasItems) ?? false;
+}
+
+function hasItems({ providerItems }: MessageToolCall): boolean {
+  return providerItems !== undefined;
 }
