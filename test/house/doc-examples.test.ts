@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { runCompiler } from '../processes/run-compiler.js';
+import { checkFiles } from '../processes/run-compiler.js';
 import { completeExample, type DocExample, docExamples, pageExamples } from './doc-examples.js';
 import { listFiles, ROOT, readText } from './repository.js';
 import { packageSources, readSource } from './source-tree.js';
@@ -54,15 +54,15 @@ function checkExamples(examples: readonly DocExample[]): string[] {
     writeFileSync(join(folder, file), completeExample(examples[index]!, FOLDER));
   }
   // Unused expressions and names are what examples are made of; the rest is as strict as the sources.
-  const project = { extends: '../../../tsconfig.json', compilerOptions: { rootDir: '../../..' }, files };
+  const compilerOptions = { rootDir: '../../..' };
+  const project = { extends: '../../../tsconfig.json', compilerOptions, files, include: [] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(project));
-  return runCompiler('tsconfig.json', { folder }).flatMap(({ file, line, code, message }) => {
+  // Faults of the sources themselves are the type check's, not the examples'.
+  return checkFiles(folder, files).map(({ file, line, code, message }) => {
     const index = files.indexOf(file);
-    const example = examples[index];
-    // Faults of the sources themselves are the type check's, not the examples'.
-    if (example === undefined) return [];
+    const example = examples[index]!;
     const place =
       index === files.length - 1 ? `example ${line}` : `${example.path}:${example.line + line - 1}`;
-    return [`${place}: ${code} ${message}`];
+    return `${place}: ${code} ${message}`;
   });
 }

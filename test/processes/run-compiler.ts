@@ -1,4 +1,6 @@
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { API, type Diagnostic } from 'typescript/unstable/sync';
 import { ROOT } from '../house/repository.js';
 import { runNode } from './run-node.js';
 
@@ -26,4 +28,33 @@ export function runCompiler(
   );
   if (run.exitCode !== 0 && errors.length === 0) throw new Error(`tsc failed: ${run.stdout}${run.stderr}`);
   return errors;
+}
+
+/** Type-checks these files of a project, paths in its folder, and of all that they import only what they ask of it. */
+export function checkFiles(folder: string, files: readonly string[]): CompilerError[] {
+  const api = new API({ cwd: folder });
+  try {
+    const project = join(folder, 'tsconfig.json');
+    const program = api.updateSnapshot({ openProjects: [project] }).getProject(project)?.program;
+    if (program === undefined) throw new Error(`there is no project in ${folder}`);
+    const faults = [...program.getConfigFileParsingDiagnostics(), ...program.getProgramDiagnostics()];
+    if (faults.length > 0) throw new Error(faults.map(({ text }) => text).join('\n'));
+    return files.flatMap((file) => {
+      const path = join(folder, file);
+      const found = [...program.getSyntacticDiagnostics(path), ...program.getSemanticDiagnostics(path)];
+      return found.map((one) => errorOf(one, folder));
+    });
+  } finally {
+    api.close();
+  }
+}
+
+function errorOf({ fileName = '', pos, code, text }: Diagnostic, folder: string): CompilerError {
+  const before = readFileSync(fileName, 'utf8').slice(0, pos);
+  return {
+    file: relative(folder, fileName),
+    line: before.split('\n').length,
+    code: `TS${code}`,
+    message: text,
+  };
 }

@@ -1,6 +1,7 @@
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { readText } from '../house/repository.js';
-import { runCompiler } from '../processes/run-compiler.js';
+import { ROOT, readText } from '../house/repository.js';
+import { checkFiles } from '../processes/run-compiler.js';
 
 const FIXTURE = 'test/packed/fixtures/wrong-types';
 
@@ -8,9 +9,9 @@ test('wrong uses of the package are refused by the compiler, each in its line an
   const expected = readText(`${FIXTURE}/wrong-types.ts`)
     .split('\n')
     .flatMap((line, index) => [...line.matchAll(/\bTS\d+/g)].map(([code]) => `${index + 1}: ${code}`));
-  const found = runCompiler(`${FIXTURE}/tsconfig.json`)
-    .filter(({ file }) => file.endsWith('wrong-types.ts'))
-    .map(({ line, code }) => `${line}: ${code}`);
+  const found = checkFiles(join(ROOT, FIXTURE), ['wrong-types.ts']).map(
+    ({ line, code }) => `${line}: ${code}`,
+  );
   expect(expected.length).toBeGreaterThan(10);
   expect(found).toEqual(expected);
 });
