@@ -282,14 +282,19 @@ function finish(call: ReceivedCall & Partial<Pick<Call, 'task' | 'context'>>, wr
 function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
   if (!call.environment.isRecorded) return result;
-  const record = recordOf(call, end);
+  const record = callRecord(call, end);
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };
 }
 
-function recordOf(call: ReceivedCall | Call, { status, result, taskId }: CallEnd): CallRecord {
+/** What a record tells of a call, which may have ended before its arguments were ready. */
+type RecordedCall = Pick<ReceivedCall, 'request' | 'attempt' | 'since'> &
+  (Pick<Call, 'sent' | 'checked' | 'repairs' | 'removed'> | { readonly checked?: undefined });
+
+/** The record of a call that has ended, or that was answered without being made. */
+export function callRecord(call: RecordedCall, { status, result, taskId }: CallEnd): CallRecord {
   const { request, attempt, since } = call;
-  const ready = 'checked' in call ? call : undefined;
+  const ready = call.checked === undefined ? undefined : call;
   return {
     id: request.id,
     name: request.name,

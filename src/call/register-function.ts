@@ -25,7 +25,7 @@ const SCHEMAS: ReadonlyMap<unknown, JsonSchema> = new Map<unknown, JsonSchema>([
  * Registers any function as a tool; its schema follows from the parameters, all required, in order.
  *
  * @throws ToolwrightError `InvalidToolSignature` (502) where the number of parameters is not the function's
- *   own, a type is none of the four, or a name stands twice, all of it told at once; then nothing is registered.
+ *   own, a type is not one of the four, or a name stands twice, all of it told at once; then nothing is registered.
  *
  * @example
  * ```ts

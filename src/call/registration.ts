@@ -106,7 +106,7 @@ export class ToolTableView implements ToolTable {
 
 function ignore(): void {}
 
-/** A registrable thing understood, or why it is none. */
+/** What was given to be registered, understood; or why it cannot be. */
 type ReadTool =
   | { readonly name: string; readonly entry: ToolEntry; readonly doubts?: readonly AuthorFault[] }
   | { readonly faults: readonly AuthorFault[] };

@@ -143,7 +143,7 @@ interface ReadQuestion {
   readonly revive: (value: unknown) => Promise<unknown>;
 }
 
-/** Reads what a method asks. Throws where its schema is none: that is the tool's own mistake, and fails the call. */
+/** Reads what a method asks. Throws where its schema is not one: that is the tool's own mistake, and fails the call. */
 function readQuestion(question: Question): ReadQuestion {
   const { message, schema: source } = Object(question) as Partial<Question>;
   if (typeof message !== 'string' || message.trim() === '')

@@ -125,7 +125,7 @@ function warnOfMisfits({ plan, log }: WrittenCall, faults: readonly ArgumentFaul
 }
 
 /**
- * What a declared output schema has to say: of the value itself, or of a worded result's details; where it
+ * What a declared output schema has to say: of the value itself, or of the details of a result for the model; where it
  * has none, of its text, as it is or as JSON. (Awaited background work comes as text.)
  */
 function resultFaults(
@@ -134,7 +134,7 @@ function resultFaults(
   { forLLM, details }: ToolResult,
 ): readonly ArgumentFault[] {
   if (value instanceof ResultForm) return check(value.json);
-  if (!isWorded(value, tool)) return check(value);
+  if (!isToolResultLike(value, tool)) return check(value);
   if (details !== undefined) return check(details);
   const faults = check(forLLM);
   const parsed = faults.length === 0 ? undefined : parse(forLLM);
@@ -234,8 +234,8 @@ export function describeThrown(tool: string, thrown: unknown, describe: Describe
   }
 }
 
-/** Whether a method worded its result for the model, instead of returning plain data. */
-export function isWorded(value: unknown, tool?: WritingTool): boolean {
+/** Whether a method returned a result for the model, instead of plain data. */
+export function isToolResultLike(value: unknown, tool?: WritingTool): boolean {
   return ToolResult.is(value) || isResultFields(value) || hasContent(value, tool);
 }
 

@@ -4,7 +4,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { unreadableResult } from '../kernel/error-message.js';
 import { drain, drainNow, type Reporter } from './drain.js';
 import type { CallEnvironment } from './invocation.js';
-import { describeThrown, isWorded, writeFailure, writeResult } from './result.js';
+import { describeThrown, isToolResultLike, writeFailure, writeResult } from './result.js';
 import { formOf, streamOf } from './result-form.js';
 
 /** Whose work it is. */
@@ -52,7 +52,10 @@ export function settled(value: unknown, of: WorkOf): unknown {
 function isReady(value: object, tool: ToolDefinition): boolean {
   try {
     return (
-      isPlainData(value) || isWorded(value, tool) || value instanceof Error || types.isNativeError(value)
+      isPlainData(value) ||
+      isToolResultLike(value, tool) ||
+      value instanceof Error ||
+      types.isNativeError(value)
     );
   } catch (error) {
     throw unreadableResult(error);
@@ -64,7 +67,7 @@ const MAX_DEPTH = 100;
 
 /**
  * Whether JSON shows all there is in an object: texts, finite numbers, lists, and objects with fields of their
- * own. It runs for each result, so that it makes nothing; what it cannot be sure of is none (`formOf` finds out).
+ * own. It runs for each result, so that it makes nothing; what it is not sure of is left to `formOf`.
  */
 export function isPlainData(value: object, depth = 0): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);

@@ -106,7 +106,7 @@ export class ToolRegistry {
   /**
    * Adds tools; one of the same name is replaced in its place. A function makes a new tool for each call.
    *
-   * @throws ToolDeclarationError (502) naming every tool that is none; then nothing is registered.
+   * @throws ToolDeclarationError (502) naming every value that is not a tool; then nothing is registered.
    */
   register(...tools: readonly RegisteredTool[]): this {
     const table = this.#writable();

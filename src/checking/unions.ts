@@ -5,7 +5,7 @@ import { findReference } from '../schema/find-reference.js';
 type ChosenBranch =
   /** No other branch accepts the value. */
   | { readonly kind: 'branch'; readonly branch: JsonSchema; readonly index: number }
-  /** The union has a tag, and the value's tag is none of them. */
+  /** The union has a tag, and the tag of the value has no branch. */
   | {
       readonly kind: 'tag';
       readonly property: string;

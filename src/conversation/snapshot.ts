@@ -83,7 +83,7 @@ export interface ValidSnapshot {
 /**
  * Takes the snapshot of a conversation from outside; the copy is the conversation's own.
  *
- * @throws ToolwrightError `InvalidState` (515) where it is none, or where it was changed: with a secret
+ * @throws ToolwrightError `InvalidState` (515) where it is not a snapshot, or where it was changed: with a secret
  *   anywhere, without one as far as that shows.
  */
 export function validateSnapshot(snapshot: unknown, secret: string | undefined): ValidSnapshot {

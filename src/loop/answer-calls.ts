@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { callRecord } from '../call/call-tool.js';
 import type { Invocation } from '../call/invocation.js';
 import { abortedResult, failedResult, ignoredText, resultText } from '../call/result-text.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
@@ -252,9 +253,10 @@ function abortedCall(call: ParsedCall): CallRecord {
 
 /** The record of a call that was answered without being made. */
 function notRun(call: ParsedCall, status: CallRecord['status'], result: ToolResult): CallRecord {
-  const { id, name, arguments: rawArguments } = call;
-  const made = { repairs: [], removed: [], attempts: 0, durationMs: 0 };
-  return { id, name, rawArguments, ...made, status, result, ...givenAnswers(call) };
+  return {
+    ...callRecord({ request: call, attempt: 0, since: 0 }, { status, result }),
+    ...givenAnswers(call),
+  };
 }
 
 /** A run's scope with the history up to now, which is copied only when a tool asks for it. */

@@ -60,7 +60,7 @@ export class FinalAnswer {
     );
   }
 
-  /** A text as the answer; a rejected record where it is none. */
+  /** A text as the answer; a rejected record where it is not one. */
   read(text: string): Promise<CallRecord> {
     return this.#record({ id: NAME, name: NAME, arguments: this.#isFormat ? this.#restored(text) : text });
   }

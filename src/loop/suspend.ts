@@ -194,7 +194,7 @@ interface ValidState {
  * Takes the state of a suspended run from outside; the copy is the run's own, because tools may change what
  * they are given.
  *
- * @throws ToolwrightError `InvalidState` (515) where it is none, or where it was changed: with a secret
+ * @throws ToolwrightError `InvalidState` (515) where it is not a state, or where it was changed: with a secret
  *   anywhere, without one as far as `pending` shows it.
  */
 export function validateState(given: unknown, secret: string | undefined): ValidState {

@@ -3,7 +3,7 @@ import { CallContext, type StopListener } from '../call/context.js';
 import { drain } from '../call/drain.js';
 import { planOf } from '../call/plan.js';
 import { CallSuspended } from '../call/replay.js';
-import { isWorded } from '../call/result.js';
+import { isToolResultLike } from '../call/result.js';
 import { failedResult } from '../call/result-text.js';
 import { listFaults } from '../checking/faults.js';
 import type { ToolDefinition } from '../contract/tool.js';
@@ -118,7 +118,7 @@ export class ReturnedValue {
 
   /** Whether it is a result in its author's own words, and a value an envelope around it. */
   isWrappedIn(value: unknown): boolean {
-    if (typeof value !== 'object' || value === null || ToolResult.is(value) || !isWorded(this.#last))
+    if (typeof value !== 'object' || value === null || ToolResult.is(value) || !isToolResultLike(this.#last))
       return false;
     return Object.values(value).includes(this.#last);
   }
@@ -152,7 +152,7 @@ export class ReturnedValue {
 export function mappedValue(value: unknown, { returned, tool, interceptors }: MappedParts): unknown {
   if (!returned.isNot(value)) return value;
   if (returned.isWrappedIn(value)) return returned.value;
-  if (tool.output === undefined || tool.isOutputInferred || isWorded(value)) return value;
+  if (tool.output === undefined || tool.isOutputInferred || isToolResultLike(value)) return value;
   const { checkResult } = planOf({}, tool);
   const faults = checkResult?.(value) ?? [];
   if (checkResult === undefined || faults.length === 0 || !returned.fits(checkResult)) return value;

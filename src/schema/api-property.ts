@@ -105,7 +105,7 @@ function isOpen(designType: unknown, hint: TypeHint | undefined): boolean {
   return OPEN_TYPES.includes(designType) || (designType === Number && hint === 'integer');
 }
 
-/** Values of another kind than the rules accept are none. */
+/** Values of another kind than the rules accept are left out. */
 function fitting(values: ValueRules['values'], hint: TypeHint | undefined): ValueRules['values'] {
   if (values === undefined || hint === undefined) return values;
   const kind = hint === 'integer' ? 'number' : hint;
@@ -203,7 +203,7 @@ function flagOf(value: unknown): boolean | undefined {
   return typeof value === 'boolean' ? value : undefined;
 }
 
-/** A default that is only documented may be of any kind; one that does not fit is none. */
+/** A default that is only documented may be of any kind; one that does not fit is left out. */
 function isOfHint(value: unknown, hint: TypeHint | undefined): boolean {
   if (hint === 'array') return Array.isArray(value);
   if (hint === 'integer') return Number.isInteger(value);

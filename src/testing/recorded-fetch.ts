@@ -48,7 +48,7 @@ type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Resp
  * organisations and secrets in queries are never written. In a replay each request gets the reply that was
  * recorded for it; one that nobody recorded rejects with the first place at which it differs.
  *
- * @throws InvalidOptionsError for options that are none; Error where there is no recording to replay, or a line of it is none.
+ * @throws InvalidOptionsError for options that are wrong; Error where there is no recording to replay, or a line of it cannot be read.
  *
  * @example
  * ```ts

@@ -70,7 +70,7 @@ export class TextCursor {
     return found;
   }
 
-  /** An object or array: strict JSON, or if it is none and `relaxed` allows it, one of the dialects. */
+  /** An object or array: strict JSON, or one of its dialects where `relaxed` allows them. */
   json({ relaxed }: { readonly relaxed: boolean }): ReadJson | undefined {
     if (!'{['.includes(this.peek()) || this.ranOut) return undefined;
     const span = jsonSpan(this.text, this.at);

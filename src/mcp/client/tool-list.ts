@@ -82,7 +82,7 @@ function isNamedTool(tool: unknown): tool is McpTool {
   return isReadable(tool) && tool.name !== '';
 }
 
-/** Whether the SDK takes something for a tool; what is nested too deep for its stack is none. */
+/** Whether the SDK takes something for a tool; what is nested too deep for its stack is not one. */
 function isReadable(tool: unknown): tool is McpTool {
   try {
     return isSpecType.Tool(tool);

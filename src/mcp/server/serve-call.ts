@@ -297,7 +297,7 @@ function resourceOf({ data, mimeType, filename }: FilePart) {
     : { uri, mimeType, blob: data };
 }
 
-/** The value that was checked against `output`: a worded result's details, or what its text says. */
+/** The value that was checked against `output`: the details of a result, or what its text says. */
 function structuredOf(result: ToolResult, output: JsonSchema): unknown {
   const { text, details } = uncut(result);
   if (details !== undefined) return asJson(details);

@@ -230,7 +230,7 @@ async function bodyInTime(
   }
 }
 
-/** Servers that forget the content type send JSON all the same; what is none stays text. */
+/** Servers that forget the content type send JSON all the same; what is not JSON stays text. */
 async function readBody(response: Response): Promise<unknown> {
   const text = await response.text();
   try {

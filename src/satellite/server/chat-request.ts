@@ -26,7 +26,7 @@ export function readChatRequest(body: unknown): ChatRequest {
   };
 }
 
-/** The id of a conversation. Throws an {@link HttpFault} where it is none. */
+/** The id of a conversation. Throws an {@link HttpFault} where it is not one. */
 export function checkConversationId(value: unknown): string {
   if (isConversationId(value)) return value;
   const rule = '1 to 128 letters, digits and . _ ~ : @ -, beginning with a letter or a digit';
@@ -64,7 +64,7 @@ function wrong(problem: string): HttpFault {
   return new HttpFault('invalid_request', problem);
 }
 
-/** The JSON of a request's body. Throws an {@link HttpFault} where it is none, or too much. */
+/** The JSON of a request's body. Throws an {@link HttpFault} where it is not JSON, or too much. */
 export async function readBody(request: Request, maxBytes: number): Promise<unknown> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
   // Only JSON: what a form of a foreign page can send without asking must not count as a request.

@@ -189,7 +189,7 @@ const CALL = '<[^\\s<>"/]{0,20}(?:tool_call|function|invoke)';
 /**
  * A reader of such values. Tags belong to a value only where they cannot be meant as tags: a parameter that the
  * tool has begins the next value. Where reasoning ends within a value and another call follows, the value was
- * only thought about, and is none: the search for calls goes on at that end.
+ * only thought about, and is not a call: the search for calls goes on at that end.
  */
 export function rawValueReader(tags: RawValueTags): RawValueReader {
   const { closer } = tags;

@@ -193,12 +193,12 @@ interface DeclaredResult {
 
 /**
  * The schema of what a method's promise or generator leads to. None where there is nothing to say: nothing
- * is returned, anything may be, or the value is a worded result (`ToolResult`, content parts, an `Error`).
+ * is returned, anything may be, or the value is a result for the model (`ToolResult`, content parts, an `Error`).
  */
 function describeResult({ type, node, words }: DeclaredResult, walk: TypeWalk): DescribedSchema | undefined {
   const settled = settledType({ type, node }, walk);
   if (settled === undefined || admitsUndefined(walk, settled.type)) return undefined;
-  if (definedParts(walk, settled.type).some((part) => isWorded(part, walk))) return undefined;
+  if (definedParts(walk, settled.type).some((part) => saysNothingOfOutput(part, walk))) return undefined;
   const schema = writeSchema({ ...settled, path: '' }, walk);
   if (Object.keys(schema).length === 0) return undefined;
   const definitions = walk.definitions.size === 0 ? {} : { $defs: Object.fromEntries(walk.definitions) };
@@ -229,7 +229,7 @@ function settledType({ type, node }: TypeAndNode, walk: TypeWalk): TypeAndNode |
   return inner && settledType({ type: inner, node: node?.typeArguments?.[position] }, walk);
 }
 
-function isWorded(type: TypeHandle, walk: TypeWalk): boolean {
+function saysNothingOfOutput(type: TypeHandle, walk: TypeWalk): boolean {
   const { view } = walk;
   if (hasFlag(walk, type, 'Any', 'Unknown', 'Never', 'Void')) return true;
   if (!hasFlag(walk, type, 'Object', 'Intersection')) return false;

@@ -64,7 +64,7 @@ export function hasFlag(
   return names.some((name) => (type.flags & (view.typeFlags[name] ?? 0)) !== 0);
 }
 
-/** The types of a union, the type itself if it is none; without `undefined`, which JSON does not have. */
+/** The types of a union, the type itself if it is not one; without `undefined`, which JSON does not have. */
 export function definedParts(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): readonly TypeHandle[] {
   const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
   const parts = isUnion ? walk.view.constituents(type) : [type];

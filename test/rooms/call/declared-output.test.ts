@@ -99,7 +99,7 @@ describe('a declared output', () => {
     );
   });
 
-  test('of a worded result speaks of its details', async () => {
+  test('of a result for the model speaks of its details', async () => {
     for (const word of [
       (details: unknown) => new ToolResult({ forLLM: 'It is warm', details }),
       (details: unknown) => ({ forLLM: 'It is warm', details }),
@@ -114,7 +114,7 @@ describe('a declared output', () => {
     }
   });
 
-  test('of a worded result without details speaks of its text, plain or as JSON', async () => {
+  test('of a result for the model without details speaks of its text, plain or as JSON', async () => {
     expect(await returning(toolResult(JSON.stringify(good)))).toMatchObject({ isError: false });
     expect((await returning(toolResult(JSON.stringify(bad)))).forLLM).toBe(BROKEN);
     expect((await returning(toolResult('It is warm'))).isError).toBe(true);
