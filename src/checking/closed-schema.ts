@@ -2,41 +2,27 @@ import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import type { ArgumentFault } from '../contract/tool.js';
 import { isRecord } from '../kernel/json.js';
 import { findReference } from '../schema/find-reference.js';
-import { allSchemas, eachSubschema, isSchemaNode, mapSubschemas, subschemas } from '../schema/keywords.js';
+import {
+  allSchemas,
+  eachSubschema,
+  isSchemaNode,
+  keywordNames,
+  mapSubschemas,
+  subschemas,
+} from '../schema/keywords.js';
 import { resolveReference, unionChooser } from './unions.js';
 
 /**
  * Keywords under which schemas are closed. Under any other, closing could change what is accepted in both
  * directions: a value that a closed branch no longer matches may make `oneOf` or `not` succeed.
  */
-const CLOSABLE: ReadonlySet<string> = new Set([
-  'properties',
-  '$defs',
-  'definitions',
-  'items',
-  'prefixItems',
-  'additionalProperties',
-  'anyOf',
-  'contentSchema',
-]);
+const CLOSABLE: ReadonlySet<string> = new Set(keywordNames(({ closable }) => closable === true));
 
 /** Keywords of an object beside which the keys that `properties` does not list stay. */
-export const OPEN_KEYWORDS = [
-  'patternProperties',
-  'allOf',
-  'oneOf',
-  'anyOf',
-  'if',
-  'propertyNames',
-  'unevaluatedProperties',
-  '$dynamicRef',
-];
+export const OPEN_KEYWORDS = keywordNames(({ minds }) => minds?.includes('unlisted') === true);
 
 /** Keywords that may refuse an object for a property that was filled in. */
-const MINDS_FILLING = [
-  ...['maxProperties', 'dependentRequired', 'dependentSchemas', 'dependencies', 'patternProperties'],
-  ...['propertyNames', 'allOf', 'oneOf', 'not', 'if', 'const', 'enum'],
-];
+const MINDS_FILLING = keywordNames(({ minds }) => minds?.includes('filled') === true);
 
 /** The names of the properties that are filled in where they are left out. */
 type FilledIn = (schema: JsonSchema) => readonly string[];

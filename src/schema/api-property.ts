@@ -2,6 +2,7 @@ import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/json.js';
 import { nearest } from '../metadata/class-record.js';
+import { BOUNDS } from './keywords.js';
 import type { PropertyRules, ValueRules } from './property-rules.js';
 import { isJsonScalar, type TypeHint } from './rule-meaning.js';
 import { enumValues, isEnumObject, resolveTypeReference } from './type-reference.js';
@@ -137,11 +138,6 @@ function valuesOf(said: Metadata): Pick<ValueRules, 'values'> {
   return values.length === 0 ? {} : { values };
 }
 
-const NUMBERS = [
-  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minLength', 'maxLength'],
-  ...['minItems', 'maxItems', 'minProperties', 'maxProperties'],
-];
-
 /** Others (`int64`, `password`, `binary`) are OpenAPI's own and say nothing that could be checked. */
 const FORMATS: ReadonlySet<unknown> = new Set([
   ...['date-time', 'date', 'time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uuid'],
@@ -151,7 +147,7 @@ const FORMATS: ReadonlySet<unknown> = new Set([
 const MOVED_TO_ITEMS = ['format', 'maximum', 'maxLength', 'minimum', 'minLength', 'pattern'];
 
 function keywordsOf(said: Metadata): JsonSchema {
-  const bounds = NUMBERS.filter((name) => Number.isFinite(said[name])).map((name) => [name, said[name]]);
+  const bounds = BOUNDS.filter((name) => Number.isFinite(said[name])).map((name) => [name, said[name]]);
   return {
     ...(textOf(said.title) ? { title: textOf(said.title) } : {}),
     ...(FORMATS.has(said.format) ? { format: String(said.format) } : {}),

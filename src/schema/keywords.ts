@@ -41,6 +41,10 @@ export interface Keyword {
   readonly stricter?: 'larger' | 'smaller';
   /** The keyword whose value it must not exceed. */
   readonly upTo?: string;
+  /** A schema under it can refuse unknown keys without making the schema around it accept more. */
+  readonly closable?: true;
+  /** What it may say of an object: of keys that `properties` does not list, of a property that is filled in. */
+  readonly minds?: readonly ('unlisted' | 'filled')[];
   /** The first draft that takes notice of it, and the last. */
   readonly since?: Draft;
   readonly until?: Draft;
@@ -50,32 +54,53 @@ function each(keywords: readonly string[], keyword: Keyword): readonly (readonly
   return keywords.map((name) => [name, keyword] as const);
 }
 
+const UNLISTED = ['unlisted'] as const;
+const FILLED = ['filled'] as const;
+const BOTH = ['unlisted', 'filled'] as const;
+
 /** Every keyword of JSON Schema from draft 7 on. What is not in it belongs to other tools. */
 export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
-  ...each(['allOf', 'anyOf', 'oneOf'], { takes: 'a list of schemas', judges: 'value' }),
-  ...each(['if', 'then', 'else', 'not'], { takes: 'a schema', judges: 'value' }),
-  ['properties', { takes: 'schemas by name', judges: 'properties', of: 'object' }],
-  ['patternProperties', { takes: 'schemas by pattern', judges: 'properties', of: 'object' }],
-  ['additionalProperties', { takes: 'a schema', judges: 'properties', of: 'object' }],
-  ['unevaluatedProperties', { takes: 'a schema', judges: 'properties', of: 'object', since: '2019-09' }],
-  ['propertyNames', { takes: 'a schema', judges: 'names', of: 'object' }],
-  ['dependentSchemas', { takes: 'schemas by name', judges: 'value', of: 'object', since: '2019-09' }],
-  ['dependencies', { takes: 'schemas or lists of names, by name', judges: 'value', of: 'object' }],
-  ['items', { takes: 'a schema or a list of schemas', judges: 'items', of: 'array' }],
-  ['prefixItems', { takes: 'a list of schemas', judges: 'items', of: 'array', since: '2020-12' }],
+  ['allOf', { takes: 'a list of schemas', judges: 'value', minds: BOTH }],
+  ['anyOf', { takes: 'a list of schemas', judges: 'value', closable: true, minds: UNLISTED }],
+  ['oneOf', { takes: 'a list of schemas', judges: 'value', minds: BOTH }],
+  ['if', { takes: 'a schema', judges: 'value', minds: BOTH }],
+  ...each(['then', 'else'], { takes: 'a schema', judges: 'value' }),
+  ['not', { takes: 'a schema', judges: 'value', minds: FILLED }],
+  ['properties', { takes: 'schemas by name', judges: 'properties', of: 'object', closable: true }],
+  ['patternProperties', { takes: 'schemas by pattern', judges: 'properties', of: 'object', minds: BOTH }],
+  ['additionalProperties', { takes: 'a schema', judges: 'properties', of: 'object', closable: true }],
+  [
+    'unevaluatedProperties',
+    { takes: 'a schema', judges: 'properties', of: 'object', since: '2019-09', minds: UNLISTED },
+  ],
+  ['propertyNames', { takes: 'a schema', judges: 'names', of: 'object', minds: BOTH }],
+  [
+    'dependentSchemas',
+    { takes: 'schemas by name', judges: 'value', of: 'object', since: '2019-09', minds: FILLED },
+  ],
+  [
+    'dependencies',
+    { takes: 'schemas or lists of names, by name', judges: 'value', of: 'object', minds: FILLED },
+  ],
+  ['items', { takes: 'a schema or a list of schemas', judges: 'items', of: 'array', closable: true }],
+  [
+    'prefixItems',
+    { takes: 'a list of schemas', judges: 'items', of: 'array', since: '2020-12', closable: true },
+  ],
   ['additionalItems', { takes: 'a schema', judges: 'items', of: 'array', until: '2019-09' }],
   ['unevaluatedItems', { takes: 'a schema', judges: 'items', of: 'array', since: '2019-09' }],
   ['contains', { takes: 'a schema', judges: 'items', of: 'array' }],
-  ['definitions', { takes: 'schemas by name' }],
-  ['$defs', { takes: 'schemas by name', since: '2019-09' }],
-  ['contentSchema', { takes: 'a schema', of: 'text', since: '2019-09' }],
-  ...each(['default', 'const'], { takes: 'anything' }),
-  ['enum', { takes: 'a list of values' }],
+  ['definitions', { takes: 'schemas by name', closable: true }],
+  ['$defs', { takes: 'schemas by name', since: '2019-09', closable: true }],
+  ['contentSchema', { takes: 'a schema', of: 'text', since: '2019-09', closable: true }],
+  ['default', { takes: 'anything' }],
+  ['const', { takes: 'anything', minds: FILLED }],
+  ['enum', { takes: 'a list of values', minds: FILLED }],
   ['examples', { takes: 'a list' }],
   ['type', { takes: 'types' }],
   ...each(['$id', '$ref', '$schema', '$comment', 'title', 'description'], { takes: 'text' }),
   ...each(['$anchor', '$dynamicAnchor'], { takes: 'text', since: '2019-09' }),
-  ['$dynamicRef', { takes: 'a fragment', since: '2020-12' }],
+  ['$dynamicRef', { takes: 'a fragment', since: '2020-12', minds: UNLISTED }],
   ['$recursiveRef', { takes: 'a fragment', since: '2019-09', until: '2019-09' }],
   ['$recursiveAnchor', { takes: 'true or false', since: '2019-09', until: '2019-09' }],
   ['$async', { takes: 'false' }],
@@ -96,10 +121,22 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['minContains', { takes: 'a count', of: 'array', since: '2019-09', upTo: 'maxContains' }],
   ['maxContains', { takes: 'a count', of: 'array', since: '2019-09' }],
   ['minProperties', { takes: 'a count', of: 'object', stricter: 'larger', upTo: 'maxProperties' }],
-  ['maxProperties', { takes: 'a count', of: 'object', stricter: 'smaller' }],
+  ['maxProperties', { takes: 'a count', of: 'object', stricter: 'smaller', minds: FILLED }],
   ['required', { takes: 'names', of: 'object' }],
-  ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09' }],
+  ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09', minds: FILLED }],
 ]);
+
+/** The names of the keywords of which something is true. */
+export function keywordNames(isMeant: (keyword: Keyword) => boolean): readonly string[] {
+  return [...KEYWORDS].flatMap(([name, keyword]) => (isMeant(keyword) ? [name] : []));
+}
+
+const NUMERIC: ReadonlySet<KeywordValue> = new Set<KeywordValue>(['a number', 'a number above 0', 'a count']);
+
+/** The keywords that bound values by a number, in every draft. */
+export const BOUNDS: readonly string[] = keywordNames(
+  ({ takes, since }) => NUMERIC.has(takes) && since === undefined,
+);
 
 const DRAFTS: readonly Draft[] = ['7', '2019-09', '2020-12'];
 

@@ -1,3 +1,5 @@
+import { BOUNDS } from '../../schema/keywords.js';
+
 /** One block tag: `@minimum 1`. */
 interface DocTag {
   readonly name: string;
@@ -45,9 +47,27 @@ export function parseDocComment(body: string): DocComment {
   return { summary: said.summary, tags: [...said.tags, ...tags], params };
 }
 
+type Reader = (text: string) => unknown;
+
+const number: Reader = (text) => (text === '' || Number.isNaN(Number(text)) ? undefined : Number(text));
+const words: Reader = (text) => unquote(text) || undefined;
+const flag: Reader = (text) => text !== 'false';
+
+const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ...BOUNDS.map((name) => [name, number] as const),
+  ['pattern', pattern],
+  ['format', words],
+  ['title', words],
+  ['uniqueItems', flag],
+  ['deprecated', () => true],
+]);
+
+const OTHER_TAGS = [
+  ...['integer', 'int', 'asType', 'default', 'defaultValue', 'example', 'param', 'return', 'returns'],
+];
+
 /** Before a tag that means something here; `@` stands for other things too. */
-const BEFORE_TAG =
-  /\s(?=@(?:minimum|maximum|exclusiveMinimum|exclusiveMaximum|(?:min|max)(?:Length|Items|Properties)|multipleOf|pattern|format|title|uniqueItems|deprecated|integer|int|asType|default|defaultValue|example|param|returns?)(?:\s|$))/;
+const BEFORE_TAG = new RegExp(`\\s(?=@(?:${[...READERS.keys(), ...OTHER_TAGS].join('|')})(?:\\s|$))`);
 
 function splitLine(line: string): readonly string[] {
   return line.split(BEFORE_TAG);
@@ -136,33 +156,6 @@ export interface DocDefault {
   readonly text: string;
   readonly value: unknown;
 }
-
-type Reader = (text: string) => unknown;
-
-const number: Reader = (text) => (text === '' || Number.isNaN(Number(text)) ? undefined : Number(text));
-const words: Reader = (text) => unquote(text) || undefined;
-const flag: Reader = (text) => text !== 'false';
-
-const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
-  ...[
-    'minimum',
-    'maximum',
-    'exclusiveMinimum',
-    'exclusiveMaximum',
-    'multipleOf',
-    'minLength',
-    'maxLength',
-    'minItems',
-    'maxItems',
-    'minProperties',
-    'maxProperties',
-  ].map((name) => [name, number] as const),
-  ['pattern', pattern],
-  ['format', words],
-  ['title', words],
-  ['uniqueItems', flag],
-  ['deprecated', () => true],
-]);
 
 /** The constraints and examples that the tags give, by JSON Schema's own names; and the default. */
 export function docKeywords(comment: DocComment | undefined): DocKeywords {
