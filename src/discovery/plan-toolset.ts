@@ -16,10 +16,12 @@ import {
   unloadedSchemaFaults,
 } from '../metadata/tool-option-faults.js';
 import { apiDescription } from '../schema/api-property.js';
-import { type ArgumentBinding, createCaller, type MethodCaller } from './argument-binding.js';
 import {
+  type ArgumentBinding,
   bindParameters,
   bindToSchema,
+  createCaller,
+  type MethodCaller,
   type MethodSignature,
   type ParameterFault,
   type SignatureResult,

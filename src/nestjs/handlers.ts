@@ -4,7 +4,7 @@ import type { ClassType, ParamOptions } from '../contract/declaration.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
-import type { ArgumentBinding } from '../discovery/argument-binding.js';
+import type { ArgumentBinding } from '../discovery/bind-parameters.js';
 import { boundMethodOf } from '../discovery/discover-tools.js';
 import { type PlannedTool, planToolset } from '../discovery/plan-toolset.js';
 import type { AuthorFault } from '../errors/author-fault.js';

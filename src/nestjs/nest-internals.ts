@@ -42,7 +42,6 @@ export {
   type ExternalExceptionsHandler,
   GuardsConsumer,
   type InstanceWrapper,
-  type Module,
   PipesConsumer,
 };
 

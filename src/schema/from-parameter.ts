@@ -28,7 +28,7 @@ import {
 import type { ScalarName, ValueModel, ValueType } from './value-type.js';
 
 /** All that can be known of one parameter. */
-export interface ParameterSource {
+interface ParameterSource {
   readonly options?: ParamOptions;
   /** The entry of `design:paramtypes`. */
   readonly designType?: unknown;

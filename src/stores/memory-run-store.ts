@@ -160,7 +160,7 @@ export class MemoryRunStore implements CheckpointStore {
     return kept && keptRun(kept);
   }
 
-  /** Throws `InvalidOptions` (521) for a query that is none. */
+  /** Throws `InvalidOptions` (521) for a query that is wrong. */
   list(query: RunQuery = {}): RunPage {
     const { status, after, limit }: ReadQuery = readQuery(query);
     const runs = [...this.#runs.values()]

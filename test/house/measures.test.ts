@@ -16,6 +16,7 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/cli/command.ts': 'what all commands are given and may give, which imports none of them',
   'src/contract/ports.ts': 'what applications implement, and twenty files name',
   'src/jest/generate-before-tests.ts': 'the door of Jest has a default export and nothing else',
+  'src/nestjs/open-application.ts': 'the command loads it late, and nobody else does',
   'src/kernel/node-module.ts': 'the only place that asks for a module of Node that a runtime may lack',
   'src/kernel/visible-text.ts': 'five rooms make text visible, and none of them the others’ way',
   'src/metadata/extensible-reflect.ts': 'has to run before reflect-metadata: package.json names it',
@@ -30,9 +31,12 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/call/result-text.ts CutDetails': 'the form of public details',
   'src/checking/checker.ts createChecker': 'checks without what checkers of the same schema share',
   'src/checking/compile.ts compileSchema': 'compared with the interpreter, schema by schema',
+  'src/checking/compile.ts compileTest': 'measured beside the interpreter (npm run measure:schemas)',
+  'src/checking/faults.ts describeFaults': 'what is told, fault by fault',
   'src/checking/faults.ts Rejection': 'the form of what is told, fault by fault',
   'src/checking/hydration/create-hydrator.ts HydrationSource': 'hydration without a tool',
   'src/checking/tidy-arguments.ts coerceValue': 'value by value, in a table',
+  'src/loop/events.ts EventChannel': 'its order under slow readers',
   'src/mcp/client/tool-list.ts localName': 'name by name, in a table',
   'src/mcp/server/http-sessions.ts EventLog': 'its bounds take more events than a session has',
   'src/metadata/extensible-reflect.ts extensibleReflect':
@@ -42,17 +46,18 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/satellite/client/chat-transport.ts readEvents': 'the tests’ own client reads with it',
   'src/satellite/server/chat-service.ts KeyQueue': 'its order under many keys',
   'src/satellite/server/take-turn.ts TextGate': 'text cut at every place',
+  'src/schema/class-validator-rules.ts RUN_AT_CALL_TIME': 'rule by rule, against class-validator',
   'src/typegen/comments/doc-comment.ts parseDocComment': 'comment by comment, without a compiler',
   'src/typegen/types/declared-order.ts orderedPath': 'path by path, without a compiler',
 };
 
 /** At most this many today, with room for the rooms of providers and the test kit; lower them as they fall. The goal stands beside each. */
 const MOST = {
-  files: 340, // 320
+  files: 335, // 320
   exports: 1450, // 800
-  'exports that no other file imports': 8, // 0
-  'files that belong into the one sibling that imports them': 30, // 0
-  'files of less than 40 lines without a reason': 4, // 0
+  'exports that no other file imports': 3, // 0
+  'files that belong into the one sibling that imports them': 28, // 0
+  'files of less than 40 lines without a reason': 3, // 0
 };
 
 const taken = importedNames();

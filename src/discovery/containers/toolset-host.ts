@@ -3,9 +3,8 @@ import type { ClassType, ToolsetScope } from '../../contract/declaration.js';
 import type { InstanceResolver } from '../../contract/ports.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
-import { inspectDependencies } from './dependency-graph.js';
+import { inspectDependencies, isRegistered, lifecycleOf, providersOf } from './dependency-graph.js';
 import { loadTsyringe } from './load-tsyringe.cjs';
-import { isRegistered, lifecycleOf, providersOf } from './providers.js';
 import { settleSingletons, tsyringeResolver } from './tsyringe-resolver.js';
 
 /** A container as `discoverTools` takes it: tsyringe's own, or anything behind the port. */

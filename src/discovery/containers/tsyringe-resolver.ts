@@ -1,9 +1,14 @@
 import type { DependencyContainer, InjectionToken as TsyringeToken } from 'tsyringe';
 import type { ClassType } from '../../contract/declaration.js';
 import type { InjectionToken, InstanceResolver } from '../../contract/ports.js';
-import { inspectDependencies, type ProvidedClass } from './dependency-graph.js';
+import {
+  inspectDependencies,
+  isRegistered,
+  lifecycleOf,
+  type ProvidedClass,
+  providersOf,
+} from './dependency-graph.js';
 import { loadTsyringe } from './load-tsyringe.cjs';
-import { isRegistered, lifecycleOf, providersOf } from './providers.js';
 
 /** A tsyringe container behind the port. */
 export function tsyringeResolver(container: DependencyContainer): InstanceResolver {

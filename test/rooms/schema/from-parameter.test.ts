@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { Integer, type ParamOptions } from '../../../src/contract/declaration.js';
-import { fromParameter, type ParameterSource } from '../../../src/schema/from-parameter.js';
+import { fromParameter } from '../../../src/schema/from-parameter.js';
 import { writeParameters } from '../../../src/schema/write-schema.js';
 
 enum Color {
@@ -20,7 +20,7 @@ enum Mixed {
 }
 
 /** The schema of one parameter called `it`. */
-function schemaOf(facts: ParameterSource): unknown {
+function schemaOf(facts: Parameters<typeof fromParameter>[0]): unknown {
   const described = fromParameter(facts);
   if (!described.ok) return described.problem;
   const { type, nullable, keywords, required = true } = described;
