@@ -15,7 +15,7 @@ export type ReadArguments =
   | {
       readonly ok: true;
       readonly value: JsonObject;
-      /** What had to be mended before there was an object. */
+      /** What had to be repaired before there was an object. */
       readonly repairs: readonly string[];
     }
   | { readonly ok: false; readonly message: string };
@@ -54,12 +54,9 @@ function readParsed({ value, hasDigitsAsText }: ExactJson): ReadArguments {
 }
 
 function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return { ok: true, value: value as JsonObject, repairs };
-  return {
-    ok: false,
-    message: `the arguments must be a JSON object, not ${Array.isArray(value) ? 'an array' : typeof value}`,
-  };
+  if (isRecord(value)) return { ok: true, value, repairs };
+  const found = Array.isArray(value) ? 'an array' : typeof value;
+  return { ok: false, message: `the arguments must be a JSON object, not ${found}` };
 }
 
 function none(): ReadArguments {
@@ -148,5 +145,5 @@ function hidesQuotes(text: string, end: number): boolean {
 function unescaped(text: string): RepairedJson | undefined {
   const inner = parse(`"${text}"`)?.value;
   const parsed = typeof inner === 'string' ? parse(inner) : undefined;
-  return parsed && { ok: true, value: parsed.value, repair: 'decoded JSON that was encoded twice' };
+  return parsed && { ok: true, value: parsed.value, repair: DECODED };
 }

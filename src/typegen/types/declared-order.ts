@@ -25,11 +25,7 @@ export function declaredOrder(
   walk: TypeWalk,
 ): readonly DeclaredPart[] {
   const wanted = new Map(parts.map((part) => [part.id, part]));
-  const ordered: DeclaredPart[] = [];
-  for (const part of node ? partsOf(node, walk) : []) {
-    if (!wanted.delete(part.type.id)) continue;
-    ordered.push(part);
-  }
+  const ordered = node ? partsOf(node, walk).filter(({ type }) => wanted.delete(type.id)) : [];
   return [...ordered, ...byValue([...wanted.values()], walk).map((type) => ({ type }))];
 }
 
