@@ -7,7 +7,8 @@ import type { OptionRule } from '../kernel/options.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
 
 /** What of a tool a model is offered. */
-type OfferedTool = Pick<Tool, 'name' | 'description' | 'parameters'> & Pick<ToolBehaviour, 'strict'>;
+type OfferedTool = Pick<Tool, 'name' | 'description' | 'parameters'> &
+  Pick<ToolBehaviour, 'strict' | 'input'>;
 
 /**
  * A tool as a model is offered it; `parameters` are passed through unchanged, unless their root is a union or
@@ -21,10 +22,11 @@ type OfferedTool = Pick<Tool, 'name' | 'description' | 'parameters'> & Pick<Tool
  */
 export function toolToSchema(tool: OfferedTool): ToolSchema {
   if (!BARE.accepts(tool)) checkArguments({ of: 'toolToSchema', given: { tool }, rules: { tool: BARE } });
-  const { name, description = '', strict } = tool;
+  const { name, description = '', strict, input } = tool;
   const parameters = offeredParameters(tool.parameters).schema;
   return {
     type: 'function',
+    ...(input === 'text' ? { input } : {}),
     function: { name, description, parameters, ...(strict === undefined ? {} : { strict }) },
   };
 }

@@ -35,6 +35,11 @@ export interface ToolBehaviour {
   readonly annotations?: ToolAnnotations;
   /** Offer it in its strict form (`strictSchema`), so that servers hold the model to it; false: never. */
   readonly strict?: boolean;
+  /**
+   * `text`: the model writes plain text where a provider has tools of that kind, and not JSON with a text in it; for
+   * queries, code and patches. The tool has exactly one parameter, a string, which that text becomes.
+   */
+  readonly input?: 'json' | 'text';
   /** The result is the run's answer; the model is not asked again. */
   readonly returnDirect?: boolean;
 }

@@ -191,6 +191,8 @@ export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessa
 /** A tool as a model is offered it: `toolToSchema(tool)`. */
 export interface ToolSchema {
   readonly type: 'function';
+  /** As the tool says it: its one parameter may be asked for as plain text. For providers; on no wire. */
+  readonly input?: 'text';
   readonly function: {
     readonly name: string;
     readonly description: string;

@@ -6,6 +6,7 @@ import type { ToolOptions } from '../contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
 import type { Hydrate } from '../contract/tool.js';
 import { readSchemaSource } from '../schema/schema-source.js';
+import { textParameter } from '../schema/text-parameter.js';
 import type { ArgumentsModel } from '../schema/value-type.js';
 import { writeParameters } from '../schema/write-schema.js';
 import type { ParameterFault } from './bind-parameters.js';
@@ -28,7 +29,7 @@ type ToolSchemasResult =
 
 /** The schemas of a tool: an explicit one wins over the signature. */
 export function buildToolSchemas(
-  options: Pick<ToolOptions, 'parameters' | 'output'>,
+  options: Pick<ToolOptions, 'parameters' | 'output' | 'input'>,
   model: ArgumentsModel,
 ): ToolSchemasResult {
   const faults: ParameterFault[] = [];
@@ -39,6 +40,8 @@ export function buildToolSchemas(
   const isWritten = options.parameters === undefined && !('type' in model);
   if (input !== undefined && !isWritten && !describesObject(input.schema, input.schema))
     faults.push(NO_OBJECT);
+  if (input !== undefined && options.input === 'text' && textParameter(input.schema) === undefined)
+    faults.push(NO_TEXT);
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements, writer } = input;
   const doubts = schemaDoubts(parameters, writer).map((doubt) => describeSchemaFault(doubt, 'parameters'));
@@ -86,6 +89,12 @@ function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema
 const NO_OBJECT: ParameterFault = {
   problem: 'its `parameters` describe no object',
   fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
+};
+
+/** What a tool must have whose input is text. */
+export const NO_TEXT: ParameterFault = {
+  problem: "its `input` is 'text', and its parameters are not one string alone",
+  fix: "exactly one parameter, of the type string; or no `input: 'text'`",
 };
 
 const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];

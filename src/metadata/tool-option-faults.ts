@@ -71,6 +71,7 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   retries: LIMIT,
   annotations: ANNOTATIONS,
   strict: BOOLEAN,
+  input: oneOf('json', 'text'),
   returnDirect: BOOLEAN,
 };
 

@@ -261,7 +261,7 @@ function toolInstructions(tools: readonly ToolSchema[]): string {
     'You can call the functions below. Each line is one function as JSON, with a JSON Schema of its arguments.',
     '',
     '<tools>',
-    ...tools.map((tool) => JSON.stringify(tool)),
+    ...tools.map(({ input: _, ...tool }) => JSON.stringify(tool)),
     '</tools>',
     '',
     'To call a function, write one JSON object between <tool_call> tags, exactly like this:',

@@ -125,9 +125,9 @@ export class OpenAIProvider implements LLMProvider {
     yield { type: 'response', response: this.#strict.response(response, given) };
   }
 
-  #replyTo({ model }: LLMRequest): ChatReply | ResponsesReply {
-    const Reply = this.#api === 'chat' ? ChatReply : ResponsesReply;
-    return new Reply(this.itemKey(model));
+  #replyTo({ model, tools }: LLMRequest): ChatReply | ResponsesReply {
+    const itemKey = this.itemKey(model);
+    return this.#api === 'chat' ? new ChatReply(itemKey) : new ResponsesReply(itemKey, tools);
   }
 
   #bodyOf(request: LLMRequest, method: Method): WireRecord {

@@ -150,13 +150,23 @@ const request: fc.Arbitrary<LLMRequest> = fc.record(
         type: 'function',
         function: { name: 'look', description: 'Looks', parameters: { type: 'object' } },
       } as const,
+      {
+        type: 'function',
+        input: 'text',
+        function: {
+          name: 'sql',
+          description: 'Asks',
+          parameters: { properties: { query: { type: 'string' } } },
+        },
+      } as const,
     ]),
     toolChoice: fc.constantFrom<ToolChoice[]>(
       'auto',
       'none',
       'required',
       { tool: 'look' } as const,
-      { tools: ['look'], mode: 'required' } as const,
+      { tool: 'sql' } as const,
+      { tools: ['look', 'sql'], mode: 'required' } as const,
     ),
     parallelToolCalls: fc.boolean(),
     responseFormat: fc.constantFrom(

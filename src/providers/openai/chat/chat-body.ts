@@ -18,7 +18,7 @@ import { type DialectTarget, withDialectFields } from './dialect-fields.js';
 export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
   const { model, messages, tools = [], options = {} } = request;
   const { stream, stream_options, ...rest } = options;
-  const offered = [...jsonList(rest.tools), ...tools];
+  const offered = [...jsonList(rest.tools), ...tools.map(({ input: _, ...tool }) => tool)];
   return {
     ...(offered.length > 0 ? toolRules(request) : {}),
     ...formatOf(request.responseFormat),

@@ -13,6 +13,7 @@ import type { ContentPart } from '../../../contract/tool-result.js';
 import { strictSchema } from '../../../schema/strict/strict-schema.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
 import { callItems, textOf } from './output-items.js';
+import { customInput, type TextTools, textToolsOf, toCustomTool } from './text-tools.js';
 
 const ENCRYPTED = 'reasoning.encrypted_content';
 
@@ -39,18 +40,19 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
   const store = typeof rest.store === 'boolean' ? rest.store : isKept;
   const { instructions, others } = splitInstructions(messages, rest.instructions === undefined);
   const known = store || rest.conversation ? lastKnown(others, target.itemKey) : undefined;
-  const offered = [...jsonList(rest.tools), ...tools.map(toWireTool)];
+  const textTools = textToolsOf(tools);
+  const offered = [...jsonList(rest.tools), ...tools.map((tool) => toWireTool(tool, textTools))];
   const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
   return {
     ...(instructions === '' ? {} : { instructions }),
-    ...(offered.length > 0 ? toolRules(request) : {}),
+    ...(offered.length > 0 ? toolRules(request, textTools) : {}),
     ...(known && !rest.conversation ? { previous_response_id: known.id } : {}),
     store,
     ...rest,
     ...textRules(request.responseFormat, rest.text),
     ...(included.length > 0 ? { include: [...new Set(included)] } : {}),
     model,
-    input: toInput(others, { itemKey: target.itemKey, store, from: known ? known.at + 1 : 0 }),
+    input: toInput(others, { itemKey: target.itemKey, textTools, store, from: known ? known.at + 1 : 0 }),
     ...(offered.length > 0 ? { tools: offered } : {}),
   };
 }
@@ -74,23 +76,27 @@ function itemsOf(message: Message, itemKey: string): WireRecord {
   return message.role === 'assistant' ? jsonRecord(message.providerItems?.[itemKey]) : {};
 }
 
-function toWireTool({ function: { name, description, parameters, ...more } }: ToolSchema): WireRecord {
+function toWireTool(tool: ToolSchema, textTools: TextTools): WireRecord {
+  const { name, description, parameters, ...more } = tool.function;
+  const text = textTools.get(name);
+  if (text !== undefined) return toCustomTool(tool, text);
   // Where nothing is said, the server would try to make the schema strict, and change it.
   return { type: 'function', name, description, parameters, strict: jsonRecord(more).strict === true };
 }
 
-function toolRules({ toolChoice, parallelToolCalls }: LLMRequest): WireRecord {
+function toolRules({ toolChoice, parallelToolCalls }: LLMRequest, textTools: TextTools): WireRecord {
   return {
-    ...(toolChoice === undefined ? {} : { tool_choice: toWireChoice(toolChoice) }),
+    ...(toolChoice === undefined ? {} : { tool_choice: toWireChoice(toolChoice, textTools) }),
     ...(parallelToolCalls === undefined ? {} : { parallel_tool_calls: parallelToolCalls }),
   };
 }
 
-function toWireChoice(choice: ToolChoice): unknown {
+function toWireChoice(choice: ToolChoice, textTools: TextTools): unknown {
+  const named = (name: string) => ({ type: textTools.has(name) ? 'custom' : 'function', name });
   if (typeof choice === 'string') return choice;
-  if ('tool' in choice) return { type: 'function', name: choice.tool };
+  if ('tool' in choice) return named(choice.tool);
   const { tools, mode = 'auto' } = choice;
-  return { type: 'allowed_tools', mode, tools: tools.map((name) => ({ type: 'function', name })) };
+  return { type: 'allowed_tools', mode, tools: tools.map(named) };
 }
 
 function textRules(format: ResponseFormat | undefined, given: unknown): WireRecord {
@@ -116,21 +122,22 @@ interface KnownCall {
 
 interface InputTarget {
   readonly itemKey: string;
+  readonly textTools: TextTools;
   readonly store: boolean;
   /** The first message that goes out; those before it are looked into for what answers need. */
   readonly from: number;
 }
 
-function toInput(messages: readonly Message[], { itemKey, store, from }: InputTarget): readonly unknown[] {
+function toInput(messages: readonly Message[], { from, ...target }: InputTarget): readonly unknown[] {
   // Ids of calls may come again in later messages; the last one counts.
   const calls = new Map<string, KnownCall>();
   return messages.flatMap((message, at) => {
-    const items = toItems(message, { itemKey, store, calls });
+    const items = toItems(message, { ...target, calls });
     return at < from ? [] : items;
   });
 }
 
-interface ItemTarget extends Pick<InputTarget, 'itemKey' | 'store'> {
+interface ItemTarget extends Omit<InputTarget, 'from'> {
   readonly calls: Map<string, KnownCall>;
 }
 
@@ -148,10 +155,8 @@ function toItems(message: Message, target: ItemTarget): readonly unknown[] {
 }
 
 /** The items as they came, where they still say what the message says; else what can be made of that. */
-function toAssistantItems(
-  message: AssistantMessage,
-  { itemKey, store, calls }: ItemTarget,
-): readonly unknown[] {
+function toAssistantItems(message: AssistantMessage, target: ItemTarget): readonly unknown[] {
+  const { itemKey, store, calls } = target;
   const output = jsonList(itemsOf(message, itemKey).output).map(jsonRecord);
   const made = callItems(output);
   const given = message.tool_calls ?? [];
@@ -163,10 +168,11 @@ function toAssistantItems(
     });
     return output;
   }
-  for (const call of given) calls.set(call.id, { callId: call.id, custom: isCustom(call, itemKey) });
+  for (const call of given)
+    calls.set(call.id, { callId: call.id, custom: customInput(call, target) !== undefined });
   return [
     ...(message.content ? [{ type: 'message', role: 'assistant', content: message.content }] : []),
-    ...given.map((call) => toCallItem(call, itemKey)),
+    ...given.map((call) => toCallItem(call, target)),
   ];
 }
 
@@ -181,14 +187,11 @@ function isSame({ content, tool_calls = [] }: AssistantMessage, output: readonly
   return tool_calls.every(({ function: { name } }, at) => made[at]?.name === name);
 }
 
-function isCustom({ providerItems }: MessageToolCall, itemKey: string): boolean {
-  return jsonRecord(providerItems?.[itemKey]).custom === true;
-}
-
-function toCallItem(call: MessageToolCall, itemKey: string): WireRecord {
-  const { name, arguments: input } = call.function;
-  if (isCustom(call, itemKey)) return { type: 'custom_tool_call', call_id: call.id, name, input };
-  return { type: 'function_call', call_id: call.id, name, arguments: input };
+function toCallItem(call: MessageToolCall, target: ItemTarget): WireRecord {
+  const { name, arguments: args } = call.function;
+  const input = customInput(call, target);
+  if (input !== undefined) return { type: 'custom_tool_call', call_id: call.id, name, input };
+  return { type: 'function_call', call_id: call.id, name, arguments: args };
 }
 
 function toOutput(
@@ -202,7 +205,7 @@ function toOutput(
     type: custom ? 'custom_tool_call_output' : 'function_call_output',
     call_id: callId,
     output: attached.length > 0 ? [...text, ...attached] : content,
-    ...(caller && !custom ? { caller } : {}),
+    ...(caller ? { caller } : {}),
   };
 }
 

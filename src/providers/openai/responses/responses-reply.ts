@@ -1,7 +1,14 @@
-import type { FinishReason, LLMResponse, LLMStreamPart, ToolCall } from '../../../contract/llm-provider.js';
+import type {
+  FinishReason,
+  LLMRequest,
+  LLMResponse,
+  LLMStreamPart,
+  ToolCall,
+} from '../../../contract/llm-provider.js';
 import { toUsage } from '../usage.js';
 import { argumentsOf, inputText, jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
 import { BETWEEN_THOUGHTS, callItems, reasoningOf, saidIn, textOf } from './output-items.js';
+import { customItems, type TextTools, textToolsOf } from './text-tools.js';
 
 /** Also those that a server works on in the background, which nobody here would fetch later. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
@@ -9,6 +16,8 @@ const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progre
 /** A call whose beginning was told, and how much of its input. */
 interface ToldCall {
   readonly callId: string;
+  /** Of a tool whose input is text: what is told is JSON all the same, with the text in it. */
+  readonly parameter?: string;
   told: string;
   isEnded: boolean;
 }
@@ -16,6 +25,7 @@ interface ToldCall {
 /** Puts one reply of the Responses API together, from the events of a stream or from the whole response. */
 export class ResponsesReply {
   readonly #itemKey: string;
+  readonly #textTools: TextTools;
   readonly #items: WireRecord[] = [];
   /** By the place of the item: there are servers that give it another id in every event. */
   readonly #told = new Map<unknown, ToldCall>();
@@ -28,8 +38,9 @@ export class ResponsesReply {
   /** What is thought next is another part. */
   #isApart = false;
 
-  constructor(itemKey: string) {
+  constructor(itemKey: string, tools?: LLMRequest['tools']) {
     this.#itemKey = itemKey;
+    this.#textTools = textToolsOf(tools);
   }
 
   /**
@@ -78,7 +89,7 @@ export class ResponsesReply {
     if (this.#response === undefined) return undefined;
     const { status, incomplete_details, usage: told, id, store } = this.#response;
     const reason = jsonText(jsonRecord(incomplete_details).reason) || jsonText(status);
-    const toolCalls = callItems(this.#items).map((item) => toToolCall(item, this.#itemKey));
+    const toolCalls = callItems(this.#items).map((item) => this.#toToolCall(item));
     const usage = toUsage(jsonRecord(told));
     const reasoning = reasoningOf(this.#items);
     // Only what the server keeps can be named later.
@@ -110,13 +121,17 @@ export class ResponsesReply {
   }
 
   #beginItem({ item, output_index }: WireRecord): readonly LLMStreamPart[] {
-    const { call_id, name, arguments: args, input } = jsonRecord(item);
-    const callId = jsonText(call_id);
-    if (callItems([jsonRecord(item)]).length === 0 || callId === '' || jsonText(name) === '') return [];
-    this.#told.set(output_index, { callId, told: '', isEnded: false });
+    const record = jsonRecord(item);
+    const callId = jsonText(record.call_id);
+    const tool = jsonText(record.name);
+    if (callItems([record]).length === 0 || callId === '' || tool === '') return [];
+    const parameter = this.#parameterOf(record);
+    this.#told.set(output_index, { callId, parameter, told: '', isEnded: false });
+    const opening = parameter === undefined ? '' : `{${JSON.stringify(parameter)}:"`;
     return [
-      { type: 'call-input-start', callId, tool: jsonText(name) },
-      ...this.#addInput({ output_index, delta: args ?? input }),
+      { type: 'call-input-start', callId, tool },
+      ...inputDelta(callId, opening),
+      ...this.#addInput({ output_index, delta: record.arguments ?? record.input }),
     ];
   }
 
@@ -125,7 +140,7 @@ export class ResponsesReply {
     const text = jsonText(delta);
     if (call === undefined || text === '') return [];
     call.told += text;
-    return [{ type: 'call-input-delta', callId: call.callId, text }];
+    return inputDelta(call.callId, call.parameter === undefined ? text : JSON.stringify(text).slice(1, -1));
   }
 
   #endItem({ item, output_index }: WireRecord): readonly LLMStreamPart[] {
@@ -150,8 +165,26 @@ export class ResponsesReply {
     return [
       ...begun,
       ...this.#addInput({ output_index, delta: rest }),
+      ...inputDelta(call.callId, call.parameter === undefined ? '' : '"}'),
       { type: 'call-input-end', callId: call.callId },
     ];
+  }
+
+  #parameterOf({ type, name }: WireRecord): string | undefined {
+    return type === 'custom_tool_call' ? this.#textTools.get(jsonText(name)) : undefined;
+  }
+
+  #toToolCall(item: WireRecord): ToolCall {
+    const { type, call_id, name, arguments: args, input } = item;
+    const call = { id: jsonText(call_id), name: jsonText(name) };
+    if (type !== 'custom_tool_call') return { ...call, arguments: argumentsOf(inputText(args)) };
+    const parameter = this.#parameterOf(item);
+    const text = inputText(input);
+    return {
+      ...call,
+      arguments: parameter === undefined ? text : { [parameter]: text },
+      providerItems: { [this.#itemKey]: customItems(parameter) },
+    };
   }
 
   /** The whole response, alone or at the end of a stream, whose items are known already. */
@@ -174,11 +207,8 @@ function toFinishReason({ status, reason, hasCalls }: Ending): FinishReason {
   return hasCalls ? 'tool_calls' : 'stop';
 }
 
-function toToolCall(item: WireRecord, itemKey: string): ToolCall {
-  const { type, call_id, name, arguments: args, input } = item;
-  const call = { id: jsonText(call_id), name: jsonText(name) };
-  if (type !== 'custom_tool_call') return { ...call, arguments: argumentsOf(inputText(args)) };
-  return { ...call, arguments: inputText(input), providerItems: { [itemKey]: { custom: true } } };
+function inputDelta(callId: string, text: string): readonly LLMStreamPart[] {
+  return text === '' ? [] : [{ type: 'call-input-delta', callId, text }];
 }
 
 /** What a server says of its own failure, in the form in which the client throws it. */
