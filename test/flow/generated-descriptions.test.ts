@@ -1,3 +1,4 @@
+import type { ClassType } from '../../src/index.js';
 import 'reflect-metadata';
 import { describe, expect, jest, test } from '@jest/globals';
 import { IsInt, IsOptional, IsString, Length } from 'class-validator';
@@ -14,7 +15,6 @@ import {
   Toolset,
 } from 'toolwright';
 import { container } from 'tsyringe';
-import type { ClassType } from '../../src/contract/declaration.js';
 
 type Constructor = new () => object;
 

@@ -1,4 +1,4 @@
-import type { AssistantMessage, Message } from '../../src/contract/llm-provider.js';
+import type { AssistantMessage, Message } from '../../src/index.js';
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'];
 

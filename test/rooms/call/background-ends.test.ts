@@ -2,9 +2,13 @@ import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { interruptedResult } from '../../../src/call/result-text.js';
-import type { AsyncCallback, ToolDefinition } from '../../../src/contract/tool.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
-import { asyncResult, toolResult } from '../../../src/contract/tool-result.js';
+import {
+  type AsyncCallback,
+  asyncResult,
+  type ToolContext,
+  type ToolDefinition,
+  toolResult,
+} from '../../../src/index.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 

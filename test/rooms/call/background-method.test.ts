@@ -1,8 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { discoverTools, Tool, ToolContext, ToolRegistry, Toolset, toolResult } from 'toolwright';
-import type { ToolDefinition } from '../../../src/contract/tool.js';
-import { asyncResult } from '../../../src/contract/tool-result.js';
+import { asyncResult, type ToolDefinition } from '../../../src/index.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 

@@ -2,11 +2,15 @@ import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { TaskQueue } from '../../../src/call/task-queue.js';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { AsyncCallback, ToolDefinition } from '../../../src/contract/tool.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
-import { asyncResult, toolResult } from '../../../src/contract/tool-result.js';
+import {
+  type AsyncCallback,
+  asyncResult,
+  TaskQueue,
+  type ToolContext,
+  type ToolDefinition,
+  ToolRegistry,
+  toolResult,
+} from '../../../src/index.js';
 import { runs } from '../../setup/runs.js';
 import { plainTool } from './plain-tool.js';
 

@@ -1,9 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
-import { asyncResult, toolResult } from '../../../src/contract/tool-result.js';
+import { asyncResult, type ToolContext, ToolRegistry, toolResult } from '../../../src/index.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 

@@ -1,6 +1,6 @@
 import { callTool } from '../../../src/call/call-tool.js';
-import type { CallEnvironment, CallOrigin, Invocation } from '../../../src/call/invocation.js';
-import type { ToolDefinition } from '../../../src/contract/tool.js';
+import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
+import type { Invocation, ToolDefinition } from '../../../src/index.js';
 
 /** Calls a tool under the name `work`, with what surrounds the call. */
 export function callWork(

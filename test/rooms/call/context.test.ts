@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Message } from '../../../src/contract/llm-provider.js';
-import { ToolContext } from '../../../src/contract/tool-context.js';
+import { type Message, ToolContext } from '../../../src/index.js';
 import { callWork } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';

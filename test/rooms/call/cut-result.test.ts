@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type CutDetails, cutResult } from '../../../src/call/result-text.js';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import { errorResult, ToolResult, toolResult, userResult } from '../../../src/contract/tool-result.js';
+import { errorResult, ToolRegistry, ToolResult, toolResult, userResult } from '../../../src/index.js';
 import { answers, runScript } from '../loop/run-script.js';
 import { plainTool } from './plain-tool.js';
 

@@ -1,12 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import { Type } from '@sinclair/typebox';
 import { z } from 'zod';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { SchemaSource } from '../../../src/contract/json-schema.js';
-import type { AsyncCallback, AsyncTool } from '../../../src/contract/tool.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
-import { asyncResult, ToolResult, toolResult } from '../../../src/contract/tool-result.js';
-import { defineTool } from '../../../src/discovery/define-tool.js';
+import {
+  type AsyncCallback,
+  type AsyncTool,
+  asyncResult,
+  defineTool,
+  type SchemaSource,
+  type ToolContext,
+  ToolRegistry,
+  ToolResult,
+  toolResult,
+} from '../../../src/index.js';
 import { answers, runScript } from '../loop/run-script.js';
 
 const weather = {

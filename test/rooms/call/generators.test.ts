@@ -1,8 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Tool, Toolset } from '../../../decorators/index.js';
-import { registerFunction } from '../../../src/call/register-function.js';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import { discoverTools } from '../../../src/discovery/discover-tools.js';
+import { discoverTools, registerFunction, ToolRegistry } from '../../../src/index.js';
 import { plainTool } from './plain-tool.js';
 
 @Toolset()

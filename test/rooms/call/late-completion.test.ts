@@ -1,7 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { AsyncCallback, AsyncTool } from '../../../src/contract/tool.js';
-import { asyncResult, toolResult } from '../../../src/contract/tool-result.js';
+import {
+  type AsyncCallback,
+  type AsyncTool,
+  asyncResult,
+  ToolRegistry,
+  toolResult,
+} from '../../../src/index.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 

@@ -1,10 +1,15 @@
-import type { Invocation } from '../../../src/call/invocation.js';
-import { TaskQueue, type TaskQueueOptions } from '../../../src/call/task-queue.js';
-import { ToolRegistry, type ToolRegistryOptions } from '../../../src/call/tool-registry.js';
-import type { CallScope } from '../../../src/contract/call.js';
-import type { ToolDefinition } from '../../../src/contract/tool.js';
-import type { BackgroundTask, TaskEvent } from '../../../src/contract/tool-context.js';
-import type { ToolResult } from '../../../src/contract/tool-result.js';
+import {
+  type BackgroundTask,
+  type CallScope,
+  type Invocation,
+  type TaskEvent,
+  TaskQueue,
+  type TaskQueueOptions,
+  type ToolDefinition,
+  ToolRegistry,
+  type ToolRegistryOptions,
+  type ToolResult,
+} from '../../../src/index.js';
 import { type LogLine, logbook } from './logbook.js';
 
 /** Calls with somebody who hears of their completions, and all that is heard of them. */

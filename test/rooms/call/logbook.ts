@@ -1,4 +1,4 @@
-import type { LogFields, Logger } from '../../../src/contract/ports.js';
+import type { LogFields, Logger } from '../../../src/index.js';
 
 /** One line that was logged. */
 export interface LogLine {

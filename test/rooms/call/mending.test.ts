@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { Tool, Toolset } from '../../../decorators/index.js';
-import { ToolRegistry, type ToolRegistryOptions } from '../../../src/call/tool-registry.js';
-import type { ToolDefinition } from '../../../src/contract/tool.js';
-import { discoverTools } from '../../../src/discovery/discover-tools.js';
+import {
+  discoverTools,
+  type ToolDefinition,
+  ToolRegistry,
+  type ToolRegistryOptions,
+} from '../../../src/index.js';
 import { numberTool } from '../loop/run-script.js';
 
 /** Calls a tool that takes `{ n: integer }` with whatever was sent, and gives its record. */

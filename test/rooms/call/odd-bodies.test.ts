@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
+import { type ToolContext, ToolRegistry } from '../../../src/index.js';
 import { answers, runScript } from '../loop/run-script.js';
 import { plainTool } from './plain-tool.js';
 

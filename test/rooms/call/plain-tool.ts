@@ -1,5 +1,4 @@
-import type { ToolDefinition } from '../../../src/contract/tool.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
+import type { ToolContext, ToolDefinition } from '../../../src/index.js';
 
 /** A tool called `work` that takes anything; `more` overrides any part of it. */
 export function plainTool(

@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { PolicyRequest, ToolPolicy } from '../../../src/contract/call.js';
-import type { ToolDefinition } from '../../../src/contract/tool.js';
-import { defineTool } from '../../../src/discovery/define-tool.js';
+import {
+  defineTool,
+  type PolicyRequest,
+  type ToolDefinition,
+  type ToolPolicy,
+  ToolRegistry,
+} from '../../../src/index.js';
 import { answers, runScript } from '../loop/run-script.js';
 import { logbook } from './logbook.js';
 

@@ -1,7 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type FunctionParameter, registerFunction } from '../../../src/call/register-function.js';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import { Integer } from '../../../src/contract/declaration.js';
+import { type FunctionParameter, Integer, registerFunction, ToolRegistry } from '../../../src/index.js';
 
 describe('registerFunction', () => {
   test('types become their JSON types, all parameters are required, in order', () => {

@@ -1,7 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
-import { RetryToolCall } from '../../../src/contract/tool-result.js';
+import { RetryToolCall, type ToolContext, ToolRegistry } from '../../../src/index.js';
 import { answers, numberTool, runScript } from '../loop/run-script.js';
 
 const HINT = 'There are two customers called Kim; give the id.';

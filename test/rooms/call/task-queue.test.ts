@@ -1,9 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { TaskQueue } from '../../../src/call/task-queue.js';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { CallScope } from '../../../src/contract/call.js';
+import { type CallScope, TaskQueue, ToolRegistry } from '../../../src/index.js';
 import { runs } from '../../setup/runs.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
 import { createChecker } from '../../../src/checking/checker.js';
-import type { JsonObject } from '../../../src/contract/json-schema.js';
+import type { JsonObject } from '../../../src/index.js';
 import { runs } from '../../setup/runs.js';
 import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-schema.js';
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ConversationEvent, EventHub } from '../../../src/conversation/events.js';
+import { EventHub } from '../../../src/conversation/events.js';
+import type { ConversationEvent } from '../../../src/index.js';
 
 const event = (iteration: number): ConversationEvent => ({ type: 'step-start', iteration });
 

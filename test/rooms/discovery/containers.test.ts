@@ -1,3 +1,4 @@
+import type { ClassType } from '../../../src/index.js';
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import {
@@ -11,7 +12,6 @@ import {
   scoped,
   singleton,
 } from 'tsyringe';
-import type { ClassType } from '../../../src/contract/declaration.js';
 import { toolsetHost } from '../../../src/discovery/containers/toolset-host.js';
 import { isolatedContainer } from '../../../src/discovery/containers/tsyringe-resolver.js';
 

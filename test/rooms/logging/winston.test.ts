@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Logger } from '../../../src/contract/ports.js';
+import type { Logger } from '../../../src/index.js';
 import { createLogger, type LoggerOptions } from '../../../src/logging/winston/index.js';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /;

@@ -1,9 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { AssistantMessage, Message } from '../../../src/contract/llm-provider.js';
+import {
+  type AssistantMessage,
+  type Message,
+  runToolLoop,
+  streamToolLoop,
+  ToolRegistry,
+} from '../../../src/index.js';
 import { createCallNumberer } from '../../../src/loop/ask-model.js';
 import { runInOrder } from '../../../src/loop/order.js';
-import { runToolLoop, streamToolLoop } from '../../../src/loop/run.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const turn = () => new Promise(setImmediate);

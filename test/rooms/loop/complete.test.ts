@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { complete } from '../../../src/loop/complete.js';
-import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
+import { complete } from '../../../src/index.js';
+import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/index.js';
 import { hello } from './run-script.js';
 
 const search = {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ToolRegistry } from '../../../src/call/tool-registry.js';
-import type { Detector } from '../../../src/loop/ask-model.js';
+import { type Detector, ToolRegistry } from '../../../src/index.js';
 import { historyFaults } from '../../flow/strict-history.js';
 import { answers, numberTool, runScript } from './run-script.js';
 

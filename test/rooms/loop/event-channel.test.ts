@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { EventChannel, type LoopEvent } from '../../../src/loop/events.js';
+import type { LoopEvent } from '../../../src/index.js';
+import { EventChannel } from '../../../src/loop/events.js';
 
 const text = (number: number): LoopEvent => ({ type: 'text-delta', text: String(number) });
 const progress = (number: number): LoopEvent => ({

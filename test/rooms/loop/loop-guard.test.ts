@@ -1,8 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { CallRecord } from '../../../src/contract/call.js';
-import { toolResult } from '../../../src/contract/tool-result.js';
+import { type CallRecord, type ToolLoopConfig, toolResult } from '../../../src/index.js';
 import { LoopGuard } from '../../../src/loop/guard.js';
-import type { ToolLoopConfig } from '../../../src/loop/options.js';
 import { historyFaults } from '../../flow/strict-history.js';
 import { answers, numberTool, runScript } from './run-script.js';
 

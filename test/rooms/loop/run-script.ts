@@ -1,10 +1,12 @@
-import type { CallScope } from '../../../src/contract/call.js';
-import type { Message } from '../../../src/contract/llm-provider.js';
-import type { ToolDefinition } from '../../../src/contract/tool.js';
-import type { ToolLoopResult } from '../../../src/loop/events.js';
-import type { ToolLoopConfig } from '../../../src/loop/options.js';
-import { runToolLoop } from '../../../src/loop/run.js';
-import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
+import {
+  type CallScope,
+  type Message,
+  runToolLoop,
+  type ToolDefinition,
+  type ToolLoopConfig,
+  type ToolLoopResult,
+} from '../../../src/index.js';
+import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/index.js';
 
 /** What every run of these tests begins with. */
 export const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];

@@ -1,8 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import type { LLMProvider, LLMRequest, Message } from '../../../src/contract/llm-provider.js';
-import { toolResult } from '../../../src/contract/tool-result.js';
-import { runToolLoop } from '../../../src/loop/run.js';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type Message,
+  runToolLoop,
+  toolResult,
+} from '../../../src/index.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const call = { toolCalls: [{ id: '1', name: 'a', arguments: { n: 1 } }] };

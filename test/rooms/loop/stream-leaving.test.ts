@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { LLMProvider, LLMRequest } from '../../../src/contract/llm-provider.js';
-import type { ToolDefinition } from '../../../src/contract/tool.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
-import type { LoopEvent, ToolLoopStream } from '../../../src/loop/events.js';
-import { streamToolLoop } from '../../../src/loop/run.js';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type LoopEvent,
+  streamToolLoop,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolLoopStream,
+} from '../../../src/index.js';
 import { historyFaults } from '../../flow/strict-history.js';
 import { hello, numberTool } from './run-script.js';
 import { streaming, streamScript, wholeReply } from './stream-script.js';

@@ -1,9 +1,14 @@
-import type { CallScope } from '../../../src/contract/call.js';
-import type { LLMProvider, LLMResponse, LLMStreamPart } from '../../../src/contract/llm-provider.js';
-import type { LoopEvent, ToolLoopStream } from '../../../src/loop/events.js';
-import type { ToolLoopConfig } from '../../../src/loop/options.js';
-import { streamToolLoop } from '../../../src/loop/run.js';
-import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/scripted-provider.js';
+import {
+  type CallScope,
+  type LLMProvider,
+  type LLMResponse,
+  type LLMStreamPart,
+  type LoopEvent,
+  streamToolLoop,
+  type ToolLoopConfig,
+  type ToolLoopStream,
+} from '../../../src/index.js';
+import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/index.js';
 import { hello } from './run-script.js';
 
 /** A run that nobody reads yet. */

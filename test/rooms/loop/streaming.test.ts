@@ -1,7 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { LLMProvider } from '../../../src/contract/llm-provider.js';
-import type { ToolContext } from '../../../src/contract/tool-context.js';
-import { runToolLoop, streamToolLoop } from '../../../src/loop/run.js';
+import { type LLMProvider, runToolLoop, streamToolLoop, type ToolContext } from '../../../src/index.js';
 import { hello, numberTool } from './run-script.js';
 import { eventsOf, streaming, streamScript, told, wholeReply } from './stream-script.js';
 

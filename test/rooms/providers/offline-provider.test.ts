@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { AssistantMessage, Message } from '../../../src/contract/llm-provider.js';
+import type { AssistantMessage, Message } from '../../../src/index.js';
 import { OfflineProvider } from '../../../src/providers/offline/index.js';
 import { ASSISTANT_TOOLS, ask, callsFor, offer } from './offline-tools.js';
 

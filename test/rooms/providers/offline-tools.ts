@@ -1,4 +1,4 @@
-import type { Message, ToolCall, ToolSchema } from '../../../src/contract/llm-provider.js';
+import type { Message, ToolCall, ToolSchema } from '../../../src/index.js';
 import { OfflineProvider } from '../../../src/providers/offline/index.js';
 
 type Properties = ToolSchema['function']['parameters']['properties'];

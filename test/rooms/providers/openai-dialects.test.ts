@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { LLMRequest } from '../../../src/contract/llm-provider.js';
+import type { LLMRequest } from '../../../src/index.js';
 import { ChatReply } from '../../../src/providers/openai/chat/chat-reply.js';
 import { OpenAIProvider } from '../../../src/providers/openai/index.js';
 import { completion, delta, events, json } from './loopback-server.js';

@@ -4,7 +4,7 @@ import type {
   LLMResponse,
   LLMStreamPart,
   Message,
-} from '../../../src/contract/llm-provider.js';
+} from '../../../src/index.js';
 import { OpenAIProvider, type OpenAIProviderOptions } from '../../../src/providers/openai/index.js';
 import { type Answer, collect, LoopbackServer } from './loopback-server.js';
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import type { LLMProvider, LLMRequest } from '../../../src/contract/llm-provider.js';
-import { ProviderError } from '../../../src/errors/provider-error.js';
+import { type LLMProvider, type LLMRequest, ProviderError } from '../../../src/index.js';
 import { OpenAIProvider } from '../../../src/providers/openai/index.js';
 import { type Answer, completion, delta, events, json, LoopbackServer, page } from './loopback-server.js';
 

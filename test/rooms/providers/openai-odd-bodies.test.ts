@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { LLMRequest, LLMResponse } from '../../../src/contract/llm-provider.js';
+import type { LLMRequest, LLMResponse } from '../../../src/index.js';
 import { OpenAIProvider } from '../../../src/providers/openai/index.js';
 import {
   type Answer,

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { defineTool, type Message, runToolLoop, streamToolLoop } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
 import { createGenerator } from 'ts-json-schema-generator';
-import type { LLMRequest, ToolChoice } from '../../../src/contract/llm-provider.js';
+import type { LLMRequest, ToolChoice } from '../../../src/index.js';
 import { toChatBody, toChatStreamBody } from '../../../src/providers/openai/chat/chat-body.js';
 import { toResponsesBody } from '../../../src/providers/openai/responses/responses-body.js';
 import { ROOT } from '../../house/repository.js';

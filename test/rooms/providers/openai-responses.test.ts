@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { LLMRequest, LLMResponse, Message } from '../../../src/contract/llm-provider.js';
-import { ProviderError } from '../../../src/errors/provider-error.js';
+import { type LLMRequest, type LLMResponse, type Message, ProviderError } from '../../../src/index.js';
 import { OpenAIProvider } from '../../../src/providers/openai/index.js';
 import { collect, events, json, LoopbackServer } from './loopback-server.js';
 import { exchange, historyAfter, textOf } from './openai-dialogue.js';

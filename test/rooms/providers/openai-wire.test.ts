@@ -1,6 +1,6 @@
 import { LLMock } from '@copilotkit/aimock';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { LLMRequest, LLMStreamPart } from '../../../src/contract/llm-provider.js';
+import type { LLMRequest, LLMStreamPart } from '../../../src/index.js';
 import { OpenAIProvider } from '../../../src/providers/openai/index.js';
 import { collect } from './loopback-server.js';
 

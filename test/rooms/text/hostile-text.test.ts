@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { ToolCallParser } from '../../../src/index.js';
 import { CallScanner } from '../../../src/text/call-scanner.js';
 import { knownTools } from '../../../src/text/known-tools.js';
-import { ToolCallParser } from '../../../src/text/tool-call-parser.js';
 import { leastGrowth } from '../../setup/least-growth.js';
 import { isLong, runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';

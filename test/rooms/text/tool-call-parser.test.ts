@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ToolCallParser } from '../../../src/text/tool-call-parser.js';
+import { ToolCallParser } from '../../../src/index.js';
 
 const TOOLS = ['add', 'get_weather', 'shop.find'];
 

@@ -1,14 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type {
-  LLMProvider,
-  LLMRequest,
-  LLMResponse,
-  LLMStreamPart,
-  Message,
-  ToolSchema,
-} from '../../../src/contract/llm-provider.js';
-import { hasTextTools, withTextTools } from '../../../src/text/with-text-tools.js';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  type Message,
+  type ToolSchema,
+  withTextTools,
+} from '../../../src/index.js';
+import { hasTextTools } from '../../../src/text/with-text-tools.js';
 import { runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';
 

@@ -1,5 +1,4 @@
-import type { DescribedSchema } from '../../../src/contract/declaration.js';
-import type { JsonSchema } from '../../../src/contract/json-schema.js';
+import type { DescribedSchema, JsonSchema } from '../../../src/index.js';
 import { fromGenerated } from '../../../src/schema/from-generated.js';
 import { writeParameters } from '../../../src/schema/write-schema.js';
 import type { MethodDraft } from '../../../src/typegen/analysis/class-draft.js';

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../../src/index.js';
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import { Expose, plainToInstance, Transform, Type } from 'class-transformer';
@@ -29,7 +30,6 @@ import {
 } from 'class-validator';
 import fc from 'fast-check';
 import { createHydrator } from '../../../../src/checking/hydration/create-hydrator.js';
-import type { JsonObject } from '../../../../src/contract/json-schema.js';
 import { writeParameters } from '../../../../src/schema/write-schema.js';
 import { runs } from '../../../setup/runs.js';
 import { compileSchema } from '../../schema/compile-schema.js';

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../../src/index.js';
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import { Expose, Transform, Type } from 'class-transformer';
@@ -15,7 +16,6 @@ import {
 import { z } from 'zod';
 import { Param } from '../../../../decorators/param.js';
 import { createHydrator, type HydrationSource } from '../../../../src/checking/hydration/create-hydrator.js';
-import type { JsonObject } from '../../../../src/contract/json-schema.js';
 import type { PropertyModel, ValueType } from '../../../../src/schema/value-type.js';
 
 const property = (name: string, type: ValueType): PropertyModel => ({
