@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 /** Names of the package resolve to its sources, so that the tests run without a build and coverage is the sources'. */
 const door = {
   '^toolwright$': '<rootDir>/src/index.ts',
@@ -10,8 +12,8 @@ const door = {
 };
 
 export default {
-  // Many tests wait for processes and sockets, so that the last core is not idle either.
-  maxWorkers: '100%',
+  // Many tests wait for processes and sockets: with one worker more than cores, no core waits with them.
+  maxWorkers: availableParallelism() + 1,
   // Whatever a test file leaves behind in its worker ends with that.
   workerIdleMemoryLimit: '1000MB',
   // Ending takes a large process a while where others want the processor too.

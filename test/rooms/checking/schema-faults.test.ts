@@ -62,7 +62,8 @@ const NAMES = {
 };
 const VALIDATORS = { '7': Ajv, '2019-09': Ajv2019, '2020-12': Ajv2020 };
 
-const OPTIONS = { strict: false, logger: false } as const;
+/** Optimizing what is used once takes longer than it saves. */
+const OPTIONS = { strict: false, logger: false, code: { optimize: false } } as const;
 const META = {
   '7': formats.default(new Ajv(OPTIONS)),
   '2019-09': formats.default(new Ajv2019(OPTIONS)),
