@@ -96,7 +96,16 @@ export function unlessAborted<Value>(work: Value | PromiseLike<Value>, signal: A
   return new Promise((resolve, reject) => {
     // The work itself may have been what aborted, before there was anything to listen with.
     const unfollow = onAbort(signal, () => reject(signal.reason));
-    Promise.resolve(work).then(resolve, reject).finally(unfollow);
+    Promise.resolve(work).then(
+      (value) => {
+        unfollow();
+        resolve(value);
+      },
+      (error) => {
+        unfollow();
+        reject(error);
+      },
+    );
   });
 }
 

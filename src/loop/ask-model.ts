@@ -91,11 +91,16 @@ async function streamReply(
     if (isFilled(content)) await onPart({ type: 'text-delta', text: content });
     return response;
   }
-  const begun = new Set<string>();
+  let begun: Set<string> | undefined;
   for await (const part of provider.stream(request)) {
     if (part.type === 'response') return part.response;
     // After an abort the run has ended; leaving the iteration lets the provider close its connection.
     if (request.signal?.aborted) break;
+    if (part.type === 'text-delta' || part.type === 'reasoning-delta') {
+      if (isFilled(part.text)) await onPart(part);
+      continue;
+    }
+    begun ??= new Set();
     if (isTold(part, begun)) await onPart(part);
   }
   throw new Error('the stream ended without a response');
@@ -104,9 +109,6 @@ async function streamReply(
 /** Nobody hears of empty pieces, nor of calls that cannot be told apart; `begun` has the ids of those that can. */
 function isTold(part: ReplyPart, begun: Set<string>): boolean {
   switch (part.type) {
-    case 'text-delta':
-    case 'reasoning-delta':
-      return isFilled(part.text);
     case 'call-input-start':
       if (!isFilled(part.callId) || begun.has(part.callId)) return false;
       begun.add(part.callId);

@@ -128,18 +128,22 @@ const ABORTED: Reply = { ok: false, reason: 'aborted' };
 function ask(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
   const { config, sink, signal } = run;
   if (signal?.aborted) return Promise.resolve(ABORTED);
-  const isPrepared = config.prepareStep !== undefined || config.compactHistory !== undefined;
-  return sink === undefined && !isPrepared ? send(run, offer) : prepareAndSend(run, offer);
+  return sink === undefined && !isPrepared(config) ? send(run, offer) : prepareAndSend(run, offer);
+}
+
+function isPrepared({ prepareStep, compactHistory }: ToolLoopConfig): boolean {
+  return prepareStep !== undefined || compactHistory !== undefined;
 }
 
 async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
-  const { sink, signal } = run;
+  const { config, sink, signal } = run;
   await sink?.({ type: 'step-start', iteration: run.iterations + 1 });
   // The reader may have aborted the run on hearing that; then nothing is asked.
   if (signal?.aborted) return ABORTED;
-  const settings = await prepareRequest(run);
+  const settings = isPrepared(config) ? await prepareRequest(run) : undefined;
   if (signal?.aborted) return ABORTED;
-  return send(run, { ...offer, settings });
+  // A promise that is returned takes longer to arrive than one that is awaited.
+  return await send(run, settings === undefined ? offer : { ...offer, settings });
 }
 
 function send(run: LoopRun, offer: Offer): Promise<Reply> {
