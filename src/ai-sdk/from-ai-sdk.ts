@@ -9,7 +9,7 @@ import {
 } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { checkArguments, checkOptions, InvalidOptionsError, warnAuthor } from '../errors/author-fault.js';
-import { ProviderError } from '../errors/provider-error.js';
+import { isConnectionLost, ProviderError } from '../errors/provider-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import {
@@ -248,8 +248,8 @@ function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
   const isTold = typeof status === 'number';
   return new ProviderError(`${isTold ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
     ...(isTold && { status }),
-    // The errors of the AI SDK say it of themselves.
-    retryable: isRetryable === true,
+    // The errors of the AI SDK say it of themselves, but for connections that are lost after the headers.
+    retryable: isRetryable === true || isConnectionLost(cause),
     ...(pause >= 0 && { retryAfterMs: pause }),
     cause,
   });

@@ -1,3 +1,5 @@
+import { isRecord } from '../kernel/json.js';
+
 const BRAND = Symbol.for('toolwright.ProviderError');
 
 /** What is known of a failed request besides its message. */
@@ -48,3 +50,27 @@ export class ProviderError extends Error {
 }
 
 Object.defineProperty(ProviderError.prototype, BRAND, { value: true });
+
+/** Codes of connections that may be better the next time; a wrong address or certificate will not. */
+const PASSING_CODES: ReadonlySet<unknown> = new Set([
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EPIPE',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_SOCKET',
+]);
+
+/** Whether an error, or one that caused it, is that of a connection that was lost or not made this time. */
+export function isConnectionLost(error: unknown): boolean {
+  let link = error;
+  // By shape and not by `instanceof`: the errors of `fetch` may belong to another realm. A chain may be a ring.
+  for (let depth = 0; isRecord(link) && depth < 8; depth += 1) {
+    if (PASSING_CODES.has(link.code)) return true;
+    link = link.cause;
+  }
+  return false;
+}

@@ -37,6 +37,7 @@ export class OfflineProvider implements LLMProvider {
 
   async chat(request: LLMRequest): Promise<LLMResponse> {
     checkArguments({ of: 'OfflineProvider.chat', given: { request }, rules: { request: REQUEST } });
+    request.signal?.throwIfAborted();
     const { messages, tools = [] } = request;
     const asked = messages.findLastIndex(({ role }) => role === 'user');
     const turn = messages.slice(asked + 1);

@@ -1,4 +1,4 @@
-import { ProviderError } from '../../errors/provider-error.js';
+import { isConnectionLost, ProviderError } from '../../errors/provider-error.js';
 import { jsonRecord, jsonText } from './wire-json.js';
 
 /** Where a failed request went, and what may have ended it. */
@@ -128,8 +128,6 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** Faults of a connection that the next attempt may not have; a wrong address or certificate it has too. */
-const LASTING_FAULTS = /^(ENOTFOUND|.*CERT.*|UNABLE_TO_VERIFY_.*)$/;
 /** Statuses below 500 that say nothing of the request itself. */
 const PASSING_STATUSES = new Set([408, 409, 425, 429]);
 /** Words of servers for what does not pass by waiting, although they say 429 or nothing. */
@@ -142,11 +140,8 @@ function isRetryable(error: unknown): boolean {
   if (LASTING_CODES.test(`${jsonText(code)} ${jsonText(type)}`)) return false;
   if (typeof status === 'number') return isPassing(status);
   if (/timed? ?out/i.test(messageOf(error)) || name === 'SyntaxError') return true;
-  const codes = causesOf(error).map((cause) => jsonText(jsonRecord(cause).code));
-  const known = codes.find((candidate) => CONNECTION_FAULTS.has(candidate));
-  if (known !== undefined) return !LASTING_FAULTS.test(known);
   // An error that a server sends in the middle of a stream has no status.
-  return jsonRecord(error).error !== undefined;
+  return isConnectionLost(error) || jsonRecord(error).error !== undefined;
 }
 
 /** The client tries again until there is an answer; a stream that breaks off later has been tried once. */
