@@ -12,3 +12,8 @@ export function nodeUtil(): typeof import('node:util') {
 export function nodeFiles(): typeof import('node:fs') {
   return process.getBuiltinModule('node:fs');
 }
+
+/** Node's servers, which only a test of a provider needs. */
+export function nodeHttp(): typeof import('node:http') {
+  return process.getBuiltinModule('node:http');
+}

@@ -159,7 +159,7 @@ function byChance({ seed, rate, faults }: RandomFaults): () => FetchFault {
 }
 
 /** Numbers from 0 to 1 that a seed determines: the generator mulberry32. */
-function randomFrom(seed: number): () => number {
+export function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -1,6 +1,30 @@
 import '../metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
+export type { ProviderCapability } from './conformance/conformance-case.js';
+export {
+  type HttpBackendBody,
+  type HttpBackendOptions,
+  type HttpBackendRequest,
+  httpBackend,
+} from './conformance/http-backend.js';
+export type {
+  ModelCall,
+  ModelFailure,
+  ModelPrompt,
+  ModelReasoning,
+  ModelReply,
+  ModelTurn,
+  ProviderBackend,
+  Sliceable,
+} from './conformance/provider-backend.js';
+export {
+  type ConformanceCase,
+  type OmittedCase,
+  type ProviderConformance,
+  type ProviderConformanceOptions,
+  providerConformance,
+} from './conformance/provider-conformance.js';
 export {
   type FaultPlan,
   type FaultyFetch,

@@ -87,6 +87,10 @@ import {
 import {
   expectToolSurface,
   faultyFetch,
+  type HttpBackendOptions,
+  httpBackend,
+  type ProviderConformanceOptions,
+  providerConformance,
   type RandomFaults,
   type RecordedFetchOptions,
   recordedFetch,
@@ -144,6 +148,13 @@ type AiSdkModelOptions = Omit<
   'prompt' | 'tools' | 'toolChoice' | 'responseFormat' | 'includeRawChunks' | 'abortSignal'
 >;
 
+const served: Required<HttpBackendOptions> = {
+  create: () => provider,
+  encode: ({ text }) => ({ text }),
+  encodeFailure: ({ message }) => message,
+  model: 'm',
+  options: {},
+};
 const work = defineTool({ name: 'work', description: 'Works', execute: () => happened.push('a call') });
 const tools = new ToolRegistry().register(work);
 const store = new MemoryRunStore();
@@ -514,6 +525,15 @@ export const OUTER_DOORS: readonly Door[] = [
     { file: import.meta.filename, mode: 'replay', fetch, redact: (text) => text },
     { required: ['file'], enter: (given) => recordedFetch(given) },
   ),
+  door<Required<ProviderConformanceOptions>>(
+    'providerConformance',
+    { name: 'MyProvider', backend: () => httpBackend(served), without: ['files'], timeoutMs: 5 },
+    { required: ['name', 'backend'], enter: (given) => providerConformance(given) },
+  ),
+  door<Required<HttpBackendOptions>>('httpBackend', served, {
+    required: ['create', 'encode'],
+    enter: async (given) => (await httpBackend(given)).close?.(),
+  }),
   door<Omit<Required<ToolSurfaceOptions>, 'surface'>>(
     'expectToolSurface',
     { file: import.meta.filename, update: false, allow: [] },

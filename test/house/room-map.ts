@@ -28,7 +28,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   typegen: 'from the types and comments of a project to the generated file',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
   testing:
-    'for tests: scripted providers, a harness of tools, recordings, faults of the network, what models are offered',
+    'for tests: scripted providers, a harness of tools, recordings, faults of the network, what models are offered, what a provider has to do',
   cli: 'the command `toolwright`',
   plugin: 'adapters that keep the generated file current in build tools',
   jest: 'the same for Jest',

@@ -60,8 +60,11 @@ export function customCall(call_id: string, input: string): Item {
   return { id: `ctc_${call_id}`, type: 'custom_tool_call', status: 'completed', call_id, name: 'sql', input };
 }
 
-/** The events of a stream that brings a response, its texts in pieces of at most `size` characters. */
-export function eventsOf(response: Item, size = 3): readonly Item[] {
+/** How a stream cuts texts into pieces: of at most so many characters, or by a function. */
+type Split = number | ((text: string) => readonly string[]);
+
+/** The events of a stream that brings a response. */
+export function eventsOf(response: Item, split: Split = 3): readonly Item[] {
   const items = response.output as readonly Item[];
   const bare = { ...response, output: [], status: 'in_progress', usage: null };
   const ending = { completed: 'completed', incomplete: 'incomplete', failed: 'failed' }[
@@ -70,15 +73,15 @@ export function eventsOf(response: Item, size = 3): readonly Item[] {
   return [
     { type: 'response.created', response: bare },
     { type: 'response.in_progress', response: bare },
-    ...items.flatMap((item, at) => itemEvents(item, at, size)),
+    ...items.flatMap((item, at) => itemEvents(item, at, split)),
     { type: `response.${ending}`, response },
   ];
 }
 
-function itemEvents(item: Item, output_index: number, size: number): readonly Item[] {
+function itemEvents(item: Item, output_index: number, split: Split): readonly Item[] {
   const at = { output_index, item_id: item.id };
   const added = { type: 'response.output_item.added', output_index, item: { ...item, ...emptied(item) } };
-  return [added, ...deltas(item, at, size), { type: 'response.output_item.done', output_index, item }];
+  return [added, ...deltas(item, at, split), { type: 'response.output_item.done', output_index, item }];
 }
 
 function emptied({ type }: Item): Item {
@@ -88,9 +91,9 @@ function emptied({ type }: Item): Item {
   return type === 'message' ? { content: [], status: 'in_progress' } : { status: 'in_progress' };
 }
 
-function deltas(item: Item, at: Item, size: number): readonly Item[] {
+function deltas(item: Item, at: Item, split: Split): readonly Item[] {
   const told = (type: string, text: unknown) =>
-    pieces(String(text), size).map((delta) => ({ type: `response.${type}`, ...at, delta }));
+    pieces(String(text), split).map((delta) => ({ type: `response.${type}`, ...at, delta }));
   if (item.type === 'function_call')
     return [
       ...told('function_call_arguments.delta', item.arguments),
@@ -100,7 +103,7 @@ function deltas(item: Item, at: Item, size: number): readonly Item[] {
   if (item.type === 'reasoning')
     return (item.summary as readonly Item[]).flatMap(({ text }, summary_index) => [
       { type: 'response.reasoning_summary_part.added', ...at, summary_index },
-      ...told('reasoning_summary_text.delta', text),
+      ...told('reasoning_summary_text.delta', text).map((event) => ({ ...event, summary_index })),
     ]);
   if (item.type !== 'message') return [];
   return (item.content as readonly Item[]).flatMap((part) =>
@@ -108,6 +111,7 @@ function deltas(item: Item, at: Item, size: number): readonly Item[] {
   );
 }
 
-function pieces(text: string, size: number): readonly string[] {
-  return text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+function pieces(text: string, split: Split): readonly string[] {
+  if (typeof split === 'function') return split(text);
+  return text.match(new RegExp(`[^]{1,${split}}`, 'g')) ?? [];
 }

@@ -1,0 +1,194 @@
+import type { LLMRequest, LLMResponse, Message } from '../../contract/llm-provider.js';
+import type { ContentPart } from '../../contract/tool-result.js';
+import { canonicalJson, plainJson } from '../../kernel/json.js';
+import { type Bench, historyAfter, LOOK_UP, QUESTION, TOOLS } from './bench.js';
+import type { CaseDraft } from './conformance-case.js';
+import { expectSame, expectThat, placeIn, smallestWith } from './expectations.js';
+
+const { name } = LOOK_UP.function;
+const CALLS = [
+  { id: 'call_a1', name, arguments: '{"city":"Oslo","days":3}' },
+  { id: 'call_b2', name, arguments: '{"city":"Rome","days":5}' },
+];
+/** Base64 and texts with what a careless copy would change. */
+const SEALED = ['gAAAAAB+/x==\u2028"\\ é🔏', 'second+/=='] as const;
+const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const PDF = 'JVBERi0xLjQKJeLjz9MKMSAwIG9iago8PD4+CmVuZG9iagp0cmFpbGVyCjw8Pj4KJSVFT0YK';
+
+/** How a reply and the answers to its calls go on. */
+async function goOn(
+  bench: Bench,
+  history: readonly Message[],
+  more: Partial<LLMRequest> = {},
+): Promise<LLMResponse> {
+  return bench.reply({ text: 'Done' }, { messages: [QUESTION, ...history], ...more });
+}
+
+/** The texts stand in what the model was sent, and in this order. */
+function expectSent(bench: Bench, ...texts: readonly string[]): void {
+  let last = -1;
+  for (const text of texts) {
+    const place = placeIn(bench.lastSent, text);
+    expectThat(place >= 0, `the model is not sent ${JSON.stringify(text)}`);
+    expectThat(place >= last, `the model is sent ${JSON.stringify(text)} in the wrong order`);
+    last = place;
+  }
+}
+
+async function expectAttached(bench: Bench, part: ContentPart & { readonly data: string }): Promise<void> {
+  const reply = await bench.reply({ calls: CALLS });
+  const history = historyAfter(reply, ({ id }) =>
+    id === reply.toolCalls[0]?.id
+      ? { content: 'See here', parts: [{ type: 'text', content: 'See here' }, part] }
+      : { content: 'Sunny' },
+  );
+  await goOn(bench, history);
+  expectSent(bench, 'See here');
+  expectSent(bench, 'Sunny');
+  expectThat(placeIn(bench.lastSent, part.data) >= 0, `the model is not sent the ${part.type} of the result`);
+}
+
+/** What a model is sent. */
+export const REQUEST_CASES: readonly CaseDraft[] = [
+  {
+    title: 'offers the tools of the request, and none of earlier ones',
+    rule: '`tools` of LLMRequest are what the model is offered: name, description and parameters',
+    needs: ['sent'],
+    async run(bench) {
+      await bench.reply({ text: 'Done' });
+      for (const { function: tool } of TOOLS) expectSent(bench, tool.name);
+      expectThat(
+        placeIn(bench.lastSent, LOOK_UP.function.description) >= 0,
+        'the model is not sent the description of a tool',
+      );
+      expectThat(
+        placeIn(bench.lastSent, 'Name of the city') >= 0,
+        'the model is not sent the parameters of a tool',
+      );
+      await bench.reply({ text: 'Done' }, { tools: undefined });
+      expectThat(
+        placeIn(bench.lastSent, name) < 0,
+        `the model is sent ${name}, which the request does not offer`,
+      );
+    },
+  },
+  {
+    title: 'sends the results of calls with the calls that they answer',
+    rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
+    needs: ['sent'],
+    async run(bench) {
+      const reply = await bench.reply({ text: 'I look.', calls: CALLS });
+      await goOn(
+        bench,
+        historyAfter(reply, ({ arguments: args }) => ({ content: `Result of ${JSON.stringify(args)}!` })),
+      );
+      expectSent(bench, String(QUESTION.content), 'I look.', ...reply.toolCalls.map(({ id }) => id));
+      expectSent(
+        bench,
+        ...reply.toolCalls.map(({ arguments: args }) => `Result of ${JSON.stringify(args)}!`),
+      );
+    },
+  },
+  {
+    title: 'names the call that each result answers',
+    rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
+    needs: ['sent', 'call-ids'],
+    async run(bench) {
+      const reply = await bench.reply({ calls: CALLS });
+      const ids = reply.toolCalls.map(({ id }) => id);
+      const textOf = (id: string): string => `Result number ${ids.indexOf(id)}`;
+      await goOn(
+        bench,
+        historyAfter(reply, ({ id }) => ({ content: textOf(id) })),
+      );
+      for (const id of ids) {
+        const part = smallestWith(bench.lastSent, textOf(id), ids) ?? '';
+        expectSame(
+          `the calls that ${textOf(id)} names`,
+          ids.filter((other) => part.includes(other)),
+          [id],
+        );
+      }
+    },
+  },
+  {
+    title: 'sends the images of results',
+    rule: '`parts` of a tool message are what its result is beside text: a provider maps them to what its API takes',
+    needs: ['sent', 'images'],
+    run: (bench) => expectAttached(bench, { type: 'image', data: PNG, mimeType: 'image/png' }),
+  },
+  {
+    title: 'sends the files of results',
+    rule: '`parts` of a tool message are what its result is beside text: a provider maps them to what its API takes',
+    needs: ['sent', 'files'],
+    run: (bench) =>
+      expectAttached(bench, { type: 'file', data: PDF, mimeType: 'application/pdf', filename: 'map.pdf' }),
+  },
+  {
+    title: 'sends back what a reply carried, byte for byte',
+    rule: '`providerItems` are plain JSON by the one key of `itemKey(model)`, on the message and on its calls, and go back byte for byte',
+    needs: ['sent', 'provider-items'],
+    async run(bench) {
+      const [first, second] = SEALED;
+      const reply = await bench.reply({
+        text: 'Hm',
+        reasoning: { text: 'Two cities', sealed: first },
+        calls: CALLS,
+      });
+      expectKept(bench, reply);
+      const history = historyAfter(reply);
+      const next = await bench.reply(
+        {
+          calls: CALLS.map((call) => ({ ...call, id: `${call.id}2` })),
+          reasoning: { text: 'Again', sealed: second },
+        },
+        { messages: [QUESTION, ...history] },
+      );
+      expectSent(bench, first);
+      await goOn(bench, [...history, ...historyAfter(next)]);
+      expectSent(bench, first, second);
+    },
+  },
+  {
+    title: 'sends no reasoning of its own accord',
+    rule: '`reasoning` of an assistant message is for people, and never sent to a model as it is',
+    needs: ['sent'],
+    async run(bench) {
+      const message: Message = { role: 'assistant', content: 'Hello', reasoning: 'They greet me' };
+      await goOn(bench, [message, { role: 'user', content: 'And now?' }]);
+      expectSent(bench, 'Hello', 'And now?');
+      expectThat(
+        placeIn(bench.lastSent, 'They greet me') < 0,
+        'the model is sent the `reasoning` of a message',
+      );
+    },
+  },
+  {
+    title: 'leaves the request as it was',
+    rule: 'LLMRequest is readonly: its messages and tools belong to the caller',
+    async run(bench) {
+      const reply = await bench.reply({ calls: CALLS });
+      const messages = [QUESTION, ...historyAfter(reply)];
+      const tools = structuredClone(TOOLS);
+      const before = canonicalJson({ messages, tools });
+      await bench.reply({ text: 'Done' }, { messages, tools });
+      expectThat(
+        canonicalJson({ messages, tools }) === before,
+        'it changes the messages or tools of the request',
+      );
+    },
+  },
+];
+
+/** What a reply carries is plain JSON under the one key of its provider. */
+function expectKept({ itemKey }: Bench, { providerItems, toolCalls }: LLMResponse): void {
+  const kept = [providerItems, ...toolCalls.map((call) => call.providerItems)].filter(
+    (items) => items !== undefined,
+  );
+  expectThat(kept.length > 0, 'the reply carries no `providerItems`, and the model gave something to keep');
+  for (const items of kept) {
+    expectSame('the keys of `providerItems`', Object.keys(items), [itemKey]);
+    expectSame('what a store keeps of `providerItems`', plainJson(items), items);
+  }
+}

@@ -1,0 +1,423 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type AssistantMessage,
+  InvalidOptionsError,
+  type LLMRequest,
+  type LLMResponse,
+  type Message,
+  ProviderError,
+} from 'toolwright';
+import { type ProviderConformanceOptions, providerConformance } from 'toolwright/testing';
+import { overChat, PROVIDERS } from './conformance-backends.js';
+import { type Spoiler, spoiled } from './spoiled-provider.js';
+
+/** A way to be wrong in a case, and what the case says of it. */
+interface Breach {
+  /** The end of the case’s title. */
+  readonly title: string;
+  readonly spoiler: () => Spoiler;
+  /** Of `chat` and of `stream`; one where both say the same. */
+  readonly words: RegExp | readonly [RegExp | undefined, RegExp | undefined];
+  /** Where nothing ever comes. */
+  readonly timeoutMs?: number;
+}
+
+const TOLD = /^P.stream: the text of all text-delta is/;
+const INPUT = /^P.stream: the tool of call-input-start for \w+ is "look_up", and should be absent/;
+
+const withoutUsage = (...names: string[]): Spoiler => ({
+  response: ({ usage, ...response }) => ({
+    ...response,
+    usage: Object.fromEntries(
+      Object.entries({ ...usage }).filter(([name]) => !names.includes(name)),
+    ) as unknown as LLMResponse['usage'],
+  }),
+});
+
+const withoutRequest = (...names: (keyof LLMRequest)[]): Spoiler => ({
+  request: (request) =>
+    Object.fromEntries(
+      Object.entries(request).filter(([name]) => !names.some((other) => other === name)),
+    ) as unknown as LLMRequest,
+});
+
+const messages = (change: (message: Message) => Message): Spoiler => ({
+  request: (request) => ({ ...request, messages: request.messages.map(change) }),
+});
+
+const withoutParts = () =>
+  messages((message) => (message.role === 'tool' ? { ...message, parts: undefined } : message));
+
+/** The first call has taken the arguments of the others. */
+const merged: Spoiler = {
+  response: ({ toolCalls, ...response }) => ({ ...response, toolCalls: toolCalls.slice(0, 1) }),
+};
+
+const BREACHES: readonly Breach[] = [
+  {
+    title: 'gives a text as the model said it',
+    spoiler: () => ({ response: (response) => ({ ...response, content: response.content.trim() }) }),
+    words: [/content is "Grüße.*, and should be "Grüße/s, TOLD],
+  },
+  {
+    title: 'gives a call with its tool and its arguments',
+    spoiler: () => ({
+      response: ({ toolCalls, ...response }) => ({
+        ...response,
+        toolCalls: toolCalls.map((call) => ({ ...call, arguments: JSON.stringify(call.arguments) })),
+      }),
+    }),
+    words:
+      /call 1 is {"name":"look_up","arguments":"{.*should be {"name":"look_up","arguments":{"city":"Oslo"/,
+  },
+  {
+    title: 'gives parallel calls one by one and in their order',
+    spoiler: () => merged,
+    words: [/it gives 1 calls, and the model made 3/, INPUT],
+  },
+  {
+    title: 'gives the ids of calls as the model has them',
+    spoiler: () => ({
+      response: ({ toolCalls, ...response }) => ({
+        ...response,
+        toolCalls: toolCalls.map((call, at) => ({ ...call, id: `call_${at}` })),
+      }),
+    }),
+    words: [/the list of ids is \["call_0","call_1"\], and should be \["call_a1","call_b2"\]/, INPUT],
+  },
+  {
+    title: 'gives text and calls of one reply both',
+    spoiler: () => ({
+      response: (response) => (response.toolCalls.length > 0 ? { ...response, content: '' } : response),
+    }),
+    words: [/content is "", and should be "Grüße/s, TOLD],
+  },
+  {
+    title: 'gives arguments of any depth, and none',
+    spoiler: () => ({
+      response: ({ toolCalls, ...response }) => ({
+        ...response,
+        toolCalls: toolCalls.map((call) =>
+          Object.keys(call.arguments).length === 0 ? { ...call, arguments: '' } : call,
+        ),
+      }),
+    }),
+    words: [
+      /call 2 is .*"arguments":""}, and should be .*"arguments":{}}/,
+      /the input told of call_b2 is "{}"/,
+    ],
+  },
+  {
+    title: 'gives arguments that are no JSON object as their text',
+    spoiler: () => ({
+      response: ({ toolCalls, ...response }) => ({
+        ...response,
+        toolCalls: toolCalls.map((call) => ({ ...call, arguments: {} })),
+      }),
+    }),
+    words: [/the arguments of the call is {}, and should be "{/, /the input told of call_a1 is/],
+  },
+  {
+    title: 'tells that a reply is cut, also one with calls',
+    spoiler: () => ({
+      response: (response) => ({
+        ...response,
+        finishReason: response.toolCalls.length > 0 ? 'tool_calls' : response.finishReason,
+      }),
+    }),
+    words: /finishReason of a cut reply with a call is "tool_calls", and should be "length"/,
+  },
+  {
+    title: 'counts the tokens',
+    spoiler: () => withoutUsage('totalTokens'),
+    words: /usage is {"inputTokens":1200,"outputTokens":340}, and should be/,
+  },
+  ...['cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'].map((part) => ({
+    title: `counts ${part}`,
+    spoiler: () => withoutUsage(part),
+    words: new RegExp(`usage.${part} is absent, and should be \\d+`),
+  })),
+  {
+    title: 'gives what the model thought apart from what it said',
+    spoiler: () => ({
+      response: (response) => ({ ...response, content: `${response.reasoning}${response.content}` }),
+    }),
+    words: [/content is "Oslo first.*Hello", and should be "Hello"/, TOLD],
+  },
+  {
+    title: 'puts texts and arguments together, split at any character',
+    spoiler: () => ({
+      part: (part) => (part.type === 'text-delta' ? [{ ...part, text: part.text.trimEnd() }] : [part]),
+    }),
+    words: [undefined, TOLD],
+  },
+  {
+    title: 'tells the arguments of calls as they come',
+    spoiler: () => ({ part: (part) => (part.type.startsWith('call-input') ? [] : [part]) }),
+    words: [undefined, /its stream has no call-input-start for call_a1/],
+  },
+  {
+    title: 'throws where a reply breaks off at any byte',
+    spoiler: () => ({ failure: (error) => new Error('gone', { cause: error }) }),
+    words: /`retryable` of the error for a lost connection is absent, and should be true/,
+  },
+  {
+    title: 'offers the tools of the request, and none of earlier ones',
+    spoiler: () => withoutRequest('tools'),
+    words: /the model is not sent "look_up"/,
+  },
+  {
+    title: 'sends the results of calls with the calls that they answer',
+    spoiler: () => ({
+      request: (request) => ({
+        ...request,
+        messages: request.messages.filter(({ role }) => role !== 'tool'),
+      }),
+    }),
+    words: /the model is not sent "Result of/,
+  },
+  {
+    title: 'names the call that each result answers',
+    spoiler: () =>
+      messages((message) =>
+        message.role === 'tool'
+          ? { ...message, tool_call_id: message.tool_call_id === 'call_a1' ? 'call_b2' : 'call_a1' }
+          : message,
+      ),
+    words: /the calls that Result number 0 names is \["call_b2"\], and should be \["call_a1"\]/,
+  },
+  {
+    title: 'sends the images of results',
+    spoiler: withoutParts,
+    words: /the model is not sent the image of the result/,
+  },
+  {
+    title: 'sends the files of results',
+    spoiler: withoutParts,
+    words: /the model is not sent the file of the result/,
+  },
+  {
+    title: 'sends back what a reply carried, byte for byte',
+    spoiler: () =>
+      messages((message) => {
+        const { providerItems, ...rest } = message as AssistantMessage;
+        return rest;
+      }),
+    words: /the model is not sent "gAAAAAB/,
+  },
+  {
+    title: 'sends no reasoning of its own accord',
+    spoiler: () =>
+      messages((message) =>
+        message.role === 'assistant'
+          ? { ...message, content: `${message.reasoning} ${message.content}` }
+          : message,
+      ),
+    words: /the model is sent the `reasoning` of a message/,
+  },
+  {
+    title: 'tells which tools the model may call',
+    spoiler: () => withoutRequest('toolChoice'),
+    words: /the model is sent the same with {"toolChoice":"none"} as with {}/,
+  },
+  {
+    title: 'tells of which tools the model may call one',
+    spoiler: () => withoutRequest('toolChoice'),
+    words: /the model is sent the same with {"toolChoice":{"tools":\["look_up"\]}} as with {}/,
+  },
+  {
+    title: 'tells whether a reply may have several calls',
+    spoiler: () => withoutRequest('parallelToolCalls'),
+    words: /the model is sent the same with {"parallelToolCalls":false}/,
+  },
+  {
+    title: 'tells the form of the reply',
+    spoiler: () => withoutRequest('responseFormat'),
+    words: /the model is sent the same with {"responseFormat":{"type":"json"}} as with {}/,
+  },
+  {
+    title: 'leaves the request as it was',
+    spoiler: () => ({
+      request: (request) => {
+        (request.messages as Message[]).unshift({ role: 'system', content: 'Be kind' });
+        return request;
+      },
+    }),
+    words: /it changes the messages or tools of the request/,
+  },
+  {
+    title: 'throws errors that say whether to try again',
+    spoiler: () => ({
+      failure: (error) =>
+        new ProviderError('refused', { retryable: false, status: (error as ProviderError).status }),
+    }),
+    words: /`retryable` of the error for status 408 is false, and should be true/,
+  },
+  {
+    title: 'tells how long the server asks to wait',
+    spoiler: () => ({ failure: () => new ProviderError('refused', { retryable: true, retryAfterMs: 7 }) }),
+    words: /`retryAfterMs` of the error for status 429 with retry-after: 7 is 7, and should be 7000/,
+  },
+  {
+    title: 'makes no request that was aborted before',
+    spoiler: () => withoutRequest('signal'),
+    words: /an aborted request ends without an error/,
+  },
+  {
+    title: 'gives up a request that is aborted before the reply',
+    spoiler: () => withoutRequest('signal'),
+    words: /There was no answer within 300 ms/,
+    timeoutMs: 300,
+  },
+  {
+    title: 'gives up a request that is aborted in the middle of the reply',
+    spoiler: () => withoutRequest('signal'),
+    words: /There was no answer within 300 ms/,
+    timeoutMs: 300,
+  },
+  {
+    title: 'tells a text as it comes, and ends with an error where it is aborted then',
+    spoiler: () => ({ failure: () => undefined }),
+    words: [undefined, /an aborted request ends without an error/],
+  },
+  {
+    title: 'keeps two replies apart that come at the same time',
+    spoiler: () => {
+      let last: LLMResponse | undefined;
+      return {
+        response: (response) => {
+          last ??= response;
+          return last;
+        },
+      };
+    },
+    words: [/content of the slow reply is "the fast reply", and should be "the slow reply"/, TOLD],
+  },
+];
+
+type Fetch = typeof globalThis.fetch;
+
+/** A `fetch` whose bodies go through something that makes other bytes of them. */
+function through(change: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): Fetch {
+  return async (input, init) => {
+    const { status, headers, body } = await fetch(input, init);
+    return new Response(body && change(body), { status, headers });
+  };
+}
+
+/** Decodes each piece by itself. */
+const piecewise = through((body) =>
+  body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform: (bytes, controller) =>
+        controller.enqueue(new TextEncoder().encode(new TextDecoder().decode(bytes))),
+    }),
+  ),
+);
+
+/** Takes a lost connection for the end. */
+const quiet = through((body) => {
+  const reader = body.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+      if (value) controller.enqueue(value);
+      if (done) controller.close();
+    },
+  });
+});
+
+const DECODER = 'reads a reply that arrives cut at any byte';
+
+/** What the case of a title says of a provider; `chat` where there is no other. */
+async function verdict(title: string, options: Omit<ProviderConformanceOptions, 'name'>): Promise<string> {
+  const found = providerConformance({ name: 'P', ...options }).find((entry) => entry.title === title);
+  if (found === undefined) throw new Error(`there is no case '${title}'`);
+  try {
+    await found.run();
+  } catch (error) {
+    if (error instanceof Error) return error.message;
+  }
+  return 'passed';
+}
+
+const TITLES = providerConformance({ name: 'P', backend: () => overChat() }).map(({ title }) => title);
+
+describe('providerConformance', () => {
+  const all = BREACHES.flatMap(({ title, spoiler, words, timeoutMs }) => {
+    const [chat, stream] = words instanceof RegExp ? [words, words] : words;
+    const one = (method: string, expected: RegExp | undefined) =>
+      expected ? [{ title: `P.${method} ${title}`, expected, spoiler, timeoutMs }] : [];
+    return [...one('chat', chat), ...one('stream', stream)];
+  });
+
+  test.each(all)('providerConformance finds what is wrong: $title', async ({ title, expected, ...how }) => {
+    const backend = () => overChat((provider) => spoiled(provider, how.spoiler()));
+    const said = await verdict(title, { backend, timeoutMs: how.timeoutMs ?? 60_000 });
+    expect(said).toMatch(expected);
+    expect(said).toMatch(/\nRule: .+\.$/);
+  });
+
+  test.each([
+    ['P.chat', piecewise, DECODER, /content is/],
+    ['P.stream', piecewise, DECODER, /content is/],
+    ['P.stream', quiet, 'throws where a reply breaks off at any byte', /content is|toolCalls is/],
+  ])('providerConformance finds a %s whose bytes are read wrongly', async (method, fetch, title, words) => {
+    const said = await verdict(`${method} ${title}`, { backend: () => overChat(undefined, { fetch }) });
+    expect(said).toMatch(words);
+  });
+
+  test('providerConformance has a broken provider for each of its cases here', () => {
+    const tried = [...all.map(({ title }) => title), `P.chat ${DECODER}`, `P.stream ${DECODER}`];
+    expect([...TITLES].sort()).toEqual(tried.sort());
+    expect(new Set(TITLES).size).toBe(TITLES.length);
+  });
+
+  test('providerConformance leaves out what a provider is without, and says so', () => {
+    const cases = providerConformance({
+      name: 'P',
+      backend: () => overChat(),
+      without: ['streaming', 'files'],
+    });
+    expect(cases.some(({ title }) => title.startsWith('P.stream') || title.includes('files'))).toBe(false);
+    expect(cases.length + cases.leftOut.length).toBe(TITLES.length);
+    expect(cases.leftOut).toContainEqual({ title: 'P.chat sends the files of results', without: ['files'] });
+    expect(cases.leftOut).toContainEqual({
+      title: 'P.stream sends the files of results',
+      without: ['streaming', 'files'],
+    });
+  });
+
+  test('providerConformance says what a provider throws, and keeps that as the cause', async () => {
+    const failure = new Error('no such model');
+    const backend = () =>
+      overChat((provider) => ({ ...spoiled(provider, {}), chat: () => Promise.reject(failure) }));
+    const [first] = providerConformance({ name: 'P', backend });
+    await expect(first?.run()).rejects.toMatchObject({
+      message: expect.stringMatching(/^P.chat: it throws “no such model”\.\nRule: /),
+      cause: failure,
+    });
+  });
+
+  test('providerConformance says which methods and facts a provider should be declared without', async () => {
+    const chatOnly = () => overChat((provider) => ({ chat: (request) => provider.chat(request) }));
+    expect(await verdict('P.stream counts the tokens', { backend: chatOnly })).toMatch(
+      /without: \['streaming'\]/,
+    );
+    const [scripted] = PROVIDERS.filter(({ name }) => name === 'ScriptedProvider');
+    if (scripted === undefined) throw new Error('there is no ScriptedProvider');
+    expect(await verdict('P.chat sends the images of results', { backend: scripted.backend })).toMatch(
+      /without: \['sent'\]|not sent/,
+    );
+  });
+
+  test('providerConformance refuses what it is not, and names it', () => {
+    const wrong = {
+      name: '',
+      backend: 'x',
+      without: ['stream'],
+      timeout: 1,
+    } as unknown as ProviderConformanceOptions;
+    expect(() => providerConformance(wrong)).toThrow(InvalidOptionsError);
+  });
+});
