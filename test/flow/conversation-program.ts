@@ -6,7 +6,7 @@ import {
   defineTool,
   type LLMProvider,
   type LLMResponse,
-} from '../../src/index.js';
+} from 'toolwright';
 
 /** What the process is told to do. */
 export type ConversationOrder =

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { JsonSchema } from 'toolwright';
 import { createGenerator } from 'ts-json-schema-generator';
 import { type SchemaTest, schemaTest } from '../../src/checking/compile.js';
-import type { JsonSchema } from '../../src/index.js';
 import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
 import { closeCompilers, compilerOf, fixture } from '../rooms/typegen/compilers.js';

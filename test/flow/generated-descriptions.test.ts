@@ -1,9 +1,6 @@
-import type { ClassType } from '../../src/index.js';
-import 'reflect-metadata';
-import { describe, expect, jest, test } from '@jest/globals';
-import { IsInt, IsOptional, IsString, Length } from 'class-validator';
 import {
   Args,
+  type ClassType,
   describeClass,
   discoverTools,
   Integer,
@@ -14,6 +11,9 @@ import {
   ToolRegistry,
   Toolset,
 } from 'toolwright';
+import 'reflect-metadata';
+import { describe, expect, jest, test } from '@jest/globals';
+import { IsInt, IsOptional, IsString, Length } from 'class-validator';
 import { container } from 'tsyringe';
 
 type Constructor = new () => object;

@@ -3,6 +3,7 @@ import {
   agentTool,
   defineTool,
   discoverTools,
+  type JsonSchema,
   Param,
   Tool,
   ToolDeclarationError,
@@ -10,7 +11,6 @@ import {
   Toolset,
 } from 'toolwright';
 import { z } from 'zod';
-import type { JsonSchema } from '../../src/index.js';
 
 function faultsOf(declare: () => unknown): readonly string[] {
   try {

@@ -4,9 +4,8 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { IsSurrogatePair, Matches } from 'class-validator';
 import fc from 'fast-check';
-import { Args, defineTool, discoverTools, Tool, ToolRegistry, Toolset } from 'toolwright';
+import { Args, defineTool, discoverTools, type JsonSchema, Tool, ToolRegistry, Toolset } from 'toolwright';
 import { z } from 'zod';
-import type { JsonSchema } from '../../src/index.js';
 import { runs } from '../setup/runs.js';
 
 /** Whether a tool with these parameters takes the arguments as they are; throws where it cannot be called. */

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Message, PendingCall } from '../../src/index.js';
+import type { Message, PendingCall } from 'toolwright';
 import type { ConversationOrder, ConversationTold } from './conversation-program.js';
 import type { Order } from './stored-run-program.js';
 

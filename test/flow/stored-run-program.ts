@@ -8,8 +8,8 @@ import {
   resumeStoredRun,
   runToolLoop,
   ToolwrightError,
-} from '../../src/index.js';
-import { SqliteRunStore } from '../../src/stores/index.js';
+} from 'toolwright';
+import { SqliteRunStore } from 'toolwright/stores';
 
 /** What the process is told to do. */
 export type Order =

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Message } from '../../src/index.js';
+import type { Message } from 'toolwright';
 import { historyFaults } from './strict-history.js';
 
 const call = (id: string, args = '{}') => ({

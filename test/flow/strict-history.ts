@@ -1,4 +1,4 @@
-import type { AssistantMessage, Message } from '../../src/index.js';
+import type { AssistantMessage, Message } from 'toolwright';
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'];
 

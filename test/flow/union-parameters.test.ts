@@ -3,6 +3,7 @@ import {
   agentTool,
   defineTool,
   discoverTools,
+  type JsonSchema,
   runToolLoop,
   Tool,
   ToolDeclarationError,
@@ -12,7 +13,6 @@ import {
 } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 import { z } from 'zod';
-import type { JsonSchema } from '../../src/index.js';
 
 const Shape = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('circle'), r: z.number().default(1) }),

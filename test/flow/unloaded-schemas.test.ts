@@ -4,6 +4,7 @@ import {
   agentTool,
   defineTool,
   discoverTools,
+  type JsonSchema,
   Param,
   Tool,
   ToolDeclarationError,
@@ -11,7 +12,6 @@ import {
   Toolset,
 } from 'toolwright';
 import { z } from 'zod';
-import type { JsonSchema } from '../../src/index.js';
 
 const missing = undefined as never;
 const execute = () => 'ran';

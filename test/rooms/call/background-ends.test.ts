@@ -1,14 +1,14 @@
 import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { interruptedResult } from '../../../src/call/result-text.js';
 import {
   type AsyncCallback,
   asyncResult,
   type ToolContext,
   type ToolDefinition,
   toolResult,
-} from '../../../src/index.js';
+} from 'toolwright';
+import { interruptedResult } from '../../../src/call/result-text.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 

@@ -1,7 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { discoverTools, Tool, ToolContext, ToolRegistry, Toolset, toolResult } from 'toolwright';
-import { asyncResult, type ToolDefinition } from '../../../src/index.js';
+import {
+  asyncResult,
+  discoverTools,
+  Tool,
+  ToolContext,
+  type ToolDefinition,
+  ToolRegistry,
+  Toolset,
+  toolResult,
+} from 'toolwright';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 

@@ -10,7 +10,7 @@ import {
   type ToolDefinition,
   ToolRegistry,
   toolResult,
-} from '../../../src/index.js';
+} from 'toolwright';
 import { runs } from '../../setup/runs.js';
 import { plainTool } from './plain-tool.js';
 

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { asyncResult, type ToolContext, ToolRegistry, toolResult } from '../../../src/index.js';
+import { asyncResult, type ToolContext, ToolRegistry, toolResult } from 'toolwright';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 

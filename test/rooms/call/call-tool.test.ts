@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { RetryToolCall } from '../../../src/index.js';
+import { RetryToolCall } from 'toolwright';
 import { callWork } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';

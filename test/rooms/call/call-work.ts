@@ -1,6 +1,6 @@
+import type { Invocation, ToolDefinition } from 'toolwright';
 import { callTool } from '../../../src/call/call-tool.js';
 import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
-import type { Invocation, ToolDefinition } from '../../../src/index.js';
 
 /** Calls a tool under the name `work`, with what surrounds the call. */
 export function callWork(

@@ -1,13 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
 import {
   type AsyncCallback,
   asyncResult,
   type ToolDefinition,
   type ToolResult,
   toolResult,
-} from '../../../src/index.js';
+} from 'toolwright';
+import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
 import { callWork } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';

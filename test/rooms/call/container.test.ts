@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
+import type { ToolDefinition } from 'toolwright';
 import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
-import type { ToolDefinition } from '../../../src/index.js';
 import { callWork } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';

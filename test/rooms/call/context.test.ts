@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Message, ToolContext } from '../../../src/index.js';
+import { type Message, ToolContext } from 'toolwright';
 import { callWork } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';

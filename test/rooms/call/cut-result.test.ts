@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { errorResult, ToolRegistry, ToolResult, toolResult, userResult } from 'toolwright';
 import { type CutDetails, cutResult } from '../../../src/call/result-text.js';
-import { errorResult, ToolRegistry, ToolResult, toolResult, userResult } from '../../../src/index.js';
 import { answers, runScript } from '../loop/run-script.js';
 import { plainTool } from './plain-tool.js';
 

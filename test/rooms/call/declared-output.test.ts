@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { Type } from '@sinclair/typebox';
-import { z } from 'zod';
 import {
   type AsyncCallback,
   type AsyncTool,
@@ -11,7 +10,8 @@ import {
   ToolRegistry,
   ToolResult,
   toolResult,
-} from '../../../src/index.js';
+} from 'toolwright';
+import { z } from 'zod';
 import { answers, runScript } from '../loop/run-script.js';
 
 const weather = {

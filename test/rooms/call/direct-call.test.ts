@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { IsInt, MaxLength, Validate, ValidatorConstraint } from 'class-validator';
-import { z } from 'zod';
 import {
   defineTool,
   discoverTools,
@@ -10,7 +9,8 @@ import {
   type ToolResult,
   Toolset,
   toolResult,
-} from '../../../src/index.js';
+} from 'toolwright';
+import { z } from 'zod';
 
 const parameters = {
   type: 'object',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { Tool, Toolset } from '../../../decorators/index.js';
-import { discoverTools, registerFunction, ToolRegistry } from '../../../src/index.js';
+import { discoverTools, registerFunction, ToolRegistry } from 'toolwright';
+import { Tool, Toolset } from 'toolwright/decorators';
 import { plainTool } from './plain-tool.js';
 
 @Toolset()

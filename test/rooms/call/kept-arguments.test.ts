@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { defineTool, ToolRegistry } from '../../../src/index.js';
+import { defineTool, ToolRegistry } from 'toolwright';
 
 const TEXT = { type: 'string' };
 const POINT = { type: 'object', properties: { x: { type: 'number' }, tags: { type: 'array', items: TEXT } } };

@@ -1,11 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  type AsyncCallback,
-  type AsyncTool,
-  asyncResult,
-  ToolRegistry,
-  toolResult,
-} from '../../../src/index.js';
+import { type AsyncCallback, type AsyncTool, asyncResult, ToolRegistry, toolResult } from 'toolwright';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 

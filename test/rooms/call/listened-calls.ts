@@ -9,7 +9,7 @@ import {
   ToolRegistry,
   type ToolRegistryOptions,
   type ToolResult,
-} from '../../../src/index.js';
+} from 'toolwright';
 import { type LogLine, logbook } from './logbook.js';
 
 /** Calls with somebody who hears of their completions, and all that is heard of them. */

@@ -1,4 +1,4 @@
-import type { LogFields, Logger } from '../../../src/index.js';
+import type { LogFields, Logger } from 'toolwright';
 
 /** One line that was logged. */
 export interface LogLine {

@@ -1,11 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { Tool, Toolset } from '../../../decorators/index.js';
-import {
-  discoverTools,
-  type ToolDefinition,
-  ToolRegistry,
-  type ToolRegistryOptions,
-} from '../../../src/index.js';
+import { discoverTools, type ToolDefinition, ToolRegistry, type ToolRegistryOptions } from 'toolwright';
+import { Tool, Toolset } from 'toolwright/decorators';
 import { numberTool } from '../loop/run-script.js';
 
 /** Calls a tool that takes `{ n: integer }` with whatever was sent, and gives its record. */

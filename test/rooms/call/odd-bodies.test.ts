@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { type ToolContext, ToolRegistry } from '../../../src/index.js';
+import { type ToolContext, ToolRegistry } from 'toolwright';
 import { answers, runScript } from '../loop/run-script.js';
 import { plainTool } from './plain-tool.js';
 

@@ -1,4 +1,4 @@
-import type { ToolContext, ToolDefinition } from '../../../src/index.js';
+import type { ToolContext, ToolDefinition } from 'toolwright';
 
 /** A tool called `work` that takes anything; `more` overrides any part of it. */
 export function plainTool(

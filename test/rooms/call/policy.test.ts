@@ -5,7 +5,7 @@ import {
   type ToolDefinition,
   type ToolPolicy,
   ToolRegistry,
-} from '../../../src/index.js';
+} from 'toolwright';
 import { answers, runScript } from '../loop/run-script.js';
 import { logbook } from './logbook.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type FunctionParameter, Integer, registerFunction, ToolRegistry } from '../../../src/index.js';
+import { type FunctionParameter, Integer, registerFunction, ToolRegistry } from 'toolwright';
 
 describe('registerFunction', () => {
   test('types become their JSON types, all parameters are required, in order', () => {

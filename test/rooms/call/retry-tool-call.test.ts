@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { RetryToolCall, type ToolContext, ToolRegistry } from '../../../src/index.js';
+import { RetryToolCall, type ToolContext, ToolRegistry } from 'toolwright';
 import { answers, numberTool, runScript } from '../loop/run-script.js';
 
 const HINT = 'There are two customers called Kim; give the id.';

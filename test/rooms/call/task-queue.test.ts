@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type CallScope, TaskQueue, ToolRegistry } from '../../../src/index.js';
+import { type CallScope, TaskQueue, ToolRegistry } from 'toolwright';
 import { runs } from '../../setup/runs.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';

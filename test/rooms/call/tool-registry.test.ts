@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
+import { type RegisteredTool, ToolRegistry } from 'toolwright';
 import type { Tool } from '../../../src/contract/tool.js';
-import { type RegisteredTool, ToolRegistry } from '../../../src/index.js';
 
 function tool(name: string, more: Partial<Tool> = {}): Tool {
   return { name, description: name, parameters: { type: 'object' }, execute: () => name, ...more };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import type { JsonSchema } from 'toolwright';
 import { createChecker } from '../../../src/checking/checker.js';
 import { describeFaults } from '../../../src/checking/faults.js';
-import type { JsonSchema } from '../../../src/index.js';
 import { toldFaults } from './told-faults.js';
 
 const FIRST = "Validation failed for tool 'search':";

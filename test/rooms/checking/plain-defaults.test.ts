@@ -1,6 +1,6 @@
 import { test } from '@jest/globals';
 import fc from 'fast-check';
-import { defineTool, type JsonSchema, ToolRegistry } from '../../../src/index.js';
+import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
 
 const VALUE = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(0.5, -0, '', 'a', '1', true, false));
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { JsonObject, JsonSchema } from 'toolwright';
 import { createChecker } from '../../../src/checking/checker.js';
-import type { JsonObject, JsonSchema } from '../../../src/index.js';
 import { toldFaults } from './told-faults.js';
 
 const schema: JsonSchema = {

@@ -1,6 +1,6 @@
+import type { JsonObject, JsonSchema } from 'toolwright';
 import { createChecker } from '../../../src/checking/checker.js';
 import { describeFaults } from '../../../src/checking/faults.js';
-import type { JsonObject, JsonSchema } from '../../../src/index.js';
 
 /** What the model is told of arguments that do not fit, line by line; empty where they fit. */
 export function toldFaults(schema: JsonSchema, args: unknown, refuseExtra = false): readonly string[] {

@@ -1,9 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { defineTool, type JsonSchema, ToolRegistry } from 'toolwright';
+import { defineTool, type JsonObject, type JsonSchema, ToolRegistry } from 'toolwright';
 import { createChecker } from '../../../src/checking/checker.js';
-import type { JsonObject } from '../../../src/index.js';
 import { runs } from '../../setup/runs.js';
 import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-schema.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
+import type { ConversationEvent } from 'toolwright';
 import { EventHub } from '../../../src/conversation/events.js';
-import type { ConversationEvent } from '../../../src/index.js';
 
 const event = (iteration: number): ConversationEvent => ({ type: 'step-start', iteration });
 

@@ -1,4 +1,4 @@
-import type { ClassType } from '../../../src/index.js';
+import type { ClassType } from 'toolwright';
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Logger } from '../../../src/index.js';
-import { createLogger, type LoggerOptions } from '../../../src/logging/winston/index.js';
+import type { Logger } from 'toolwright';
+import { createLogger, type LoggerOptions } from 'toolwright/winston';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /;
 

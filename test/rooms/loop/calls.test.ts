@@ -1,11 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  type AssistantMessage,
-  type Message,
-  runToolLoop,
-  streamToolLoop,
-  ToolRegistry,
-} from '../../../src/index.js';
+import { type AssistantMessage, type Message, runToolLoop, streamToolLoop, ToolRegistry } from 'toolwright';
 import { createCallNumberer } from '../../../src/loop/ask-model.js';
 import { runInOrder } from '../../../src/loop/order.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';

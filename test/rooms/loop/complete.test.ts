@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { complete } from '../../../src/index.js';
-import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/index.js';
+import { complete } from 'toolwright';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { hello } from './run-script.js';
 
 const search = {

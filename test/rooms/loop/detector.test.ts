@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Detector, ToolRegistry } from '../../../src/index.js';
+import { type Detector, ToolRegistry } from 'toolwright';
 import { historyFaults } from '../../flow/strict-history.js';
 import { answers, numberTool, runScript } from './run-script.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { LoopEvent } from '../../../src/index.js';
+import type { LoopEvent } from 'toolwright';
 import { EventChannel } from '../../../src/loop/events.js';
 
 const text = (number: number): LoopEvent => ({ type: 'text-delta', text: String(number) });

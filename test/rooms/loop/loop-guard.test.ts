@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type CallRecord, type ToolLoopConfig, toolResult } from '../../../src/index.js';
+import { type CallRecord, type ToolLoopConfig, toolResult } from 'toolwright';
 import { LoopGuard } from '../../../src/loop/guard.js';
 import { historyFaults } from '../../flow/strict-history.js';
 import { answers, numberTool, runScript } from './run-script.js';

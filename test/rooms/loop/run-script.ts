@@ -5,8 +5,8 @@ import {
   type ToolDefinition,
   type ToolLoopConfig,
   type ToolLoopResult,
-} from '../../../src/index.js';
-import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/index.js';
+} from 'toolwright';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 
 /** What every run of these tests begins with. */
 export const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];

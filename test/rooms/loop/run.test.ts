@@ -1,12 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import {
-  type LLMProvider,
-  type LLMRequest,
-  type Message,
-  runToolLoop,
-  toolResult,
-} from '../../../src/index.js';
+import { type LLMProvider, type LLMRequest, type Message, runToolLoop, toolResult } from 'toolwright';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const call = { toolCalls: [{ id: '1', name: 'a', arguments: { n: 1 } }] };

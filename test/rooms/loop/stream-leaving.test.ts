@@ -7,7 +7,7 @@ import {
   type ToolContext,
   type ToolDefinition,
   type ToolLoopStream,
-} from '../../../src/index.js';
+} from 'toolwright';
 import { historyFaults } from '../../flow/strict-history.js';
 import { hello, numberTool } from './run-script.js';
 import { streaming, streamScript, wholeReply } from './stream-script.js';

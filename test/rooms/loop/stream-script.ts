@@ -7,8 +7,8 @@ import {
   streamToolLoop,
   type ToolLoopConfig,
   type ToolLoopStream,
-} from '../../../src/index.js';
-import { ScriptedProvider, type ScriptedStep } from '../../../src/testing/index.js';
+} from 'toolwright';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { hello } from './run-script.js';
 
 /** A run that nobody reads yet. */

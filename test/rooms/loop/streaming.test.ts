@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type LLMProvider, runToolLoop, streamToolLoop, type ToolContext } from '../../../src/index.js';
+import { type LLMProvider, runToolLoop, streamToolLoop, type ToolContext } from 'toolwright';
 import { hello, numberTool } from './run-script.js';
 import { eventsOf, streaming, streamScript, told, wholeReply } from './stream-script.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { AssistantMessage, Message } from '../../../src/index.js';
-import { OfflineProvider } from '../../../src/providers/offline/index.js';
+import type { AssistantMessage, Message } from 'toolwright';
+import { OfflineProvider } from 'toolwright/offline';
 import { ASSISTANT_TOOLS, ask, callsFor, offer } from './offline-tools.js';
 
 const PROMPT = 'What is 12 * (3 + 4), and which of my notes mention invoices?';

@@ -1,5 +1,5 @@
-import type { Message, ToolCall, ToolSchema } from '../../../src/index.js';
-import { OfflineProvider } from '../../../src/providers/offline/index.js';
+import type { Message, ToolCall, ToolSchema } from 'toolwright';
+import { OfflineProvider } from 'toolwright/offline';
 
 type Properties = ToolSchema['function']['parameters']['properties'];
 

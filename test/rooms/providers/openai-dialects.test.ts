@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { LLMRequest } from '../../../src/index.js';
+import type { LLMRequest } from 'toolwright';
+import { OpenAIProvider } from 'toolwright/openai';
 import { ChatReply } from '../../../src/providers/openai/chat/chat-reply.js';
-import { OpenAIProvider } from '../../../src/providers/openai/index.js';
 import { completion, delta, events, json } from './loopback-server.js';
 import { exchange, historyAfter, textOf } from './openai-dialogue.js';
 

@@ -1,11 +1,5 @@
-import type {
-  AssistantMessage,
-  LLMRequest,
-  LLMResponse,
-  LLMStreamPart,
-  Message,
-} from '../../../src/index.js';
-import { OpenAIProvider, type OpenAIProviderOptions } from '../../../src/providers/openai/index.js';
+import type { AssistantMessage, LLMRequest, LLMResponse, LLMStreamPart, Message } from 'toolwright';
+import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
 import { type Answer, collect, LoopbackServer } from './loopback-server.js';
 
 /** The history after a reply: its message as a loop keeps it, an answer to each call, and what is said next. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { type LLMProvider, type LLMRequest, ProviderError } from '../../../src/index.js';
-import { OpenAIProvider } from '../../../src/providers/openai/index.js';
+import { type LLMProvider, type LLMRequest, ProviderError } from 'toolwright';
+import { OpenAIProvider } from 'toolwright/openai';
 import { type Answer, completion, delta, events, json, LoopbackServer, page } from './loopback-server.js';
 
 const REQUEST: LLMRequest = { model: 'm', messages: [{ role: 'user', content: 'x' }], options: {} };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { LLMRequest, LLMResponse } from '../../../src/index.js';
-import { OpenAIProvider } from '../../../src/providers/openai/index.js';
+import type { LLMRequest, LLMResponse } from 'toolwright';
+import { OpenAIProvider } from 'toolwright/openai';
 import {
   type Answer,
   collect,

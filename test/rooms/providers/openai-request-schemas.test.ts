@@ -3,10 +3,16 @@ import { LLMock } from '@copilotkit/aimock';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv, type ValidateFunction } from 'ajv';
 import fc from 'fast-check';
-import { defineTool, type Message, runToolLoop, streamToolLoop } from 'toolwright';
+import {
+  defineTool,
+  type LLMRequest,
+  type Message,
+  runToolLoop,
+  streamToolLoop,
+  type ToolChoice,
+} from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
 import { createGenerator } from 'ts-json-schema-generator';
-import type { LLMRequest, ToolChoice } from '../../../src/index.js';
 import { toChatBody, toChatStreamBody } from '../../../src/providers/openai/chat/chat-body.js';
 import { toResponsesBody } from '../../../src/providers/openai/responses/responses-body.js';
 import { ROOT } from '../../house/repository.js';

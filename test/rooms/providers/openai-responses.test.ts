@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type LLMRequest, type LLMResponse, type Message, ProviderError } from '../../../src/index.js';
-import { OpenAIProvider } from '../../../src/providers/openai/index.js';
+import { type LLMRequest, type LLMResponse, type Message, ProviderError } from 'toolwright';
+import { OpenAIProvider } from 'toolwright/openai';
 import { collect, events, json, LoopbackServer } from './loopback-server.js';
 import { exchange, historyAfter, textOf } from './openai-dialogue.js';
 import { customCall, eventsOf, functionCall, message, reasoning, responseOf } from './responses-bodies.js';

@@ -1,7 +1,7 @@
 import { LLMock } from '@copilotkit/aimock';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { LLMRequest, LLMStreamPart } from '../../../src/index.js';
-import { OpenAIProvider } from '../../../src/providers/openai/index.js';
+import type { LLMRequest, LLMStreamPart } from 'toolwright';
+import { OpenAIProvider } from 'toolwright/openai';
 import { collect } from './loopback-server.js';
 
 const WEATHER = {

@@ -20,7 +20,7 @@ import {
   ValidateIf,
   ValidateNested,
 } from 'class-validator';
-import { Param } from '../../../decorators/param.js';
+import { Param } from 'toolwright/decorators';
 import { classModel } from '../../../src/schema/class-model.js';
 import { writeParameters } from '../../../src/schema/write-schema.js';
 

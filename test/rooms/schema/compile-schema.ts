@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import type { JsonSchema } from '../../../src/index.js';
+import type { JsonSchema } from 'toolwright';
 import { TEXT_FORMATS } from '../../../src/schema/format-rules.js';
 
 // One for all schemas: each compiles the schema of schemas for itself, which takes longer than most that it judges.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
+import { Integer, type ParamOptions } from 'toolwright';
 import { z } from 'zod';
-import { Integer, type ParamOptions } from '../../../src/index.js';
 import { fromParameter } from '../../../src/schema/from-parameter.js';
 import { writeParameters } from '../../../src/schema/write-schema.js';
 

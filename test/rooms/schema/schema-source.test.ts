@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Type } from '@sinclair/typebox';
+import type { SchemaSource } from 'toolwright';
 import { z } from 'zod';
-import type { SchemaSource } from '../../../src/index.js';
 import { readSchemaSource } from '../../../src/schema/schema-source.js';
 
 describe('readSchemaSource', () => {

@@ -13,7 +13,7 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { Param } from '../../../decorators/param.js';
+import { Param } from 'toolwright/decorators';
 import type { PropertyModel, ValueType } from '../../../src/schema/value-type.js';
 import { writeParameters } from '../../../src/schema/write-schema.js';
 import { compileSchema } from './compile-schema.js';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { LLMRequest, Message } from '../../../src/index.js';
-import { ScriptedProvider } from '../../../src/testing/index.js';
+import type { LLMRequest, Message } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
 
 function ask(text = 'x', more: Partial<LLMRequest> = {}): LLMRequest {
   return { model: 'test', messages: [{ role: 'user', content: text }], options: {}, ...more };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ToolCallParser } from '../../../src/index.js';
+import { ToolCallParser } from 'toolwright';
 import { CallScanner } from '../../../src/text/call-scanner.js';
 import { knownTools } from '../../../src/text/known-tools.js';
 import { leastGrowth } from '../../setup/least-growth.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseToolRequest } from '../../../src/index.js';
+import { parseToolRequest } from 'toolwright';
 
 const REQUEST = '{"tool_request":{"name":"lookup_weather","arguments":{"city":"Lisbon"}}}';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ToolCallParser } from '../../../src/index.js';
+import { ToolCallParser } from 'toolwright';
 
 const TOOLS = ['add', 'get_weather', 'shop.find'];
 

@@ -8,7 +8,7 @@ import {
   type Message,
   type ToolSchema,
   withTextTools,
-} from '../../../src/index.js';
+} from 'toolwright';
 import { hasTextTools } from '../../../src/text/with-text-tools.js';
 import { runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';

@@ -1,4 +1,4 @@
-import type { DescribedSchema, JsonSchema } from '../../../src/index.js';
+import type { DescribedSchema, JsonSchema } from 'toolwright';
 import { fromGenerated } from '../../../src/schema/from-generated.js';
 import { writeParameters } from '../../../src/schema/write-schema.js';
 import type { MethodDraft } from '../../../src/typegen/analysis/class-draft.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { JsonSchema } from 'toolwright';
 import { ToolRegistry } from 'toolwright';
-import type { JsonSchema } from '../../../src/index.js';
 import { describeClasses } from '../../../src/typegen/analysis/describe-classes.js';
 import { closeCompilers, compilerOf } from './compilers.js';
 import { generateTool, smallProject } from './small-project.js';

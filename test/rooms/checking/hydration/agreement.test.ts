@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../../src/index.js';
+import type { JsonObject } from 'toolwright';
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import { Expose, plainToInstance, Transform, Type } from 'class-transformer';

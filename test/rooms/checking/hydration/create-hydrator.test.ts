@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../../src/index.js';
+import type { JsonObject } from 'toolwright';
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import { Expose, Transform, Type } from 'class-transformer';
@@ -13,8 +13,8 @@ import {
   ValidatorConstraint,
   type ValidatorConstraintInterface,
 } from 'class-validator';
+import { Param } from 'toolwright/decorators';
 import { z } from 'zod';
-import { Param } from '../../../../decorators/param.js';
 import { createHydrator, type HydrationSource } from '../../../../src/checking/hydration/create-hydrator.js';
 import type { PropertyModel, ValueType } from '../../../../src/schema/value-type.js';
 
