@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { Readable, Writable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { container } from 'tsyringe';
 import { runAssistant } from '../../examples/assistant/run-assistant.js';
 import { builtFile } from '../processes/built-file.js';
@@ -30,21 +30,14 @@ export interface RunningAssistant {
 export async function runHere(start: AssistantStart): Promise<NodeRun> {
   const { args = [], input = '', environment = {}, folder, whileRunning } = start;
   const output = new HeardOutput();
-  const stream = (name: 'stdout' | 'stderr') =>
-    new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        output.add(name, chunk.toString());
-        done();
-      },
-    });
   // A process has one desk, so that its services are kept in the one container of all.
   container.clearInstances();
   const running = runAssistant(args, {
     environment: { USER: 'ada', ...environment },
     folder,
     stdin: Readable.from(input.length === 0 ? [] : [Buffer.from(input)]),
-    stdout: stream('stdout'),
-    stderr: stream('stderr'),
+    stdout: output.writable('stdout'),
+    stderr: output.writable('stderr'),
     abortOnInterrupt: () => new AbortController().signal,
   }).finally(() => output.close());
   const [exitCode] = await Promise.all([running, whileRunning?.(output)]);

@@ -1,13 +1,17 @@
+import 'reflect-metadata';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { runProgram } from '../../examples/satellite/run-program.js';
 import { builtFile } from '../processes/built-file.js';
+import { HeardOutput } from '../processes/heard-output.js';
 import { NodeProcess } from '../processes/node-process.js';
+import type { NodeRun } from '../processes/run-node.js';
 import { LoopbackServer } from '../rooms/providers/loopback-server.js';
 
-// Runs examples/satellite as the processes that it is.
+// Runs examples/satellite as the processes that it is, unless its command line is all that is asked for.
 
 const QUESTION = 'What is the weather in Lisbon?';
 const ANSWER = /Lisbon is 17°C and clear\.\n$/;
@@ -25,6 +29,13 @@ function start(args: readonly string[], environment: Readonly<Record<string, str
   });
   program.endInput();
   return program;
+}
+
+async function runHere(args: readonly string[]): Promise<NodeRun> {
+  const output = new HeardOutput();
+  const [stdout, stderr] = [output.writable('stdout'), output.writable('stderr')];
+  const exitCode = await runProgram(args, { stdout, stderr });
+  return { exitCode, stdout: output.stdout, stderr: output.stderr };
 }
 
 async function startServer(port = '0', environment: Readonly<Record<string, string>> = {}) {
@@ -89,9 +100,8 @@ describe('examples/satellite', () => {
   test.each([[['--help']], [['satellite', '-h']], [['server', '--help']]])(
     '%j shows what can be said',
     async (args) => {
-      await using program = start(args);
-      await program.ended();
-      expect([program.exitCode, program.stdout]).toEqual([0, expect.stringMatching(/^Usage: /)]);
+      const { exitCode, stdout } = await runHere(args);
+      expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Usage: /)]);
     },
   );
 
@@ -122,9 +132,8 @@ describe('examples/satellite', () => {
     [['--resume'], '--resume is for a satellite without a question'],
     [['--colour'], "Unknown option '--colour'"],
   ])('%j is refused with one line and exit code 2', async (args, problem) => {
-    await using program = start(args);
-    await program.ended();
-    expect([program.exitCode, program.stderr]).toEqual([2, `satellite: ${problem}; see --help\n`]);
+    const { exitCode, stderr } = await runHere(args);
+    expect([exitCode, stderr]).toEqual([2, `satellite: ${problem}; see --help\n`]);
   });
 });
 

@@ -1,3 +1,5 @@
+import { Writable } from 'node:stream';
+
 /** What a program has written so far, for those who wait for it to say something. */
 export class HeardOutput {
   stdout = '';
@@ -9,6 +11,16 @@ export class HeardOutput {
   add(stream: 'stdout' | 'stderr', text: string): void {
     this[stream] += text;
     this.#hear();
+  }
+
+  /** One of the two, for a program in this process. */
+  writable(stream: 'stdout' | 'stderr'): Writable {
+    return new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        this.add(stream, chunk.toString());
+        done();
+      },
+    });
   }
 
   /** Nothing comes any more. */
