@@ -163,8 +163,11 @@ function conclude(
 function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
   const { messages, toolCalls, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
+  // Looking up an id reads all of it, and there is nearly never a note.
+  const notes = verdict?.notes.size ? verdict.notes : undefined;
   for (const record of records) {
-    messages.push(toolMessage(record.id, record.result, ignoredText(record), verdict?.notes.get(record.id)));
+    const note = notes?.get(record.id);
+    messages.push(toolMessage(record.id, record.result, ignoredText(record), note));
     toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);

@@ -277,6 +277,8 @@ function defaultIterations({ provider }: ToolLoopConfig): number {
 function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
   const { onAsyncResult, tasks, logger, policy, maxResultChars } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
+  const isPlain = !(onAsyncResult || tasks || logger || policy) && maxResultChars === undefined;
+  if (isPlain) return { toolTimeoutMs };
   return {
     toolTimeoutMs,
     ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
