@@ -20,6 +20,12 @@ export function median(numbers) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+/** The number below which such a share of the numbers lies. */
+export function quantile(numbers, share) {
+  const sorted = [...numbers].sort((one, other) => one - other);
+  return sorted[Math.floor((sorted.length - 1) * share)];
+}
+
 /** The items, beginning with the one at `start`. */
 export function rotated(items, start) {
   const first = start % items.length;

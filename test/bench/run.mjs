@@ -5,13 +5,17 @@
  *   npm run bench -- --quick            a short run, to see that all candidates still work
  *   npm run bench -- --write            also writes the tables into docs/benchmark.md
  *   npm run bench -- calls loop         only these sections: calls additions nest mcp listing dto loop many imports
+ *   npm run bench -- --check            fails where a figure is worse than in docs/benchmark.md by more than its spread
+ *   npm run bench -- --beside DIR       this build beside the one in another checkout; names of rows may follow
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { measureBeside } from './beside.mjs';
+import { tablesIn, worseFigures } from './check.mjs';
 import { prepare } from './prepare.mjs';
 import { toMarkdown } from './table.mjs';
-import { describeRun, writeResults } from './write-results.mjs';
+import { describeRun, readResults, writeResults } from './write-results.mjs';
 
 const SECTIONS = {
   calls: async () => (await import('./sections/calls.mjs')).measureCalls,
@@ -39,9 +43,15 @@ process.exit();
 
 async function main() {
   const { values, positionals } = parseArgs({
-    options: { quick: { type: 'boolean', default: false }, write: { type: 'boolean', default: false } },
+    options: {
+      quick: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
+      check: { type: 'boolean', default: false },
+      beside: { type: 'string' },
+    },
     allowPositionals: true,
   });
+  if (values.beside !== undefined) return printBeside(values, positionals);
   const unknown = positionals.filter((name) => !Object.hasOwn(SECTIONS, name));
   if (unknown.length > 0)
     throw new Error(
@@ -51,14 +61,22 @@ async function main() {
   if (process.env[SECTION_ONLY] !== undefined) return printSection(positionals[0], values);
   prepare();
   console.log(describeRun(values));
+  const docs = values.check ? tablesIn(readResults()) : [];
   const tables = [];
+  const worse = [];
   for (const name of positionals.length > 0 ? positionals : Object.keys(SECTIONS)) {
-    for (const table of measured(name, values)) {
-      tables.push(table);
-      console.log(`\n${table}`);
-    }
+    const measure = () => measured(name, values);
+    const made = measure();
+    for (const table of made) console.log(`\n${table}`);
+    tables.push(...made);
+    if (values.check) worse.push(...worseFigures(made, docs, measure));
   }
   if (values.write) writeResults(values, tables);
+  if (worse.length > 0) throw new Error(`worse than in docs/benchmark.md:\n${worse.join('\n')}`);
+}
+
+async function printBeside({ beside, quick }, only) {
+  for (const table of await measureBeside(beside, { quick, only })) console.log(`${toMarkdown(table)}\n`);
 }
 
 /** In a process of its own: peers of one section switch on hooks and wear out caches that the next would pay for. */

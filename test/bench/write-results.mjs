@@ -8,11 +8,16 @@ const BEGIN = '<!-- results: begin -->';
 const END = '<!-- results: end -->';
 
 /** One line on where and how a run was made. */
-export function describeRun({ quick, write }) {
-  const flags = [quick && '--quick', write && '--write'].filter(Boolean);
+export function describeRun({ quick, write, check }) {
+  const flags = [quick && '--quick', write && '--write', check && '--check'].filter(Boolean);
   const command = ['npm run bench', ...(flags.length > 0 ? ['--', ...flags] : [])].join(' ');
   const day = new Date().toISOString().slice(0, 10);
   return `\`${command}\`, ${day}, ${process.platform} ${process.arch}, ${availableParallelism()} cores, Node ${process.version}`;
+}
+
+/** What stands between the markers. */
+export function readResults() {
+  return readFileSync(DOCS, 'utf8').split(BEGIN)[1]?.split(END)[0] ?? '';
 }
 
 /** Replaces what stands between the markers. */

@@ -1,7 +1,7 @@
 /* The floor: a compiled ajv validator and an awaited asynchronous method, and nothing else. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { jsonSchemas } from '../schemas.mjs';
+import { jsonSchemas } from '../json-schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
 
 /** A check as a hand-written loop would have it. */

@@ -6,7 +6,7 @@ import { defineTool, ToolRegistry } from '#toolwright';
 import { createMcpServer } from '#toolwright/mcp';
 import { ToolwrightModule } from '#toolwright/nestjs';
 import { PlainTools } from '../.build/classes/toolsets.js';
-import { jsonSchemas } from '../schemas.mjs';
+import { jsonSchemas } from '../json-schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
 import { MemoryTransport, serverCandidate } from './memory-transport.mjs';
 import { LetsPass, PassesOn } from './nest-enhancers.mjs';
