@@ -4,7 +4,7 @@ import type { JsonSchema } from '../contract/json-schema.js';
 import type { Tool, ToolDefinition } from '../contract/tool.js';
 import { adaptAgentTool } from '../discovery/agent-tool.js';
 import { illegalName, isFinishedTool, TOOL_NAME } from '../discovery/freeze-tool.js';
-import { NO_TEXT } from '../discovery/tool-schemas.js';
+import { textInputFaults } from '../discovery/tool-schemas.js';
 import { type AuthorFault, ToolDeclarationError, undescribed } from '../errors/author-fault.js';
 import { callListener } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -13,7 +13,6 @@ import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../k
 import { toolMethods } from '../metadata/class-record.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
 import { unloadedParts } from '../schema/schema-source.js';
-import { textParameter } from '../schema/text-parameter.js';
 import type { PlannedEntry } from './plan.js';
 
 /** What can be registered: a tool, or a function that makes a new one for each call. */
@@ -194,9 +193,8 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
   must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
   faults.push(...behaviourFaults(tool).map((fault) => ({ where, ...fault })));
   faults.push(...malformedSchemas(tool as Partial<ToolDefinition>).map((fault) => ({ where, ...fault })));
-  const isText = (tool as Partial<ToolDefinition>).input === 'text';
-  if (isText && isRecord(parameters) && textParameter(parameters) === undefined)
-    faults.push({ where, ...NO_TEXT });
+  if (isRecord(parameters))
+    faults.push(...textInputFaults(tool as ToolDefinition, parameters).map((fault) => ({ where, ...fault })));
   return faults;
 }
 

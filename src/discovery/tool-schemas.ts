@@ -6,7 +6,6 @@ import type { ToolOptions } from '../contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
 import type { Hydrate } from '../contract/tool.js';
 import { readSchemaSource } from '../schema/schema-source.js';
-import { textParameter } from '../schema/text-parameter.js';
 import type { ArgumentsModel } from '../schema/value-type.js';
 import { writeParameters } from '../schema/write-schema.js';
 import type { ParameterFault } from './bind-parameters.js';
@@ -40,8 +39,7 @@ export function buildToolSchemas(
   const isWritten = options.parameters === undefined && !('type' in model);
   if (input !== undefined && !isWritten && !describesObject(input.schema, input.schema))
     faults.push(NO_OBJECT);
-  if (input !== undefined && options.input === 'text' && textParameter(input.schema) === undefined)
-    faults.push(NO_TEXT);
+  if (input !== undefined) faults.push(...textInputFaults(options, input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements, writer } = input;
   const doubts = schemaDoubts(parameters, writer).map((doubt) => describeSchemaFault(doubt, 'parameters'));
@@ -91,8 +89,17 @@ const NO_OBJECT: ParameterFault = {
   fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
 };
 
-/** What a tool must have whose input is text. */
-export const NO_TEXT: ParameterFault = {
+/** What is wrong where the input of a tool is text, and its parameters are something else. */
+export function textInputFaults(
+  { input }: Pick<ToolOptions, 'input'>,
+  { type = 'object', properties = {} }: JsonSchema,
+): readonly ParameterFault[] {
+  const [first, ...others] = Object.values(properties);
+  const isText = type === 'object' && others.length === 0 && first?.type === 'string';
+  return input !== 'text' || isText ? [] : [NO_TEXT];
+}
+
+const NO_TEXT: ParameterFault = {
   problem: "its `input` is 'text', and its parameters are not one string alone",
   fix: "exactly one parameter, of the type string; or no `input: 'text'`",
 };

@@ -168,6 +168,18 @@ describe('OpenAIProvider with tools whose input is text', () => {
     });
   });
 
+  test('a parameter that may be left out is one of text in the strict form, too', async () => {
+    const parameters = { type: 'object', properties: { query: { type: 'string', default: 'x' } } } as const;
+    const called: unknown[] = [];
+    const execute = (args: unknown) => void called.push(args);
+    const tool = defineTool({ name: 'sql', description: 'Asks', input: 'text', parameters, execute });
+    await using server = await serve([customCall('c1', QUERY)], [message('7.')]);
+    const provider = new OpenAIProvider({ baseURL: server.baseURL, api: 'responses', strict: 'auto' });
+    await runToolLoop({ provider, model: 'gpt-5', tools: [tool] }, HELLO);
+    expect(server.requests[0]?.body.tools).toMatchObject([{ type: 'custom', name: 'sql' }]);
+    expect(called).toEqual([{ query: QUERY }]);
+  });
+
   test('over Chat Completions the tool is an ordinary function', async () => {
     const { tool, called } = sqlTool();
     const call = {

@@ -4,6 +4,7 @@ import type {
   ResponseFormat,
   ToolChoice,
   ToolMessage,
+  ToolSchema,
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { strictSchema } from '../../../schema/strict/strict-schema.js';
@@ -18,7 +19,7 @@ import { type DialectTarget, withDialectFields } from './dialect-fields.js';
 export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
   const { model, messages, tools = [], options = {} } = request;
   const { stream, stream_options, ...rest } = options;
-  const offered = [...jsonList(rest.tools), ...tools.map(({ input: _, ...tool }) => tool)];
+  const offered = [...jsonList(rest.tools), ...tools.map(toWireTool)];
   return {
     ...(offered.length > 0 ? toolRules(request) : {}),
     ...formatOf(request.responseFormat),
@@ -43,6 +44,12 @@ export function toChatStreamBody(
   const wanted = 'stream_options' in options ? options.stream_options : {};
   if (!wanted || !withUsage) return body;
   return { ...body, stream_options: { include_usage: true, ...jsonRecord(wanted) } };
+}
+
+function toWireTool(tool: ToolSchema): ToolSchema {
+  if (tool.input === undefined) return tool;
+  const { input: _, ...others } = tool;
+  return others;
 }
 
 function toolRules({ toolChoice, parallelToolCalls }: LLMRequest): WireRecord {

@@ -1,5 +1,4 @@
 import type { MessageToolCall, ToolSchema } from '../../../contract/llm-provider.js';
-import { textParameter } from '../../../schema/text-parameter.js';
 import { jsonRecord, jsonText, parseJsonRecord, type WireRecord } from '../wire-json.js';
 
 /** Tools whose input is text, with the parameter that takes it. */
@@ -9,8 +8,9 @@ export type TextTools = ReadonlyMap<string, string>;
 export function textToolsOf(tools: readonly ToolSchema[] = []): TextTools {
   const found = new Map<string, string>();
   for (const { input, function: tool } of tools) {
-    const parameter = input === 'text' ? textParameter(tool.parameters) : undefined;
-    if (parameter !== undefined) found.set(tool.name, parameter);
+    // Its type is that of a text, or in the strict form of none.
+    const [parameter, ...others] = input === 'text' ? Object.keys(tool.parameters.properties ?? {}) : [];
+    if (parameter !== undefined && others.length === 0) found.set(tool.name, parameter);
   }
   return found;
 }
