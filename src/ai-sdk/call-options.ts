@@ -11,6 +11,7 @@ import type { LLMRequest, ToolChoice, ToolSchema } from '../contract/llm-provide
 import { checkOptions } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import { HEADERS, LIST, NUMBER, oneOf, optionTable, RECORD } from '../kernel/options.js';
+import { isStrictForm } from '../schema/strict/strict-schema.js';
 import type { AiSdkProviderTool } from './ai-sdk-tool.js';
 import { toPrompt } from './to-prompt.js';
 
@@ -138,18 +139,29 @@ const PARALLEL: Readonly<Record<string, (isParallel: boolean) => JSONObject>> = 
   anthropic: (isParallel) => ({ disableParallelToolUse: !isParallel }),
 };
 
-function toProviderOptions(
-  { options = {}, parallelToolCalls }: LLMRequest,
-  { model, onUnsupported }: CallSettings,
-): SharedV4ProviderOptions | undefined {
-  const given = options.providerOptions as SharedV4ProviderOptions | undefined;
-  if (parallelToolCalls === undefined) return given;
+function toProviderOptions(request: LLMRequest, settings: CallSettings): SharedV4ProviderOptions | undefined {
+  const given = request.options?.providerOptions as SharedV4ProviderOptions | undefined;
   // The options of `openai.responses` are those of `openai`.
-  const [family = ''] = model.provider.split('.');
+  const [family = ''] = settings.model.provider.split('.');
+  const said = { ...parallelOptions(request, family, settings), ...formatOptions(request, family) };
+  return Object.keys(said).length === 0 ? given : { ...given, [family]: { ...said, ...given?.[family] } };
+}
+
+function parallelOptions(
+  { parallelToolCalls }: LLMRequest,
+  family: string,
+  { onUnsupported }: CallSettings,
+): JSONObject | undefined {
+  if (parallelToolCalls === undefined) return undefined;
   const said = Object.hasOwn(PARALLEL, family) ? PARALLEL[family]?.(parallelToolCalls) : undefined;
-  if (said === undefined) {
+  if (said === undefined)
     onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
-    return given;
-  }
-  return { ...given, [family]: { ...said, ...given?.[family] } };
+  return said;
+}
+
+/** Its package says of every schema that it is strict, and OpenAI refuses a request where that is not so. */
+function formatOptions({ responseFormat }: LLMRequest, family: string): JSONObject | undefined {
+  const schema = responseFormat?.type === 'json' ? responseFormat.schema : undefined;
+  const isLoose = family === 'openai' && schema !== undefined && !isStrictForm(schema);
+  return isLoose ? { strictJsonSchema: false } : undefined;
 }

@@ -59,6 +59,12 @@ export function strictSchema(schema: JsonSchema): StrictSchema {
   return strict;
 }
 
+/** Whether a schema is in its strict form already, so that a provider may be told that it is strict. */
+export function isStrictForm(schema: JsonSchema): boolean {
+  const strict = strictSchema(schema);
+  return strict.isStrict && strict.edits.length === 0;
+}
+
 function compile(schema: JsonSchema): StrictSchema {
   try {
     const strict = compilePlan(schema, 'kept');

@@ -94,6 +94,19 @@ describe('fromAiSdk with output of a run', () => {
     },
   );
 
+  test('fromAiSdk of gpt-5 says that a schema is not strict, where it is none', async () => {
+    await using server = await serve(fromOpenAI('{}'), fromOpenAI('{}'));
+    const provider = fromAiSdk(openai(server.baseURL, 'gpt-5'));
+    const asked = { model: 'gpt-5', messages: QUESTION };
+    const schema = { type: 'object', properties: { place: { type: 'string' } } } as const;
+    const responseFormat = { type: 'json', schema } as const;
+    await provider.chat({ ...asked, responseFormat, options: {} });
+    expect(server.requests[0]?.body).toMatchObject({ text: { format: { schema, strict: false } } });
+    const options = { providerOptions: { openai: { strictJsonSchema: true } } };
+    await provider.chat({ ...asked, responseFormat, options });
+    expect(server.requests[1]?.body).toMatchObject({ text: { format: { strict: true } } });
+  });
+
   test.each([
     [anthropic, 'claude-opus-4-20250514', false],
     [anthropic, 'claude-opus-4-1-20250805', true],

@@ -7,7 +7,7 @@ import type {
   ToolSchema,
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
-import { strictSchema } from '../../../schema/strict/strict-schema.js';
+import { isStrictForm } from '../../../schema/strict/strict-schema.js';
 import { jsonList, jsonRecord, type WireRecord } from '../wire-json.js';
 import { type DialectTarget, withDialectFields } from './dialect-fields.js';
 
@@ -75,9 +75,8 @@ function formatOf(format: ResponseFormat | undefined): WireRecord {
   if (format.type === 'text') return { response_format: { type: 'text' } };
   if (format.schema === undefined) return { response_format: { type: 'json_object' } };
   const { name = 'reply', schema } = format;
-  const strict = strictSchema(schema);
-  // Only a schema that is in the strict form already: of any other the reply would not be what was asked for.
-  const rule = strict.isStrict && strict.edits.length === 0 ? { strict: true } : {};
+  // Of any other schema the reply would not be what was asked for.
+  const rule = isStrictForm(schema) ? { strict: true } : {};
   return { response_format: { type: 'json_schema', json_schema: { name, schema, ...rule } } };
 }
 

@@ -10,7 +10,7 @@ import type {
   UserMessage,
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
-import { strictSchema } from '../../../schema/strict/strict-schema.js';
+import { isStrictForm } from '../../../schema/strict/strict-schema.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
 import { callItems, textOf } from './output-items.js';
 import { customInput, type TextTools, textToolsOf, toCustomTool } from './text-tools.js';
@@ -108,8 +108,7 @@ function toWireFormat(format: ResponseFormat): WireRecord {
   if (format.type === 'text') return { type: 'text' };
   if (format.schema === undefined) return { type: 'json_object' };
   const { name = 'reply', schema } = format;
-  const strict = strictSchema(schema);
-  return { type: 'json_schema', name, schema, strict: strict.isStrict && strict.edits.length === 0 };
+  return { type: 'json_schema', name, schema, strict: isStrictForm(schema) };
 }
 
 /** What a call was on the wire, which its answer has to fit. */
