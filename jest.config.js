@@ -8,7 +8,8 @@ const door = {
   '^toolwright/mcp$': '<rootDir>/src/mcp/index.ts',
   '^toolwright/nestjs$': '<rootDir>/src/nestjs/index.ts',
   '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
-  '^toolwright/(testing|builtin|tsyringe|stores|satellite|plugin|jest|ai-sdk)$': '<rootDir>/src/$1/index.ts',
+  '^toolwright/(testing|builtin|tsyringe|stores|satellite|bullmq|pg-boss|plugin|jest|ai-sdk)$':
+    '<rootDir>/src/$1/index.ts',
 };
 
 export default {

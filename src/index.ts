@@ -67,6 +67,22 @@ export {
   type TypeToken,
 } from './contract/declaration.js';
 export type {
+  DeadJob,
+  DeadJobQuery,
+  Job,
+  JobAttempt,
+  JobBackoff,
+  JobEngine,
+  JobHandler,
+  JobNews,
+  JobNewsListener,
+  JobOptions,
+  JobScope,
+  JobWorker,
+  SqlTransaction,
+  WorkOptions,
+} from './contract/job-engine.js';
+export type {
   JsonObject,
   JsonSchema,
   SchemaSource,
@@ -171,6 +187,7 @@ export {
 } from './errors/author-fault.js';
 export { ProviderError, type ProviderErrorFacts } from './errors/provider-error.js';
 export { ERROR_TABLE, type ErrorEntry, type ErrorName, ToolwrightError } from './errors/toolwright-error.js';
+export { MemoryJobEngine } from './jobs/memory-job-engine.js';
 export type {
   CallDetector,
   DetectedCalls,

@@ -16,6 +16,7 @@ import {
   type IdleOptions,
   type LLMProvider,
   type LoopGuardOptions,
+  MemoryJobEngine,
   type NameFilter,
   type ResumeConfig,
   type ResumeOptions,
@@ -40,6 +41,7 @@ import {
 } from 'toolwright';
 import { type AiSdkToolsOptions, type FromAiSdkOptions, fromAiSdk, toAiSdkTools } from 'toolwright/ai-sdk';
 import { type CurrentTimeOptions, createCurrentTimeTool } from 'toolwright/builtin';
+import { type BullmqEngineOptions, bullmqEngine } from 'toolwright/bullmq';
 import {
   createMcpServer,
   followMcpTools,
@@ -55,6 +57,7 @@ import {
 } from 'toolwright/nestjs';
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
+import { type PgBossEngineOptions, pgBossEngine } from 'toolwright/pg-boss';
 import {
   before,
   esbuild,
@@ -89,6 +92,8 @@ import {
   faultyFetch,
   type HttpBackendOptions,
   httpBackend,
+  type JobEngineBackend,
+  jobEngineConformance,
   type ProviderConformanceOptions,
   providerConformance,
   type RandomFaults,
@@ -548,6 +553,40 @@ export const OUTER_DOORS: readonly Door[] = [
     'SqliteRunStore',
     { path: ':memory:', busyTimeoutMs: 5, now: Date.now },
     { required: ['path'], enter: (given) => new SqliteRunStore(given).close() },
+  ),
+  door<BullmqEngineOptions>(
+    'bullmqEngine',
+    {
+      connection: { host: '127.0.0.1', port: 1, lazyConnect: true },
+      backend: () => {},
+      queue: 'jobs',
+      prefix: 'shop',
+      leaseMs: 1000,
+      keepEndedMs: 0,
+      logger: console,
+    },
+    { required: ['connection'], open: ['connection'], enter: (given) => bullmqEngine(given) },
+  ),
+  door<PgBossEngineOptions>(
+    'pgBossEngine',
+    {
+      connection: 'postgres://127.0.0.1:1/none',
+      schema: 'pgboss',
+      queue: 'jobs',
+      heartbeatSeconds: 10,
+      transactional: true,
+      logger: console,
+    },
+    { required: ['connection'], enter: (given) => pgBossEngine(given) },
+  ),
+  door<JobEngineBackend>(
+    'jobEngineConformance',
+    {
+      open: () => new MemoryJobEngine(),
+      startWorker: async () => ({ kill: async () => {} }),
+      patienceMs: 1000,
+    },
+    { required: ['open'], enter: (given) => jobEngineConformance(given) },
   ),
   door<AssistantHandlerOptions>(
     'createAssistantHandler',

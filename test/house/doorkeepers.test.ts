@@ -18,6 +18,8 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   '@modelcontextprotocol/client': /^src\/mcp\/client\//,
   '@modelcontextprotocol/node': /^src\/mcp\/server\//,
   '@ai-sdk/provider': /^src\/ai-sdk\//,
+  bullmq: /^src\/bullmq\//,
+  'pg-boss': /^src\/pg-boss\//,
   winston: /^src\/logging\/winston\//,
   typescript: /^src\/typegen\/compiler\//,
   '@nestjs/common': /^src\/nestjs\//,
@@ -41,7 +43,7 @@ const OPEN_TO_EXAMPLES = new Set([
 ]);
 
 /** Peers whose doors are being built. */
-const AWAITED = new Set(['bullmq', 'pg', 'pg-boss']);
+const AWAITED = new Set(['pg']);
 
 /** The files whose job is to load what they are told. */
 const LOADERS_BY_NAME = [

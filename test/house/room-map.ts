@@ -16,6 +16,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   checking: 'arguments and results against schemas: parse, repair, coerce, check, tell faults, hydrate',
   discovery: 'from recorded classes and given options to frozen tools; injection',
   call: 'one call from its name to its result, the registry, work in the background',
+  jobs: 'started work on an engine: the engine of one process, and doing jobs as calls',
   text: 'calls in the text of models without native tool calling',
   loop: 'requests and calls in turn until a run ends; suspending and resuming it',
   conversation: 'several runs over one history: turns, inbox, snapshots',
@@ -25,6 +26,8 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   nestjs: 'the tools of a NestJS application, through its own pipeline',
   tsyringe: 'which copy of tsyringe is used',
   stores: 'runs under way, suspended and ended, in memory and in SQLite',
+  bullmq: 'started work on BullMQ, over Redis or PostgreSQL',
+  'pg-boss': 'started work on pg-boss, in PostgreSQL',
   typegen: 'from the types and comments of a project to the generated file',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
   testing:

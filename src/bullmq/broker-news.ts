@@ -1,0 +1,97 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type BackendFactory, type IQueueBackend, QueueEvents, QueueEventsProducer } from 'bullmq';
+import type { JobNews } from '../contract/job-engine.js';
+import { callListener } from '../kernel/async.js';
+
+/** What travels between the engines of a queue. */
+type BrokerWord = JobNews | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string };
+
+/** Where it travels. */
+interface NewsPlace {
+  readonly queue: string;
+  readonly connection: { readonly connection: unknown; readonly prefix?: string };
+  readonly backend: BackendFactory<IQueueBackend, unknown>;
+  readonly onError: (error: Error) => void;
+}
+
+type Listener = (word: BrokerWord) => void;
+type Events = QueueEvents<unknown, IQueueBackend, unknown>;
+type Producer = QueueEventsProducer<IQueueBackend, unknown>;
+
+/** Words that are kept for those who are a little behind. */
+const KEPT = 10_000;
+const HELLO_EVERY_MS = 50;
+
+/** Tells all engines of a queue, through the event stream of a queue without jobs. */
+export class BrokerNews {
+  readonly #place: NewsPlace;
+  readonly #listeners = new Set<{ readonly hear: Listener }>();
+  #producer: Producer | undefined;
+  #events: Promise<Events> | undefined;
+  #published = 0;
+
+  constructor(place: NewsPlace) {
+    this.#place = place;
+  }
+
+  async publish(word: BrokerWord): Promise<void> {
+    await this.#tell('news', JSON.stringify(word));
+  }
+
+  /** Resolves when what is published from now on will be heard. */
+  async subscribe(hear: Listener): Promise<() => Promise<void>> {
+    const subscription = { hear };
+    this.#listeners.add(subscription);
+    this.#events ??= this.#listen();
+    await this.#events;
+    return async () => void this.#listeners.delete(subscription);
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+    const events = await this.#events?.catch(() => undefined);
+    await Promise.all([events?.close(), this.#producer?.close()]);
+  }
+
+  /** A stream is read from when the reading begins, which nothing tells: so a word of our own is sent until it comes back. */
+  async #listen(): Promise<Events> {
+    const { queue, connection, backend, onError } = this.#place;
+    const events: Events = new QueueEvents(queue, connection, backend);
+    events.on('error', onError);
+    const nonce = crypto.randomUUID();
+    let isHeard = false;
+    this.#on(events, (event, text) => {
+      if (event === 'hello') isHeard ||= text === nonce;
+      else this.#hear(JSON.parse(text) as BrokerWord);
+    });
+    await events.waitUntilReady();
+    while (!isHeard) {
+      await this.#tell('hello', nonce);
+      await pause(HELLO_EVERY_MS);
+    }
+    return events;
+  }
+
+  #on(events: Events, hear: (event: string, text: string) => void): void {
+    const own = events as unknown as {
+      on(event: string, listener: (fields: { word: string }) => void): void;
+    };
+    for (const event of ['hello', 'news']) own.on(event, ({ word }) => hear(event, word));
+  }
+
+  #hear(word: BrokerWord): void {
+    for (const { hear } of [...this.#listeners]) callListener(() => hear(word), this.#place.onError as never);
+  }
+
+  async #tell(eventName: string, word: string): Promise<void> {
+    const { queue, connection, backend, onError } = this.#place;
+    if (this.#producer === undefined) {
+      this.#producer = new QueueEventsProducer(queue, connection, backend);
+      this.#producer.on('error', onError);
+    }
+    await this.#producer.publishEvent({ eventName, word }, KEPT);
+    this.#published += 1;
+    // Redis trims with every word, and PostgreSQL when it is told to.
+    if (this.#published % KEPT === 0) await this.#producer.getBackend().trimEvents(KEPT);
+  }
+}

@@ -1,0 +1,232 @@
+import { type BackendFactory, type Job as BrokerJob, type IQueueBackend, Queue, Worker } from 'bullmq';
+import type {
+  DeadJob,
+  DeadJobQuery,
+  Job,
+  JobEngine,
+  JobNews,
+  JobNewsListener,
+  JobOptions,
+  JobWorker,
+  WorkOptions,
+} from '../contract/job-engine.js';
+import type { Logger } from '../contract/ports.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { RunningJobs } from '../jobs/running-jobs.js';
+import {
+  ANYTHING,
+  FUNCTION,
+  LOGGER,
+  MILLISECONDS,
+  type OptionRule,
+  optionTable,
+  PAUSE,
+  required,
+} from '../kernel/options.js';
+import { BrokerNews } from './broker-news.js';
+
+/** Options of {@link bullmqEngine}. */
+export interface BullmqEngineOptions {
+  /** Where BullMQ connects to, as its own classes take it: `{ host, port }`, an ioredis client, a `pg.Pool`, … */
+  readonly connection: unknown;
+  /** BullMQ's `createPostgresBackend`; default: its Redis backend. */
+  readonly backend?: unknown;
+  /** Name of the queue, without `:`; another one, `<queue>-news`, carries news. Default `toolwright`. */
+  readonly queue?: string;
+  /** Of keys in Redis; default BullMQ's own, `bull`. */
+  readonly prefix?: string;
+  /** For how long a worker that died holds its jobs, in milliseconds; at most as long again goes by until another has them. Default 30,000. */
+  readonly leaseMs?: number;
+  /** For how long BullMQ knows the ids of jobs that have ended, in milliseconds; default a day. */
+  readonly keepEndedMs?: number;
+  /** Hears of lost connections and jobs. */
+  readonly logger?: Logger;
+}
+
+const QUEUE_NAME: OptionRule = {
+  accepts: (value) => typeof value === 'string' && value !== '' && !value.includes(':'),
+  fix: "a name without ':': 'toolwright'",
+};
+
+const OPTIONS = optionTable<BullmqEngineOptions>('bullmqEngine', {
+  connection: required({ ...ANYTHING, fix: "{ host: '127.0.0.1', port: 6379 }" }),
+  backend: { ...FUNCTION, fix: "createPostgresBackend of 'bullmq'" },
+  queue: QUEUE_NAME,
+  prefix: QUEUE_NAME,
+  leaseMs: MILLISECONDS,
+  keepEndedMs: PAUSE,
+  logger: LOGGER,
+});
+
+const DAY_MS = 86_400_000;
+/** Dead jobs stay for people to look at. */
+const KEEP_DEAD_SECONDS = 30 * 86_400;
+/** How many workers may die of a job before it counts as dead: it may be what they die of. */
+const MOST_DEATHS = 10;
+
+/** What BullMQ keeps of a job. */
+interface Payload {
+  readonly job: Job;
+}
+
+/**
+ * Runs started work on BullMQ 6: on Redis or Valkey, or on PostgreSQL with `backend: createPostgresBackend`, whose
+ * tables are made by hand before (`runMigrations` of `bullmq`). Workers that die lose their jobs to others after
+ * `leaseMs`; for more than ten such deaths, a job is dead.
+ *
+ * @throws InvalidOptionsError (521). What the connection lacks, the first method that needs it rejects with.
+ *
+ * @example
+ * ```ts
+ * const engine = bullmqEngine({ connection: { host: '127.0.0.1', port: 6379 } });
+ * const dead = await engine.deadJobs();
+ * ```
+ */
+export function bullmqEngine(options: BullmqEngineOptions): JobEngine {
+  checkOptions(options, OPTIONS);
+  return new BullmqEngine(options);
+}
+
+type JobQueue = Queue<Payload, void, string, Payload, void, string, IQueueBackend, unknown>;
+
+class BullmqEngine implements JobEngine {
+  readonly #options: BullmqEngineOptions;
+  #opened: JobQueue | undefined;
+  readonly #news: BrokerNews;
+  readonly #running = new RunningJobs();
+  readonly #workers = new Set<JobWorker>();
+  #hearsCancels: Promise<unknown> | undefined;
+
+  constructor(options: BullmqEngineOptions) {
+    this.#options = options;
+    this.#news = new BrokerNews({
+      queue: `${this.#name}-news`,
+      connection: this.#connection,
+      backend: this.#backend,
+      onError: this.#onError,
+    });
+  }
+
+  async enqueue(job: Job, { attempts = 1, backoff, priority, delay }: JobOptions = {}): Promise<void> {
+    const { keepEndedMs = DAY_MS } = this.#options;
+    const optional = {
+      ...(backoff ? { backoff: { type: backoff.type, delay: backoff.delay } } : {}),
+      ...(priority ? { priority } : {}),
+      ...(delay ? { delay } : {}),
+    };
+    await this.#queue.add(
+      job.tool,
+      { job },
+      {
+        jobId: brokerId(job.id),
+        attempts,
+        removeOnComplete: keepEndedMs === 0 ? true : { age: Math.ceil(keepEndedMs / 1000) },
+        removeOnFail: { age: KEEP_DEAD_SECONDS },
+        ...optional,
+      },
+    );
+  }
+
+  async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
+    this.#hearsCancels ??= this.#news.subscribe((told) => {
+      if (told.type === 'cancel') this.#running.cancel(told.jobId, told.reason);
+    });
+    await this.#hearsCancels;
+    const { leaseMs = 30_000 } = this.#options;
+    const process = (taken: BrokerJob<Payload>): Promise<void> => {
+      const { attemptsMade, attemptsStarted, opts, data } = taken;
+      const isLast = attemptsMade + 1 >= (opts.attempts ?? 1);
+      return this.#running.run(data.job, (signal) =>
+        // BullMQ renews the locks of what runs by itself.
+        handle(data.job, { signal, attempt: attemptsStarted, isLast, heartbeat: async () => {} }),
+      );
+    };
+    const timing = { lockDuration: leaseMs, stalledInterval: leaseMs, maxStalledCount: MOST_DEATHS };
+    const options = { ...this.#connection, ...timing, concurrency };
+    const worker = new Worker<Payload, void, string, IQueueBackend, object, unknown>(
+      this.#name,
+      process,
+      options,
+      this.#backend,
+    );
+    worker.on('error', this.#onError);
+    worker.on('lockRenewalFailed', (ids) => {
+      for (const id of ids) this.#running.lose(jobIdOf(id));
+    });
+    await worker.waitUntilReady();
+    const opened = { close: () => worker.close().then(() => void this.#workers.delete(opened)) };
+    this.#workers.add(opened);
+    return opened;
+  }
+
+  async cancel(jobId: string, reason?: string): Promise<boolean> {
+    const id = brokerId(jobId);
+    const state = await this.#queue.getJobState(id);
+    if (state === 'unknown' || state === 'completed' || state === 'failed') return false;
+    // Zero where it has begun meanwhile, and is locked.
+    if (state !== 'active' && (await this.#queue.remove(id)) > 0) return true;
+    await this.#news.publish({ type: 'cancel', jobId, ...(reason === undefined ? {} : { reason }) });
+    return true;
+  }
+
+  async publish(news: JobNews): Promise<void> {
+    await this.#news.publish(news);
+  }
+
+  subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
+    return this.#news.subscribe((told) => {
+      if (told.type !== 'cancel') listener(told);
+    });
+  }
+
+  async deadJobs({ limit = 100 }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    // Its own range ends with -1, which is all of them.
+    if (limit === 0) return [];
+    const failed = (await this.#queue.getFailed(0, limit - 1)) as readonly BrokerJob<Payload>[];
+    return failed.map(({ data, failedReason, attemptsStarted }) => ({
+      job: data.job,
+      error: failedReason,
+      attempts: attemptsStarted,
+    }));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
+    await Promise.all([this.#opened?.close(), this.#news.close()]);
+  }
+
+  /** Opened when it is first needed: a process that starts nothing needs no broker. */
+  get #queue(): JobQueue {
+    if (this.#opened === undefined) {
+      this.#opened = new Queue(this.#name, this.#connection, this.#backend);
+      this.#opened.on('error', this.#onError);
+    }
+    return this.#opened;
+  }
+
+  get #name(): string {
+    return this.#options.queue ?? 'toolwright';
+  }
+
+  get #connection(): { readonly connection: unknown; readonly prefix?: string } {
+    const { connection, prefix } = this.#options;
+    return { connection, ...(prefix === undefined ? {} : { prefix }) };
+  }
+
+  get #backend(): BackendFactory<IQueueBackend, unknown> {
+    return this.#options.backend as BackendFactory<IQueueBackend, unknown>;
+  }
+
+  readonly #onError = (error: Error): void => {
+    this.#options.logger?.warn('BullMQ', { error });
+  };
+}
+
+/** BullMQ takes no id with a colon in it, and none that is a number. */
+function brokerId(jobId: string): string {
+  return `job_${encodeURIComponent(jobId)}`;
+}
+
+function jobIdOf(id: string): string {
+  return decodeURIComponent(id.slice('job_'.length));
+}

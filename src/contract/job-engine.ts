@@ -1,0 +1,135 @@
+import type { JsonObject } from './json-schema.js';
+
+/** What a job keeps of the scope of its call: what JSON can say of it, and never `data`. */
+export interface JobScope {
+  readonly channel?: string;
+  readonly chatId?: string;
+  readonly conversationId?: string;
+  /** On whose behalf the work takes place. */
+  readonly owner?: unknown;
+}
+
+/**
+ * Started work as plain JSON: the name of a tool and arguments, never a closure, so that any process that has the
+ * tool can do it.
+ */
+export interface Job {
+  /** The same for the same call, so that it is enqueued once. */
+  readonly id: string;
+  readonly tool: string;
+  /** As they fitted the tool's schema when the call was made. */
+  readonly arguments: JsonObject;
+  readonly scope: JobScope;
+  /** Of the tool's definition when the call was made. */
+  readonly fingerprint: string;
+  /** What the tool hands to other systems, so that they do nothing twice. */
+  readonly idempotencyKey: string;
+  readonly callId: string;
+  readonly runId?: string;
+}
+
+/** The pause before an attempt that follows a failed one. */
+export interface JobBackoff {
+  /** `exponential`: `delay`, twice that, four times that, …, give or take a little. */
+  readonly type: 'fixed' | 'exponential';
+  /** Milliseconds. An engine that counts in seconds rounds up. */
+  readonly delay: number;
+}
+
+/** How an engine treats a job. */
+export interface JobOptions {
+  /** How often the work is tried, where it fails; default 1. A worker that dies does not use up an attempt. */
+  readonly attempts?: number;
+  /** Default: none. */
+  readonly backoff?: JobBackoff;
+  /** 0, the default, goes first; then 1, 2, … up to 1,000,000. */
+  readonly priority?: number;
+  /** Milliseconds before the first attempt; default 0. */
+  readonly delay?: number;
+}
+
+/** One try at a job. */
+export interface JobAttempt {
+  /** Aborted when the job is cancelled, or when the engine has given it to somebody else. */
+  readonly signal: AbortSignal;
+  /** Counts every beginning from 1, also those that a dying worker did not end. */
+  readonly attempt: number;
+  /** A failure now is the last: the job is kept among the dead ones. */
+  readonly isLast: boolean;
+  /** Tells the engine that the work goes on, where it does not find out by itself. */
+  heartbeat(): Promise<void>;
+  /**
+   * Commits writes together with the end of the job, in one transaction of the engine's own database; there where
+   * the engine can do that and was told to. Rejects, and nothing is written, where the job is no longer this
+   * worker's.
+   */
+  readonly commit?: (write: (transaction: SqlTransaction) => Promise<void>) => Promise<void>;
+}
+
+/** A transaction of an SQL database that somebody else begins and ends. */
+export interface SqlTransaction {
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+}
+
+/** Does a job. A rejection is a failed attempt, except after the job was cancelled. */
+export type JobHandler = (job: Job, attempt: JobAttempt) => Promise<void>;
+
+/** What a worker is told. */
+export interface WorkOptions {
+  /** Jobs at the same time; default 1. */
+  readonly concurrency?: number;
+  readonly handle: JobHandler;
+}
+
+/** Takes jobs, as long as it is open. */
+export interface JobWorker {
+  /** Takes no more jobs, and resolves when those under way have ended. */
+  close(): Promise<void>;
+}
+
+/** What is told of a job to whoever listens, anywhere: JSON. */
+export type JobNews =
+  | { readonly type: 'progress'; readonly jobId: string; readonly update: unknown }
+  | { readonly type: 'end'; readonly jobId: string };
+
+/** Hears of news. One that throws changes nothing. */
+export type JobNewsListener = (news: JobNews) => void;
+
+/** A job whose attempts are used up. */
+export interface DeadJob {
+  readonly job: Job;
+  /** What its last attempt failed with. */
+  readonly error: string;
+  readonly attempts: number;
+}
+
+/** Which of the dead jobs are listed. */
+export interface DeadJobQuery {
+  /** At most so many, the latest first; default 100. */
+  readonly limit?: number;
+}
+
+/**
+ * The port to what runs started work: a queue that outlives processes (`toolwright/bullmq`, `toolwright/pg-boss`),
+ * or `MemoryJobEngine`, which does not. It gives a job to one worker at a time, again where a worker dies, and so
+ * **at least once**: what has to happen once is guarded by whoever handles it.
+ */
+export interface JobEngine {
+  /** Adds a job; one that is known by its id, waiting, running or ended, is not added again. */
+  enqueue(job: Job, options?: JobOptions): Promise<void>;
+  /** Begins to take jobs; a process may have several workers. */
+  work(options: WorkOptions): Promise<JobWorker>;
+  /**
+   * Ends a job wherever it is: it is taken out where it waits, and its signal aborted where it runs. It is not tried
+   * again, and is none of the dead ones. `false` where no such job waits or runs.
+   */
+  cancel(jobId: string, reason?: string): Promise<boolean>;
+  /** Tells news to whoever has subscribed; those who are not there hear nothing of it later. */
+  publish(news: JobNews): Promise<void>;
+  /** Resolves when the listener hears of what is published from now on; what it gives ends that. */
+  subscribe(listener: JobNewsListener): Promise<() => Promise<void>>;
+  /** Jobs whose attempts are used up, the latest first. */
+  deadJobs(query?: DeadJobQuery): Promise<readonly DeadJob[]>;
+  /** Closes its workers, which drains them, and then all that it opened itself. Closing twice is no fault. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,49 @@
+import type { Job } from '../contract/job-engine.js';
+
+/** Cancelled jobs that have not begun here, and are remembered because they may be about to. */
+const REMEMBERED = 1000;
+
+interface Running {
+  readonly controller: AbortController;
+  isCancelled: boolean;
+}
+
+/** The jobs that run in this process, so that they can be told to stop. */
+export class RunningJobs {
+  readonly #running = new Map<string, Running>();
+  readonly #cancelled = new Map<string, string | undefined>();
+
+  /** Runs a job. One that was cancelled has ended, however its work ends; what else the work throws, is thrown. */
+  async run({ id }: Job, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const running: Running = { controller: new AbortController(), isCancelled: false };
+    this.#running.set(id, running);
+    // The word came before the job.
+    if (this.#cancelled.has(id)) this.cancel(id, this.#cancelled.get(id));
+    this.#cancelled.delete(id);
+    try {
+      await work(running.controller.signal);
+    } catch (error) {
+      if (!running.isCancelled) throw error;
+    } finally {
+      if (this.#running.get(id) === running) this.#running.delete(id);
+    }
+  }
+
+  cancel(jobId: string, reason: string | undefined): void {
+    const running = this.#running.get(jobId);
+    if (running === undefined) {
+      this.#cancelled.set(jobId, reason);
+      const [oldest] = this.#cancelled.keys();
+      if (this.#cancelled.size > REMEMBERED && oldest !== undefined) this.#cancelled.delete(oldest);
+      return;
+    }
+    running.isCancelled = true;
+    running.controller.abort(new DOMException(reason ?? 'The job was cancelled', 'AbortError'));
+  }
+
+  /** Somebody else has the job by now. */
+  lose(jobId: string): void {
+    const reason = new DOMException('Another worker has taken the job over', 'AbortError');
+    this.#running.get(jobId)?.controller.abort(reason);
+  }
+}

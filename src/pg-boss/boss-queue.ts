@@ -1,0 +1,207 @@
+import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions } from 'pg-boss';
+import type { DeadJob, Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
+import { nodeCrypto } from '../kernel/node-module.js';
+
+/** Which queue, and for how long a silent worker holds its jobs. */
+interface QueuePlace {
+  readonly name: string;
+  readonly heartbeatSeconds: number;
+}
+
+/** What pg-boss keeps of a job. */
+interface Payload {
+  readonly job: Job;
+  readonly attempts: number;
+}
+
+/** Of a dead one; without `error` where pg-boss itself gave it up. */
+interface DeadPayload extends Payload {
+  readonly error?: string;
+  readonly made?: number;
+}
+
+/** A job that this process has, and which of the job's beginnings it is. */
+export interface TakenJob {
+  readonly id: string;
+  readonly retryCount: number;
+  readonly job: Job;
+  readonly attempts: number;
+  /** Attempts that have failed before. */
+  readonly failed: number;
+}
+
+/** What commands give, of which pg-boss declares nothing. */
+interface CommandOutcome {
+  readonly affected: number;
+  /** Ids of the jobs that were still as the command wanted them. */
+  readonly settled?: readonly string[];
+}
+
+const DAY = 86_400;
+/** pg-boss lets none run for longer than a day, however often it is heard of. */
+const EXPIRE_SECONDS = DAY - 1;
+const KEEP_SECONDS = 30 * DAY;
+/** How many workers may die of a job before it counts as dead: it may be what they die of. */
+const MOST_DEATHS = 10;
+
+/** A queue of pg-boss and the one that keeps its dead jobs, in the words of the engine. */
+export class BossQueue {
+  readonly #boss: PgBoss;
+  readonly #place: QueuePlace;
+  #ready: Promise<void> | undefined;
+
+  constructor(boss: PgBoss, place: QueuePlace) {
+    this.#boss = boss;
+    this.#place = place;
+  }
+
+  get heartbeatSeconds(): number {
+    return this.#place.heartbeatSeconds;
+  }
+
+  get database(): Db {
+    return this.#boss.getDb();
+  }
+
+  /** Starts pg-boss and makes the queues, once; a failure is no answer for ever. */
+  ready(): Promise<void> {
+    this.#ready ??= this.#prepare().catch((error) => {
+      this.#ready = undefined;
+      throw error;
+    });
+    return this.#ready;
+  }
+
+  async #prepare(): Promise<void> {
+    const { name, heartbeatSeconds } = this.#place;
+    await this.#boss.start();
+    const kept = { retentionSeconds: KEEP_SECONDS };
+    await this.#boss.createQueue(this.#deadName, kept);
+    const options: QueueOptions = { ...kept, heartbeatSeconds, expireInSeconds: EXPIRE_SECONDS };
+    await this.#boss.createQueue(name, { ...options, deadLetter: this.#deadName });
+    // One that was made before, perhaps without a heartbeat, which pg-boss has off by default.
+    const known = await this.#boss.getQueue(name);
+    if (known?.heartbeatSeconds !== heartbeatSeconds || known.deadLetter !== this.#deadName)
+      await this.#boss.updateQueue(name, { ...options, deadLetter: this.#deadName });
+  }
+
+  /** Whether it is new. */
+  async send(job: Job, { attempts = 1, backoff, priority = 0, delay = 0 }: JobOptions): Promise<boolean> {
+    await this.ready();
+    const data: Payload = { job, attempts };
+    const options: SendOptions = {
+      id: uuidOf(job.id),
+      priority: priority === 0 ? 0 : -priority,
+      retryLimit: attempts - 1 + MOST_DEATHS,
+      ...(backoff ? { retryDelay: Math.ceil(backoff.delay / 1000) } : {}),
+      ...(backoff?.type === 'exponential' ? { retryBackoff: true } : {}),
+      ...(delay > 0 ? { startAfter: new Date(Date.now() + delay) } : {}),
+    };
+    return (await this.#boss.send(this.#place.name, data, options)) !== null;
+  }
+
+  async take(limit: number): Promise<readonly TakenJob[]> {
+    const taken = await this.#boss.fetch<Payload>(this.#place.name, {
+      batchSize: limit,
+      includeMetadata: true,
+    });
+    return taken.map((job) => {
+      const { id, retryCount, data } = job;
+      return { id, retryCount, job: data.job, attempts: data.attempts, failed: failuresOf(job) };
+    });
+  }
+
+  /** Those of the jobs that are still this process's, by id. */
+  async touch(jobs: readonly TakenJob[]): Promise<ReadonlySet<string>> {
+    const outcome = await this.#boss.touch(this.#place.name, jobs.map(attemptOf));
+    const { settled } = outcome as CommandOutcome;
+    return new Set(settled ?? jobs.map(({ id }) => id));
+  }
+
+  async complete(jobs: readonly TakenJob[]): Promise<void> {
+    await this.#boss.complete(this.#place.name, jobs.map(attemptOf));
+  }
+
+  /** Completes a job in one transaction with what is written to the same database. */
+  async commit(job: TakenJob, write: (transaction: SqlTransaction) => Promise<void>): Promise<void> {
+    const transaction = await this.database.beginTransaction?.();
+    if (transaction === undefined) throw new Error('The database of this pg-boss cannot begin transactions.');
+    const { db } = transaction;
+    try {
+      await write({ query: (text, values) => db.executeSql(text, values && [...values]) });
+      const outcome = await this.#boss.complete(this.#place.name, [attemptOf(job)], null, { db });
+      if ((outcome as CommandOutcome).affected !== 1)
+        throw new Error(`The job '${job.job.id}' is another worker's by now.`);
+      await transaction.commit();
+    } catch (error) {
+      await transaction.rollback();
+      throw error;
+    }
+  }
+
+  /** The attempt has failed: the job waits for its next one. */
+  async retry(job: TakenJob, message: string): Promise<void> {
+    await this.#boss.fail(this.#place.name, [attemptOf(job)], { message, failed: job.failed + 1 });
+  }
+
+  /** The last attempt has failed: the job is kept among the dead ones. */
+  async bury(taken: TakenJob, error: string): Promise<void> {
+    const { id, job, attempts, retryCount } = taken;
+    const data: DeadPayload = { job, attempts, error, made: retryCount + 1 };
+    await this.#boss.send(this.#deadName, data, { id });
+    await this.complete([taken]);
+  }
+
+  /** Whether it waited or ran. */
+  async cancel(jobId: string): Promise<boolean> {
+    await this.ready();
+    const outcome = await this.#boss.cancel(this.#place.name, uuidOf(jobId));
+    return (outcome as CommandOutcome).affected > 0;
+  }
+
+  async dead(limit: number): Promise<readonly DeadJob[]> {
+    await this.ready();
+    const found = await this.#boss.findJobs<DeadPayload>(this.#deadName);
+    const latest = [...found].sort((one, other) => other.createdOn.getTime() - one.createdOn.getTime());
+    return latest.slice(0, limit).map(({ data, sourceOutput, sourceRetryCount }) => ({
+      job: data.job,
+      error: data.error ?? messageIn(sourceOutput),
+      attempts: data.made ?? (sourceRetryCount ?? 0) + 1,
+    }));
+  }
+
+  async stop(): Promise<void> {
+    await this.#ready?.catch(() => {});
+    if (this.#ready !== undefined) await this.#boss.stop({ graceful: false });
+  }
+
+  get #deadName(): string {
+    return `${this.#place.name}_dead`;
+  }
+}
+
+function attemptOf({ id, retryCount }: TakenJob): { readonly id: string; readonly retryCount: number } {
+  return { id, retryCount };
+}
+
+/** What a failure left behind says how many there were. A death leaves no number: all but itself count as failures. */
+function failuresOf({ retryCount, output }: JobWithMetadata<Payload>): number {
+  const { failed } = (output ?? {}) as { readonly failed?: number };
+  return failed ?? Math.max(0, retryCount - 1);
+}
+
+/** Outputs of pg-boss are `{ message }` or `{ value: { message } }`. */
+function messageIn(output: unknown): string {
+  const { message, value } = (output ?? {}) as {
+    readonly message?: string;
+    readonly value?: { message?: string };
+  };
+  return message ?? value?.message ?? 'its workers died';
+}
+
+/** pg-boss wants UUIDs: the same one for the same id, of version 8, which is for what one makes up. */
+function uuidOf(jobId: string): string {
+  const hex = nodeCrypto().createHash('sha256').update(jobId).digest('hex');
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

@@ -1,0 +1,1 @@
+export { type PgBossEngineOptions, pgBossEngine } from './pg-boss-engine.js';

@@ -1,0 +1,172 @@
+import { PgBoss } from 'pg-boss';
+import type {
+  DeadJob,
+  DeadJobQuery,
+  Job,
+  JobEngine,
+  JobNews,
+  JobNewsListener,
+  JobOptions,
+  JobWorker,
+  WorkOptions,
+} from '../contract/job-engine.js';
+import type { Logger } from '../contract/ports.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { RunningJobs } from '../jobs/running-jobs.js';
+import {
+  BOOLEAN,
+  FILLED_TEXT,
+  LOGGER,
+  type OptionRule,
+  optionTable,
+  required,
+  secret,
+  withMethods,
+} from '../kernel/options.js';
+import { BossNews } from './boss-news.js';
+import { BossQueue } from './boss-queue.js';
+import { BossWorker } from './boss-worker.js';
+
+/** Options of {@link pgBossEngine}. */
+export interface PgBossEngineOptions {
+  /**
+   * Where the database is: `'postgres://…'`, and the engine then has a pg-boss of its own; or a `PgBoss` that the
+   * application has, started or not, and stops itself.
+   */
+  readonly connection: string | PgBoss;
+  /** Of the pg-boss that the engine makes; default `pgboss`. */
+  readonly schema?: string;
+  /** Name of the queue; another one, `<queue>_dead`, keeps dead jobs. Default `toolwright`. */
+  readonly queue?: string;
+  /** Seconds after which a worker that died has lost its jobs; at least 10, default 30. */
+  readonly heartbeatSeconds?: number;
+  /**
+   * The store is in the same database: what a job's end writes there commits in one transaction with the end of the
+   * job in the queue. Default `false`.
+   */
+  readonly transactional?: boolean;
+  /** Hears of lost connections and jobs. */
+  readonly logger?: Logger;
+}
+
+const HEARTBEAT: OptionRule = {
+  accepts: (value) => Number.isInteger(value) && Number(value) >= 10,
+  fix: 'a whole number of seconds, 10 or more',
+};
+
+const QUEUE_NAME: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^[\w.-]+$/.test(value),
+  fix: "a name of letters, digits, '_', '-' and '.': 'toolwright'",
+};
+
+const PG_BOSS = withMethods(['start', 'send', 'fetch', 'complete', 'fail', 'getDb'], 'a PgBoss');
+
+const OPTIONS = optionTable<PgBossEngineOptions>('pgBossEngine', {
+  connection: required(
+    secret({
+      accepts: (value) => FILLED_TEXT.accepts(value) || PG_BOSS.accepts(value),
+      fix: "'postgres://shop@127.0.0.1/shop', or new PgBoss({ … })",
+    }),
+  ),
+  schema: QUEUE_NAME,
+  queue: QUEUE_NAME,
+  heartbeatSeconds: HEARTBEAT,
+  transactional: BOOLEAN,
+  logger: LOGGER,
+});
+
+/**
+ * Runs started work on pg-boss 12, in PostgreSQL. Jobs are fetched, kept alive and ended in batches, so that no
+ * transaction stays open while a tool works; workers that die lose their jobs to others once `heartbeatSeconds` have
+ * gone by and pg-boss has looked (`superviseIntervalSeconds`). Pauses of `backoff` are whole seconds.
+ *
+ * @throws InvalidOptionsError (521). What the database refuses, the first method that needs it rejects with.
+ *
+ * @example
+ * ```ts
+ * const engine = pgBossEngine({ connection: 'postgres://shop@127.0.0.1/shop', transactional: true });
+ * const dead = await engine.deadJobs();
+ * ```
+ */
+export function pgBossEngine(options: PgBossEngineOptions): JobEngine {
+  checkOptions(options, OPTIONS);
+  return new PgBossEngine(options);
+}
+
+/** Dead workers are looked for as often as that, in seconds. */
+const SUPERVISE_SECONDS = 5;
+
+function bossOf({ connection, schema = 'pgboss', logger }: PgBossEngineOptions): PgBoss {
+  if (typeof connection !== 'string') return connection;
+  const timing = { superviseIntervalSeconds: SUPERVISE_SECONDS, monitorIntervalSeconds: SUPERVISE_SECONDS };
+  const boss = new PgBoss({ connectionString: connection, schema, ...timing });
+  boss.on('error', (error) => logger?.warn('pg-boss', { error }));
+  return boss;
+}
+
+class PgBossEngine implements JobEngine {
+  readonly #queue: BossQueue;
+  readonly #news: BossNews;
+  readonly #options: PgBossEngineOptions;
+  readonly #workers = new Set<BossWorker>();
+  readonly #running = new RunningJobs();
+  #hearsWords: Promise<unknown> | undefined;
+
+  constructor(options: PgBossEngineOptions) {
+    const { queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
+    this.#options = options;
+    this.#queue = new BossQueue(bossOf(options), { name: queue, heartbeatSeconds });
+    this.#news = new BossNews(this.#queue, { name: `${schema} ${queue}`, onError: this.#onError });
+  }
+
+  async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
+    if (!(await this.#queue.send(job, options))) return;
+    for (const worker of this.#workers) worker.wake();
+    // A worker elsewhere that does not hear of it looks again within a second.
+    if (!options.delay) this.#news.wake();
+  }
+
+  async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
+    await this.#queue.ready();
+    this.#hearsWords ??= this.#news.subscribe((word) => {
+      if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
+      if (word.type === 'wake') for (const worker of this.#workers) worker.wake();
+    });
+    await this.#hearsWords;
+    const { transactional = false } = this.#options;
+    const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
+    const worker = new BossWorker({ queue, running, concurrency, handle, transactional, onError });
+    this.#workers.add(worker);
+    return { close: () => worker.close().then(() => void this.#workers.delete(worker)) };
+  }
+
+  async cancel(jobId: string, reason?: string): Promise<boolean> {
+    if (!(await this.#queue.cancel(jobId))) return false;
+    await this.#news.publish({ type: 'cancel', jobId, ...(reason === undefined ? {} : { reason }) });
+    return true;
+  }
+
+  async publish(news: JobNews): Promise<void> {
+    await this.#news.publish(news);
+  }
+
+  subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
+    return this.#news.subscribe((word) => {
+      if (word.type === 'progress' || word.type === 'end') listener(word);
+    });
+  }
+
+  deadJobs({ limit = 100 }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    return this.#queue.dead(limit);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
+    await this.#news.close();
+    if (typeof this.#options.connection === 'string') await this.#queue.stop();
+  }
+
+  readonly #onError = (error: unknown): void => {
+    this.#options.logger?.warn('pg-boss', { error });
+  };
+}

@@ -1,0 +1,142 @@
+import { Countdown, type EngineCase, expectEqual, expectThat } from './engine-bench.js';
+
+/** What becomes of jobs that fail. */
+export const ATTEMPT_CASES: readonly EngineCase[] = [
+  {
+    title: 'tries a job again that failed, after the pause of `backoff`, and counts its attempts',
+    async run(bench) {
+      const engine = await bench.open();
+      const all = new Countdown(3);
+      await bench.work(engine, async (_job, { attempt }) => {
+        all.tell();
+        if (attempt < 3) throw new Error(`attempt ${attempt}`);
+      });
+      await engine.enqueue(bench.job(), { attempts: 4, backoff: { type: 'fixed', delay: 600 } });
+      await bench.within(all.done, 'a job that failed is tried again');
+      const attempts = bench.handled.map(({ attempt }) => [attempt.attempt, attempt.isLast]);
+      expectEqual(
+        attempts,
+        [1, 2, 3].map((attempt) => [attempt, false]),
+        'attempts',
+      );
+      const pauses = bench.handled.slice(1).map(({ at }, index) => at - (bench.handled[index]?.at ?? 0));
+      expectThat(
+        pauses.every((ms) => ms > 590),
+        `pauses of 600 ms were ${pauses.join(' and ')} ms`,
+      );
+    },
+  },
+  {
+    title: 'keeps a job whose attempts are used up, lists it with its error, and tries it no more',
+    async run(bench) {
+      const [engine, other] = [await bench.open(), await bench.open()];
+      const all = new Countdown(3);
+      const worker = await bench.work(engine, async ({ id }) => {
+        all.tell();
+        if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
+      });
+      const job = bench.job({ id: 'dead:1' });
+      await engine.enqueue(job, { attempts: 2 });
+      await engine.enqueue(bench.job({ id: 'fine' }));
+      await bench.within(all.done, 'jobs are run');
+      await worker.close();
+      const dead = await other.deadJobs();
+      expectEqual(dead.length, 1, 'dead jobs');
+      expectEqual(dead[0]?.job, job, 'the dead job');
+      expectEqual(dead[0]?.attempts, 2, 'its attempts');
+      expectThat(
+        dead[0]?.error.includes('the mail of dead:1 is lost') ?? false,
+        `its error is ${dead[0]?.error}`,
+      );
+      expectEqual(await other.deadJobs({ limit: 0 }), [], 'no more dead jobs than were asked for');
+      const isLast = bench.handled
+        .filter(({ job: { id } }) => id === job.id)
+        .map(({ attempt }) => attempt.isLast);
+      expectEqual(isLast, [false, true], 'which attempt is the last');
+    },
+  },
+  {
+    title: 'tries a job once where nothing is said of attempts',
+    async run(bench) {
+      const engine = await bench.open();
+      const all = new Countdown(2);
+      await bench.work(engine, async ({ id }) => {
+        all.tell();
+        if (id === 'fails') throw new Error('It fails');
+      });
+      await engine.enqueue(bench.job({ id: 'fails' }));
+      await engine.enqueue(bench.job({ id: 'other' }));
+      await bench.within(all.done, 'jobs are run');
+      expectEqual(
+        bench.handled.map(({ job }) => job.id),
+        ['fails', 'other'],
+        'attempts',
+      );
+    },
+  },
+];
+
+/** Jobs that are cancelled, wherever they are. */
+export const CANCEL_CASES: readonly EngineCase[] = [
+  {
+    title: 'takes a job out that waits, when it is cancelled on another connection',
+    async run(bench) {
+      const [sender, other] = [await bench.open(), await bench.open()];
+      const [waiting, delayed] = [bench.job(), bench.job()];
+      await sender.enqueue(waiting);
+      await sender.enqueue(delayed, { delay: 300 });
+      expectEqual(await other.cancel(waiting.id), true, 'a job that waits is cancelled');
+      expectEqual(await other.cancel(delayed.id, 'no more'), true, 'a delayed job is cancelled');
+      expectEqual(await sender.cancel(waiting.id), false, 'a job that was cancelled is cancelled again');
+      const done = new Countdown(1);
+      await bench.work(sender, async () => done.tell());
+      // Later than the one that was cancelled would have been.
+      await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
+      await bench.within(done.done, 'a job is run');
+      expectEqual(
+        bench.handled.map(({ job }) => job.id),
+        ['last'],
+        'jobs that were run',
+      );
+      expectEqual(await sender.deadJobs(), [], 'dead jobs');
+    },
+  },
+  {
+    title:
+      'aborts the signal of a job that runs, when it is cancelled on another connection, and tries it no more',
+    async run(bench) {
+      const [worker, other] = [await bench.open(), await bench.open()];
+      const [begun, done] = [new Countdown(1), new Countdown(1)];
+      const aborted = Promise.withResolvers<unknown>();
+      await bench.work(worker, async ({ id }, { signal }) => {
+        if (id === 'next') return done.tell();
+        begun.tell();
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        aborted.resolve(signal.reason);
+        throw signal.reason;
+      });
+      const job = bench.job();
+      await other.enqueue(job, { attempts: 3 });
+      await bench.within(begun.done, 'a job is run');
+      expectEqual(await other.cancel(job.id, 'the shop is closed'), true, 'a job that runs is cancelled');
+      const reason = (await bench.within(aborted.promise, 'the signal is aborted')) as Error;
+      expectEqual(reason.message, 'the shop is closed', 'the reason of the signal');
+      await other.enqueue(bench.job({ id: 'next' }));
+      await bench.within(done.done, 'the next job is run');
+      expectEqual(
+        bench.handled.map((handled) => handled.job.id),
+        [job.id, 'next'],
+        'jobs that were run',
+      );
+      expectEqual(await other.deadJobs(), [], 'dead jobs');
+      expectEqual(await other.cancel(job.id), false, 'a job that has ended is cancelled');
+    },
+  },
+  {
+    title: 'cancels no job that it does not know',
+    async run(bench) {
+      const engine = await bench.open();
+      expectEqual(await engine.cancel('nobody'), false, 'a job that is not known is cancelled');
+    },
+  },
+];

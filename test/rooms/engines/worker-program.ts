@@ -1,0 +1,20 @@
+// A worker in a process of its own: takes jobs, and never ends them. It is killed.
+import { createPostgresBackend } from 'bullmq';
+import type { JobEngine } from 'toolwright';
+import { bullmqEngine } from '../../../src/bullmq/index.js';
+import { pgBossEngine } from '../../../src/pg-boss/index.js';
+import { holdJobs } from '../../../src/testing/index.js';
+
+const [kind, address = '', queue = '', schema = ''] = process.argv.slice(2);
+
+function open(): JobEngine {
+  const { hostname, port } = new URL(address);
+  if (kind === 'redis')
+    return bullmqEngine({ connection: { host: hostname, port: Number(port) }, queue, leaseMs: 1000 });
+  if (kind === 'pg-boss') return pgBossEngine({ connection: address, schema, queue, heartbeatSeconds: 10 });
+  const connection = { connectionString: address, schema, max: 3 };
+  return bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: 1000 });
+}
+
+await holdJobs(open());
+process.send?.('ready');
