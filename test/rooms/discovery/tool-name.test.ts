@@ -1,5 +1,17 @@
 import { expect, test } from '@jest/globals';
-import { TOOL_NAME, toSnakeCase } from '../../../src/discovery/freeze-tool.js';
+import { defineTool, discoverTools, ToolDeclarationError } from 'toolwright';
+import { Tool, Toolset } from 'toolwright/decorators';
+
+function offeredNameOf(method: string): string | undefined {
+  class Names {
+    [name: string]: () => string;
+  }
+  Object.defineProperty(Names.prototype, method, { value: () => 'done', configurable: true, writable: true });
+  const descriptor = Object.getOwnPropertyDescriptor(Names.prototype, method) ?? {};
+  Tool('Does it')(Names.prototype, method, descriptor);
+  Toolset()(Names);
+  return discoverTools({ toolsets: [Names] })[0]?.name;
+}
 
 test.each([
   ['findOrders', 'find_orders'],
@@ -10,14 +22,22 @@ test.each([
   ['already_snake', 'already_snake'],
   ['HTMLToText', 'html_to_text'],
   ['$find', '_find'],
-])('the method %s is offered as %s', (method, tool) => {
-  expect(toSnakeCase(method)).toBe(tool);
+])('discoverTools offers the method %s as %s', (method, tool) => {
+  expect(offeredNameOf(method)).toBe(tool);
 });
 
-test.each(['', '1st', '-x', 'with space', 'dots.in', 'ä', 'a'.repeat(65)])('%j is no tool name', (name) => {
-  expect(TOOL_NAME.test(name)).toBe(false);
-});
+function named(name: string) {
+  const parameters = { type: 'object', properties: {} };
+  return defineTool({ name, description: 'Does it', parameters, execute: () => 'done' });
+}
 
-test.each(['a', '_x', 'read_file', 'Read-File', 'a'.repeat(64)])('%j is a tool name', (name) => {
-  expect(TOOL_NAME.test(name)).toBe(true);
+test.each(['', '1st', '-x', 'with space', 'dots.in', 'ä', 'a'.repeat(65)])(
+  'defineTool refuses %j as a name',
+  (name) => {
+    expect(() => named(name)).toThrow(ToolDeclarationError);
+  },
+);
+
+test.each(['a', '_x', 'read_file', 'Read-File', 'a'.repeat(64)])('defineTool takes %j as a name', (name) => {
+  expect(named(name).name).toBe(name);
 });
