@@ -213,9 +213,9 @@ class LoggedField {
   }
 
   #errorsWithin(errors: readonly unknown[], causes: number): readonly unknown[] {
-    const shown = errors.slice(0, MAX_ITEMS).map((one) => this.#part('', one, causes));
+    const shown = errors.slice(0, MAX_ITEMS).map((error) => this.#part('', error, causes));
     if (errors.length > MAX_ITEMS) return [...shown, `… ${errors.length - MAX_ITEMS} more`];
-    return shown.every((one, index) => one === errors[index]) ? errors : shown;
+    return shown.every((item, index) => item === errors[index]) ? errors : shown;
   }
 }
 

@@ -50,7 +50,7 @@ export class Replay {
     const { message, schema, revive } = readQuestion(question);
     const index = this.#asked.get(message) ?? 0;
     this.#asked.set(message, index + 1);
-    const answered = [...this.#unused].find((one) => one.message === message && one.index === index);
+    const answered = [...this.#unused].find((entry) => entry.message === message && entry.index === index);
     if (answered === undefined) throw this.#suspend({ kind: 'question', index, message, schema });
     this.#unused.delete(answered);
     return revive(plainJson(answered.value));

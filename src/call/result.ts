@@ -162,7 +162,7 @@ function asksForRetry(thrown: unknown): thrown is RetryToolCall {
 export function writeResult(tool: WritingTool, value: unknown, describe?: DescribeError): ToolResult {
   try {
     const result = write(tool, value, describe);
-    const lack = result.content?.map(lackOf).find((one) => one !== undefined);
+    const lack = result.content?.map(lackOf).find((found) => found !== undefined);
     return lack === undefined ? result : unsendable(lack);
   } catch (error) {
     return writeFailure(tool.name, unreadableResult(error), describe);

@@ -111,15 +111,15 @@ export class ToolRegistry {
   register(...tools: readonly RegisteredTool[]): this {
     const table = this.#writable();
     const read = tools.map(readTool);
-    const faults = read.flatMap((one) => ('faults' in one ? one.faults : []));
+    const faults = read.flatMap((item) => ('faults' in item ? item.faults : []));
     if (faults.length > 0) throw new ToolDeclarationError(faults);
-    for (const one of read) {
-      if ('faults' in one) continue;
-      for (const doubt of one.doubts ?? []) warnAuthor(doubt, this.#options.logger);
-      const known = table.get(one.name);
-      if (known !== undefined && known.offered !== one.entry.offered)
-        this.#log.debug('Tool replaced', { tool: one.name });
-      table.set(one.name, one.entry);
+    for (const item of read) {
+      if ('faults' in item) continue;
+      for (const doubt of item.doubts ?? []) warnAuthor(doubt, this.#options.logger);
+      const known = table.get(item.name);
+      if (known !== undefined && known.offered !== item.entry.offered)
+        this.#log.debug('Tool replaced', { tool: item.name });
+      table.set(item.name, item.entry);
     }
     return this;
   }

@@ -150,10 +150,10 @@ function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
     ...names.map((name) => ({ place: 'patternProperties', pattern: name })),
   ];
   return places
-    .filter((one) => isExponentialPattern(one.pattern))
-    .map((one) => ({
-      path: joined(path, one.place),
-      problem: `is ${one.pattern.slice(0, MOST_SHOWN)}, which a text of 40 characters can keep busy for ever`,
+    .filter((found) => isExponentialPattern(found.pattern))
+    .map((found) => ({
+      path: joined(path, found.place),
+      problem: `is ${found.pattern.slice(0, MOST_SHOWN)}, which a text of 40 characters can keep busy for ever`,
       fix: ONE_WAY,
     }));
 }

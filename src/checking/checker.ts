@@ -306,7 +306,7 @@ function createCopier(closed: JsonSchema): Copier {
 function copierOf(schema: unknown): CopyPart | undefined {
   if (!isSchemaNode(schema)) return copyOfJson;
   const { type, items, prefixItems } = schema;
-  if ([type].flat().every((one) => SCALARS.has(one))) return undefined;
+  if ([type].flat().every((name) => SCALARS.has(name))) return undefined;
   if (type === 'array' && prefixItems === undefined && isSchemaNode(items)) {
     const copyItem = copierOf(items);
     return copyItem === undefined

@@ -259,7 +259,7 @@ function readShape(schema: JsonSchema, { root, defaultsOf, later }: ShapeReader)
 /** The digits of a whole number, where a schema asks for those of a `bigint`; nothing is lost below 2^53. */
 function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undefined {
   if (pattern !== BIGINT_DIGITS || !Number.isSafeInteger(value)) return undefined;
-  const isText = [type].flat().every((one) => one === 'string' || one === 'null');
+  const isText = [type].flat().every((name) => name === 'string' || name === 'null');
   return isText ? String(value) : undefined;
 }
 

@@ -130,7 +130,7 @@ export class ApplicationTools {
     const known = this.#adopted.get(tool);
     if (known !== undefined) return known;
     const bound = boundMethodOf(tool)?.class;
-    for (const one of bound ? lineage(bound) : []) this.#bound.add(one);
+    for (const ancestor of bound ? lineage(bound) : []) this.#bound.add(ancestor);
     const target = registeredTarget(tool, this.#parts.host());
     const adopted = withExecute(tool, (args, context) =>
       this.#parts.caller.perform(target, { tool: adopted, arguments: args, context }),

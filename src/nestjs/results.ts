@@ -104,7 +104,7 @@ export class ReturnedValue {
       this.#progress = 'returned';
       if (!isObservable(value)) return this.#keep(value);
       const fail = (thrown: unknown): void => this.#fail(thrown);
-      return (value as Observable<unknown>).pipe(tap({ next: (one) => this.#keep(one), error: fail }));
+      return (value as Observable<unknown>).pipe(tap({ next: (item) => this.#keep(item), error: fail }));
     } catch (thrown) {
       this.#fail(thrown);
       throw thrown;

@@ -84,7 +84,8 @@ export class ToolFinder {
     }
     const toolClass = toolClassOf(wrapper);
     if (toolClass === undefined) return none;
-    for (const one of lineage(toolClass)) this.#classes.add((one.prototype?.constructor ?? one) as ClassType);
+    for (const ancestor of lineage(toolClass))
+      this.#classes.add((ancestor.prototype?.constructor ?? ancestor) as ClassType);
     const { handlers, faults, misfits, warnings } = planProvider(toolClass);
     const provider = module.name;
     return {
@@ -174,6 +175,6 @@ function parameterCount(toolClass: ClassType): number {
   return own?.length ?? 0;
 }
 
-function declaresConstructor(one: ClassType): boolean {
-  return one.length > 0 || /\bconstructor\s*\(/.test(Function.prototype.toString.call(one));
+function declaresConstructor(target: ClassType): boolean {
+  return target.length > 0 || /\bconstructor\s*\(/.test(Function.prototype.toString.call(target));
 }

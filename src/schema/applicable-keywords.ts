@@ -16,7 +16,7 @@ export function applicableKeywords(type: ValueType, keywords: JsonSchema): JsonS
   const entries = Object.entries(keywords).filter(([keyword, value]) => {
     if (keyword === 'uniqueItems') return comparesItems(type);
     if (keyword === 'minLength' && type.kind === 'enum')
-      return !type.values.every((one) => isLongEnough(one, value));
+      return !type.values.every((item) => isLongEnough(item, value));
     return groups.includes(KEYWORDS.get(keyword)?.of ?? 'any');
   });
   return Object.fromEntries(entries);
@@ -88,7 +88,7 @@ function isMisplaced(name: string, type: ValueType, options: ParamOptions): bool
   const types = jsonTypes(type);
   // OpenAPI has formats of numbers.
   const takers = [GROUP_OF.get(name), name === 'format' ? 'number' : undefined];
-  return types?.some((one) => takers.includes(GROUPS[one] ?? 'none')) === false;
+  return types?.some((jsonType) => takers.includes(GROUPS[jsonType] ?? 'none')) === false;
 }
 
 const GROUPS: Readonly<Record<string, ValueGroup>> = {
@@ -124,7 +124,7 @@ function insteadOf(name: string, types: readonly string[]): string {
   const bounds = /min/i.test(name) ? LEAST : /max/i.test(name) ? MOST : {};
   const meant = types.flatMap((type) => bounds[type] ?? []);
   if (meant.length === 0) return `no \`${name}\``;
-  return `${meant.map((one) => `\`${one}\``).join(' or ')} in the place of \`${name}\``;
+  return `${meant.map((keyword) => `\`${keyword}\``).join(' or ')} in the place of \`${name}\``;
 }
 
 /** The types of JSON that a value may have; nothing where that is open. */
@@ -153,7 +153,7 @@ function jsonTypes(type: ValueType): readonly string[] | undefined {
 function typesOfSchema(schema: JsonSchema | DescribedSchema): readonly string[] | undefined {
   const { type, enum: values, anyOf, oneOf, instanceOf } = schema;
   if (instanceOf !== undefined) return undefined;
-  if (type !== undefined) return [type].flat().map((one) => (one === 'integer' ? 'number' : String(one)));
+  if (type !== undefined) return [type].flat().map((name) => (name === 'integer' ? 'number' : String(name)));
   if (Array.isArray(values)) return values.map(typeOfValue);
   const branches = anyOf ?? oneOf;
   if (!Array.isArray(branches)) return undefined;

@@ -226,7 +226,10 @@ function inheritedOptions(
 
 /** The properties of a class and its bases on which decorators stand that mapped types know nothing of. */
 function decoratedKeys(source: ClassType): readonly string[] {
-  return lineage(source).flatMap((one) => [...propertyOptions(one).keys(), ...apiProperties(one)]);
+  return lineage(source).flatMap((ancestor) => [
+    ...propertyOptions(ancestor).keys(),
+    ...apiProperties(ancestor),
+  ]);
 }
 
 /** What a class was made from that has no rules to tell it: the one whose name stands in its own. */
@@ -252,8 +255,8 @@ function isMadeOptional(
   target: ClassType,
   { key, source }: { readonly key: string; readonly source: ClassType },
 ): boolean {
-  const isMarked = (one: ClassType): boolean =>
-    (validationRules(one).get(key) ?? []).some(({ role }) => role === 'conditional');
+  const isMarked = (owner: ClassType): boolean =>
+    (validationRules(owner).get(key) ?? []).some(({ role }) => role === 'conditional');
   const isUnruled = !validatedProperties(target).includes(key) && target.name.startsWith('Partial');
   return isUnruled || (isMarked(target) && !isMarked(source));
 }

@@ -129,7 +129,7 @@ function withoutNull(schema: DescribedSchema): {
 } {
   const { type, anyOf, ...others } = schema;
   if (Array.isArray(type) && type.length === 2 && type.includes('null')) {
-    const only = type.find((one) => one !== 'null');
+    const only = type.find((name) => name !== 'null');
     const values = schema.enum?.filter((value) => value !== null);
     return { schema: { type: only, ...others, ...(values ? { enum: values } : {}) }, isNullable: true };
   }

@@ -275,7 +275,9 @@ function typeOfHint(hint: TypeHint): ValueType | undefined {
 }
 
 function typeOfConst(value: unknown): ValueType | undefined {
-  const name = (['string', 'number', 'boolean'] as readonly ScalarName[]).find((one) => one === typeof value);
+  const name = (['string', 'number', 'boolean'] as readonly ScalarName[]).find(
+    (scalar) => scalar === typeof value,
+  );
   return name && { kind: 'scalar', name };
 }
 

@@ -131,5 +131,5 @@ export function taggedProperties({ model, tag }: ObjectNode): readonly PropertyM
   };
   return own === undefined
     ? [property, ...model.properties]
-    : model.properties.map((one) => (one === own ? property : one));
+    : model.properties.map((candidate) => (candidate === own ? property : candidate));
 }

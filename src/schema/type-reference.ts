@@ -96,7 +96,7 @@ export function enumValues(source: EnumSource): readonly unknown[] {
 export function isEnumObject(value: unknown): value is Readonly<Record<string, string | number>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const values = Object.values(value);
-  return values.length > 0 && values.every((one) => typeof one === 'string' || typeof one === 'number');
+  return values.length > 0 && values.every((value) => typeof value === 'string' || typeof value === 'number');
 }
 
 /** Why a value cannot be described, and what to write instead. */

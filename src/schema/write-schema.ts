@@ -225,9 +225,9 @@ interface Embedding {
 
 /** In one schema that stands by itself, a dynamic reference means what a plain one does. */
 function localReference({ $ref, $dynamicRef, $recursiveRef }: JsonSchema): string | undefined {
-  return [$ref, $dynamicRef, $recursiveRef].find((one) => typeof one === 'string' && one.startsWith('#')) as
-    | string
-    | undefined;
+  return [$ref, $dynamicRef, $recursiveRef].find(
+    (pointer) => typeof pointer === 'string' && pointer.startsWith('#'),
+  ) as string | undefined;
 }
 
 function withOwnReferences(schema: JsonSchema, embed: Embedding): JsonSchema {

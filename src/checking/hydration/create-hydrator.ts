@@ -185,6 +185,8 @@ function jsonName({ owner, key, groups }: Named): string {
   // Items and values of collections keep their index or key.
   if (Array.isArray(owner) || owner instanceof Map || owner instanceof Set) return key;
   const read = classModel(owner.constructor as ClassType, groups);
-  const property = read.ok ? read.model.properties.find((one) => (one.key ?? one.name) === key) : undefined;
+  const property = read.ok
+    ? read.model.properties.find((candidate) => (candidate.key ?? candidate.name) === key)
+    : undefined;
   return property?.name ?? key;
 }

@@ -237,7 +237,7 @@ function some(model: ClassModel, test: Test, around: ReadonlySet<ClassModel> = n
   if (around.has(model)) return false;
   const inside = new Set([...around, model]);
   return model.properties.some(
-    ({ cascades, type }) => cascades === true && classesIn(type).some((one) => some(one, test, inside)),
+    ({ cascades, type }) => cascades === true && classesIn(type).some((member) => some(member, test, inside)),
   );
 }
 
@@ -258,8 +258,8 @@ function modelsOf(
   classes: readonly ClassModel['class'][],
   groups?: readonly string[],
 ): readonly ClassModel[] {
-  return classes.flatMap((one) => {
-    const read = classModel(one, groups);
+  return classes.flatMap((member) => {
+    const read = classModel(member, groups);
     return read.ok ? [read.model] : [];
   });
 }

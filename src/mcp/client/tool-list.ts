@@ -99,7 +99,7 @@ export async function listCandidates(client: Client, options: McpToolsOptions): 
     .filter(({ name }) => isWanted(name))
     .map((tool) => candidateOf(tool, options.prefix));
   // A second tool of one name could never be called.
-  return [...new Map(candidates.reverse().map((one) => [one.name, one])).values()].reverse();
+  return [...new Map(candidates.reverse().map((tool) => [tool.name, tool])).values()].reverse();
 }
 
 function candidateOf(definition: McpTool, prefix: string | undefined): McpToolCandidate {

@@ -57,7 +57,9 @@ const STATELESS = '2026-07-28';
  * @throws MissingRequiredClientCapabilityError where a 2026-07-28 client has no model or folders to give.
  */
 export function askClient(asked: Asked, asking: Asking): InputRequiredResult | CallToolResult | undefined {
-  const missing = asked.waits.map((wait) => missingFor(wait, asking.caller)).find((one) => one !== undefined);
+  const missing = asked.waits
+    .map((wait) => missingFor(wait, asking.caller))
+    .find((found) => found !== undefined);
   if (missing !== undefined) return lacking(missing, asking);
   if (isBeyondReading(asked, asking)) return beyondReading(asking);
   const requests = asked.waits.map((wait, position) => {
