@@ -37,6 +37,10 @@ export async function measureBeside(directory, { quick, only }) {
   const theirs = join(resolve(directory), 'dist');
   if (!existsSync(join(theirs, 'src', 'index.js')))
     throw new Error(`There is no built package in ${directory}: run \`npm run build\` there first.`);
+  const known = [...TIMES, ...SIZES].map(([id]) => id);
+  const unknown = only.filter((id) => !known.includes(id));
+  if (unknown.length > 0)
+    throw new Error(`there is no row ${unknown.join(', ')}; there are ${known.join(', ')}`);
   const isMeant = ([id]) => only.length === 0 || only.includes(id);
   const builds = [theirs, OURS];
   const limits = quick ? { pairs: 2, rounds: 20 } : { pairs: 9, rounds: 60 };
@@ -48,7 +52,7 @@ export async function measureBeside(directory, { quick, only }) {
   return [
     {
       title: `Beside the build in ${directory}, µs of processor time`,
-      head: ['', 'that build', 'this build', '×', 'of pairs, from', 'to'],
+      head: ['', 'that build', 'this build', '×', 'half of the pairs from', 'to'],
       rows: times,
     },
     { title: 'The same for a stored turn, bytes', head: ['', 'that build', 'this build', '×'], rows: sizes },
@@ -60,7 +64,7 @@ function timesRow(name, pairs) {
   return [
     name,
     ...[0, 1].map((side) => amount(median(pairs.map((pair) => pair[side])))),
-    ...[median(ratios), Math.min(...ratios), Math.max(...ratios)].map(amount),
+    ...[median(ratios), quantile(ratios, 0.25), quantile(ratios, 0.75)].map(amount),
   ];
 }
 
