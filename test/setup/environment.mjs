@@ -11,11 +11,11 @@ const { Script, SourceTextModule, compileFunction } = vm;
 const scripts = new Map();
 const modules = new Map();
 
-// CommonJS. What may import dynamically is left to Jest: it has to get the modules of its own test file.
+// CommonJS. What may import dynamically has to get the modules of its own test file, which are Jest's to give.
 vm.compileFunction = (source, parameters = [], options = {}) => {
   const { filename, parsingContext } = options;
-  if (parsingContext === undefined || /\bimport\b/.test(source))
-    return compileFunction(source, parameters, options);
+  if (parsingContext === undefined) return compileFunction(source, parameters, options);
+  if (/\bimport\b/.test(source)) return compileImporting(source, parameters, options);
   const head = `(function (${parameters.join(', ')}) {`;
   let known = scripts.get(filename);
   if (known?.source !== source) {
@@ -25,6 +25,18 @@ vm.compileFunction = (source, parameters = [], options = {}) => {
   }
   return known.script.runInContext(parsingContext);
 };
+
+const functions = new Map();
+
+function compileImporting(source, parameters, options) {
+  const { filename } = options;
+  const known = functions.get(filename);
+  if (known?.source === source)
+    return compileFunction(source, parameters, { ...options, cachedData: known.data });
+  const compiled = compileFunction(source, parameters, { ...options, produceCachedData: true });
+  functions.set(filename, { source, data: compiled.cachedData });
+  return compiled;
+}
 
 vm.SourceTextModule = new Proxy(SourceTextModule, {
   construct(Module, [source, options]) {
