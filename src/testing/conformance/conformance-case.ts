@@ -24,6 +24,7 @@ export const CAPABILITIES = [
   'tool-choice',
   'parallel-choice',
   'response-format',
+  'json-format',
 ] as const;
 
 /** Something that not all providers have. */

@@ -59,15 +59,19 @@ export const SETTING_CASES: readonly CaseDraft[] = [
     run: (bench) => expectTold(bench, [{ parallelToolCalls: true }, { parallelToolCalls: false }]),
   },
   {
-    title: 'tells the form of the reply',
+    title: 'tells that the reply is to be JSON',
+    rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
+    needs: ['sent', 'json-format'],
+    run: (bench) => expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]),
+  },
+  {
+    title: 'tells the schema of the reply',
     rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
     needs: ['sent', 'response-format'],
     async run(bench) {
-      await expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]);
-      expectThat(
-        placeIn(bench.lastSent, 'degrees_in_oslo') >= 0,
-        'the model is not sent the schema of its reply',
-      );
+      await expectTold(bench, [{}, { responseFormat: FORMAT }]);
+      const place = placeIn(bench.lastSent, 'degrees_in_oslo');
+      expectThat(place >= 0, 'the model is not sent the schema of its reply');
     },
   },
 ];

@@ -231,9 +231,17 @@ const BREACHES: readonly Breach[] = [
     words: /the model is sent the same with {"parallelToolCalls":false}/,
   },
   {
-    title: 'tells the form of the reply',
+    title: 'tells that the reply is to be JSON',
     spoiler: () => withoutRequest('responseFormat'),
     words: /the model is sent the same with {"responseFormat":{"type":"json"}} as with {}/,
+  },
+  {
+    title: 'tells the schema of the reply',
+    spoiler: () => ({
+      request: ({ responseFormat, ...request }) =>
+        responseFormat ? { ...request, responseFormat: { type: 'json' } } : request,
+    }),
+    words: /the model is not sent the schema of its reply/,
   },
   {
     title: 'leaves the request as it was',

@@ -1,3 +1,4 @@
+import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { APICallError } from 'ai';
@@ -16,7 +17,7 @@ import {
   ScriptedProvider,
   type ScriptedReply,
 } from 'toolwright/testing';
-import { chatCompletions, responses } from './conformance-wires.js';
+import { chatCompletions, messages, responses } from './conformance-wires.js';
 
 /** A provider of this package, as the suite wants it. */
 export interface TestedProvider {
@@ -51,6 +52,14 @@ function overAiSdk(): Promise<ProviderBackend> {
     options: { providerOptions: { openai: { store: false, include: ['reasoning.encrypted_content'] } } },
     create: (url) => fromAiSdk(createOpenAI({ baseURL: `${url}/v1`, apiKey: 'k' }), { maxRetries: 0 }),
     encode: responses,
+  });
+}
+
+function overAnthropic(): Promise<ProviderBackend> {
+  return httpBackend({
+    model: 'claude-sonnet-4-5',
+    create: (url) => fromAiSdk(createAnthropic({ baseURL: `${url}/v1`, apiKey: 'k' }), { maxRetries: 0 }),
+    encode: messages,
   });
 }
 
@@ -247,6 +256,12 @@ export const PROVIDERS: readonly TestedProvider[] = [
   { name: 'OpenAIProvider (Chat Completions)', backend: () => overChat(), without: [] },
   { name: 'OpenAIProvider (Responses)', backend: overResponses, without: [] },
   { name: 'fromAiSdk (@ai-sdk/openai)', backend: overAiSdk, without: [] },
+  {
+    name: 'fromAiSdk (@ai-sdk/anthropic)',
+    backend: overAnthropic,
+    // Arguments are objects on its wire, thinking is not counted, and JSON needs a schema.
+    without: ['raw-arguments', 'reasoning-tokens', 'json-format'],
+  },
   { name: 'fromAiSdk (a mock model)', backend: mockBackend, without: ['parallel-choice'] },
   {
     name: 'ScriptedProvider',

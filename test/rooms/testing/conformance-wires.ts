@@ -126,3 +126,64 @@ function thoughtItem({ text, sealed }: NonNullable<ModelReply['reasoning']>): It
   const id = `rs_${sealed.length}`;
   return { id, type: 'reasoning', summary: [{ type: 'summary_text', text }], encrypted_content: sealed };
 }
+
+const STOPS: Readonly<Record<ModelReply['finishReason'], string>> = {
+  stop: 'end_turn',
+  tool_calls: 'tool_use',
+  length: 'max_tokens',
+  content_filter: 'refusal',
+};
+
+/** Anthropic’s Messages. */
+export function messages(reply: ModelReply, { body }: HttpBackendRequest): HttpBackendBody {
+  const { finishReason, usage } = reply;
+  const content = blocksOf(reply);
+  const tokens = {
+    input_tokens: usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens,
+    cache_creation_input_tokens: usage.cacheWriteTokens,
+    cache_read_input_tokens: usage.cacheReadTokens,
+  };
+  const { outputTokens: output_tokens } = usage;
+  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: body.model };
+  const ending = { stop_reason: STOPS[finishReason], stop_sequence: null };
+  if (!body.stream) return json({ ...message, content, ...ending, usage: { ...tokens, output_tokens } });
+  return events([
+    { type: 'message_start', message: { ...message, content: [], usage: { ...tokens, output_tokens: 1 } } },
+    ...content.flatMap((block, index) => [
+      { type: 'content_block_start', index, content_block: { ...block, ...emptied(block) } },
+      ...blockDeltas(block, reply).map((delta) => ({ type: 'content_block_delta', index, delta })),
+      { type: 'content_block_stop', index },
+    ]),
+    { type: 'message_delta', delta: ending, usage: { output_tokens } },
+    { type: 'message_stop' },
+  ]);
+}
+
+function blocksOf({ text, calls, reasoning }: ModelReply): readonly Item[] {
+  return [
+    ...(reasoning ? [{ type: 'thinking', thinking: reasoning.text, signature: reasoning.sealed }] : []),
+    ...(text === '' ? [] : [{ type: 'text', text }]),
+    ...calls.map(({ id, name, arguments: args }) => ({
+      type: 'tool_use',
+      id,
+      name,
+      input: JSON.parse(args),
+    })),
+  ];
+}
+
+function emptied({ type }: Item): Item {
+  if (type === 'thinking') return { thinking: '', signature: '' };
+  return type === 'text' ? { text: '' } : { input: {} };
+}
+
+function blockDeltas(block: Item, { calls, deltas }: ModelReply): readonly Item[] {
+  if (block.type === 'thinking')
+    return [
+      ...deltas(String(block.thinking)).map((thinking) => ({ type: 'thinking_delta', thinking })),
+      { type: 'signature_delta', signature: block.signature },
+    ];
+  if (block.type === 'text') return deltas(String(block.text)).map((text) => ({ type: 'text_delta', text }));
+  const { arguments: args = '' } = calls.find(({ id }) => id === block.id) ?? {};
+  return deltas(args).map((partial_json) => ({ type: 'input_json_delta', partial_json }));
+}
