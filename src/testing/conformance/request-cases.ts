@@ -17,7 +17,7 @@ const PNG =
 const PDF = 'JVBERi0xLjQKJeLjz9MKMSAwIG9iago8PD4+CmVuZG9iagp0cmFpbGVyCjw8Pj4KJSVFT0YK';
 
 /** How a reply and the answers to its calls go on. */
-async function goOn(
+async function askNext(
   bench: Bench,
   history: readonly Message[],
   more: Partial<LLMRequest> = {},
@@ -43,7 +43,7 @@ async function expectAttached(bench: Bench, part: ContentPart & { readonly data:
       ? { content: 'See here', parts: [{ type: 'text', content: 'See here' }, part] }
       : { content: 'Sunny' },
   );
-  await goOn(bench, history);
+  await askNext(bench, history);
   expectSent(bench, 'See here');
   expectSent(bench, 'Sunny');
   expectThat(placeIn(bench.lastSent, part.data) >= 0, `the model is not sent the ${part.type} of the result`);
@@ -79,7 +79,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
     needs: ['sent'],
     async run(bench) {
       const reply = await bench.reply({ text: 'I look.', calls: CALLS });
-      await goOn(
+      await askNext(
         bench,
         historyAfter(reply, ({ arguments: args }) => ({ content: `Result of ${JSON.stringify(args)}!` })),
       );
@@ -98,7 +98,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
       const reply = await bench.reply({ calls: CALLS });
       const ids = reply.toolCalls.map(({ id }) => id);
       const textOf = (id: string): string => `Result number ${ids.indexOf(id)}`;
-      await goOn(
+      await askNext(
         bench,
         historyAfter(reply, ({ id }) => ({ content: textOf(id) })),
       );
@@ -146,7 +146,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
         { messages: [QUESTION, ...history] },
       );
       expectSent(bench, first);
-      await goOn(bench, [...history, ...historyAfter(next)]);
+      await askNext(bench, [...history, ...historyAfter(next)]);
       expectSent(bench, first, second);
     },
   },
@@ -156,7 +156,7 @@ export const REQUEST_CASES: readonly CaseDraft[] = [
     needs: ['sent'],
     async run(bench) {
       const message: Message = { role: 'assistant', content: 'Hello', reasoning: 'They greet me' };
-      await goOn(bench, [message, { role: 'user', content: 'And now?' }]);
+      await askNext(bench, [message, { role: 'user', content: 'And now?' }]);
       expectSent(bench, 'Hello', 'And now?');
       expectThat(
         placeIn(bench.lastSent, 'They greet me') < 0,
