@@ -39,7 +39,7 @@ const QUERY = optionTable<RunQuery>('the query', {
 });
 
 /** A place in a list: behind the run that changed at this time and has this id. */
-export type ListPlace = Pick<RunSummary, 'changedAt' | 'runId'>;
+type ListPlace = Pick<RunSummary, 'changedAt' | 'runId'>;
 
 /** A query as a store uses it. */
 export interface ReadQuery extends Pick<RunQuery, 'status'> {

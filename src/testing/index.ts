@@ -42,6 +42,8 @@ export {
   type ScriptedReply,
   type ScriptedStep,
 } from './scripted-provider.js';
+export { type RunStoreConformanceOptions, runStoreConformance } from './stores/run-store-conformance.js';
+export type { OpenedStore } from './stores/store-bench.js';
 export {
   type HarnessOverride,
   type ToolHarness,

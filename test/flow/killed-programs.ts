@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from '@jest/globals';
-import { type BuiltProgram, buildProgram, StoredRunProcess } from './stored-run-process.js';
+import { type BuiltProgram, buildProgram } from '../processes/build-program.js';
+import { StoredRunProcess } from './stored-run-process.js';
 
 /** A program of which each test starts processes, in a folder of its own; those that are left are killed. */
 export interface KilledPrograms {
@@ -23,7 +24,7 @@ export function killedPrograms(name: 'stored-run' | 'conversation', fileName: st
   const effects = () => join(folder, 'effects');
 
   beforeAll(() => {
-    program = buildProgram(name);
+    program = buildProgram(`test/flow/${name}-program.ts`);
   });
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolwright-kill-'));

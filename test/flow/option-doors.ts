@@ -69,6 +69,7 @@ import {
   vite,
   webpack,
 } from 'toolwright/plugin';
+import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
 import {
   type AssistantHandlerOptions,
   type CorsOptions,
@@ -98,7 +99,9 @@ import {
   providerConformance,
   type RandomFaults,
   type RecordedFetchOptions,
+  type RunStoreConformanceOptions,
   recordedFetch,
+  runStoreConformance,
   ScriptedProvider,
   type ScriptedReply,
   type ToolHarnessOptions,
@@ -163,6 +166,7 @@ const served: Required<HttpBackendOptions> = {
 const work = defineTool({ name: 'work', description: 'Works', execute: () => happened.push('a call') });
 const tools = new ToolRegistry().register(work);
 const store = new MemoryRunStore();
+const fails = async (): Promise<never> => Promise.reject(new Error('there is no database'));
 const { signal } = new AbortController();
 
 @Toolset()
@@ -587,6 +591,24 @@ export const OUTER_DOORS: readonly Door[] = [
       patienceMs: 1000,
     },
     { required: ['open'], enter: (given) => jobEngineConformance(given) },
+  ),
+  door<Omit<PostgresOptions, 'connectionString'>>(
+    'PostgresRunStore with a pool',
+    {
+      pool: { query: fails, connect: fails },
+      ...{ schema: 'shop', statementTimeoutMs: 5_000, reconnectMs: 0 },
+    },
+    { required: ['pool'], enter: (given) => new PostgresRunStore(given) },
+  ),
+  door<Pick<PostgresOptions, 'connectionString'>>(
+    'PostgresRunStore with a connection string',
+    { connectionString: 'postgres://app@127.0.0.1/shop' },
+    { required: ['connectionString'], enter: (given) => new PostgresRunStore(given) },
+  ),
+  door<RunStoreConformanceOptions>(
+    'runStoreConformance',
+    { name: 'MyRunStore', open: () => ({ store, advance: () => {} }), checkpoints: true },
+    { required: ['name', 'open'], enter: (given) => runStoreConformance(given) },
   ),
   door<AssistantHandlerOptions>(
     'createAssistantHandler',

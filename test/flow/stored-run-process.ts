@@ -1,12 +1,9 @@
-import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import type { Message, PendingCall } from 'toolwright';
+import type { BuiltProgram } from '../processes/build-program.js';
 import type { ConversationOrder, ConversationTold } from './conversation-program.js';
 import type { Order } from './stored-run-program.js';
-
-const CACHE = 'node_modules/.cache';
 
 /** What a process says. */
 export interface Told extends Partial<ConversationTold> {
@@ -17,23 +14,6 @@ export interface Told extends Partial<ConversationTold> {
   readonly run?: string;
   readonly messages?: readonly Message[];
   readonly hasLoadedSqlite?: boolean;
-}
-
-/** The program as one file that Node runs as it is, beside the packages that it imports. */
-export interface BuiltProgram {
-  readonly file: string;
-  remove(): void;
-}
-
-/** Builds the program from the sources, so that these tests need no build of the package. */
-export function buildProgram(name: 'stored-run' | 'conversation' = 'stored-run'): BuiltProgram {
-  mkdirSync(CACHE, { recursive: true });
-  const folder = mkdtempSync(join(CACHE, `toolwright-${name}-`));
-  const file = resolve(folder, 'program.mjs');
-  const flags = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--target=node22'];
-  const program = `test/flow/${name}-program.ts`;
-  execFileSync('node_modules/.bin/esbuild', [program, ...flags, '--log-level=warning', `--outfile=${file}`]);
-  return { file, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 /** A process of its own that runs one of the programs. */

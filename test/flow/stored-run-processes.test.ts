@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type BuiltProgram, buildProgram, StoredRunProcess } from './stored-run-process.js';
+import { type BuiltProgram, buildProgram } from '../processes/build-program.js';
+import { StoredRunProcess } from './stored-run-process.js';
 import { approveAll } from './stored-run-story.js';
 import { historyFaults } from './strict-history.js';
 
@@ -13,7 +14,7 @@ let folder: string;
 let processes: readonly StoredRunProcess[];
 
 beforeAll(async () => {
-  program = buildProgram();
+  program = buildProgram('test/flow/stored-run-program.ts');
   folder = mkdtempSync(join(tmpdir(), 'toolwright-processes-'));
   writeFileSync(effects(), '');
   processes = [start(), start()];

@@ -15,6 +15,7 @@ import { createMcpServer, followMcpTools, listRoots, mcpTools, sampleMessage } f
 import { ToolwrightModule, toolCallOf } from 'toolwright/nestjs';
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider } from 'toolwright/openai';
+import { PostgresRunStore } from 'toolwright/postgres';
 import {
   createAssistantHandler,
   MemoryConversationStore,
@@ -24,7 +25,7 @@ import {
   toolRequestPrompt,
 } from 'toolwright/satellite';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
-import { ScriptedProvider, toolHarness } from 'toolwright/testing';
+import { runStoreConformance, ScriptedProvider, toolHarness } from 'toolwright/testing';
 import { createLogger } from 'toolwright/winston';
 
 /** What a caller from JavaScript, or with a cast, may give instead of the right thing. */
@@ -255,6 +256,8 @@ const LEAVES: readonly Door[] = [
   ['toolRequestPrompt', (given) => toolRequestPrompt(given)],
   ['MemoryRunStore', (given) => new MemoryRunStore(given)],
   ['SqliteRunStore', (given) => new SqliteRunStore(given).close()],
+  ['PostgresRunStore', (given) => new PostgresRunStore(given)],
+  ['runStoreConformance', (given) => runStoreConformance(given)],
   ['createMcpServer', (given) => createMcpServer(given)],
   ['createMcpServer', (given) => createMcpServer(ping(), given)],
   ['mcpTools', (given) => mcpTools(given)],

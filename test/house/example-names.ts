@@ -23,7 +23,7 @@ import type {
 import type { SatelliteClient } from 'toolwright/satellite';
 
 export { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-export { expect } from '@jest/globals';
+export { expect, test } from '@jest/globals';
 export {
   All,
   Body,

@@ -26,6 +26,7 @@ const RANKS: Readonly<Record<string, number>> = {
   stores: 11,
   bullmq: 11,
   'pg-boss': 11,
+  postgres: 11,
   typegen: 11,
   satellite: 12,
   testing: 12,

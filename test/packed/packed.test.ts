@@ -143,6 +143,7 @@ describe('what is loaded', () => {
 const OPTIONAL = [
   'openai',
   'winston',
+  'pg',
   'ai',
   'rxjs',
   'typescript',
@@ -157,6 +158,7 @@ const OPTIONAL = [
 const LACKING = new Map([
   ['toolwright/openai', 'openai'],
   ['toolwright/winston', 'winston'],
+  ['toolwright/postgres', 'pg'],
   ['toolwright/nestjs', '@nestjs/'],
   ['toolwright/mcp', '@modelcontextprotocol/'],
 ]);

@@ -1,13 +1,17 @@
 import fc from 'fast-check';
 import type { RunState, RunStore } from 'toolwright';
+import type { OpenedStore } from 'toolwright/testing';
 import { runState } from './run-state.js';
+
+/** Long beside what a case takes, so that the clock of a store may be a real one. */
+const MINUTE = 60_000;
 
 /** What somebody does with a store; `who` is one of all who ever tried to claim a run, long ago or just now. */
 export type RandomStep =
-  | { readonly kind: 'wait'; readonly ms: number }
+  | { readonly kind: 'wait'; readonly minutes: number }
   | { readonly kind: 'save'; readonly runId: string }
-  | { readonly kind: 'claim'; readonly runId: string; readonly leaseMs: number }
-  | { readonly kind: 'renew'; readonly who: number; readonly leaseMs: number }
+  | { readonly kind: 'claim'; readonly runId: string; readonly leaseMinutes: number }
+  | { readonly kind: 'renew'; readonly who: number; readonly leaseMinutes: number }
   | { readonly kind: 'release' | 'release with a state' | 'remove'; readonly who: number };
 
 interface LedgerRun {
@@ -27,13 +31,13 @@ const who = fc.nat(12);
 /** Steps of several claimers of two runs, in any order, with time going by in between. */
 export const randomSteps: fc.Arbitrary<readonly RandomStep[]> = fc.array(
   fc.oneof(
-    fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 20 }) }),
+    fc.record({ kind: fc.constant('wait' as const), minutes: fc.integer({ min: 1, max: 20 }) }),
     fc.record({ kind: fc.constant('save' as const), runId: runIds }),
     {
       weight: 3,
-      arbitrary: fc.record({ kind: fc.constant('claim' as const), runId: runIds, leaseMs: leases }),
+      arbitrary: fc.record({ kind: fc.constant('claim' as const), runId: runIds, leaseMinutes: leases }),
     },
-    fc.record({ kind: fc.constant('renew' as const), who, leaseMs: leases }),
+    fc.record({ kind: fc.constant('renew' as const), who, leaseMinutes: leases }),
     {
       weight: 2,
       arbitrary: fc.record({
@@ -51,20 +55,22 @@ export const randomSteps: fc.Arbitrary<readonly RandomStep[]> = fc.array(
  */
 export class ClaimLedger {
   readonly #store: RunStore;
-  readonly #clock: { now: number };
+  readonly #advance: (ms: number) => void | Promise<void>;
+  #now = 0;
   readonly #runs = new Map<string, LedgerRun>();
   readonly #claimers: Claimer[] = [{ runId: 'r', claim: 'never given' }];
 
-  constructor(store: RunStore, clock: { now: number }) {
+  constructor({ store, advance }: OpenedStore) {
     this.#store = store;
-    this.#clock = clock;
+    this.#advance = advance;
   }
 
   /** What the store should have said, and what it said. */
   async take(step: RandomStep): Promise<{ readonly expected: unknown; readonly told: unknown }> {
     switch (step.kind) {
       case 'wait':
-        this.#clock.now += step.ms;
+        this.#now += step.minutes;
+        await this.#advance(step.minutes * MINUTE);
         return { expected: undefined, told: undefined };
       case 'save':
         return this.#save(step.runId);
@@ -95,14 +101,14 @@ export class ClaimLedger {
     return { expected, told };
   }
 
-  async #claim({ runId, leaseMs }: { readonly runId: string; readonly leaseMs: number }) {
+  async #claim({ runId, leaseMinutes }: { readonly runId: string; readonly leaseMinutes: number }) {
     const claim = `claim ${this.#claimers.length}`;
     this.#claimers.push({ runId, claim });
     const run = this.#runs.get(runId);
-    const told = await this.#store.claim({ runId, claim, leaseMs });
+    const told = await this.#store.claim({ runId, claim, leaseMs: leaseMinutes * MINUTE });
     if (run === undefined) return { expected: { status: 'missing' }, told };
     if (this.#isHeld(run)) return { expected: { status: 'taken' }, told };
-    run.holder = { claim, leaseEnd: this.#clock.now + leaseMs };
+    run.holder = { claim, leaseEnd: this.#now + leaseMinutes };
     return { expected: { status: 'claimed', state: run.state }, told };
   }
 
@@ -113,8 +119,9 @@ export class ClaimLedger {
     const isHolder = run?.holder?.claim === claim;
     const next = runState(runId, (run?.state.revision ?? 0) + 1);
     if (step.kind === 'renew') {
-      if (isHolder && run.holder) run.holder.leaseEnd = this.#clock.now + step.leaseMs;
-      return { expected: isHolder, told: await this.#store.renew({ ...claimer, leaseMs: step.leaseMs }) };
+      if (isHolder && run.holder) run.holder.leaseEnd = this.#now + step.leaseMinutes;
+      const leaseMs = step.leaseMinutes * MINUTE;
+      return { expected: isHolder, told: await this.#store.renew({ ...claimer, leaseMs }) };
     }
     if (isHolder) {
       if (step.kind === 'remove') this.#runs.delete(runId);
@@ -126,6 +133,6 @@ export class ClaimLedger {
   }
 
   #isHeld({ holder }: LedgerRun): boolean {
-    return holder !== undefined && holder.leaseEnd > this.#clock.now;
+    return holder !== undefined && holder.leaseEnd > this.#now;
   }
 }

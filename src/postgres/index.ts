@@ -1,0 +1,3 @@
+export type { PostgresOptions } from './database.js';
+export type { PostgresClient, PostgresPool, PostgresQuery, PostgresRows } from './pool.js';
+export { PostgresRunStore } from './postgres-run-store.js';

@@ -1,0 +1,106 @@
+import type { PostgresClient, PostgresPool } from './pool.js';
+
+/** What makes the tables of each version of those of the version before; times are milliseconds since 1970. */
+const MIGRATIONS: readonly ((schema: string) => string)[] = [
+  (schema) => `
+    CREATE TABLE ${schema}.runs (
+      run_id text COLLATE "C" PRIMARY KEY,
+      status text NOT NULL CHECK (status IN ('running', 'suspended', 'ended')),
+      revision integer NOT NULL,
+      generation bigint NOT NULL DEFAULT 0,
+      claim text,
+      lease_end bigint,
+      ended_claim text,
+      created_at bigint NOT NULL,
+      changed_at bigint NOT NULL,
+      state text NOT NULL,
+      CHECK ((claim IS NULL) = (lease_end IS NULL))
+    );
+    CREATE INDEX runs_by_change ON ${schema}.runs (changed_at DESC, run_id);
+    CREATE INDEX runs_by_status ON ${schema}.runs (status, changed_at DESC, run_id);
+    CREATE INDEX runs_lost ON ${schema}.runs (coalesce(lease_end, 0)) WHERE status = 'running';
+    COMMENT ON COLUMN ${schema}.runs.claim IS 'Of who holds the run until lease_end, or held it and was not replaced';
+    COMMENT ON COLUMN ${schema}.runs.ended_claim IS 'The last claim that its holder ended';
+    CREATE TABLE ${schema}.run_entries (
+      run_id text COLLATE "C" NOT NULL REFERENCES ${schema}.runs ON DELETE CASCADE,
+      write_id uuid NOT NULL,
+      seq bigint GENERATED ALWAYS AS IDENTITY,
+      entries text NOT NULL,
+      PRIMARY KEY (run_id, write_id)
+    );
+    COMMENT ON COLUMN ${schema}.run_entries.entries IS 'What was added at once, a JSON array; seq orders the rows'`,
+];
+
+const LATEST = MIGRATIONS.length;
+
+/** No limit: an index of a large table takes its time. */
+const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
+
+/**
+ * Brings the tables of a schema up to date. Of several processes that do so at the same moment one does the work, and
+ * the others wait for it.
+ *
+ * @throws Error for tables that a newer version of this package made.
+ */
+export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
+  if (isLatest(await keptVersion(pool, schema), schema)) return;
+  const client = await pool.connect();
+  try {
+    await inTransaction(client, async () => {
+      await client.query({ text: UNHURRIED });
+      const key = `toolwright migrations of ${schema}`;
+      await client.query({ text: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', values: [key] });
+      await migrateAlone(client, schema);
+    });
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+  client.release();
+}
+
+async function migrateAlone(client: PostgresClient, schema: string): Promise<void> {
+  const { rows } = await client.query({ text: 'SELECT to_regnamespace($1) AS found', values: [schema] });
+  // Not IF NOT EXISTS: that needs the right to make schemas also where there is nothing to make.
+  if (rows[0]?.found === null) await client.query({ text: `CREATE SCHEMA ${schema}` });
+  const version = rows[0]?.found === null ? 0 : await keptVersion(client, schema);
+  if (isLatest(version, schema)) return;
+  if (version === 0)
+    await client.query({
+      text: `CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())`,
+    });
+  for (let next = version + 1; next <= LATEST; next += 1) {
+    await client.query({ text: MIGRATIONS[next - 1]?.(schema) ?? '' });
+    const text = `INSERT INTO ${schema}.migrations (version) VALUES ($1)`;
+    await client.query({ text, values: [next] });
+  }
+}
+
+function isLatest(version: number, schema: string): boolean {
+  if (version > LATEST)
+    throw new Error(
+      `The schema '${schema}' is of version ${version}, and this version of toolwright knows ${LATEST}.`,
+    );
+  return version === LATEST;
+}
+
+/** 0 where there are no tables yet. Asks in a way that fails in no transaction. */
+async function keptVersion(database: Pick<PostgresPool, 'query'>, schema: string): Promise<number> {
+  const table = `${schema}.migrations`;
+  const { rows } = await database.query({ text: 'SELECT to_regclass($1) AS found', values: [table] });
+  if (rows[0]?.found === null) return 0;
+  const { rows: versions } = await database.query({ text: `SELECT max(version) AS version FROM ${table}` });
+  return Number(versions[0]?.version ?? 0);
+}
+
+async function inTransaction(client: PostgresClient, work: () => Promise<void>): Promise<void> {
+  await client.query({ text: 'BEGIN' });
+  try {
+    await work();
+    await client.query({ text: 'COMMIT' });
+  } catch (error) {
+    // The connection may be lost; what was thrown first is what matters.
+    await client.query({ text: 'ROLLBACK' }).catch(() => {});
+    throw error;
+  }
+}

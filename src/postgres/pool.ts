@@ -1,0 +1,60 @@
+import pg from 'pg';
+
+/** What the stores ask of `pg`'s `Pool`. */
+export interface PostgresPool {
+  query(query: PostgresQuery): Promise<PostgresRows>;
+  connect(): Promise<PostgresClient>;
+}
+
+/** One connection of a pool. */
+export interface PostgresClient {
+  query(query: PostgresQuery): Promise<PostgresRows>;
+  /** Gives the connection back, or closes it where it is of no more use. */
+  release(isBroken?: boolean): void;
+}
+
+/** A statement with its values, as `pg` takes it. */
+export interface PostgresQuery {
+  readonly text: string;
+  /** Under which the server keeps the statement for the connection. */
+  readonly name?: string;
+  readonly values?: unknown[];
+  /** Milliseconds until the client gives the answer up. */
+  readonly query_timeout?: number;
+}
+
+/** What a statement gives. */
+export interface PostgresRows {
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly rowCount: number | null;
+}
+
+const LONGEST_CONNECT_MS = 10_000;
+
+/** A pool of a store's own. */
+export function openPool(connectionString: string | undefined, statementTimeoutMs: number): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString,
+    statement_timeout: statementTimeoutMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(statementTimeoutMs),
+    connectionTimeoutMillis: Math.min(statementTimeoutMs, LONGEST_CONNECT_MS),
+    keepAlive: true,
+    application_name: 'toolwright',
+    // A store that nobody closes does not keep the process alive.
+    allowExitOnIdle: true,
+  });
+  // A connection that is lost while nobody uses it; the next statement gets another.
+  pool.on('error', () => {});
+  return pool;
+}
+
+/** Classes of the server's own codes, and codes of Node: shut down, starting, no connection, no connection left. */
+const LOST_CODES = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH)$/;
+/** What `pg` itself says, without a code. */
+const LOST_MESSAGES =
+  /^(Connection terminated|Connection ended|Client has encountered a connection error|timeout exceeded when trying to connect)/;
+
+/** Whether another connection may do better. */
+export function isConnectionLost(error: unknown): boolean {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
+}

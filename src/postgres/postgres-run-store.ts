@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  CheckpointStore,
+  KeptRun,
+  RunCheckpoint,
+  RunEntry,
+  RunPage,
+  RunQuery,
+  RunStatus,
+  RunSummary,
+  SeizeLease,
+  TakenRun,
+} from '../contract/run-checkpoint.js';
+import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
+import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
+import {
+  checkPostgresOptions,
+  Database,
+  type Outcome,
+  type PostgresOptions,
+  type Statement,
+} from './database.js';
+import { runStatements } from './run-statements.js';
+
+/** How many runs are forgotten at once: others wait no longer than for these. */
+const BATCH = 5_000;
+
+const MOST_UNSURE = 10_000;
+
+/**
+ * Keeps runs in PostgreSQL (13 or newer), for any number of processes on any number of machines. Leases end by the
+ * server's clock. Its tables are made and brought up to date before it is first used, or by `migrate`.
+ *
+ * While there is no connection, methods try again for `reconnectMs`; each may be sent twice and takes effect once. What
+ * else the server refuses is thrown as `pg` throws it.
+ *
+ * @example
+ * ```ts
+ * const store = new PostgresRunStore({ connectionString: 'postgres://app@127.0.0.1:5432/shop' });
+ * const run = await runToolLoop({ provider, model, tools, store }, messages);
+ * await store.close();
+ * ```
+ */
+export class PostgresRunStore implements CheckpointStore, AsyncDisposable {
+  readonly #database: Database;
+  readonly #sql: ReturnType<typeof runStatements>;
+  /** Names of writes whose answer may be lost: the same entries given again are the same write. */
+  readonly #writes = new WeakMap<readonly RunEntry[], string>();
+  /** Claims of which a statement failed although it may have been carried out. */
+  readonly #unsure = new Set<string>();
+
+  /** @throws InvalidOptionsError (521) for wrong options. It connects later. */
+  constructor(options: PostgresOptions) {
+    checkPostgresOptions('PostgresRunStore', options);
+    this.#database = new Database(options);
+    this.#sql = runStatements(this.#database.schema);
+  }
+
+  /**
+   * Makes the tables, or brings them up to date. Several processes may do so at once.
+   *
+   * @throws Error for tables that a newer version of this package made; what `pg` throws where it may not make them.
+   */
+  migrate(): Promise<void> {
+    return this.#database.migrate();
+  }
+
+  /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
+  async save(state: RunState): Promise<void> {
+    const { runId, revision } = state;
+    const text = JSON.stringify(state);
+    const { rows } = await this.#database.run(this.#sql.save, () => [runId, revision, text]);
+    if (rows.length === 0) throw refusedSave(runId);
+  }
+
+  async load(runId: string): Promise<RunState | undefined> {
+    const { rows } = await this.#database.run(this.#sql.load, () => [runId]);
+    return rows[0] && (JSON.parse(String(rows[0].state)) as RunState);
+  }
+
+  async claim(lease: RunLease): Promise<ClaimOutcome> {
+    const { rows } = await this.#send(this.#sql.claim, lease, (isRepeated) => [wholeMs(lease), isRepeated]);
+    const [row] = rows;
+    if (row === undefined) return { status: 'missing' };
+    if (row.outcome !== 'claimed') return { status: row.outcome as 'taken' | 'lost' | 'missing' };
+    return { status: 'claimed', state: await this.#readable(lease, String(row.state)) };
+  }
+
+  async renew(lease: RunLease): Promise<boolean> {
+    return hasRows(await this.#send(this.#sql.renew, lease, () => [wholeMs(lease)]));
+  }
+
+  async release(claim: RunClaim, state?: RunState): Promise<boolean> {
+    if (state === undefined) return this.#finish(this.#sql.release, claim);
+    return this.#finish(this.#sql.suspend, claim, state.revision, JSON.stringify(state));
+  }
+
+  async remove(claim: RunClaim): Promise<boolean> {
+    const outcome = await this.#send(this.#sql.remove, claim, () => []);
+    if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
+    // Nobody else removes what is claimed.
+    return !hasRows(await this.#database.run(this.#sql.isKept, () => [claim.runId]));
+  }
+
+  /** Throws `RunClaimed` (517) where a run of this id is kept. */
+  async begin(lease: RunLease, checkpoint: RunCheckpoint): Promise<void> {
+    const values = [checkpoint.revision, JSON.stringify(checkpoint), wholeMs(lease)];
+    if (!(await this.#finish(this.#sql.begin, lease, ...values))) throw refusedBegin(lease.runId);
+  }
+
+  /** In one round trip. */
+  async append(claim: RunClaim, entries: readonly RunEntry[]): Promise<boolean> {
+    const values = [this.#nameOf(entries), JSON.stringify(entries)];
+    return hasRows(await this.#send(this.#sql.append, claim, () => values));
+  }
+
+  async checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): Promise<boolean> {
+    const values = [checkpoint.revision, JSON.stringify(checkpoint)];
+    return hasRows(await this.#send(this.#sql.goOn, claim, () => values));
+  }
+
+  async end(claim: RunClaim, entries: readonly RunEntry[]): Promise<boolean> {
+    return this.#finish(this.#sql.end, claim, this.#nameOf(entries), JSON.stringify(entries));
+  }
+
+  async claimLost(lease: Omit<RunLease, 'runId'>): Promise<TakenRun> {
+    const { rows } = await this.#database.run(this.#sql.claimLost, () => [lease.claim, wholeMs(lease)]);
+    return rows[0] === undefined ? { status: 'missing' } : this.#taken(String(rows[0].run_id));
+  }
+
+  async seize(lease: SeizeLease): Promise<TakenRun> {
+    const fromAnybody = lease.from === 'anybody';
+    const values = (isRepeated: boolean) => [wholeMs(lease), fromAnybody, isRepeated];
+    if (hasRows(await this.#send(this.#sql.seize, lease, values))) return this.#taken(lease.runId);
+    const isKept = hasRows(await this.#database.run(this.#sql.isKept, () => [lease.runId]));
+    return { status: isKept ? 'taken' : 'missing' };
+  }
+
+  async read(runId: string): Promise<KeptRun | undefined> {
+    const { rows } = await this.#database.run(this.#sql.read, () => [runId]);
+    const [row] = rows;
+    if (row === undefined) return undefined;
+    const writes = JSON.parse(`[${row.entries ?? ''}]`) as RunEntry[][];
+    return {
+      ...summaryOf(row),
+      state: JSON.parse(String(row.state)) as KeptRun['state'],
+      entries: writes.flat(),
+    };
+  }
+
+  /** Throws `InvalidOptions` (521) for a query that is none. */
+  async list(query: RunQuery = {}): Promise<RunPage> {
+    const { status, after, limit } = readQuery(query);
+    const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.runId ?? '', limit + 1];
+    const { rows } = await (status === undefined
+      ? this.#database.run(this.#sql.list, () => place)
+      : this.#database.run(this.#sql.listByStatus, () => [...place, status]));
+    return pageAfter(rows.map(summaryOf), limit);
+  }
+
+  /**
+   * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
+   * milliseconds ago: nobody will answer them any more. Gives their number.
+   */
+  async removeOlderThan(ageMs: number): Promise<number> {
+    checkAge(ageMs);
+    const age = Math.ceil(Math.min(ageMs, Number.MAX_SAFE_INTEGER));
+    let removed = 0;
+    for (;;) {
+      const { rowCount } = await this.#database.run(this.#sql.removeOlderThan, () => [age, BATCH]);
+      removed += rowCount ?? 0;
+      if ((rowCount ?? 0) < BATCH) return removed;
+    }
+  }
+
+  /** Closes the connections, unless they are of a pool of the application. Any other method throws afterwards. */
+  close(): Promise<void> {
+    return this.#database.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Sends what somebody does who claimed a run. */
+  async #send(
+    statement: Statement,
+    { runId, claim }: RunClaim,
+    valuesFor: (isRepeated: boolean) => readonly unknown[],
+  ): Promise<Outcome> {
+    const wasUnsure = this.#unsure.has(claim);
+    try {
+      const outcome = await this.#database.run(statement, (isRepeated) => [
+        ...[runId, claim],
+        ...valuesFor(wasUnsure || isRepeated),
+      ]);
+      this.#unsure.delete(claim);
+      return wasUnsure ? { ...outcome, isRepeated: true } : outcome;
+    } catch (error) {
+      this.#doubt(claim);
+      throw error;
+    }
+  }
+
+  /** The same where the statement can be carried out once only: sent again, it finds that it was. */
+  async #finish(statement: Statement, claim: RunClaim, ...values: readonly unknown[]): Promise<boolean> {
+    const outcome = await this.#send(statement, claim, () => values);
+    if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
+    return hasRows(await this.#database.run(this.#sql.hasHeld, () => [claim.runId, claim.claim]));
+  }
+
+  /** Entries of who had the run before are there by now: this is a statement of its own, after the claim. */
+  async #taken(runId: string): Promise<TakenRun> {
+    const run = await this.read(runId);
+    return run === undefined ? { status: 'missing' } : { status: 'claimed', run };
+  }
+
+  /** A run whose state somebody broke is not left claimed. */
+  async #readable(claim: RunClaim, state: string): Promise<RunState> {
+    try {
+      return JSON.parse(state) as RunState;
+    } catch (error) {
+      await this.release(claim);
+      throw error;
+    }
+  }
+
+  #doubt(claim: string): void {
+    this.#unsure.add(claim);
+    const [oldest] = this.#unsure;
+    if (oldest !== undefined && this.#unsure.size > MOST_UNSURE) this.#unsure.delete(oldest);
+  }
+
+  #nameOf(entries: readonly RunEntry[]): string {
+    const name = this.#writes.get(entries) ?? randomUUID();
+    this.#writes.set(entries, name);
+    return name;
+  }
+}
+
+function hasRows({ rows }: Outcome): boolean {
+  return rows.length > 0;
+}
+
+function wholeMs({ leaseMs }: Pick<RunLease, 'leaseMs'>): number {
+  return Math.ceil(Math.min(leaseMs, 2 ** 52));
+}
+
+/** `pg` gives whole numbers of 64 bits as text. */
+function summaryOf(row: Readonly<Record<string, unknown>>): RunSummary {
+  const summary = {
+    runId: String(row.run_id),
+    status: row.status as RunStatus,
+    generation: Number(row.generation),
+    createdAt: Number(row.created_at),
+    changedAt: Number(row.changed_at),
+  };
+  return row.lease_end === null ? summary : { ...summary, leaseEnd: Number(row.lease_end) };
+}

@@ -1,0 +1,129 @@
+import type { Statement } from './database.js';
+
+/** By the server's clock, which is the same for all processes. */
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+/** The same once for a statement, so that an index can be searched with it. */
+const NOW_ONCE = `(SELECT ${NOW})`;
+const FREE = `(lease_end IS NULL OR lease_end <= ${NOW})`;
+const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
+const FREED = 'claim = NULL, lease_end = NULL, ended_claim = $2';
+
+/** Stand for the tables, whose schema is told later. */
+const RUNS = ':runs';
+const ENTRIES = ':run_entries';
+
+const hold = (lease: string) => `claim = $2, lease_end = ${NOW} + ${lease}, generation = generation + 1`;
+const DROPPED = `dropped AS (DELETE FROM ${ENTRIES} AS old USING done WHERE old.run_id = done.run_id)`;
+const ADDED = `added AS (
+  INSERT INTO ${ENTRIES} (run_id, write_id, entries) SELECT run_id, $3, $4 FROM done ON CONFLICT DO NOTHING
+)`;
+
+/** `$1` is the run and `$2` the claim, where a statement has them. */
+const TEXTS = {
+  save: `
+    INSERT INTO ${RUNS} AS kept (run_id, status, revision, state, created_at, changed_at)
+    VALUES ($1, 'suspended', $2, $3, ${NOW}, ${NOW})
+    ON CONFLICT (run_id) DO UPDATE
+    SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at,
+      claim = NULL, lease_end = NULL
+    WHERE kept.status = 'suspended' AND kept.revision <= excluded.revision
+      AND (kept.lease_end IS NULL OR kept.lease_end <= ${NOW})
+    RETURNING run_id`,
+  load: `SELECT state FROM ${RUNS} WHERE run_id = $1 AND status = 'suspended'`,
+  claim: `
+    WITH claimed AS (
+      UPDATE ${RUNS} SET ${hold('$3')}
+      WHERE run_id = $1 AND status = 'suspended' AND (${FREE} OR ($4 AND claim = $2))
+      RETURNING state
+    )
+    SELECT 'claimed' AS outcome, state FROM claimed
+    UNION ALL
+    SELECT CASE
+      WHEN status = 'ended' THEN 'missing'
+      WHEN status = 'suspended' OR NOT ${FREE} THEN 'taken'
+      ELSE 'lost' END, NULL
+    FROM ${RUNS} WHERE run_id = $1 AND NOT EXISTS (SELECT 1 FROM claimed)`,
+  renew: `UPDATE ${RUNS} SET lease_end = ${NOW} + $3 WHERE run_id = $1 AND claim = $2 RETURNING run_id`,
+  release: `UPDATE ${RUNS} SET ${FREED} WHERE run_id = $1 AND claim = $2 RETURNING run_id`,
+  suspend: `
+    WITH done AS (
+      UPDATE ${RUNS} SET status = 'suspended', revision = $3, state = $4, changed_at = ${NOW}, ${FREED}
+      WHERE run_id = $1 AND claim = $2 RETURNING run_id
+    ), ${DROPPED}
+    SELECT run_id FROM done`,
+  remove: `DELETE FROM ${RUNS} WHERE run_id = $1 AND claim = $2 RETURNING run_id`,
+  begin: `
+    INSERT INTO ${RUNS} (run_id, status, revision, state, created_at, changed_at, claim, lease_end, generation)
+    VALUES ($1, 'running', $3, $4, ${NOW}, ${NOW}, $2, ${NOW} + $5, 1)
+    ON CONFLICT DO NOTHING RETURNING run_id`,
+  append: `
+    WITH done AS (SELECT run_id FROM ${RUNS} WHERE run_id = $1 AND claim = $2 FOR NO KEY UPDATE),
+      ${ADDED}
+    SELECT run_id FROM done`,
+  goOn: `
+    WITH done AS (
+      UPDATE ${RUNS} SET status = 'running', revision = $3, state = $4, changed_at = ${NOW}
+      WHERE run_id = $1 AND claim = $2 RETURNING run_id
+    ), ${DROPPED}
+    SELECT run_id FROM done`,
+  end: `
+    WITH done AS (
+      UPDATE ${RUNS} SET status = 'ended', changed_at = ${NOW}, ${FREED}
+      WHERE run_id = $1 AND claim = $2 RETURNING run_id
+    ), ${ADDED}
+    SELECT run_id FROM done`,
+  hasHeld: `SELECT run_id FROM ${RUNS} WHERE run_id = $1 AND (claim = $2 OR ended_claim = $2)`,
+  isKept: `SELECT run_id FROM ${RUNS} WHERE run_id = $1`,
+  claimLost: `
+    UPDATE ${RUNS} SET claim = $1, lease_end = ${NOW} + $2, generation = generation + 1
+    WHERE run_id = (
+      SELECT run_id FROM ${RUNS} WHERE status = 'running' AND coalesce(lease_end, 0) <= ${NOW_ONCE}
+      ORDER BY coalesce(lease_end, 0) LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+    )
+    RETURNING run_id`,
+  seize: `
+    UPDATE ${RUNS} SET ${hold('$3')}
+    WHERE run_id = $1 AND ($4 OR ${FREE} OR ($5 AND claim = $2)) RETURNING run_id`,
+  read: `
+    SELECT ${SUMMARY}, state, (
+      SELECT string_agg(entries, ',' ORDER BY seq) FROM ${ENTRIES} WHERE run_id = $1
+    ) AS entries
+    FROM ${RUNS} WHERE run_id = $1`,
+  list: page('true'),
+  listByStatus: page('status = $4'),
+  removeOlderThan: `
+    DELETE FROM ${RUNS} WHERE run_id IN (
+      SELECT run_id FROM ${RUNS}
+      WHERE status IN ('suspended', 'ended') AND changed_at <= ${NOW_ONCE} - $1 AND ${FREE}
+      LIMIT $2 FOR UPDATE SKIP LOCKED
+    )`,
+};
+
+/** The statements of the runs in a schema. */
+export function runStatements(schema: string): Readonly<Record<keyof typeof TEXTS, Statement>> {
+  return namedStatements(schema, TEXTS);
+}
+
+/** Those behind a place: of its moment the ones with later ids, and then all before, each out of an index. */
+function page(where: string): string {
+  return `
+    (SELECT ${SUMMARY} FROM ${RUNS} WHERE ${where} AND changed_at = $1 AND run_id > $2 ORDER BY run_id LIMIT $3)
+    UNION ALL
+    (SELECT ${SUMMARY} FROM ${RUNS} WHERE ${where} AND changed_at < $1 ORDER BY changed_at DESC, run_id LIMIT $3)
+    ORDER BY changed_at DESC, run_id LIMIT $3`;
+}
+
+/** Names as the server keeps the statements of a connection, which several stores may share. */
+function namedStatements<Key extends string>(
+  schema: string,
+  texts: Readonly<Record<Key, string>>,
+): Readonly<Record<Key, Statement>> {
+  const named = Object.entries<string>(texts).map(([key, text]) => [
+    key,
+    { name: `${schema}.${key}`, text: text.replace(TABLE, (_mark, table) => `${schema}.${table}`) },
+  ]);
+  return Object.fromEntries(named) as Readonly<Record<Key, Statement>>;
+}
+
+/** `:runs`, and no `::bigint`. */
+const TABLE = /(?<!:):([a-z_]+)/g;

@@ -1,0 +1,21 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+
+const CACHE = 'node_modules/.cache';
+
+/** The program as one file that Node runs as it is, beside the packages that it imports. */
+export interface BuiltProgram {
+  readonly file: string;
+  remove(): void;
+}
+
+/** Builds a program from the sources, so that its tests need no build of the package. */
+export function buildProgram(path: `test/${string}.ts`): BuiltProgram {
+  mkdirSync(CACHE, { recursive: true });
+  const folder = mkdtempSync(join(CACHE, `toolwright-${basename(path, '.ts')}-`));
+  const file = resolve(folder, 'program.mjs');
+  const flags = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--target=node22'];
+  execFileSync('node_modules/.bin/esbuild', [path, ...flags, '--log-level=warning', `--outfile=${file}`]);
+  return { file, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}

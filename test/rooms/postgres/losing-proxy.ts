@@ -1,0 +1,66 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+/** Stands between a store and its server, and loses answers: the server has done what it was told by then. */
+export class LosingProxy implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #isLosing = false;
+  /** How many answers were lost. */
+  lost = 0;
+
+  private constructor(url: URL) {
+    this.#server = createServer((client) => {
+      const server = connect(Number(url.port || '5432'), url.hostname);
+      for (const [socket, other] of [
+        [client, server],
+        [server, client],
+      ] as const) {
+        this.#sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          this.#sockets.delete(socket);
+          other.destroy();
+        });
+      }
+      client.on('data', (data) => server.write(data));
+      server.on('data', (data) => this.#answer(client, data));
+    });
+  }
+
+  static async before(url: string): Promise<LosingProxy> {
+    const proxy = new LosingProxy(new URL(url));
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  /** The server's address by way of the proxy. */
+  through(url: string): string {
+    const changed = new URL(url);
+    changed.hostname = '127.0.0.1';
+    changed.port = String((this.#server.address() as AddressInfo).port);
+    return changed.href;
+  }
+
+  /** The next answer is lost, and the connection with it. */
+  loseNextAnswer(): void {
+    this.#isLosing = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #answer(client: Socket, data: Buffer): void {
+    if (!this.#isLosing) {
+      client.write(data);
+      return;
+    }
+    this.#isLosing = false;
+    this.lost += 1;
+    client.destroy();
+  }
+}

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll } from '@jest/globals';
+import pg from 'pg';
+import type { TestService } from '../../services/services.js';
+
+/** A pool of the test's own beside what it tests, and schemas that are dropped in the end. */
+export class TestSchemas {
+  readonly pool: pg.Pool;
+  readonly #service: TestService;
+  readonly #names: string[] = [];
+
+  constructor(service: TestService) {
+    this.#service = service;
+    this.pool = new pg.Pool({ connectionString: service.url, max: 4 });
+    this.pool.on('error', () => {});
+    beforeAll(() => this.pool.query('SELECT 1'));
+    afterAll(async () => {
+      for (const name of this.#names) await this.pool.query(`DROP SCHEMA IF EXISTS ${name} CASCADE`);
+      await this.pool.end();
+    });
+  }
+
+  newSchema(): string {
+    const name = this.#service.newName();
+    this.#names.push(name);
+    return name;
+  }
+
+  /** Puts all times that are kept back, so that for the server's clock as much has gone by. */
+  async age(schema: string, ms: number): Promise<void> {
+    await this.pool.query(
+      `UPDATE ${schema}.runs
+       SET lease_end = lease_end - $1, changed_at = changed_at - $1, created_at = created_at - $1`,
+      [ms],
+    );
+  }
+}
