@@ -193,8 +193,8 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
   must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
   faults.push(...behaviourFaults(tool).map((fault) => ({ where, ...fault })));
   faults.push(...malformedSchemas(tool as Partial<ToolDefinition>).map((fault) => ({ where, ...fault })));
-  if (isRecord(parameters))
-    faults.push(...textInputFaults(tool as ToolDefinition, parameters).map((fault) => ({ where, ...fault })));
+  if ((tool as ToolDefinition).input === 'text' && isRecord(parameters))
+    faults.push(...textInputFaults(parameters).map((fault) => ({ where, ...fault })));
   return faults;
 }
 

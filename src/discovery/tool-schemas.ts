@@ -39,7 +39,7 @@ export function buildToolSchemas(
   const isWritten = options.parameters === undefined && !('type' in model);
   if (input !== undefined && !isWritten && !describesObject(input.schema, input.schema))
     faults.push(NO_OBJECT);
-  if (input !== undefined) faults.push(...textInputFaults(options, input.schema));
+  if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements, writer } = input;
   const doubts = schemaDoubts(parameters, writer).map((doubt) => describeSchemaFault(doubt, 'parameters'));
@@ -90,13 +90,10 @@ const NO_OBJECT: ParameterFault = {
 };
 
 /** What is wrong where the input of a tool is text, and its parameters are something else. */
-export function textInputFaults(
-  { input }: Pick<ToolOptions, 'input'>,
-  { type = 'object', properties = {} }: JsonSchema,
-): readonly ParameterFault[] {
+export function textInputFaults({ type = 'object', properties = {} }: JsonSchema): readonly ParameterFault[] {
   const [first, ...others] = Object.values(properties);
   const isText = type === 'object' && others.length === 0 && first?.type === 'string';
-  return input !== 'text' || isText ? [] : [NO_TEXT];
+  return isText ? [] : [NO_TEXT];
 }
 
 const NO_TEXT: ParameterFault = {
