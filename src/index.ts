@@ -8,11 +8,15 @@ export { Param } from '../decorators/param.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
 export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './call/answer-wait.js';
+export type { CallPlace } from './call/effect-key.js';
 export type {
   AnsweredInvocation,
   CallRequest,
   DescribeError,
   Invocation,
+  KeepOnce,
+  OnceValue,
+  OnUnknown,
   SuspendedInvocation,
 } from './call/invocation.js';
 export {
@@ -137,12 +141,17 @@ export type {
   ArgumentFault,
   AsyncCallback,
   AsyncTool,
+  Compensate,
   ContextualTool,
+  Effect,
+  Reconcile,
+  Reconciliation,
   ToolDefinition,
   ToolExecutionContext,
 } from './contract/tool.js';
 export {
   type BackgroundTask,
+  type OncePart,
   type ProgressUpdate,
   type Question,
   type TaskEvent,
@@ -203,9 +212,17 @@ export {
   complete,
 } from './loop/complete.js';
 export type { LoopEvent, LoopStatus, ToolLoopResult, ToolLoopStream } from './loop/events.js';
+export { type FoldedRun, foldRun } from './loop/fold-run.js';
 export type { LoopGuardOptions } from './loop/guard.js';
 export { type KeepRecentOptions, keepRecent } from './loop/keep-recent.js';
-export type { ProviderTarget, ResumeConfig, ResumeOptions, ToolLoopConfig } from './loop/options.js';
+export type {
+  Checkpoint,
+  ProviderTarget,
+  ResumeConfig,
+  ResumeOptions,
+  ToolLoopConfig,
+} from './loop/options.js';
+export { type RecoveredRun, type RecoverOptions, recoverRuns } from './loop/recover-runs.js';
 export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './loop/run.js';
 export type { PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';
 export { resumeStoredRun, type StoredRun } from './loop/stored-run.js';

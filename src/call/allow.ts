@@ -1,15 +1,11 @@
 import type { PolicyDecision, ToolPolicy, Wait } from '../contract/call.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { withinLimits } from '../kernel/async.js';
+import { obstacleOfBegun } from './begun-call.js';
 import { argumentsBefore } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
-import type { BodyEnd, CallEnd } from './invocation.js';
+import type { CallEnd, Obstacle } from './invocation.js';
 import { failedResult, suspendedEnd } from './result-text.js';
-
-/** What keeps a body from running: the end that its call has without it, or what it waits for. */
-export type Obstacle =
-  | Extract<BodyEnd, { readonly how: 'returned' | 'refused' | 'aborted' }>
-  | { readonly how: 'waits'; readonly wait: Wait };
 
 /**
  * Whether a call may run. Asks, in this order, the answers to what it waited for before, the policies and whoever
@@ -17,9 +13,13 @@ export type Obstacle =
  */
 export async function allowCall(call: Call): Promise<Obstacle | undefined> {
   const { request, environment, plan, tool, scope } = call;
-  const { refused, result, approved } = request.journal ?? {};
+  const { refused, result, approved, outcome } = request.journal ?? {};
   if (refused !== undefined) return { how: 'refused', reason: refused.reason ?? 'it was not approved' };
   if (result !== undefined) return { how: 'returned', value: clientResult(result.value) };
+  if (outcome?.status === 'done') return { how: 'returned', value: clientResult(outcome.value) };
+  // Before the policies: a refusal would tell of something done that it was not.
+  const unknown = request.hasBegun && outcome === undefined ? await obstacleOfBegun(call) : undefined;
+  if (unknown !== undefined) return unknown;
   for (const policy of environment.policies ?? []) {
     const reason = refusalBy(policy, call);
     const told = typeof reason === 'object' ? await reason : reason;

@@ -3,7 +3,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
-import { allowCall, type Obstacle, suspendCall } from './allow.js';
+import { allowCall, suspendCall } from './allow.js';
 import {
   argumentsBefore,
   checkArguments,
@@ -11,9 +11,17 @@ import {
   type ReadyArguments,
   withHydrated,
 } from './check-arguments.js';
-import { type Call, contextOf, type ReceivedCall } from './context.js';
+import { type Call, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
 import { createDirectCaller, type LeftCall } from './direct-call.js';
-import type { BodyEnd, CallEnd, CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
+import type {
+  BodyEnd,
+  CallEnd,
+  CallEnvironment,
+  CallOrigin,
+  CallRequest,
+  Invocation,
+  Obstacle,
+} from './invocation.js';
 import { CallLog } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import type { Replay } from './replay.js';
@@ -186,9 +194,8 @@ const NONE: readonly string[] = [];
 
 /** What was said about other arguments does not count: a changed schema may have changed a default. */
 function withJournalFor(checked: Call['checked'], request: CallRequest): CallRequest {
-  const { id, name, arguments: args, read, text, journal } = request;
-  if (canonicalJson(checked) === canonicalJson(journal?.arguments)) return request;
-  return { id, name, arguments: args, read, text };
+  const { journal, ...others } = request;
+  return canonicalJson(checked) === canonicalJson(journal?.arguments) ? request : others;
 }
 
 /** allow */
@@ -196,7 +203,11 @@ function proceed(call: Call): Answer {
   const { tool, plan, request, environment } = call;
   const { onAsyncResult, policies } = environment;
   const isDirect =
-    request.journal === undefined && onAsyncResult === undefined && policies === undefined && !plan.isGuarded;
+    request.journal === undefined &&
+    !request.hasBegun &&
+    onAsyncResult === undefined &&
+    policies === undefined &&
+    !plan.isGuarded;
   if (!isDirect || plan.isShared || !tool.ignoresContext) contextOf(call);
   if (isDirect && !plan.isShared) return run(call);
   if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
@@ -282,7 +293,9 @@ function finish(call: ReceivedCall & Partial<Pick<Call, 'task' | 'context'>>, wr
 function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
   if (!call.environment.isRecorded) return result;
-  const record = callRecord(call, end);
+  const plain = callRecord(call, end);
+  const isKept = call.environment.recordsKeys && 'checked' in call;
+  const record = isKept ? { ...plain, idempotencyKey: keyOfEffect(call) } : plain;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };
 }

@@ -4,6 +4,7 @@ import type { Message } from '../contract/llm-provider.js';
 import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import {
+  type OncePart,
   type ProgressUpdate,
   type Question,
   ToolContext,
@@ -12,10 +13,12 @@ import {
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, type Limits, onAbort } from '../kernel/async.js';
+import { argumentsBefore } from './check-arguments.js';
+import { effectKey, partKey } from './effect-key.js';
 import type { CallEnd, CallEnvironment, CallRequest } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
-import { Replay } from './replay.js';
+import { Replay, type ReplayOptions } from './replay.js';
 import { settleWork } from './settle-work.js';
 
 const NO_DATA: ToolContextData = Object.freeze({});
@@ -58,6 +61,21 @@ export function contextOf(call: Call): CallContext {
   return call.context;
 }
 
+/** The key of what a call does. */
+export function keyOfEffect(call: Call): string {
+  return call.context?.idempotencyKey ?? newKey(call);
+}
+
+/** The tool may have changed its arguments: those count that it was given. */
+function newKey(call: Call): string {
+  const { request, scope, tool } = call;
+  if (request.idempotencyKey !== undefined) return request.idempotencyKey;
+  const of = request.place ?? scope.callId;
+  return of === undefined
+    ? crypto.randomUUID()
+    : effectKey({ of, tool: tool.name, arguments: argumentsBefore(call) });
+}
+
 /** How long a call may take, and what ends it before. A tool of a class may tell its own limit by a getter. */
 export function limitsOf({ tool, scope, environment }: ReceivedCall & Pick<Call, 'tool'>): Limits {
   return { signal: scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
@@ -92,6 +110,7 @@ export class CallContext extends ToolContext {
   #unfollow: (() => void) | undefined;
   #isOver = false;
   #replay: Replay | undefined;
+  #key: string | undefined;
 
   constructor(call: Call) {
     super();
@@ -135,6 +154,11 @@ export class CallContext extends ToolContext {
 
   get attempt(): number {
     return this.#call.attempt;
+  }
+
+  get idempotencyKey(): string {
+    this.#key ??= newKey(this.#call);
+    return this.#key;
   }
 
   get taskId(): string | undefined {
@@ -218,7 +242,7 @@ export class CallContext extends ToolContext {
     return (await this.#replaying().ask(question)) as ValueOf<Source>;
   }
 
-  async once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value> {
+  async once<Value>(key: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
     return this.#replaying().once(key, work);
   }
 
@@ -231,9 +255,18 @@ export class CallContext extends ToolContext {
     this.#replay ??= new Replay({
       tool: this.toolName,
       journal: this.#call.request.journal,
+      keyOf: (part) => partKey(this.idempotencyKey, part),
+      keep: this.#keepOnce,
       refusal: () => this.#cannotAsk(),
     });
     return this.#replay;
+  }
+
+  /** Keeps what was done once, before the tool goes on; none where that is kept with the suspended run only. */
+  get #keepOnce(): ReplayOptions['keep'] {
+    const { request } = this.#call;
+    const { keepOnce } = request;
+    return keepOnce && ((done) => keepOnce({ ...done, arguments: argumentsBefore(this.#call) }));
   }
 
   #cannotAsk(): string | undefined {

@@ -6,10 +6,13 @@ import type {
   CallStatus,
   Suspension,
   ToolPolicy,
+  Wait,
 } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { Logger } from '../contract/ports.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import type { CallPlace } from './effect-key.js';
 import type { Redaction } from './redact.js';
 import type { ToolEntry } from './registration.js';
 import type { TaskQueue } from './task-queue.js';
@@ -25,7 +28,28 @@ export interface CallRequest {
   readonly text?: string;
   /** What is known of the call from when it was suspended; with it, the call is made again. */
   readonly journal?: CallJournal;
+  /** Where in a run it stands. */
+  readonly place?: CallPlace;
+  /** The key of its effect, where that was settled before: of work on an engine. */
+  readonly idempotencyKey?: string;
+  /** It was made before, its process died, and what came of it is not known. */
+  readonly hasBegun?: boolean;
+  /** Keeps what `context.once` has done before the tool goes on. */
+  readonly keepOnce?: KeepOnce;
 }
+
+/** Keeps one value of `context.once`; rejects where it cannot be kept. */
+export type KeepOnce = (done: OnceValue) => Promise<void>;
+
+/** One value of `context.once`, made for these arguments. */
+export interface OnceValue {
+  readonly key: string;
+  readonly value?: unknown;
+  readonly arguments: JsonObject;
+}
+
+/** What becomes of a call that had begun, where its tool cannot tell what came of it. */
+export type OnUnknown = 'ask' | 'error' | 'rerun';
 
 /** Where a call comes from. */
 export interface CallOrigin {
@@ -64,6 +88,10 @@ export interface CallEnvironment {
   readonly judgeCompletion?: (tool: string, result: ToolResult) => ToolResult;
   /** What the work that tools start goes through; default: one without a limit. */
   readonly tasks?: TaskQueue;
+  /** The records of calls carry the keys of their effects. */
+  readonly recordsKeys?: boolean;
+  /** Default: somebody is asked. */
+  readonly onUnknown?: OnUnknown;
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
   readonly canSuspend?: boolean;
 }
@@ -94,6 +122,11 @@ export type BodyEnd =
   | { readonly how: 'timed_out'; readonly timeoutMs: number }
   | { readonly how: 'aborted' }
   | { readonly how: 'refused'; readonly reason: string };
+
+/** What keeps a body from running: the end that its call has without it, or what it waits for. */
+export type Obstacle =
+  | Extract<BodyEnd, { readonly how: 'returned' | 'refused' | 'aborted' | 'threw' }>
+  | { readonly how: 'waits'; readonly wait: Wait };
 
 /** What came of a call. */
 export interface CallEnd {

@@ -2,18 +2,24 @@ import { createResultChecker } from '../checking/checker.js';
 import { summarizeFaults } from '../checking/faults.js';
 import type { AnsweredQuestion, CallJournal, Suspension, Wait } from '../contract/call.js';
 import type { JsonSchema, StandardSchema } from '../contract/json-schema.js';
-import type { Question } from '../contract/tool-context.js';
+import type { OncePart, Question } from '../contract/tool-context.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { plainJson } from '../kernel/json.js';
 import { readSchemaSource } from '../schema/schema-source.js';
 
 /** What a replay needs to know of its call. */
-interface ReplayOptions {
+export interface ReplayOptions {
   readonly tool: string;
   readonly journal: CallJournal | undefined;
   /** Why nobody can be asked; `undefined` where a question suspends the call. */
   readonly refusal: () => string | undefined;
+  /** The key of one piece of work of `once`. */
+  readonly keyOf: (part: string) => string;
+  /** Keeps what was done once at once; rejects where it cannot. */
+  readonly keep?: (done: OnceEntry) => Promise<void>;
 }
+
+type OnceEntry = CallJournal['once'][number];
 
 /**
  * `context.ask` and `context.once` of one call. What earlier runs of the method left in the journal replays;
@@ -23,7 +29,7 @@ interface ReplayOptions {
 export class Replay {
   readonly #options: ReplayOptions;
   readonly #unused: Set<AnsweredQuestion>;
-  readonly #finished: Map<string, { readonly key: string; readonly value?: unknown }>;
+  readonly #finished: Map<string, OnceEntry>;
   readonly #works = new Map<string, Promise<unknown>>();
   readonly #asked = new Map<string, number>();
   readonly #waits: Wait[] = [];
@@ -60,7 +66,7 @@ export class Replay {
    * The value of finished work, or of work done now; as JSON gives it in both cases, so that a replay agrees
    * with the first run. Work that failed is not finished.
    */
-  async once<Value>(given: string, work: () => Value | Promise<Value>): Promise<Value> {
+  async once<Value>(given: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
     const key = keyOf(given);
     const finished = this.#finished.get(key);
     if (finished !== undefined) return plainJson(finished.value) as Value;
@@ -101,10 +107,18 @@ export class Replay {
     return new CallSuspended(this.#options.tool);
   }
 
-  async #finish(key: string, work: () => unknown): Promise<unknown> {
+  async #finish(key: string, work: (part: OncePart) => unknown): Promise<unknown> {
     if (typeof work !== 'function') throw new TypeError(`context.once('${key}'): its work is a function`);
-    const value = plainCopy(key, await work());
-    this.#finished.set(key, value === undefined ? { key } : { key, value });
+    const { keyOf, keep } = this.#options;
+    const part: OncePart = {
+      get idempotencyKey() {
+        return keyOf(key);
+      },
+    };
+    const value = plainCopy(key, await work(part));
+    const done = value === undefined ? { key } : { key, value };
+    this.#finished.set(key, done);
+    await keep?.(done);
     // What the method does to its copy is not what the work gave.
     return plainJson(value);
   }

@@ -37,7 +37,8 @@ import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
-export interface InvokeOptions extends Pick<CallEnvironment, 'judgeCompletion'> {
+export interface InvokeOptions
+  extends Pick<CallEnvironment, 'judgeCompletion' | 'recordsKeys' | 'onUnknown'> {
   readonly logger?: Logger;
   readonly toolTimeoutMs?: number;
   readonly attempt?: number;

@@ -115,6 +115,8 @@ export interface CallRecord {
   readonly answeredBy?: unknown;
   /** Who gave each of the answers, in the order in which they came. */
   readonly answers?: readonly GivenAnswer[];
+  /** The call's `context.idempotencyKey`; only where a store keeps the steps of the run. */
+  readonly idempotencyKey?: string;
   readonly result: ToolResult;
 }
 

@@ -60,6 +60,13 @@ export abstract class ToolContext {
   abstract readonly attempt: number;
   /** The arguments exactly as they came: an object or text. */
   abstract readonly rawArguments: unknown;
+  /**
+   * What makes the effect of this call known to other systems, such as a payment API: the same whenever the same call
+   * is made again, after a suspension, a crash or on another machine, and also in the work that it started. It is a
+   * digest of run, step, index in the step, tool and arguments; outside a run of the scope's `callId`, tool and
+   * arguments, or random where there is none. 43 characters.
+   */
+  abstract readonly idempotencyKey: string;
   /** Id of the work that the call started (`TaskQueue`); none where it started no work that outlives it. */
   abstract readonly taskId: string | undefined;
   /** The registry's logger. */
@@ -94,9 +101,16 @@ export abstract class ToolContext {
   /**
    * Runs `work` once per call, also when the method runs again after a suspension: then `key` gives the value
    * of the first time. The value must be JSON, and is given as JSON gives it (a `Date` as its text) the first
-   * time too. It is kept with the suspended run: work that failed, or that a crash cut off, is done again.
+   * time too. It is kept with the suspended run, and at once where the run has `checkpoint: 'call'`: work that
+   * failed, or that a crash cut off, is done again, under the same `idempotencyKey`, which is its own.
    */
-  abstract once<Value>(key: string, work: () => Value | Promise<Value>): Promise<Value>;
+  abstract once<Value>(key: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value>;
+}
+
+/** What the work of `context.once` is given. */
+export interface OncePart {
+  /** Of this piece of work: a digest of the call's key and that of `once`. */
+  readonly idempotencyKey: string;
 }
 
 /** Work of a call that was started and has not completed yet. Plain data, so that it can be kept. */

@@ -3,7 +3,7 @@ import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Message } from './llm-provider.js';
 import type { InstanceResolver } from './ports.js';
 import type { ToolContext } from './tool-context.js';
-import type { Content, ToolResult } from './tool-result.js';
+import type { Content, SerializedToolResult, ToolResult } from './tool-result.js';
 
 /**
  * The hand-written contract: an object with these four members is a tool and can be registered
@@ -54,6 +54,32 @@ export type AgentToolUpdateCallback<Details = unknown> = (partial: AgentToolResu
 /** What an agent tool may read of the conversation, besides all else of the call's context. */
 export type ToolExecutionContext = ToolContext & { readonly messages: readonly Message[] };
 
+/** A call by its effect: what was to be done, and the key under which other systems know it. */
+export interface Effect {
+  readonly callId: string;
+  /** That of the call's `context.idempotencyKey`. */
+  readonly idempotencyKey: string;
+  /** As the tool got them, in JSON form. */
+  readonly arguments: JsonObject;
+}
+
+/** What a tool knows of a call that had begun when its process died. */
+export type Reconciliation =
+  /** It was done, and gave this. */
+  | { readonly status: 'done'; readonly result?: unknown }
+  /** It was not, and is made. */
+  | { readonly status: 'not-done' }
+  | { readonly status: 'unknown' };
+
+/** Says what came of a call that had begun when its process died. What it throws means that it is not known. */
+export type Reconcile = (effect: Effect, context: ToolContext) => Reconciliation | Promise<Reconciliation>;
+
+/** Undoes what a call has done. May be called again under the same key, and must then do nothing more. */
+export type Compensate = (
+  effect: Effect & { readonly result: SerializedToolResult },
+  context: ToolContext,
+) => unknown;
+
 /** Arguments in the form the tool takes, or what is wrong with them. */
 export type Hydrated =
   | { readonly ok: true; readonly value: unknown }
@@ -95,6 +121,10 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly fillsDefaults?: boolean;
   /** What is checked instead of `parameters` and `output`: what of them is safe to check here. */
   readonly checkedAs?: { readonly parameters?: JsonSchema; readonly output?: JsonSchema };
+  /** Asked what came of a call that had begun when its process died. */
+  readonly reconcile?: Reconcile;
+  /** Undoes a call that succeeded (`compensateRun`). */
+  readonly compensate?: Compensate;
   /** Where `context.resolve` looks when the call brings no container of its own. */
   readonly container?: InstanceResolver;
 }

@@ -4,7 +4,7 @@ import { BOOLEAN, FILLED_TEXT, LIST, type OptionRule, optionTable, SIGNAL, TEXT 
 import { JSON_VALUE, LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
 /** What a `Conversation` is made from: the config of its runs, and what stays the same from turn to turn. */
-export interface ConversationConfig extends ToolLoopConfig {
+export interface ConversationConfig extends Omit<ToolLoopConfig, 'checkpoint' | 'leaseMs' | 'runId'> {
   /** Put before the history in each request, and no part of `messages`. */
   readonly systemPrompt?: string;
   /** Also the `conversationId` that tools see, and that tells its work from that of others. Default: a UUID. */
@@ -42,9 +42,11 @@ export interface IdleOptions {
   readonly tasks?: boolean;
 }
 
+const { checkpoint: _1, leaseMs: _2, runId: _3, ...TURN_RULES } = LOOP_RULES;
+
 export const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
   'Conversation',
-  { ...LOOP_RULES, systemPrompt: TEXT, id: FILLED_TEXT, messages: LIST, scope: SCOPE_OPTION },
+  { ...TURN_RULES, systemPrompt: TEXT, id: FILLED_TEXT, messages: LIST, scope: SCOPE_OPTION },
   { ...LOOP_ALIASES, conversationId: 'id: …' },
 );
 

@@ -1,31 +1,24 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { callRecord } from '../call/call-tool.js';
-import type { Invocation } from '../call/invocation.js';
+import type { Invocation, OnceValue } from '../call/invocation.js';
 import { abortedResult, failedResult, ignoredText, resultText } from '../call/result-text.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
-import type { FinishReason, Message } from '../contract/llm-provider.js';
-import type { RunState } from '../contract/run-state.js';
+import type { Message } from '../contract/llm-provider.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import {
   assistantMessage,
+  type CallingMessage,
   type CallOutcome,
   isUnanswered,
+  openMessage,
   type ParsedCall,
-  type SpokenReply,
   toolMessage,
 } from './assistant-message.js';
 import type { EventSink } from './events.js';
-import { abortedRun, type LoopEnd, type LoopRun } from './loop-run.js';
-import { runInOrder } from './order.js';
+import { InnerRuns, innerRuns } from './inner-runs.js';
+import { abortedRun, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
+import { beginningTasks, runInOrder } from './order.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
-
-/** A message of the model with its calls. */
-interface CallingMessage {
-  readonly reply: SpokenReply;
-  readonly calls: readonly ParsedCall[];
-  readonly finishReason: FinishReason;
-}
 
 /**
  * Makes the calls of a message and answers them in call order; the end of the run, if it is one. Synchronous
@@ -36,36 +29,68 @@ export function answerCalls(
   message: CallingMessage,
 ): LoopEnd | undefined | Promise<LoopEnd | undefined> {
   run.messages.push(assistantMessage(message.reply, message.calls));
+  if (run.keeper !== undefined) return answerKept(run, run.keeper, message);
   const outcomes = makeCalls(run, message);
   return outcomes instanceof Promise
     ? outcomes.then((ended) => conclude(run, message, ended))
     : conclude(run, message, outcomes);
 }
 
+/** The same where every step of the run is kept: a call is made once it is known for good that it is. */
+async function answerKept(
+  run: LoopRun,
+  keeper: RunKeeper,
+  message: CallingMessage,
+): Promise<LoopEnd | undefined> {
+  const { calls } = message;
+  const cutOff = isTruncated(message) ? truncatedCalls(message) : undefined;
+  if (cutOff !== undefined) {
+    const answered = calls.map((call, index) => ({ ...call, record: cutOff[index] as CallRecord }));
+    await keeper.open(run, { ...message, calls: answered }, new Set());
+  } else {
+    const { isSequential, maxConcurrency } = orderIn(run);
+    const first = beginningTasks({ tasks: calls, isSequential, maxConcurrency });
+    await keeper.open(run, message, new Set(first.filter((index) => canRun(run, calls[index]))));
+  }
+  return conclude(run, message, await makeCalls(run, message));
+}
+
+/** Whether the body of a call may run this time, and not only an answer be looked for or taken. */
+function canRun({ tools }: LoopRun, call: ParsedCall | undefined): boolean {
+  if (call === undefined || call.record !== undefined || call.suspension !== undefined) return false;
+  const tool = tools.offered(call.name);
+  const { approved, refused, result, outcome } = call.journal ?? {};
+  const isAnswered = refused !== undefined || result !== undefined || outcome?.status === 'done';
+  const needsYes = tool?.approval === true && !approved;
+  return tool !== undefined && !isAnswered && !needsYes && tool.execution !== 'client';
+}
+
 /** Makes every call of a message and gives one outcome for each, in call order, whatever happens. */
 function makeCalls(
   run: LoopRun,
-  { finishReason, calls }: CallingMessage,
+  message: CallingMessage,
 ): readonly CallOutcome[] | Promise<readonly CallOutcome[]> {
-  if (finishReason === 'length' || finishReason === 'content_filter')
-    return answerTruncated(run, calls, finishReason);
-  const { config, tools, sink } = run;
+  if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message));
+  const { sink } = run;
+  const { calls } = message;
   const scope = new HistoryScope(run.scope, run.messages);
   const make = (call: ParsedCall): CallOutcome | Promise<CallOutcome> => {
     if (call.record !== undefined) return call.record;
-    return sink === undefined ? makeCall(run, scope, call) : watchCall(run, sink, call);
+    if (call.suspension !== undefined) return { call, suspension: call.suspension };
+    return sink === undefined ? perform(run, scope, call) : watchCall(run, sink, call);
   };
   const [only] = calls;
   if (only !== undefined && calls.length === 1) {
     const outcome = make(only);
     return outcome instanceof Promise ? outcome.then(listOfOne) : [outcome];
   }
+  const { isSequential, maxConcurrency } = orderIn(run);
   return runInOrder({
     tasks: calls,
     run: make,
-    isSequential: ({ name }) => tools.offered(name)?.sequential ?? false,
-    maxConcurrency: Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY),
-    hold: (call) => call.record ?? { call },
+    isSequential,
+    maxConcurrency,
+    hold: (call) => call.record ?? { call, suspension: call.suspension },
     isOpen: isUnanswered,
   });
 }
@@ -74,17 +99,31 @@ function listOfOne<Item>(item: Item): readonly Item[] {
   return [item];
 }
 
-/** Answers the calls of a reply that was cut off: none of them can be trusted. */
-async function answerTruncated(
-  { sink }: LoopRun,
-  calls: readonly ParsedCall[],
-  finishReason: string,
-): Promise<readonly CallRecord[]> {
-  const records = calls.map((call) => {
+/** Which calls of a run wait for each other. */
+function orderIn({ config, tools }: LoopRun) {
+  return {
+    isSequential: ({ name }: ParsedCall) => tools.offered(name)?.sequential ?? false,
+    maxConcurrency: Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY),
+  };
+}
+
+function isTruncated({ finishReason }: CallingMessage): boolean {
+  return finishReason === 'length' || finishReason === 'content_filter';
+}
+
+/** The answers to the calls of a reply that was cut off: none of them can be trusted. */
+function truncatedCalls({ calls, finishReason }: CallingMessage): readonly CallRecord[] {
+  return calls.map((call) => {
     const message = `The reply was cut off (${finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
     const error = new ToolwrightError('ReplyTruncated', message);
     return notRun(call, 'not_run', errorResult(message).withError(error));
   });
+}
+
+async function answerTruncated(
+  { sink }: LoopRun,
+  records: readonly CallRecord[],
+): Promise<readonly CallRecord[]> {
   for (const record of records) {
     await tellStart(sink, record);
     await tellEnd(sink, record);
@@ -100,7 +139,7 @@ async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promi
     void sink({ type: 'call-progress', callId, tool, arguments: args, update });
     return scope.onUpdate?.(update, of);
   };
-  const outcome = await makeCall(run, new HistoryScope(scope, messages, onUpdate), call);
+  const outcome = await perform(run, new HistoryScope(scope, messages, onUpdate), call);
   if (isUnanswered(outcome)) {
     const pending = pendingOf(run, outcome, call);
     await sink({ type: 'call-suspended', callId, tool, pending });
@@ -118,6 +157,24 @@ function tellStart(
 function tellEnd(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
   const { id, name, result } = record;
   return sink?.({ type: 'call-end', callId: id, tool: name, result, record });
+}
+
+function perform(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
+  return run.keeper === undefined ? makeCall(run, scope, call) : makeKept(run, run.keeper, { scope, call });
+}
+
+/** Who watches hears of the end of a call once that is kept; the run itself need not wait for it. */
+async function makeKept(
+  run: LoopRun,
+  keeper: RunKeeper,
+  { scope, call }: { readonly scope: CallScope; readonly call: ParsedCall },
+): Promise<CallOutcome> {
+  if (canRun(run, call)) await keeper.start(call);
+  const keepOnce = (done: OnceValue): Promise<void> => keeper.keepOnce(call, done);
+  const outcome = await makeCall(run, scope, keeper.keepsOnce ? { ...call, keepOnce } : call);
+  const kept = keeper.keep(call, outcome);
+  if (run.sink !== undefined) await kept;
+  return outcome;
 }
 
 function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
@@ -204,15 +261,14 @@ function closedCall(
 /** `undefined` where the run cannot be kept; then the history is as it was. */
 function suspended(
   run: LoopRun,
-  { reply: { content, reasoning, providerItems }, calls }: CallingMessage,
+  message: CallingMessage,
   outcomes: readonly CallOutcome[],
 ): LoopEnd | undefined {
   const { messages, toolCalls } = run;
   // The history of a suspended run ends before the message that is not answered yet.
   const open = messages.splice(-1);
-  const stored = outcomes.map((outcome, index) => storedCall(outcome, calls[index] as ParsedCall));
-  const kept = { ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
-  const state = suspendRun(run, { content, calls: stored, ...kept });
+  const kept = openMessage(message, (call, index) => storedCall(outcomes[index] as CallOutcome, call));
+  const state = suspendRun(run, kept);
   if (state === undefined) {
     messages.push(...open);
     return undefined;
@@ -237,6 +293,7 @@ async function answerForUnanswered(
     const record = isUnanswered(outcome) ? answerFor(outcome.call) : outcome;
     records.push(record);
     if (!isUnanswered(outcome)) continue;
+    await run.keeper?.keep(outcome.call, record);
     if (outcome.suspension === undefined) await tellStart(sink, record);
     await tellEnd(sink, record);
   }
@@ -298,51 +355,4 @@ class HistoryScope implements CallScope {
     this.#messages ??= Object.freeze(this.#history.slice(0, this.#length));
     return this.#messages;
   }
-}
-
-const innerRuns = new AsyncLocalStorage<InnerRuns>();
-
-/**
- * The runs that the tool of one call began inside it (a sub-agent) and that are suspended. Nobody would hear of
- * their pending calls, so the call is an error that names the inner tool. A later issue may surface their
- * `pending` from here.
- */
-class InnerRuns {
-  #suspended: Map<string, RunState> | undefined;
-
-  /** What came of the call; an error where it left a run suspended. */
-  judge(record: CallRecord): CallRecord {
-    const { left } = this;
-    if (left === undefined || record.status === 'started') return record;
-    return { ...record, status: 'error', result: leftSuspended(record.name, left) };
-  }
-
-  /** The first of the runs that are suspended. */
-  get left(): RunState | undefined {
-    const [left] = this.#suspended?.values() ?? [];
-    return left;
-  }
-
-  note(state: RunState | undefined, runId: string | undefined): void {
-    this.#suspended ??= new Map();
-    if (state !== undefined) this.#suspended.set(state.runId, state);
-    else if (runId !== undefined) this.#suspended.delete(runId);
-  }
-}
-
-/** Notes where a run stands, in case it began inside a tool of another one. */
-export function noteInnerRun(state: RunState | undefined, runId: string | undefined): void {
-  if (state !== undefined || runId !== undefined) innerRuns.getStore()?.note(state, runId);
-}
-
-/** The same for work that outlives its call: what it completes with. */
-export function judgeCompletion(tool: string, result: ToolResult): ToolResult {
-  const left = innerRuns.getStore()?.left;
-  return left === undefined ? result : leftSuspended(tool, left);
-}
-
-function leftSuspended(tool: string, { pending }: RunState): ToolResult {
-  const tools = [...new Set(pending.map((call) => `'${call.tool}'`))].join(', ');
-  const message = `The tool '${tool}' ran a model of its own, and that run waits for an answer about ${tools}. Nobody can give it from here; it was not done.`;
-  return failedResult('NotExecutableHere', message);
 }

@@ -1,13 +1,17 @@
+import type { CallPlace } from '../call/effect-key.js';
+import type { KeepOnce } from '../call/invocation.js';
 import { resultText } from '../call/result-text.js';
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import type { CallJournal, CallRecord, Suspension } from '../contract/call.js';
 import type {
   AssistantMessage,
+  FinishReason,
   LLMResponse,
   MessageToolCall,
   ToolCall,
   ToolMessage,
 } from '../contract/llm-provider.js';
+import type { RunState, StoredCall } from '../contract/run-state.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { TOOL_NAME } from '../discovery/freeze-tool.js';
 
@@ -71,12 +75,37 @@ export interface ParsedCall extends ToolCall {
   readonly journal?: CallJournal;
   /** Of a call that has its answer from before the run was suspended. */
   readonly record?: CallRecord;
+  /** Of a call that waits still: it is not made. */
+  readonly suspension?: Suspension;
+  /** It was made when its process died, and what came of it is not known. */
+  readonly hasBegun?: true;
+  readonly place: CallPlace;
+  readonly keepOnce?: KeepOnce;
+}
+
+/** A message of the model with its calls. */
+export interface CallingMessage {
+  readonly reply: SpokenReply;
+  readonly calls: readonly ParsedCall[];
+  readonly finishReason: FinishReason;
+}
+
+/** A message whose calls are not all answered, as a store keeps it. */
+export function openMessage(
+  { reply: { content, reasoning, providerItems }, calls }: CallingMessage,
+  store: (call: ParsedCall, index: number) => StoredCall,
+): RunState['open'] {
+  const kept = { ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
+  return { content, calls: calls.map(store), ...kept };
 }
 
 /** Parses the arguments of a call, once. */
-export function parseCall({ id, name, arguments: args, providerItems }: ToolCall): ParsedCall {
+export function parseCall(
+  { id, name, arguments: args, providerItems }: ToolCall,
+  place: CallPlace,
+): ParsedCall {
   const read = readArguments(args);
-  const call = { id, name, arguments: args, read, text: textOf(args, read) };
+  const call = { id, name, arguments: args, read, text: textOf(args, read), place };
   return providerItems === undefined ? call : { ...call, providerItems };
 }
 

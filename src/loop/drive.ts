@@ -6,7 +6,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { anySignal } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { hasTextTools } from '../text/with-text-tools.js';
-import { answerCalls, judgeCompletion, noteInnerRun } from './answer-calls.js';
+import { answerCalls } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Failure, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
@@ -14,12 +14,14 @@ import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
+import { judgeCompletion, noteInnerRun } from './inner-runs.js';
 import {
   abortedRun,
   addUsage,
   endRun,
   type LoopEnd,
   type LoopRun,
+  type LostRun,
   NO_USAGE,
   type RunStart,
   type RunSurroundings,
@@ -37,14 +39,27 @@ export async function driveLoop(
   surroundings: RunSurroundings,
 ): Promise<ToolLoopResult> {
   const run = beginRun(config, start, surroundings);
-  const { sink, resumed } = run;
+  if ('lost' in start) replaySteps(run, start.lost);
+  const { sink, resumed, keeper } = run;
+  if (keeper !== undefined) await keeper.begin(run);
   await sink?.({ type: 'run-start' });
-  const resumedEnd = resumed && (await resumeCalls(run, resumed));
+  const resumedEnd = resumed?.open && (await resumeCalls(run, resumed.open, resumed.pending));
   const result = endRun(run, resumedEnd ?? (await iterate(run)));
   noteInnerRun(result.state, resumed?.runId);
-  const kept = await keepRun(result, surroundings.keep ?? config.store);
+  const kept = keeper
+    ? await keeper.end(run, result)
+    : await keepRun(result, surroundings.keep ?? config.store);
   await sink?.({ type: 'run-end', result: kept });
   return kept;
+}
+
+/** Guard and retries have seen what was answered before the run was lost. */
+function replaySteps({ guard, retries }: LoopRun, { steps }: LostRun): void {
+  for (const step of steps) {
+    const records = step.map(restoredRecord);
+    guard?.watch(records);
+    retries.spend(records);
+  }
 }
 
 /** Asks until the run ends. A run that nobody watches, and whose tools are synchronous, awaits the model only. */
@@ -64,7 +79,8 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
       const answer = answeredInText(run, response);
       end = answer instanceof Promise ? await answer : answer;
     } else {
-      const parsed = run.numberCalls(toolCalls).map(parseCall);
+      const { runId, iterations: step } = run;
+      const parsed = run.numberCalls(toolCalls).map((call, index) => parseCall(call, { runId, step, index }));
       const calls = run.output === undefined ? parsed : await run.output.answered(parsed);
       const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
       end = (answering instanceof Promise ? await answering : answering) ?? endWithAnswer(run, calls.length);
@@ -78,7 +94,11 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
 }
 
 /** The message at which the run was suspended: its calls, unless some are still to be answered. */
-async function resumeCalls(run: LoopRun, { open, pending }: RunState): Promise<LoopEnd | undefined> {
+async function resumeCalls(
+  run: LoopRun,
+  open: RunState['open'],
+  pending: RunState['pending'] = [],
+): Promise<LoopEnd | undefined> {
   if (pending.length > 0 && !run.signal?.aborted) {
     const state = suspendRun(run, open, pending);
     if (state !== undefined) return { status: 'suspended', state };
@@ -87,7 +107,8 @@ async function resumeCalls(run: LoopRun, { open, pending }: RunState): Promise<L
       'The run was not resumed; its answers cannot be kept as JSON.',
     );
   }
-  const calls = open.calls.map(restoredCall);
+  const { runId, iterations: step } = run;
+  const calls = open.calls.map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
   const end = answered ?? endWithAnswer(run, calls.length);
   run.onStep?.(run, end);
@@ -202,9 +223,10 @@ const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolT
 function beginRun(
   given: ResumeConfig,
   start: RunStart,
-  { scope, sink, hasReader, onStep }: RunSurroundings,
+  { scope, sink, hasReader, onStep, keeper, onUnknown }: RunSurroundings,
 ): LoopRun {
-  const resumed = 'suspended' in start ? start.suspended : undefined;
+  const lost = 'lost' in start ? start.lost : undefined;
+  const resumed = 'suspended' in start ? start.suspended : lost;
   const before = 'progress' in start ? start.progress : resumed;
   const config = withModel(given, before?.model);
   const messages =
@@ -215,9 +237,10 @@ function beginRun(
       : new ToolRegistry().register(...(config.tools ?? []));
   const tools = before?.tools === undefined ? registry : onlyKnown(registry, before.tools);
   const signal = anySignal(config.signal, scope.signal);
+  const options = callOptionsOf(config, tools);
   return {
     config,
-    runId: resumed?.runId ?? crypto.randomUUID(),
+    runId: resumed?.runId ?? config.runId ?? crypto.randomUUID(),
     owner: ownerOf(scope),
     tools,
     offered: before?.tools ?? [],
@@ -225,6 +248,7 @@ function beginRun(
     sink,
     hasReader,
     onStep,
+    keeper,
     scope: { ...scope, signal },
     retries: new RetryBudget({
       maxRetries: config.maxRetries ?? DEFAULTS.maxRetries,
@@ -237,7 +261,7 @@ function beginRun(
     fallback: (config.fallback ?? []).map((next) => ('chat' in next ? { provider: next } : next)),
     failedOver: 0,
     providerRetries: 0,
-    invoke: tools.invoker(callOptionsOf(config, tools)),
+    invoke: tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options),
     synchronous: new Set(),
     resumed,
     messages,

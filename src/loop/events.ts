@@ -100,6 +100,8 @@ export interface ToolLoopResult {
   readonly usage: Usage;
   /** Requests that were made again, or of another provider, because one had failed; absent where there were none. */
   readonly providerRetries?: number;
+  /** The run's id in its store; only where `checkpoint` keeps its steps. */
+  readonly runId?: string;
   /** What a suspended run waits for: one entry for each answer that `resumeToolLoop` takes. */
   readonly pending?: readonly PendingCall[];
   /** What `resumeToolLoop` goes on from; plain JSON. */

@@ -1,19 +1,44 @@
+import type { OnceValue, OnUnknown } from '../call/invocation.js';
 import type { Invoker, ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord, CallScope } from '../contract/call.js';
 import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
-import type { RunState, RunStore } from '../contract/run-state.js';
+import type { RunCheckpoint } from '../contract/run-checkpoint.js';
+import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type CallNumberer, hasUsageParts } from './ask-model.js';
+import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-message.js';
 import type { EventSink, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { SentMessages } from './sent-messages.js';
 
+/** Keeps what a run does while it does it. What a promise here has told is committed, or the run is aborted. */
+export interface RunKeeper {
+  /** Values of `context.once` are kept at once. */
+  readonly keepsOnce: boolean;
+  /** The run is there; nothing has been asked. Rejects where it cannot be kept. */
+  begin(run: LoopRun): Promise<void>;
+  /** A message was taken, and is the last of the history; its calls at these indices begin. */
+  open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
+  /** A call begins that was held. */
+  start(call: ParsedCall): Promise<void>;
+  /** What came of a call. */
+  keep(call: ParsedCall, outcome: CallOutcome): Promise<void>;
+  /** A value of `context.once`; rejects where the run is lost. */
+  keepOnce(call: ParsedCall, done: OnceValue): Promise<void>;
+  /** The run has ended or is suspended; gives the result with the fault of the store, if there was one. */
+  end(run: LoopRun, result: ToolLoopResult): Promise<ToolLoopResult>;
+}
+
 /** Where a run takes place, and who watches it. */
 export interface RunSurroundings {
   readonly scope: CallScope;
   readonly sink?: EventSink;
+  /** Keeps all that the run does. */
+  readonly keeper?: RunKeeper;
+  /** What becomes of calls that had begun when their process died. */
+  readonly onUnknown?: OnUnknown;
   /** Keeps the run where it is suspended; default: the config's store. */
   readonly keep?: Pick<RunStore, 'save'>;
   /** Whether anybody reads the text while it is written, asked before each request; default: where there is a sink. */
@@ -28,14 +53,25 @@ export type RunProgress = Pick<
   'owner' | 'tools' | 'model' | 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'retries' | 'guard'
 >;
 
-/** What a run begins with: a history, how far it had come, or where it was suspended, with the answers in its calls. */
+/** A run that was under way when its process died, and how far it had come. */
+export interface LostRun extends Omit<RunCheckpoint, 'status' | 'version' | 'open'> {
+  readonly open?: RunState['open'] | undefined;
+  /** What came of the calls of each message since its checkpoint. */
+  readonly steps: readonly (readonly StoredCallRecord[])[];
+}
+
+/**
+ * What a run begins with: a history, how far it had come, where it was suspended, with the answers in its calls, or
+ * where it was lost.
+ */
 export type RunStart =
   | { readonly messages: readonly Message[] }
   | { readonly progress: RunProgress }
-  | { readonly suspended: RunState };
+  | { readonly suspended: RunState }
+  | { readonly lost: LostRun };
 
 /** A run: what its steps need, and how far it has come. */
-export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasReader' | 'onStep'> {
+export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'keeper'> {
   readonly config: ToolLoopConfig;
   /** The same through its suspensions. */
   readonly runId: string;
@@ -58,8 +94,10 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
-  /** Where the run was suspended before. */
-  readonly resumed: RunState | undefined;
+  /** Where the run was suspended or lost before. */
+  readonly resumed:
+    | (Pick<RunState, 'runId' | 'revision'> & Partial<Pick<LostRun & RunState, 'open' | 'pending'>>)
+    | undefined;
   /** Only ever appended to. */
   readonly messages: Message[];
   /** The messages as requests carry them. */
@@ -119,11 +157,12 @@ export interface LoopEnd {
   readonly error?: Error;
 }
 
-type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'>;
+type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'> &
+  Partial<Pick<LoopRun, 'runId' | 'keeper'>>;
 
 /** The outcome of a run that ends now. */
 export function endRun(
-  { messages, toolCalls, iterations, usage, providerRetries }: Counted,
+  { messages, toolCalls, iterations, usage, providerRetries, keeper, runId }: Counted,
   { status, content = '', output, state, error }: LoopEnd,
 ): ToolLoopResult {
   return {
@@ -134,6 +173,7 @@ export function endRun(
     toolCalls,
     usage,
     ...(providerRetries ? { providerRetries } : {}),
+    ...(keeper ? { runId } : {}),
     ...(output === undefined ? {} : { output }),
     ...(state ? { pending: state.pending, state } : {}),
     ...(error ? { error } : {}),

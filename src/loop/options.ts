@@ -43,6 +43,7 @@ import {
   secret,
 } from '../kernel/options.js';
 import type { Detector } from './ask-model.js';
+import { LEASE } from './claimed-run.js';
 import type { CompactHistory } from './compact-history.js';
 import { type HistoryCare, historyFaults } from './given-history.js';
 import type { LoopGuardOptions } from './guard.js';
@@ -53,6 +54,9 @@ export interface ProviderTarget {
   readonly provider: LLMProvider;
   readonly model?: string;
 }
+
+/** When a run is kept in its store. */
+export type Checkpoint = 'suspend' | 'step' | 'call';
 
 /** What a run needs. */
 export interface ToolLoopConfig {
@@ -104,6 +108,15 @@ export interface ToolLoopConfig {
   readonly maxResultChars?: number;
   /** Keeps the run where it is suspended, for `resumeStoredRun`. */
   readonly store?: RunStore;
+  /**
+   * When the run is kept in its store: where it is suspended (default), at every step, or also with each value of
+   * `context.once` (`call`). What is kept at every step survives its process: `recoverRuns` goes on with it.
+   */
+  readonly checkpoint?: Checkpoint;
+  /** Milliseconds until a run whose process has died can be recovered; default 30,000. Renewed while it goes on. */
+  readonly leaseMs?: number;
+  /** Id of the run; default: a UUID. A run whose steps are kept does not begin where its store has one of this id. */
+  readonly runId?: string;
   /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
   readonly stateSecret?: string;
   readonly signal?: AbortSignal;
@@ -171,6 +184,9 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   policy: protecting(FUNCTION),
   maxResultChars: LIMIT,
   store: RUN_STORE,
+  checkpoint: oneOf('suspend', 'step', 'call'),
+  leaseMs: LEASE,
+  runId: FILLED_TEXT,
   stateSecret: protecting(secret(FILLED_TEXT)),
   signal: SIGNAL,
   logger: LOGGER,

@@ -20,6 +20,17 @@ export function runInOrder<Task, Outcome>(
   return isOrdered ? runWithBarriers(options) : runParallel(tasks, options);
 }
 
+/** The tasks that begin at once, by their indices: of those that are in nobody's way, as many as may run together. */
+export function beginningTasks<Task>({
+  tasks,
+  isSequential,
+  maxConcurrency,
+}: Pick<BatchOptions<Task, unknown>, 'tasks' | 'isSequential' | 'maxConcurrency'>): readonly number[] {
+  const barrier = tasks.length > 1 ? tasks.findIndex(isSequential) : -1;
+  const free = barrier < 0 ? tasks.length : Math.max(1, barrier);
+  return Array.from({ length: Math.min(free, maxConcurrency) }, (_, index) => index);
+}
+
 async function runWithBarriers<Task, Outcome>(
   options: BatchOptions<Task, Outcome>,
 ): Promise<readonly Outcome[]> {

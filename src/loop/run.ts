@@ -2,8 +2,8 @@ import type { Answer, CallScope } from '../contract/call.js';
 import type { SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
-import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
+import { driveRun } from './kept-run.js';
 import {
   checkRun,
   type ResumeConfig,
@@ -37,7 +37,7 @@ export async function runToolLoop<Source extends SchemaSource = SchemaSource>(
   scope: CallScope = {},
 ): Promise<ToolLoopResult & { readonly output?: ValueOf<Source> }> {
   checkRun({ config, scope, messages });
-  const result = await driveLoop(config, { messages }, { scope });
+  const result = await driveRun(config, { messages }, { scope });
   return result as ToolLoopResult & { readonly output?: ValueOf<Source> };
 }
 
@@ -65,7 +65,7 @@ export function streamToolLoop(
     checkRun({ config, scope, messages });
     return {
       signal: config.signal,
-      drive: (signal, sink) => driveLoop({ ...config, signal }, { messages }, { scope, sink }),
+      drive: (signal, sink) => driveRun({ ...config, signal }, { messages }, { scope, sink }),
     };
   });
 }
@@ -102,7 +102,7 @@ export async function resumeToolLoop(
   options: ResumeOptions | CallScope = {},
 ): Promise<ToolLoopResult> {
   const read = readResume({ config, options });
-  return driveLoop(config, resumeWith(config, state, { ...read, answers }), { scope: read.scope ?? {} });
+  return driveRun(config, resumeWith(config, state, { ...read, answers }), { scope: read.scope ?? {} });
 }
 
 /**
@@ -129,7 +129,7 @@ export function streamResumedToolLoop(
     const start = resumeWith(config, state, { ...read, answers });
     return {
       signal: config.signal,
-      drive: (signal, sink) => driveLoop({ ...config, signal }, start, { scope: read.scope ?? {}, sink }),
+      drive: (signal, sink) => driveRun({ ...config, signal }, start, { scope: read.scope ?? {}, sink }),
     };
   });
 }

@@ -1,17 +1,16 @@
 import type { Answer, CallScope } from '../contract/call.js';
-import { RUN_STORE, type RunClaim, type RunState, type RunStore } from '../contract/run-state.js';
+import { RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
 import { invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { MAX_TIMER_MS } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { FILLED_TEXT, optionTable, required } from '../kernel/options.js';
+import { ClaimedRun, type ClaimRequest, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
+import { checkpointStore, driveClaimed, keepsSteps } from './kept-run.js';
 import type { RunSurroundings } from './loop-run.js';
 import { type ResumeConfig, type ResumeOptions, readResume } from './options.js';
 import { type Resumption, resumeWith } from './resume.js';
-
-const DEFAULT_LEASE_MS = 30_000;
 
 /** A suspended run that a store keeps. */
 export interface StoredRun {
@@ -28,7 +27,7 @@ export interface StoredRun {
 export const STORED_RUN = optionTable<StoredRun>('the stored run', {
   store: required(RUN_STORE),
   runId: required(FILLED_TEXT),
-  leaseMs: { accepts: (value) => Number.isFinite(value) && Number(value) >= 1, fix: 'a number, 1 or more' },
+  leaseMs: LEASE,
 });
 
 /**
@@ -38,8 +37,9 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
  * whatever way, is gone from the store. `config.store` is not used.
  *
  * Where the process dies in between, the claim runs out, and the run can be resumed again from the state
- * before: calls that had been answered by then run again. A run that another process has taken over meanwhile
- * is aborted here.
+ * before: calls that had been answered by then run again. With `checkpoint: 'step'` every step is kept instead, no
+ * such call runs again, `recoverRuns` goes on with the run, and the store keeps it when it has ended. A run that
+ * another process has taken over meanwhile is aborted here.
  *
  * Where the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and
  * the `state` for a run that is suspended again, otherwise with the status that the run ended with.
@@ -78,8 +78,14 @@ export async function driveStoredRun(
   { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
   resumption: StoredResumption,
 ): Promise<ToolLoopResult> {
-  const claimed = await claimRun({ store, runId, leaseMs });
-  const result = await drive(config, claimed, resumption);
+  if (keepsSteps(config)) {
+    const { claimed, state } = await claimRun({ store: checkpointStore(store), runId, leaseMs });
+    const { surroundings } = resumption;
+    const start = () => resumeWith(config, state, { ...resumption.resumption, isCertain: true });
+    return driveClaimed(config, start, { claimed, first: 'checkpoint', surroundings });
+  }
+  const { claimed, state } = await claimRun({ store, runId, leaseMs });
+  const result = await drive(config, { claimed, state }, resumption);
   claimed.lost.throwIfAborted();
   if (result.state !== undefined) return result;
   const ended = await forget(claimed, result);
@@ -89,14 +95,14 @@ export async function driveStoredRun(
 
 async function drive(
   config: ResumeConfig,
-  claimed: ClaimedRun,
+  { claimed, state }: Claimed<RunStore>,
   { resumption, surroundings }: StoredResumption,
 ): Promise<ToolLoopResult> {
   const signal = config?.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
   // A throw at the limit would come after the calls have run; then the run must be forgotten first.
   const onLimit = config?.onLimit === 'throw' ? 'return' : config?.onLimit;
   try {
-    const start = resumeWith(config, claimed.state, { ...resumption, isCertain: true });
+    const start = resumeWith(config, state, { ...resumption, isCertain: true });
     return await driveLoop({ ...config, signal, onLimit }, start, {
       ...surroundings,
       keep: { save: (state) => claimed.release(state) },
@@ -119,11 +125,10 @@ async function forget(claimed: ClaimedRun, result: ToolLoopResult): Promise<Tool
   }
 }
 
-/** What is to be claimed, and where. */
-interface ClaimRequest {
-  readonly store: RunStore;
-  readonly runId: string;
-  readonly leaseMs: number;
+/** A suspended run that is this process's. */
+interface Claimed<Store extends RunStore> {
+  readonly claimed: ClaimedRun<Store>;
+  readonly state: RunState;
 }
 
 /**
@@ -131,11 +136,11 @@ interface ClaimRequest {
  *
  * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517).
  */
-async function claimRun(request: ClaimRequest): Promise<ClaimedRun> {
+async function claimRun<Store extends RunStore>(request: ClaimRequest<Store>): Promise<Claimed<Store>> {
   const { store, runId, leaseMs } = request;
-  const claim = { runId, claim: crypto.randomUUID() };
-  const claimedAt = performance.now();
-  const outcome = await store.claim({ ...claim, leaseMs });
+  const claimed = new ClaimedRun(request);
+  const since = performance.now();
+  const outcome = await store.claim({ ...claimed.claim, leaseMs });
   if (outcome.status === 'missing')
     throw new ToolwrightError('RunNotFound', `The store has no suspended run '${runId}'.`);
   if (outcome.status === 'lost')
@@ -144,95 +149,6 @@ async function claimRun(request: ClaimRequest): Promise<ClaimedRun> {
       `Run '${runId}' is not suspended: the process that was at it has died. No answer was taken; recoverRuns goes on with it.`,
     );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
-  return new ClaimedRun(request, { claim, claimedAt, state: outcome.state });
-}
-
-/** A run that is this process's, as long as it renews its lease, which it does at every third of it. */
-class ClaimedRun {
-  readonly state: RunState;
-  readonly #request: ClaimRequest;
-  readonly #claim: RunClaim;
-  readonly #lost = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-  #renewedAt: number;
-  #isOver = false;
-
-  constructor(
-    request: ClaimRequest,
-    { claim, claimedAt, state }: { claim: RunClaim; claimedAt: number; state: RunState },
-  ) {
-    this.#request = request;
-    this.#claim = claim;
-    this.#renewedAt = claimedAt;
-    this.state = state;
-    this.#schedule();
-  }
-
-  /** Aborted when the run is no longer this process's; the reason is the error that says why. */
-  get lost(): AbortSignal {
-    return this.#lost.signal;
-  }
-
-  /** Gives the run back with its new state; throws `RunClaimed` where it is somebody else's by now. */
-  async release(state: RunState): Promise<void> {
-    this.#end();
-    if (!(await this.#request.store.release(this.#claim, state))) throw this.#takenOver();
-  }
-
-  /** Gives the run back as it was. A store that fails keeps it claimed until the lease ends, no longer. */
-  async giveBack(): Promise<void> {
-    this.#end();
-    try {
-      await this.#request.store.release(this.#claim);
-    } catch {}
-  }
-
-  /** Forgets the run; throws `RunClaimed` where it is somebody else's by now. */
-  async remove(): Promise<void> {
-    this.#end();
-    if (!(await this.#request.store.remove(this.#claim))) throw this.#takenOver();
-  }
-
-  #schedule(): void {
-    const pause = Math.min(this.#request.leaseMs / 3, MAX_TIMER_MS);
-    this.#timer = setTimeout(() => void this.#renew(), pause).unref();
-  }
-
-  async #renew(): Promise<void> {
-    const { store, leaseMs } = this.#request;
-    const now = performance.now();
-    try {
-      const holds = await store.renew({ ...this.#claim, leaseMs });
-      if (this.#isOver) return;
-      if (!holds) {
-        this.#takenOver();
-        return;
-      }
-      this.#renewedAt = now;
-    } catch (cause) {
-      if (this.#isOver) return;
-      // The store may come back in time; once the lease has ended, another process may have claimed the run.
-      if (now - this.#renewedAt >= leaseMs) {
-        const message = `The claim on run '${this.#claim.runId}' could not be renewed: ${errorMessage(cause)}`;
-        this.#lost.abort(new ToolwrightError('RunStoreFailed', message, { cause }));
-        return;
-      }
-    }
-    this.#schedule();
-  }
-
-  #takenOver(): ToolwrightError {
-    const error = claimedByAnother(this.#claim.runId);
-    this.#lost.abort(error);
-    return error;
-  }
-
-  #end(): void {
-    this.#isOver = true;
-    clearTimeout(this.#timer);
-  }
-}
-
-function claimedByAnother(runId: string): ToolwrightError {
-  return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed by somebody else.`);
+  claimed.hold(since);
+  return { claimed, state: outcome.state };
 }

@@ -1,3 +1,4 @@
+import type { CallPlace } from '../call/effect-key.js';
 import { resultText } from '../call/result-text.js';
 import { createResultChecker, type ResultChecker } from '../checking/checker.js';
 import type { CallRecord, PendingCall, Wait } from '../contract/call.js';
@@ -81,16 +82,19 @@ export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
 }
 
 /** A kept call, to be made again unless it has its answer. */
-export function restoredCall(stored: StoredCall): ParsedCall {
+export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   if (stored.status === 'settled') {
     const record = restoredRecord(stored.record);
     const { id, name, rawArguments } = record;
     const { providerItems } = stored;
     const sent = { id, name, arguments: rawArguments as ParsedCall['arguments'], providerItems };
-    return { ...parseCall(sent), record };
+    return { ...parseCall(sent, place), record };
   }
-  const call = parseCall(stored);
-  return stored.status === 'waiting' ? { ...call, journal: stored.journal } : call;
+  const call = parseCall(stored, place);
+  if (stored.status === 'begun') return { ...call, journal: stored.journal, hasBegun: true };
+  if (stored.status === 'held') return call;
+  const { waits, journal } = stored;
+  return waits.length > 0 ? { ...call, journal, suspension: { waits, journal } } : { ...call, journal };
 }
 
 /** The record of a call as the state of a run keeps it. */

@@ -96,6 +96,8 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   returnsContent: BOOLEAN,
   fillsDefaults: BOOLEAN,
   checkedAs: ANYTHING,
+  reconcile: FUNCTION,
+  compensate: FUNCTION,
   container: ANYTHING,
 };
 

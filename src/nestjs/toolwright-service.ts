@@ -4,10 +4,9 @@ import type { Answer, CallScope } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
-
-import { driveLoop } from '../loop/drive.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { type Drive, streamRun, type ToolLoopStream } from '../loop/events.js';
+import { driveRun } from '../loop/kept-run.js';
 import { checkRun, readResume } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
 import { resumeToolLoop, runToolLoop } from '../loop/run.js';
@@ -64,7 +63,7 @@ export class ToolwrightService {
     const drive: Drive = async (signal, sink) => {
       const { config, scope } = await this.#runs.begin(prepared);
       checkRun({ config, scope, messages });
-      return driveLoop({ ...config, signal }, { messages }, { scope, sink });
+      return driveRun({ ...config, signal }, { messages }, { scope, sink });
     };
     return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }
@@ -98,7 +97,7 @@ export class ToolwrightService {
       const config = { ...resumed.config, signal };
       const read = readResume(resumed);
       const start = resumeWith(config, state, { ...read, answers });
-      return driveLoop(config, start, { scope: resumed.options.scope, sink });
+      return driveRun(config, start, { scope: resumed.options.scope, sink });
     };
     return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }

@@ -18,8 +18,10 @@ import {
   type LoopGuardOptions,
   MemoryJobEngine,
   type NameFilter,
+  type RecoverOptions,
   type ResumeConfig,
   type ResumeOptions,
+  recoverRuns,
   resumeStoredRun,
   resumeToolLoop,
   runToolLoop,
@@ -214,6 +216,9 @@ const config: Required<ToolLoopConfig> = {
   policy: () => true,
   maxResultChars: 1000,
   store,
+  checkpoint: 'suspend',
+  leaseMs: 1000,
+  runId: 'r1',
   stateSecret: 'a secret of thirty-two characters',
   signal,
   logger: console,
@@ -233,8 +238,10 @@ const registryOptions: Required<ToolRegistryOptions> = {
   tasks: new TaskQueue(),
 };
 
+const { checkpoint: _1, leaseMs: _2, runId: _3, ...ofTurns } = config;
+
 const conversation: Required<ConversationConfig> = {
-  ...config,
+  ...ofTurns,
   systemPrompt: 'Be brief.',
   id: 'c1',
   messages: [],
@@ -365,6 +372,20 @@ export const LOOP_DOORS: readonly Door[] = [
     'the stored run of resumeStoredRun',
     { store, runId: 'r1', leaseMs: 1000 },
     { required: ['store', 'runId'], enter: (given) => resumeStoredRun(config, given, []) },
+  ),
+  door<RecoverOptions>(
+    'recoverRuns',
+    {
+      store,
+      config,
+      scope: () => ({}),
+      onUnknown: 'ask',
+      maxConcurrency: 1,
+      leaseMs: 1000,
+      signal,
+      onResult: () => {},
+    },
+    { required: ['store', 'config'], open: ['config'], enter: (given) => recoverRuns(given) },
   ),
   door<ResumeOptions>(
     'the fourth argument of resumeToolLoop',

@@ -1,0 +1,36 @@
+import type { JsonObject } from '../contract/json-schema.js';
+import { canonicalJson } from '../kernel/json.js';
+import { nodeCrypto } from '../kernel/node-module.js';
+
+/** Where in a run a call stands: models use call ids again, and a place is taken once. */
+export interface CallPlace {
+  readonly runId: string;
+  /** The iteration whose reply has the call; 1 is the first. */
+  readonly step: number;
+  /** Its index among the calls of that reply. */
+  readonly index: number;
+}
+
+/** A call by what makes its effect that one and no other. */
+interface EffectFacts {
+  /** Outside a run: the id that the caller gave the call. */
+  readonly of: CallPlace | string;
+  readonly tool: string;
+  /** As they run. */
+  readonly arguments: JsonObject;
+}
+
+/** The key of what a call does: the same wherever and how often the same call is made. */
+export function effectKey({ of, tool, arguments: args }: EffectFacts): string {
+  const place = typeof of === 'string' ? [of] : [of.runId, of.step, of.index];
+  return digestOf([...place, tool, args]);
+}
+
+/** The key of one thing among those that a call does. */
+export function partKey(effect: string, part: string): string {
+  return digestOf([effect, part]);
+}
+
+function digestOf(facts: readonly unknown[]): string {
+  return nodeCrypto().hash('sha256', canonicalJson(facts), 'base64url');
+}

@@ -1,0 +1,161 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { RunClaim, RunState, RunStore } from '../contract/run-state.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { MAX_TIMER_MS } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
+import type { OptionRule } from '../kernel/options.js';
+
+export const DEFAULT_LEASE_MS = 30_000;
+
+/** Milliseconds for which a run is claimed. */
+export const LEASE: OptionRule = {
+  accepts: (value) => Number.isFinite(value) && Number(value) >= 1,
+  fix: 'a number, 1 or more',
+};
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+/** Whose a run is to be, and where it is kept. */
+export interface ClaimRequest<Store extends RunStore = RunStore> {
+  readonly store: Store;
+  readonly runId: string;
+  readonly leaseMs: number;
+}
+
+/** One write about a claimed run; false where the claim no longer holds. */
+interface ClaimedWrite<Store> {
+  readonly write: (store: Store, claim: RunClaim) => boolean | Promise<boolean>;
+  /** Whether a write was done that had seemed to fail, and now is refused. */
+  readonly wasDone?: (store: Store) => Promise<boolean>;
+}
+
+/** A run whose holder this process is, as long as it renews its lease, which it does at every third of it. */
+export class ClaimedRun<Store extends RunStore = RunStore> {
+  readonly claim: RunClaim;
+  readonly #request: ClaimRequest<Store>;
+  readonly #lost = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #renewedAt = 0;
+  #isOver = false;
+
+  constructor(request: ClaimRequest<Store>, claim: string = crypto.randomUUID()) {
+    this.#request = request;
+    this.claim = { runId: request.runId, claim };
+  }
+
+  /** Aborted when the run is no longer this process's; the reason is the error that says why. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  get leaseMs(): number {
+    return this.#request.leaseMs;
+  }
+
+  /** The run was claimed at this time, by `performance.now()`. */
+  hold(since: number): void {
+    this.#renewedAt = since;
+    this.#schedule();
+  }
+
+  /**
+   * Writes, again and again where the store fails, for as long as the lease. Throws where that was in vain or somebody
+   * else has the run; then it is lost.
+   */
+  async write({ write, wasDone }: ClaimedWrite<Store>): Promise<void> {
+    const { store, leaseMs } = this.#request;
+    const since = performance.now();
+    let failed: unknown;
+    for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
+      this.lost.throwIfAborted();
+      try {
+        if (await write(store, this.claim)) return;
+        if (failed !== undefined && (await wasDone?.(store))) return;
+        throw this.#takenOver();
+      } catch (cause) {
+        this.lost.throwIfAborted();
+        failed = cause;
+        if (performance.now() - since + wait >= leaseMs) throw this.#failed(cause);
+      }
+      await pause(wait, undefined, { signal: this.lost }).catch(() => {});
+    }
+  }
+
+  /** Gives the run back with its new state; throws `RunClaimed` where it is somebody else's by now. */
+  async release(state: RunState): Promise<void> {
+    this.leave();
+    if (!(await this.#request.store.release(this.claim, state))) throw this.#takenOver();
+  }
+
+  /** Gives the run back as it was. A store that fails keeps it claimed until the lease ends, no longer. */
+  async giveBack(): Promise<void> {
+    this.leave();
+    try {
+      await this.#request.store.release(this.claim);
+    } catch {}
+  }
+
+  /** Forgets the run; throws `RunClaimed` where it is somebody else's by now. */
+  async remove(): Promise<void> {
+    this.leave();
+    if (!(await this.#request.store.remove(this.claim))) throw this.#takenOver();
+  }
+
+  /** Renews the lease no more. */
+  leave(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(): void {
+    const wait = Math.min(this.#request.leaseMs / 3, MAX_TIMER_MS);
+    this.#timer = setTimeout(() => void this.#renew(), wait).unref();
+  }
+
+  async #renew(): Promise<void> {
+    const { store, leaseMs } = this.#request;
+    const now = performance.now();
+    try {
+      const holds = await store.renew({ ...this.claim, leaseMs });
+      if (this.#isOver) return;
+      if (!holds) {
+        this.#takenOver();
+        return;
+      }
+      this.#renewedAt = now;
+    } catch (cause) {
+      if (this.#isOver) return;
+      // The store may come back in time; once the lease has ended, another process may have claimed the run.
+      if (now - this.#renewedAt >= leaseMs) {
+        const message = `The claim on run '${this.claim.runId}' could not be renewed: ${errorMessage(cause)}`;
+        this.#lost.abort(new ToolwrightError('RunStoreFailed', message, { cause }));
+        return;
+      }
+    }
+    this.#schedule();
+  }
+
+  #takenOver(): ToolwrightError {
+    const error = claimedByAnother(this.claim.runId);
+    this.#lose(error);
+    return error;
+  }
+
+  #failed(cause: unknown): ToolwrightError {
+    const message = `The store could not keep run '${this.claim.runId}': ${errorMessage(cause)}`;
+    const error = new ToolwrightError('RunStoreFailed', message, { cause });
+    this.#lose(error);
+    return error;
+  }
+
+  #lose(error: ToolwrightError): void {
+    this.leave();
+    this.#lost.abort(error);
+  }
+}
+
+/** Somebody else holds a run. */
+export function claimedByAnother(runId: string): ToolwrightError {
+  return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed by somebody else.`);
+}

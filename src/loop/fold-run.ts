@@ -1,0 +1,109 @@
+import type { KeptRun, RunEntry, StoredEnd } from '../contract/run-checkpoint.js';
+import type { RunState, StoredCall, StoredCallRecord } from '../contract/run-state.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { canonicalJson } from '../kernel/json.js';
+import type { LostRun } from './loop-run.js';
+
+const NEWEST_VERSION = 3;
+
+/** A kept run with all that it has done since its checkpoint. */
+export interface FoldedRun extends LostRun {
+  /** How it ended, where it has. */
+  readonly end?: StoredEnd;
+  /** What became of its effects by their keys, where they were compensated. */
+  readonly compensated: ReadonlyMap<string, Extract<RunEntry, { readonly type: 'compensated' }>>;
+}
+
+type Growing = {
+  -readonly [Part in keyof Omit<
+    FoldedRun,
+    'messages' | 'toolCalls' | 'steps' | 'compensated'
+  >]: FoldedRun[Part];
+} & {
+  readonly messages: LostRun['messages'][number][];
+  readonly toolCalls: StoredCallRecord[];
+  readonly steps: (readonly StoredCallRecord[])[];
+  readonly compensated: Map<string, Extract<RunEntry, { readonly type: 'compensated' }>>;
+};
+
+/**
+ * A run as it stands: its checkpoint or its state, and what it has done since. An entry that was written twice, because
+ * its first write had seemed to fail, counts once.
+ *
+ * @throws ToolwrightError `InvalidState` (515) for a run that a newer version of this package keeps.
+ */
+export function foldRun({ state, entries }: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
+  const { version, messages, toolCalls, ...others } = state;
+  if (version > NEWEST_VERSION)
+    throw new ToolwrightError('InvalidState', `Run '${state.runId}' is kept in version ${version}.`);
+  const run: Growing = {
+    ...others,
+    messages: [...messages],
+    toolCalls: [...toolCalls],
+    steps: [],
+    compensated: new Map(),
+  };
+  for (const entry of entries) apply(run, entry);
+  return run;
+}
+
+function apply(run: Growing, entry: RunEntry): void {
+  switch (entry.type) {
+    case 'step':
+      if (entry.iterations > run.iterations) takeStep(run, entry);
+      return;
+    case 'calls':
+      for (const { index, call } of entry.calls) putCall(run, index, () => call);
+      return;
+    case 'once':
+      putCall(run, entry.index, (call) => withOnce(call, entry));
+      return;
+    case 'compensated':
+      run.compensated.set(entry.idempotencyKey, entry);
+      return;
+    case 'end':
+      if (run.end === undefined) endRun(run, entry);
+  }
+}
+
+function takeStep(
+  run: Growing,
+  { messages, iterations, usage, open }: Extract<RunEntry, { readonly type: 'step' }>,
+): void {
+  closeMessage(run);
+  run.messages.push(...messages);
+  Object.assign(run, { iterations, usage, open });
+}
+
+function endRun(run: Growing, entry: Extract<RunEntry, { readonly type: 'end' }>): void {
+  const { type: _, messages, ...end } = entry;
+  closeMessage(run);
+  run.messages.push(...messages);
+  run.open = undefined;
+  run.end = end;
+}
+
+/** The calls of the open message are answered: the next message came, or the end. */
+function closeMessage(run: Growing): void {
+  const records = (run.open?.calls ?? []).flatMap((call) => (call.status === 'settled' ? [call.record] : []));
+  if (run.open !== undefined) run.steps.push(records);
+  run.toolCalls.push(...records);
+}
+
+function putCall(run: Growing, index: number, change: (call: StoredCall) => StoredCall): void {
+  const { open } = run;
+  if (open === undefined) return;
+  const calls = open.calls.map((call, at) => (at === index ? change(call) : call));
+  run.open = { ...open, calls } satisfies RunState['open'];
+}
+
+/** A value counts for the arguments that it was made for, as all of a journal does. */
+function withOnce(call: StoredCall, entry: Extract<RunEntry, { readonly type: 'once' }>): StoredCall {
+  if (call.status !== 'begun') return call;
+  const { type: _type, index: _index, arguments: args, ...done } = entry;
+  const { journal } = call;
+  const isSame = canonicalJson(journal?.arguments) === canonicalJson(args);
+  const known = journal !== undefined && isSame ? journal : { arguments: args, answers: [], once: [] };
+  const once = [...known.once.filter(({ key }) => key !== done.key), done];
+  return { ...call, journal: { ...known, once } };
+}

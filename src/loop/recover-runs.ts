@@ -1,0 +1,138 @@
+import type { OnUnknown } from '../call/invocation.js';
+import type { CallScope } from '../contract/call.js';
+import { CHECKPOINT_STORE, type CheckpointStore, type KeptRun } from '../contract/run-checkpoint.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { callListener } from '../kernel/async.js';
+import { COUNT, either, FUNCTION, oneOf, optionTable, RECORD, required, SIGNAL } from '../kernel/options.js';
+import { ClaimedRun, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
+import type { ToolLoopResult } from './events.js';
+import { foldRun } from './fold-run.js';
+import { driveClaimed } from './kept-run.js';
+import { checkOwner, type ResumeConfig, readResume } from './options.js';
+
+/** What became of a run that was taken over. */
+export type RecoveredRun =
+  /** It has ended, or is suspended. */
+  | { readonly runId: string; readonly result: ToolLoopResult }
+  /** It could not go on here, or somebody else has taken it over; it is recovered again when the lease has ended. */
+  | { readonly runId: string; readonly error: unknown };
+
+/** How lost runs go on. */
+export interface RecoverOptions {
+  readonly store: CheckpointStore;
+  /** That of the runs, or one for each: its tools are those that a run gets, as far as it had them before. */
+  readonly config: ResumeConfig | ((run: KeptRun) => ResumeConfig | Promise<ResumeConfig>);
+  /** The surroundings of each run; its owner is the one that the run was kept with. */
+  readonly scope?: (run: KeptRun) => CallScope | Promise<CallScope>;
+  /**
+   * What becomes of a call that ran when its process died, of a tool that is neither `readOnly` nor `idempotent` and
+   * cannot tell: `ask` suspends the run until somebody says what came of it (default), `error` tells the model that
+   * nobody knows, `rerun` makes it again.
+   */
+  readonly onUnknown?: OnUnknown;
+  /** Runs that go on at the same time; default 4. */
+  readonly maxConcurrency?: number;
+  /** Milliseconds until a run can be recovered again where this process dies, too; default 30,000. */
+  readonly leaseMs?: number;
+  /** Aborted, no more runs are taken over; those under way go on. */
+  readonly signal?: AbortSignal;
+  /** Hears of each run at once. */
+  readonly onResult?: (recovered: RecoveredRun) => void;
+}
+
+const RECOVER_OPTIONS = optionTable<RecoverOptions>('recoverRuns', {
+  store: required(CHECKPOINT_STORE),
+  config: required({ ...either(RECORD, FUNCTION), fix: '{ provider, tools }, or (run) => config' }),
+  scope: FUNCTION,
+  onUnknown: oneOf('ask', 'error', 'rerun'),
+  maxConcurrency: COUNT,
+  leaseMs: LEASE,
+  signal: SIGNAL,
+  onResult: FUNCTION,
+});
+
+/**
+ * Takes over every run whose process has died, and goes on with it where it stood: what is settled is not done again,
+ * and the model is not asked again for a message that was kept. Resolves when all that were lost have ended or are
+ * suspended. Call it at the start of a process, and now and then; any number of processes may do so at once.
+ *
+ * A run is lost when its lease has ended: `leaseMs` of its config after its process died.
+ *
+ * @throws InvalidOptionsError (521) for options that are none, and what the store throws while runs are looked for.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const config = { provider, model: 'gpt-5', tools, store, checkpoint: 'step' } as const;
+ * for (const { runId } of await recoverRuns({ store, config })) console.log(`${runId} went on`);
+ * ```
+ */
+export async function recoverRuns(options: RecoverOptions): Promise<readonly RecoveredRun[]> {
+  checkOptions(options, RECOVER_OPTIONS);
+  const { maxConcurrency = 4, signal, onResult } = options;
+  const recovered: RecoveredRun[] = [];
+  const recoverOthers = async (): Promise<void> => {
+    while (!signal?.aborted) {
+      const lost = await claimLost(options);
+      if (lost === undefined) return;
+      const outcome = await recover(options, lost);
+      recovered.push(outcome);
+      callListener(
+        () => onResult?.(outcome),
+        () => {},
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: maxConcurrency }, recoverOthers));
+  return recovered;
+}
+
+/** A lost run that is this process's now. */
+interface TakenOver {
+  readonly run: KeptRun;
+  readonly claimed: ClaimedRun<CheckpointStore>;
+}
+
+async function claimLost({
+  store,
+  leaseMs = DEFAULT_LEASE_MS,
+}: RecoverOptions): Promise<TakenOver | undefined> {
+  const claim = crypto.randomUUID();
+  const since = performance.now();
+  const taken = await store.claimLost({ claim, leaseMs });
+  if (taken.status !== 'claimed') return undefined;
+  const { run } = taken;
+  const claimed = new ClaimedRun({ store, runId: run.runId, leaseMs }, claim);
+  claimed.hold(since);
+  return { run, claimed };
+}
+
+async function recover(options: RecoverOptions, { run, claimed }: TakenOver): Promise<RecoveredRun> {
+  const { runId } = run;
+  const { onUnknown } = options;
+  try {
+    const config = await configOf(options, run);
+    const scope = await scopeOf(options, run);
+    readResume({ config, options: { scope } });
+    checkOwner({ owner: run.state.owner, isCertain: true }, scope);
+    const lost = foldRun(run);
+    const surroundings = { scope, ...(onUnknown === undefined ? {} : { onUnknown }) };
+    const result = await driveClaimed(config, () => ({ lost }), { claimed, first: 'nothing', surroundings });
+    return { runId, result };
+  } catch (error) {
+    // Freed at once, it would be taken over at once again.
+    claimed.leave();
+    return { runId, error };
+  }
+}
+
+async function configOf({ config }: RecoverOptions, run: KeptRun): Promise<ResumeConfig> {
+  const given = typeof config === 'function' ? await config(run) : config;
+  return { ...given, checkpoint: given.checkpoint === 'call' ? 'call' : 'step' };
+}
+
+async function scopeOf({ scope }: RecoverOptions, run: KeptRun): Promise<CallScope> {
+  const given = (await scope?.(run)) ?? {};
+  const { owner } = run.state;
+  return given.owner === undefined && owner !== undefined ? { ...given, owner } : given;
+}

@@ -1,0 +1,307 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type CheckpointStore,
+  defineTool,
+  resumeStoredRun,
+  resumeToolLoop,
+  runToolLoop,
+  streamToolLoop,
+  type ToolDefinition,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+
+const messages = [{ role: 'user', content: 'Go' }] as const;
+const done: ScriptedReply = { content: 'Done' };
+
+function calls(...names: readonly string[]): ScriptedReply {
+  return {
+    content: 'Calling',
+    toolCalls: names.map((name, index) => ({ id: `c${index}`, name, arguments: {} })),
+  };
+}
+
+function tool(name: string, execute: () => unknown, more: Partial<ToolDefinition> = {}) {
+  return defineTool({ name, description: name, ...more, execute });
+}
+
+const add = tool('add', () => 2);
+const alone = tool('alone', async () => 'alone', { sequential: true });
+const order = tool('order', () => 'ordered', { approval: true });
+
+/** What a run is made with, and a store that can be looked into. */
+function kept(replies: readonly ScriptedReply[], tools: readonly ToolDefinition[] = [add, alone, order]) {
+  const store = new MemoryRunStore();
+  const provider = new ScriptedProvider(replies);
+  return { store, provider, model: 'm', tools, checkpoint: 'step', runId: 'r' } as const;
+}
+
+/** The entries of a run in a few words. */
+function written(store: MemoryRunStore): readonly string[] {
+  return (store.read('r')?.entries ?? []).map((entry) => {
+    if (entry.type === 'step') return `step: ${entry.open.calls.map(({ status }) => status).join(' ')}`;
+    if (entry.type === 'calls')
+      return `calls: ${entry.calls.map(({ index, call }) => `${index} ${call.status}`).join(', ')}`;
+    return entry.type === 'end' ? `end: ${entry.status}` : entry.type;
+  });
+}
+
+/** A store of which a method does something else first. */
+function storeWith(
+  store: CheckpointStore,
+  name: keyof CheckpointStore,
+  before: () => unknown,
+): CheckpointStore {
+  return new Proxy(store, {
+    get: (target, key) => {
+      const method = Reflect.get(target, key) as (...args: unknown[]) => unknown;
+      if (key !== name) return method.bind(target);
+      return async (...args: unknown[]) => {
+        await before();
+        return method.apply(target, args);
+      };
+    },
+  });
+}
+
+describe('checkpoint', () => {
+  test('keeps each step before its calls run, what comes of them together, and the end', async () => {
+    const seen: (readonly string[])[] = [];
+    const look = tool('look', () => seen.push(written(config.store)));
+    const config = kept([calls('look'), calls('add', 'add'), done], [add, look]);
+    const run = await runToolLoop(config, messages);
+    expect(run).toMatchObject({ status: 'completed', content: 'Done', runId: 'r' });
+    expect(seen).toEqual([['step: begun']]);
+    expect(config.store.read('r')).toMatchObject({ status: 'ended', generation: 1 });
+    expect(written(config.store)).toEqual([
+      'step: begun',
+      'calls: 0 settled',
+      'step: begun begun',
+      'calls: 0 settled, 1 settled',
+      'end: completed',
+    ]);
+  });
+
+  test('writes that a call begins that had to wait together with what it waited for', async () => {
+    const config = kept([calls('add', 'alone', 'add', 'order'), done]);
+    await runToolLoop({ ...config, maxConcurrency: 1 }, messages).then(({ pending = [] }) =>
+      expect(pending).toHaveLength(1),
+    );
+    expect(config.store.read('r')).toMatchObject({ status: 'suspended', entries: [] });
+    const again = kept([calls('add', 'alone', 'add'), done]);
+    await runToolLoop(again, messages);
+    expect(written(again.store)).toEqual([
+      'step: begun held held',
+      'calls: 0 settled, 1 begun',
+      'calls: 1 settled, 2 begun',
+      'calls: 2 settled',
+      'end: completed',
+    ]);
+  });
+
+  test('begins no call that waits for a yes, for the client or for another call', async () => {
+    const client = tool('client', () => 'never', { execution: 'client' });
+    const seen: (readonly string[])[] = [];
+    const look = tool('look', () => seen.push(written(config.store)));
+    const config = kept([calls('look', 'order', 'client'), done], [look, order, client]);
+    await runToolLoop(config, messages);
+    expect(seen).toEqual([['step: begun held held']]);
+  });
+
+  test('goes on with a suspended run step by step, and keeps it when it has ended', async () => {
+    const config = kept([calls('add', 'order'), calls('add'), done]);
+    const { pending = [] } = await runToolLoop(config, messages);
+    const answers = pending.map(({ id }) => ({ id, approved: true }));
+    const run = await resumeStoredRun(config, { store: config.store, runId: 'r' }, answers);
+    expect(run).toMatchObject({ status: 'completed', runId: 'r' });
+    expect(config.store.read('r')).toMatchObject({
+      status: 'ended',
+      state: {
+        revision: 1,
+        open: { calls: [{ status: 'settled' }, { status: 'begun', journal: { approved: true } }] },
+      },
+    });
+    expect(written(config.store)).toEqual([
+      'calls: 1 settled',
+      'step: begun',
+      'calls: 0 settled',
+      'end: completed',
+    ]);
+  });
+
+  test('leaves a suspended run as it was where its answers are wrong', async () => {
+    const config = kept([calls('order'), done]);
+    await runToolLoop(config, messages);
+    const before = config.store.load('r');
+    const resumed = resumeStoredRun(config, { store: config.store, runId: 'r' }, [
+      { id: 'x', approved: true },
+    ]);
+    await expect(resumed).rejects.toMatchObject({ name: 'InvalidAnswer' });
+    expect(config.store.load('r')).toEqual(before);
+    expect(config.store.read('r')?.leaseEnd).toBeUndefined();
+  });
+
+  test('tells of the end of a call when that is kept', async () => {
+    const config = kept([calls('add'), done]);
+    const heard: unknown[] = [];
+    for await (const event of streamToolLoop(config, messages))
+      if (event.type === 'call-end' || event.type === 'run-end')
+        heard.push([event.type, written(config.store).at(-1)]);
+    expect(heard).toEqual([
+      ['call-end', 'calls: 0 settled'],
+      ['run-end', 'end: completed'],
+    ]);
+  });
+
+  test('begins no run whose id the store has, and asks nothing', async () => {
+    const config = kept([done]);
+    await runToolLoop(config, messages);
+    const before = config.store.read('r');
+    await expect(
+      runToolLoop({ ...config, provider: new ScriptedProvider([done]) }, messages),
+    ).rejects.toMatchObject({
+      name: 'RunClaimed',
+    });
+    expect(config.store.read('r')).toEqual(before);
+  });
+
+  test('is refused where the store keeps suspended runs only, and for a state in hand', async () => {
+    const { save, load, claim, renew, release, remove } = MemoryRunStore.prototype;
+    const store = { save, load, claim, renew, release, remove };
+    await expect(runToolLoop({ ...kept([done]), store }, messages)).rejects.toThrow(
+      'keeps no runs under way',
+    );
+    const config = kept([calls('order')]);
+    const { state } = await runToolLoop(config, messages);
+    await expect(resumeToolLoop(config, state, [])).rejects.toThrow('resumeStoredRun');
+  });
+
+  test('runs nothing whose step could not be kept', async () => {
+    let ran = 0;
+    const config = kept([calls('work'), done], [tool('work', () => (ran += 1))]);
+    const store = storeWith(config.store, 'append', () => Promise.reject(new Error('the disk is full')));
+    await expect(runToolLoop({ ...config, store, leaseMs: 100 }, messages)).rejects.toMatchObject({
+      name: 'RunStoreFailed',
+      message: expect.stringContaining('the disk is full'),
+    });
+    expect(ran).toBe(0);
+    expect(config.store.read('r')).toMatchObject({ status: 'running', entries: [] });
+  });
+
+  test.each(['begin', 'append', 'end', 'release'] as const)(
+    'tries again where the store fails in %s',
+    async (name) => {
+      let failures = 2;
+      const config = kept([calls('add', 'order'), done].slice(name === 'release' ? 0 : 1));
+      const replies = name === 'release' ? [calls('order')] : [calls('add'), done];
+      const store = storeWith(config.store, name, () => {
+        failures -= 1;
+        if (failures >= 0) throw new Error('busy');
+      });
+      const run = await runToolLoop({ ...config, provider: new ScriptedProvider(replies), store }, messages);
+      expect(run).toMatchObject({ status: name === 'release' ? 'suspended' : 'completed' });
+      expect(run.error).toBeUndefined();
+    },
+  );
+
+  test.each(['begin', 'append', 'end', 'release'] as const)(
+    'takes a write of %s for done that had seemed to fail',
+    async (name) => {
+      let isFirst = true;
+      const config = kept(name === 'release' ? [calls('order')] : [calls('add'), done]);
+      const doubtful = new Proxy(config.store as CheckpointStore, {
+        get: (target, key) => {
+          const method = Reflect.get(target, key) as (...args: unknown[]) => unknown;
+          return (...args: unknown[]) => {
+            const told = method.apply(target, args);
+            if (key !== name || !isFirst) return told;
+            isFirst = false;
+            throw new Error('the connection was cut');
+          };
+        },
+      });
+      const run = await runToolLoop({ ...config, store: doubtful }, messages);
+      expect(run).toMatchObject({ status: name === 'release' ? 'suspended' : 'completed' });
+      expect(run.error).toBeUndefined();
+    },
+  );
+
+  test('aborts a run that somebody else has taken over', async () => {
+    let reason: unknown;
+    const work = defineTool({
+      name: 'work',
+      description: 'Works',
+      execute: async (_args, { signal }) => {
+        config.store.seize({ runId: 'r', claim: 'other', leaseMs: 1000, from: 'anybody' });
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        reason = signal.reason;
+      },
+    });
+    const config = kept([calls('work'), done], [work]);
+    const run = runToolLoop({ ...config, leaseMs: 30 }, messages);
+    await expect(run).rejects.toMatchObject({ name: 'RunClaimed' });
+    expect(reason).toMatchObject({ name: 'RunClaimed' });
+    expect(written(config.store)).toEqual(['step: begun']);
+  });
+
+  test('renews its lease while a call runs', async () => {
+    let renewals = 0;
+    let go = (): void => {};
+    const renewed = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const config = kept([calls('work'), done], [tool('work', () => renewed)]);
+    const store = storeWith(config.store, 'renew', () => {
+      renewals += 1;
+      if (renewals === 3) go();
+    });
+    await expect(runToolLoop({ ...config, store, leaseMs: 60 }, messages)).resolves.toMatchObject({
+      status: 'completed',
+    });
+  });
+
+  test('keeps how a run ended that ends badly', async () => {
+    const limit = kept([calls('add')]);
+    const run = runToolLoop({ ...limit, maxIterations: 1, onLimit: 'throw' }, messages);
+    await expect(run).rejects.toMatchObject({ name: 'ToolLoopLimitReached' });
+    expect(limit.store.read('r')?.entries.at(-1)).toMatchObject({
+      status: 'limit',
+      error: { name: 'ToolLoopLimitReached', code: 504 },
+    });
+    const thrown = kept([calls('add'), done]);
+    const prepareStep = ({ step }: { readonly step: number }) => {
+      if (step === 2) throw new Error('the author erred');
+      return undefined;
+    };
+    await expect(runToolLoop({ ...thrown, prepareStep }, messages)).rejects.toThrow('the author erred');
+    expect(thrown.store.read('r')).toMatchObject({ status: 'ended' });
+    expect(thrown.store.read('r')?.entries.at(-1)).toMatchObject({
+      status: 'failed',
+      error: { message: 'the author erred' },
+    });
+  });
+
+  test("keeps each value of `once` before the tool goes on, where it is 'call'", async () => {
+    const seen: (readonly string[])[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      execute: async (_args, context) => {
+        await context.once('charge', () => 7);
+        seen.push(written(config.store));
+      },
+    });
+    const config = kept([calls('pay'), done], [pay]);
+    await runToolLoop({ ...config, checkpoint: 'call' }, messages);
+    expect(seen).toEqual([['step: begun', 'once']]);
+    const step = kept([calls('pay'), done], [pay]);
+    await runToolLoop(step, messages);
+    expect(written(step.store)).not.toContain('once');
+  });
+
+  test('answers the calls of a reply that was cut off, and begins none', async () => {
+    const config = kept([{ ...calls('add'), finishReason: 'length' }, done]);
+    await runToolLoop(config, messages);
+    expect(written(config.store)).toEqual(['step: settled', 'end: completed']);
+  });
+});

@@ -1,0 +1,336 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type CallScope,
+  defineTool,
+  type Effect,
+  type Reconciliation,
+  type RecoverOptions,
+  recoverRuns,
+  resumeStoredRun,
+  runToolLoop,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolLoopConfig,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const LEASE = 60_000;
+const messages = [{ role: 'user', content: 'Go' }] as const;
+const NEVER = new Promise<never>(() => {});
+
+/** A run whose process dies in its call of `work`. */
+class DeadRun {
+  now = 1_700_000_000_000;
+  readonly store = new MemoryRunStore({ now: () => this.now });
+  readonly config: ToolLoopConfig;
+  readonly contexts: ToolContext[] = [];
+  asked = 0;
+  #isAlive = false;
+
+  constructor(more: Partial<ToolDefinition> = {}, config: Partial<ToolLoopConfig> = {}) {
+    const work = defineTool({
+      name: 'work',
+      description: 'Works',
+      parameters: { type: 'object', properties: { n: { type: 'integer', default: 1 } } },
+      ...more,
+      execute: (_args, context) => {
+        this.contexts.push(context);
+        return this.#isAlive ? `worked at try ${this.contexts.length}` : NEVER;
+      },
+    });
+    const provider = {
+      chat: async ({ messages: history }: { readonly messages: readonly unknown[] }) => {
+        this.asked += 1;
+        const toolCalls = history.length === 1 ? [{ id: 'c1', name: 'work', arguments: {} }] : [];
+        return { content: 'Hm', toolCalls, finishReason: 'stop' as const };
+      },
+    };
+    this.config = { provider, model: 'm', tools: [work], toolTimeoutMs: Number.POSITIVE_INFINITY, ...config };
+  }
+
+  /** Begins the run; its process is dead once the call is under way. */
+  async die(scope: CallScope = {}): Promise<void> {
+    const { config, store } = this;
+    const run = runToolLoop(
+      { ...config, store, checkpoint: 'step', runId: 'r', leaseMs: LEASE },
+      messages,
+      scope,
+    );
+    run.catch(() => {});
+    while (this.contexts.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    this.now += LEASE;
+    this.#isAlive = true;
+  }
+
+  recover(options: Partial<RecoverOptions> = {}) {
+    return recoverRuns({ store: this.store, config: this.config, leaseMs: LEASE, ...options });
+  }
+
+  resume(answer: { readonly outcome: 'done'; readonly result?: unknown } | { readonly outcome: 'not-done' }) {
+    const [pending] = this.store.load('r')?.pending ?? [];
+    const answers = [{ id: pending?.id ?? '', ...answer }];
+    const config = { ...this.config, checkpoint: 'step' } as const;
+    return resumeStoredRun(config, { store: this.store, runId: 'r' }, answers);
+  }
+}
+
+describe('recoverRuns', () => {
+  test('takes over nothing where nothing was lost', async () => {
+    const { store, config } = new DeadRun();
+    await runToolLoop({ ...config, tools: [], store, checkpoint: 'step' }, [
+      ...messages,
+      { role: 'user', content: 'x' },
+    ]);
+    expect(await recoverRuns({ store, config })).toEqual([]);
+  });
+
+  test.each([{ readOnly: true }, { idempotent: true }])(
+    'makes a call again that may be repeated: %j',
+    async (annotations) => {
+      const run = new DeadRun({ annotations });
+      await run.die();
+      const [recovered] = await run.recover();
+      expect(recovered).toMatchObject({ runId: 'r', result: { status: 'completed', runId: 'r' } });
+      expect(run.contexts).toHaveLength(2);
+      expect(new Set(run.contexts.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+      expect(run.asked).toBe(2);
+    },
+  );
+
+  test('suspends a run of whose call nobody knows what came, until somebody says so', async () => {
+    const run = new DeadRun();
+    await run.die();
+    const [recovered] = await run.recover();
+    expect(recovered).toMatchObject({ result: { status: 'suspended' } });
+    expect(run.store.load('r')?.pending).toMatchObject([
+      {
+        kind: 'outcome',
+        callId: 'c1',
+        tool: 'work',
+        arguments: { n: 1 },
+        message: "The process died while 'work' ran. It is not known whether it was done.",
+      },
+    ]);
+    const resumed = await run.resume({ outcome: 'done', result: { paid: 7 } });
+    expect(resumed.messages.at(2)).toMatchObject({ role: 'tool', content: '{"paid":7}' });
+    expect(run.contexts).toHaveLength(1);
+  });
+
+  test('makes a call that was not done as somebody says, and asks again should its process die again', async () => {
+    const run = new DeadRun();
+    await run.die();
+    await run.recover();
+    const resumed = await run.resume({ outcome: 'not-done' });
+    expect(resumed).toMatchObject({
+      status: 'completed',
+      toolCalls: [{ result: { forLLM: 'worked at try 2' } }],
+    });
+    const [first, second] = run.contexts;
+    expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
+  });
+
+  test('takes a no for a refusal', async () => {
+    const run = new DeadRun();
+    await run.die();
+    await run.recover();
+    const [pending] = run.store.load('r')?.pending ?? [];
+    const answers = [{ id: pending?.id ?? '', approved: false, reason: 'leave it' }];
+    const resumed = await resumeStoredRun(run.config, { store: run.store, runId: 'r' }, answers);
+    expect(resumed.toolCalls).toMatchObject([{ status: 'refused' }]);
+  });
+
+  test.each([{ outcome: 'perhaps' }, { outcome: 'done', result: () => 1 }, { result: 5 }])(
+    'does not take the outcome %j',
+    async (answer) => {
+      const run = new DeadRun();
+      await run.die();
+      await run.recover();
+      await expect(run.resume(answer as never)).rejects.toMatchObject({ name: 'InvalidAnswer' });
+    },
+  );
+
+  test('tells the model that nobody knows, or makes the call again, where that is wanted', async () => {
+    const told = new DeadRun();
+    await told.die();
+    await told.recover({ onUnknown: 'error' });
+    const end = told.store.read('r')?.entries.at(-1);
+    expect(end).toMatchObject({
+      messages: [
+        { role: 'assistant' },
+        { role: 'tool', content: "The process died while 'work' ran. It is not known whether it was done." },
+        { role: 'assistant' },
+      ],
+    });
+    const again = new DeadRun();
+    await again.die();
+    expect(await again.recover({ onUnknown: 'rerun' })).toMatchObject([{ result: { status: 'completed' } }]);
+    expect(again.contexts).toHaveLength(2);
+  });
+
+  test.each<readonly [string, Reconciliation, unknown]>([
+    [
+      'done',
+      { status: 'done', result: 'it was done' },
+      { status: 'completed', toolCalls: [{ result: { forLLM: 'it was done' } }] },
+    ],
+    [
+      'not done',
+      { status: 'not-done' },
+      { status: 'completed', toolCalls: [{ result: { forLLM: 'worked at try 2' } }] },
+    ],
+    ['unknown', { status: 'unknown' }, { status: 'suspended' }],
+    ['nonsense', { status: 'perhaps' } as never, { status: 'suspended' }],
+  ])('asks a tool what came of its call: %s', async (_what, known, result) => {
+    const asked: Effect[] = [];
+    const reconcile = (effect: Effect): Reconciliation => {
+      asked.push(effect);
+      return known;
+    };
+    const run = new DeadRun({ reconcile });
+    await run.die();
+    expect(await run.recover()).toMatchObject([{ result }]);
+    expect(asked).toEqual([
+      { callId: 'c1', arguments: { n: 1 }, idempotencyKey: run.contexts[0]?.idempotencyKey },
+    ]);
+  });
+
+  test('asks a person where a tool cannot say what came of its call', async () => {
+    const reconcile = () => {
+      throw new Error('the bank is closed');
+    };
+    const run = new DeadRun({ reconcile });
+    await run.die();
+    expect(await run.recover()).toMatchObject([{ result: { status: 'suspended' } }]);
+  });
+
+  test('keeps the owner of a run, its tools and its model', async () => {
+    const run = new DeadRun({ annotations: { readOnly: true } });
+    await run.die({ owner: { user: 'u1' } });
+    const requests: unknown[] = [];
+    const other = defineTool({ name: 'other', description: 'Other', execute: () => 1 });
+    const provider = {
+      chat: async (request: {
+        readonly model: string;
+        readonly tools?: readonly { readonly function: object }[];
+      }) => {
+        requests.push([request.model, request.tools?.map((tool) => tool.function)]);
+        return run.config.provider.chat(request as never);
+      },
+    };
+    const { tools = [] } = run.config;
+    const config = { provider, model: 'another', tools: [...(tools as readonly ToolDefinition[]), other] };
+    const wrong = await run.recover({ config, scope: () => ({ owner: { user: 'u2' } }) });
+    expect(wrong).toMatchObject([{ runId: 'r', error: { name: 'RunNotAllowed' } }]);
+    run.now += LEASE;
+    expect(await run.recover({ config })).toMatchObject([{ result: { status: 'completed' } }]);
+    expect(requests).toEqual([['m', [expect.objectContaining({ name: 'work' })]]]);
+  });
+
+  test('leaves a run that cannot go on here to whoever tries next', async () => {
+    const run = new DeadRun({ annotations: { readOnly: true } });
+    await run.die();
+    const config = () => {
+      throw new Error('no config for this one');
+    };
+    const heard: unknown[] = [];
+    const failed = await run.recover({ config, onResult: (recovered) => heard.push(recovered) });
+    expect(failed).toEqual([{ runId: 'r', error: new Error('no config for this one') }]);
+    expect(heard).toEqual(failed);
+    expect(await run.recover()).toEqual([]);
+    run.now += LEASE;
+    expect(await run.recover()).toMatchObject([{ result: { status: 'completed' } }]);
+  });
+
+  test('takes over no more runs once it is aborted', async () => {
+    const run = new DeadRun();
+    await run.die();
+    expect(await run.recover({ signal: AbortSignal.abort() })).toEqual([]);
+    expect(run.store.read('r')).toMatchObject({ generation: 1 });
+  });
+
+  test('refuses the writes of a holder that was taken for dead', async () => {
+    const run = new DeadRun();
+    const { config, store } = run;
+    let finish = (): void => {};
+    const slow = defineTool({
+      name: 'work',
+      description: 'Works',
+      annotations: { readOnly: true },
+      execute: (_args, context) => {
+        run.contexts.push(context);
+        return run.contexts.length === 1 ? new Promise<void>((resolve) => (finish = resolve)) : 'quick';
+      },
+    });
+    const first = runToolLoop(
+      { ...config, tools: [slow], store, checkpoint: 'step', runId: 'r', leaseMs: LEASE },
+      messages,
+    );
+    while (run.contexts.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    run.now += LEASE;
+    expect(await run.recover({ config: { ...config, tools: [slow] } })).toMatchObject([
+      { result: { status: 'completed' } },
+    ]);
+    const before = store.read('r');
+    finish();
+    await expect(first).rejects.toMatchObject({ name: 'RunClaimed' });
+    expect(store.read('r')).toEqual(before);
+  });
+
+  test('goes on with several at a time, each by one process', async () => {
+    const run = new DeadRun({ annotations: { readOnly: true } });
+    for (const runId of ['a', 'b', 'c'])
+      runToolLoop(
+        { ...run.config, store: run.store, checkpoint: 'step', runId, leaseMs: LEASE },
+        messages,
+      ).catch(() => {});
+    await run.die();
+    const both = await Promise.all([run.recover({ maxConcurrency: 2 }), run.recover()]);
+    expect(
+      both
+        .flat()
+        .map(({ runId }) => runId)
+        .sort(),
+    ).toEqual(['a', 'b', 'c', 'r']);
+  });
+
+  test('is told of by a resume of a run that was lost', async () => {
+    const run = new DeadRun();
+    await run.die();
+    await expect(resumeStoredRun(run.config, { store: run.store, runId: 'r' }, [])).rejects.toMatchObject({
+      name: 'RunNotSuspended',
+    });
+  });
+
+  test('leads to what the guard against circles would have said without the death', async () => {
+    const replies = Array.from({ length: 8 }, () => ({
+      content: '',
+      toolCalls: [{ id: 'c', name: 'work', arguments: {} }],
+    }));
+    const provider = new ScriptedProvider(replies);
+    const run = new DeadRun({ annotations: { readOnly: true } });
+    let calls = 0;
+    const work = defineTool({
+      name: 'work',
+      description: 'Works',
+      annotations: { readOnly: true },
+      execute: (_args, context) => {
+        calls += 1;
+        run.contexts.push(context);
+        return calls === 5 ? NEVER : 'the same';
+      },
+    });
+    const config = { ...run.config, provider, tools: [work] };
+    runToolLoop(
+      { ...config, store: run.store, checkpoint: 'step', runId: 'r', leaseMs: LEASE },
+      messages,
+    ).catch(() => {});
+    while (calls < 5) await new Promise((resolve) => setImmediate(resolve));
+    run.now += LEASE;
+    const [recovered] = await run.recover({ config });
+    expect(recovered).toMatchObject({
+      result: { status: 'failed', error: { name: 'ToolLoopStuck' }, iterations: 6 },
+    });
+    expect(recovered && 'result' in recovered && recovered.result.toolCalls).toHaveLength(6);
+  });
+});
