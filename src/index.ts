@@ -52,6 +52,7 @@ export type {
 export {
   type Approval,
   type ArgsOptions,
+  type BackgroundOptions,
   type ClassDescription,
   type ClassType,
   type DescribedParameter,
@@ -86,6 +87,17 @@ export type {
   SqlTransaction,
   WorkOptions,
 } from './contract/job-engine.js';
+export type {
+  CompletionOptions,
+  JobBeginning,
+  JobPage,
+  JobQuery,
+  JobStatus,
+  JobStore,
+  StoredJob,
+  StoreWithJobs,
+  UnsentQuery,
+} from './contract/job-store.js';
 export type {
   JsonObject,
   JsonSchema,
@@ -196,7 +208,15 @@ export {
 } from './errors/author-fault.js';
 export { ProviderError, type ProviderErrorFacts } from './errors/provider-error.js';
 export { ERROR_TABLE, type ErrorEntry, type ErrorName, ToolwrightError } from './errors/toolwright-error.js';
+export type { JobCompletion } from './jobs/job-doer.js';
 export { MemoryJobEngine } from './jobs/memory-job-engine.js';
+export {
+  type CancelJobOptions,
+  cancelJob,
+  type JobRunner,
+  type RunJobsOptions,
+  runJobs,
+} from './jobs/run-jobs.js';
 export type {
   CallDetector,
   DetectedCalls,

@@ -1,11 +1,11 @@
-import type { PolicyDecision, ToolPolicy, Wait } from '../contract/call.js';
+import type { PolicyDecision, Suspension, ToolPolicy, Wait } from '../contract/call.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { withinLimits } from '../kernel/async.js';
 import { obstacleOfBegun } from './begun-call.js';
 import { argumentsBefore } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
 import type { CallEnd, Obstacle } from './invocation.js';
-import { failedResult, suspendedEnd } from './result-text.js';
+import { failedResult } from './result-text.js';
 
 /**
  * Whether a call may run. Asks, in this order, the answers to what it waited for before, the policies and whoever
@@ -92,4 +92,10 @@ function whyNotHere(tool: string, { kind }: Wait): string {
   return kind === 'client'
     ? `The tool '${tool}' is executed by the client; it cannot run here.`
     : `The tool '${tool}' needs an approval, and nobody can give it here; it was not run.`;
+}
+
+/** The end of a call that waits, with the error that stands for it where nobody can be asked. */
+export function suspendedEnd(tool: string, suspension: Suspension): CallEnd {
+  const message = `The call of '${tool}' waits for an answer, and nobody can give it here.`;
+  return { status: 'suspended', result: failedResult('NotExecutableHere', message), suspension };
 }

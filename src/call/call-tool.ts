@@ -3,7 +3,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
-import { allowCall, suspendCall } from './allow.js';
+import { allowCall, suspendCall, suspendedEnd } from './allow.js';
 import {
   argumentsBefore,
   checkArguments,
@@ -26,8 +26,9 @@ import { CallLog } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import type { Replay } from './replay.js';
 import { writeEnd } from './result.js';
-import { failedResult, suspendedEnd } from './result-text.js';
+import { failedResult } from './result-text.js';
 import { awaitWork, endBody, runBody } from './run-body.js';
+import { isJob, JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
@@ -207,10 +208,12 @@ function proceed(call: Call): Answer {
     !request.hasBegun &&
     onAsyncResult === undefined &&
     policies === undefined &&
-    !plan.isGuarded;
+    !plan.isGuarded &&
+    !isJob(call);
   if (!isDirect || plan.isShared || !tool.ignoresContext) contextOf(call);
   if (isDirect && !plan.isShared) return run(call);
-  if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
+  if (environment.jobs !== undefined && isJob(call)) call.task = new JobTask(call, environment.jobs);
+  else if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
   return allowCall(call)
     .then((obstacle) => enter(call, obstacle))
     .catch((cause) => broken(call, cause));
@@ -224,11 +227,19 @@ function enter(call: Call, obstacle: Obstacle | undefined): Answer {
 function run(call: Call): Answer {
   const { tool, plan, task, log } = call;
   if (log.isRead) log.started(call.checked);
-  if (task !== undefined && tool.background === true)
+  if (task instanceof JobTask) return startAsJob(call, task);
+  if (task !== undefined && tool.background)
     return conclude(call, { how: 'returned', value: startMethod(call) });
   if (!plan.isShared) return runBody(call, conclude);
   return runInTurn(call, () => runBody<BodyEnd>(call, (_call, end) => end)).then(
     (end) => conclude(call, endOfTurn(end)),
+    (error) => conclude(call, { how: 'threw', error }),
+  );
+}
+
+function startAsJob(call: Call, task: JobTask): Answer {
+  return task.start().then(
+    (value) => conclude(call, { how: 'returned', value }),
     (error) => conclude(call, { how: 'threw', error }),
   );
 }

@@ -13,6 +13,7 @@ import type { Logger } from '../contract/ports.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallPlace } from './effect-key.js';
+import type { JobDispatch } from './job-dispatch.js';
 import type { Redaction } from './redact.js';
 import type { ToolEntry } from './registration.js';
 import type { TaskQueue } from './task-queue.js';
@@ -92,6 +93,8 @@ export interface CallEnvironment {
   readonly recordsKeys?: boolean;
   /** Default: somebody is asked. */
   readonly onUnknown?: OnUnknown;
+  /** Where the work of background tools goes, in place of this process. */
+  readonly jobs?: JobDispatch;
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
   readonly canSuspend?: boolean;
 }

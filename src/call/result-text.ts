@@ -1,9 +1,10 @@
-import type { CallRecord, Suspension } from '../contract/call.js';
+import type { CallRecord } from '../contract/call.js';
+import type { StoredResult } from '../contract/run-state.js';
 import { type Content, errorResult, ToolResult } from '../contract/tool-result.js';
 import type { ErrorName } from '../errors/toolwright-error.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import type { CallEnd } from './invocation.js';
+import { plainJson } from '../kernel/json.js';
 
 /** What is kept of a result that was cut, for the application. */
 export interface CutDetails {
@@ -100,8 +101,19 @@ export function interruptedResult(tool: string): ToolResult {
   );
 }
 
-/** The end of a call that waits, with the error that stands for it where nobody can be asked. */
-export function suspendedEnd(tool: string, suspension: Suspension): CallEnd {
-  const message = `The call of '${tool}' waits for an answer, and nobody can give it here.`;
-  return { status: 'suspended', result: failedResult('NotExecutableHere', message), suspension };
+/** A result as it is kept: all of it that JSON can say. */
+export function storedResult(result: ToolResult): StoredResult {
+  const { forUser, silent, isError, async, content, details } = result;
+  // Details are the application's own, and may be anything.
+  const plain = plainJson(details);
+  return {
+    // An error that stands for an empty text is not kept, so its text is.
+    forLLM: resultText(result),
+    silent,
+    isError,
+    async,
+    ...(forUser === undefined ? {} : { forUser }),
+    ...(content === undefined ? {} : { content }),
+    ...(plain === undefined ? {} : { details: plain }),
+  };
 }

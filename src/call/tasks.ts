@@ -6,6 +6,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, nextTurn, onAbort } from '../kernel/async.js';
 import { type Call, type CallWork, contextOf } from './context.js';
 import type { BodyEnd, CallEnd } from './invocation.js';
+import { cancelledResult } from './job-dispatch.js';
 import { writeEnd, writeFailure } from './result.js';
 import { failedResult } from './result-text.js';
 import { Deadline } from './run-body.js';
@@ -66,8 +67,18 @@ export class CallTask implements CallWork {
       this.#id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
     if (why) throw secondWork(tool.name, why);
     // The method asked something: it will run again with the answer, and start its work then.
+    this.#tellWhereItRuns();
     if (!context?.replay?.isSuspended) this.#enter(() => this.#run(work));
     return asyncResult(acknowledgement);
+  }
+
+  /** A function cannot go to another process. */
+  #tellWhereItRuns(): void {
+    const { tool, environment, log } = this.#call;
+    if (tool.background || !environment.jobs?.isFirstClosure) return;
+    log.ignored(
+      `context.background of '${tool.name}' runs in this process and ends with it; on the engine run tools with @Tool({ background: true })`,
+    );
   }
 
   report(update: unknown): void {
@@ -191,9 +202,7 @@ export class CallTask implements CallWork {
   };
 
   #cancel(reason: string | undefined): boolean {
-    const { name } = this.#call.tool;
-    const why = reason === undefined ? '.' : `: ${reason}`;
-    const result = failedResult('TaskCancelled', `The work of the tool '${name}' was cancelled${why}`);
+    const result = cancelledResult(this.#call.tool.name, reason);
     return this.#stop(result.error, () => result);
   }
 
@@ -328,7 +337,7 @@ export async function runInTurn<Value>(
 function tellOfCall({ tool, task, scope }: Call, callback: AsyncCallback): void {
   const { channel, chatId } = scope;
   if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
-  if (!isAsync(tool) || task === undefined || tool.background === true) return;
+  if (!isAsync(tool) || task === undefined || tool.background) return;
   latest.set(tool, callback);
   tool.setCallback(callback);
 }

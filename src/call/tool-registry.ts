@@ -1,12 +1,16 @@
 import type { CallScope, ToolPolicy } from '../contract/call.js';
+import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
+import { RUN_STORE, type RunStore } from '../contract/run-state.js';
 import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { checkArguments, checkOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import {
   BOOLEAN,
+  either,
   FUNCTION,
   instanceOf,
   LIMIT,
@@ -20,6 +24,7 @@ import {
 } from '../kernel/options.js';
 import { answerCall, callTool } from './call-tool.js';
 import type { CallEnvironment, CallOrigin, CallRequest, DescribeError, Invocation } from './invocation.js';
+import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
 import { createRedaction } from './redact.js';
 import {
@@ -38,7 +43,7 @@ import { toolToSchema } from './tool-to-schema.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
 export interface InvokeOptions
-  extends Pick<CallEnvironment, 'judgeCompletion' | 'recordsKeys' | 'onUnknown'> {
+  extends Pick<CallEnvironment, 'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs'> {
   readonly logger?: Logger;
   readonly toolTimeoutMs?: number;
   readonly attempt?: number;
@@ -93,12 +98,13 @@ export class ToolRegistry {
     checkOptions(options, REGISTRY_OPTIONS);
     this.#log = new SafeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
-    const { policy, tasks, redact, ...others } = options;
+    const { policy, tasks, redact, engine, store, ...others } = options;
     this.tasks = tasks ?? new TaskQueue();
     this.#environment = {
       ...others,
       ...(policy ? { policies: [policy] } : {}),
       ...(redact ? { redact: createRedaction(redact) } : {}),
+      ...(engine ? { jobs: jobsOf({ engine, store }, 'ToolRegistry') } : {}),
       find: (name) => this.#table.get(name),
       names: () => this.list(),
     };
@@ -303,6 +309,10 @@ export interface ToolRegistryOptions {
   readonly maxResultChars?: number;
   /** What the work that tools start goes through; default: one without a limit. */
   readonly tasks?: TaskQueue;
+  /** Where the work of background tools goes, in place of this process; needs a `store`. */
+  readonly engine?: JobEngine;
+  /** Keeps what was started, so that nothing of it is lost: a `SqliteRunStore`, for example. */
+  readonly store?: RunStore | StoreWithJobs;
 }
 
 /** What each of them may be. */
@@ -316,6 +326,8 @@ export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
   coerce: BOOLEAN,
   maxResultChars: LIMIT,
   tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
+  engine: JOB_ENGINE,
+  store: either(RUN_STORE, { accepts: keepsJobs, fix: 'a store that keeps jobs' }),
 };
 
 const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGISTRY_RULES, {

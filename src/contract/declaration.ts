@@ -1,3 +1,4 @@
+import type { JobOptions } from './job-engine.js';
 import type { JsonObject, JsonSchema, SchemaSource } from './json-schema.js';
 import type { ToolContext } from './tool-context.js';
 
@@ -13,6 +14,12 @@ export interface ToolAnnotations {
 /** Whether a call needs somebody's yes first. */
 export type Approval = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
 
+/** How an engine treats the work of a tool. Where there is none, the work begins at once, and once. */
+export interface BackgroundOptions extends JobOptions {
+  /** How much of it runs at the same time in each process that does jobs; default: as much as that takes on. */
+  readonly concurrency?: number;
+}
+
 /** How calls of a tool are treated; the part of the options that is not schema. */
 export interface ToolBehaviour {
   /** Milliseconds after which a call is answered as timed out (default: the run's `toolTimeoutMs`). */
@@ -20,8 +27,8 @@ export interface ToolBehaviour {
   /** Calls run alone, in call order. */
   readonly sequential?: boolean;
   readonly approval?: Approval;
-  /** The whole method runs in the background. */
-  readonly background?: boolean;
+  /** The whole method runs in the background; with options, where that is a job of an engine. */
+  readonly background?: boolean | BackgroundOptions;
   /** `client`: the body never runs here; the caller's side executes it. */
   readonly execution?: 'server' | 'client';
   /** `false`: arguments that needed repair are refused; default `true`, for `destructive` tools `false`. */

@@ -1,3 +1,4 @@
+import { withMethods } from '../kernel/options.js';
 import type { JsonObject } from './json-schema.js';
 
 /** What a job keeps of the scope of its call: what JSON can say of it, and never `data`. */
@@ -133,3 +134,9 @@ export interface JobEngine {
   /** Closes its workers, which drains them, and then all that it opened itself. Closing twice is no fault. */
   close(): Promise<void>;
 }
+
+/** What the option `engine` may be. */
+export const JOB_ENGINE = withMethods(
+  ['enqueue', 'work', 'cancel', 'publish', 'subscribe', 'deadJobs', 'close'],
+  'new MemoryJobEngine(), or bullmqEngine({ connection })',
+);

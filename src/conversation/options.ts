@@ -1,7 +1,16 @@
 import { type CallScope, SCOPE_OPTION } from '../contract/call.js';
 import { type Message, MODEL, PROVIDER } from '../contract/llm-provider.js';
-import { BOOLEAN, FILLED_TEXT, LIST, type OptionRule, optionTable, SIGNAL, TEXT } from '../kernel/options.js';
-import { JSON_VALUE, LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
+import {
+  BOOLEAN,
+  FILLED_TEXT,
+  JSON_VALUE,
+  LIST,
+  type OptionRule,
+  optionTable,
+  SIGNAL,
+  TEXT,
+} from '../kernel/options.js';
+import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
 /** What a `Conversation` is made from: the config of its runs, and what stays the same from turn to turn. */
 export interface ConversationConfig extends Omit<ToolLoopConfig, 'checkpoint' | 'leaseMs' | 'runId'> {

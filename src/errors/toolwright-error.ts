@@ -194,6 +194,12 @@ export const ERROR_TABLE = {
     happened: 'The process died while a call ran, and nobody can tell whether it was done.',
     remedy: 'Look in the tool’s own system; give the tool `reconcile`, or let a person say (`onUnknown`).',
   },
+  DefinitionChanged: {
+    code: 529,
+    happened:
+      'A tool was changed after work with it had been started on an engine, and its arguments no longer fit.',
+    remedy: 'Let the model start it again. While jobs wait, add parameters as optional ones only.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

@@ -11,6 +11,7 @@ import type {
   JobWorker,
   WorkOptions,
 } from '../contract/job-engine.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, MAX_TIMER_MS } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 
@@ -79,7 +80,7 @@ export class MemoryJobEngine implements JobEngine {
     const entry = this.#entries.get(jobId);
     if (entry === undefined || entry.controller.signal.aborted) return false;
     if (entry.state !== 'running') this.#end(entry);
-    entry.controller.abort(new DOMException(reason ?? 'The job was cancelled', 'AbortError'));
+    entry.controller.abort(new ToolwrightError('TaskCancelled', reason ?? 'The job was cancelled.'));
     return true;
   }
 

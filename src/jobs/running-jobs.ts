@@ -1,4 +1,5 @@
 import type { Job } from '../contract/job-engine.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 
 /** Cancelled jobs that have not begun here, and are remembered because they may be about to. */
 const REMEMBERED = 1000;
@@ -38,7 +39,7 @@ export class RunningJobs {
       return;
     }
     running.isCancelled = true;
-    running.controller.abort(new DOMException(reason ?? 'The job was cancelled', 'AbortError'));
+    running.controller.abort(new ToolwrightError('TaskCancelled', reason ?? 'The job was cancelled.'));
   }
 
   /** Somebody else has the job by now. */

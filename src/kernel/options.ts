@@ -1,4 +1,4 @@
-import { isRecord } from './json.js';
+import { isRecord, plainJson } from './json.js';
 import { misspeltName, nearestNames } from './nearest-name.js';
 
 /** The options that something takes. */
@@ -225,6 +225,11 @@ export const FILLED_TEXT: OptionRule = {
 };
 export const FUNCTION: OptionRule = { accepts: (value) => typeof value === 'function', fix: 'a function' };
 export const RECORD: OptionRule = { accepts: isRecord, fix: '{ … }' };
+/** What JSON can say. */
+export const JSON_VALUE: OptionRule = {
+  accepts: (value) => plainJson(value) !== undefined,
+  fix: "any JSON: { clerk: 7 }, 'clerk 7'",
+};
 export const LIST: OptionRule = { accepts: Array.isArray, fix: '[…]' };
 export const NUMBER: OptionRule = { accepts: (value) => Number.isFinite(value), fix: 'a number' };
 export const WHOLE: OptionRule = {

@@ -1,3 +1,4 @@
+import { jobsOf } from '../call/job-dispatch.js';
 import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
@@ -299,9 +300,9 @@ function defaultIterations({ provider }: ToolLoopConfig): number {
 
 /** Only what the run says: what it leaves out is the registry's. */
 function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
-  const { onAsyncResult, tasks, logger, policy, maxResultChars } = config;
+  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
-  const isPlain = !(onAsyncResult || tasks || logger || policy) && maxResultChars === undefined;
+  const isPlain = !(onAsyncResult || tasks || logger || policy || engine) && maxResultChars === undefined;
   if (isPlain) return { toolTimeoutMs };
   return {
     toolTimeoutMs,
@@ -309,6 +310,7 @@ function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptio
     ...(tasks ? { tasks } : {}),
     ...(logger ? { logger } : {}),
     ...(policy ? { policy } : {}),
+    ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
     ...(maxResultChars === undefined ? {} : { maxResultChars }),
   };
 }

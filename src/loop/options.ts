@@ -2,6 +2,7 @@ import type { RegisteredTool } from '../call/registration.js';
 import { TaskQueue } from '../call/task-queue.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, SCOPE, SCOPE_OPTION, type ToolPolicy } from '../contract/call.js';
+import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import type { SchemaSource } from '../contract/json-schema.js';
 import {
   type LLMProvider,
@@ -26,6 +27,7 @@ import {
   FILLED_TEXT,
   FUNCTION,
   instanceOf,
+  JSON_VALUE,
   LIMIT,
   LIST,
   LOGGER,
@@ -119,6 +121,8 @@ export interface ToolLoopConfig {
   readonly runId?: string;
   /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
   readonly stateSecret?: string;
+  /** Where the work of background tools goes, in place of this process; needs a `store` that keeps jobs. */
+  readonly engine?: JobEngine;
   readonly signal?: AbortSignal;
   /** Default: the registry's. */
   readonly logger?: Logger;
@@ -188,6 +192,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   leaseMs: LEASE,
   runId: FILLED_TEXT,
   stateSecret: protecting(secret(FILLED_TEXT)),
+  engine: JOB_ENGINE,
   signal: SIGNAL,
   logger: LOGGER,
   onAsyncResult: FUNCTION,
@@ -223,11 +228,6 @@ export interface ResumeOptions {
   /** Another model for the rest of the run; default: the one that it has asked so far. */
   readonly model?: string;
 }
-
-export const JSON_VALUE: OptionRule = {
-  accepts: (value) => plainJson(value) !== undefined,
-  fix: "any JSON: { clerk: 7 }, 'clerk 7'",
-};
 
 const OWNERS_SCOPE = 'scope: { owner, data, … }, which is the scope of the run’s owner';
 

@@ -1,14 +1,8 @@
 import type { CallPlace } from '../call/effect-key.js';
-import { resultText } from '../call/result-text.js';
+import { storedResult } from '../call/result-text.js';
 import { createResultChecker, type ResultChecker } from '../checking/checker.js';
 import type { CallRecord, PendingCall, Wait } from '../contract/call.js';
-import type {
-  RunState,
-  StoredCall,
-  StoredCallRecord,
-  StoredResult,
-  StoredWaitingCall,
-} from '../contract/run-state.js';
+import type { RunState, StoredCall, StoredCallRecord, StoredWaitingCall } from '../contract/run-state.js';
 import type { ArgumentFault } from '../contract/tool.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -121,22 +115,6 @@ function sentArguments({ arguments: args, text }: ParsedCall): ParsedCall['argum
   if (typeof args === 'string') return args;
   const sent = text === undefined ? plainJson(args) : JSON.parse(text);
   return (sent ?? '') as ParsedCall['arguments'];
-}
-
-function storedResult(result: ToolResult): StoredResult {
-  const { forUser, silent, isError, async, content, details } = result;
-  // Details are the application's own, and may be anything.
-  const plain = plainJson(details);
-  return {
-    // An error that stands for an empty text is not kept, so its text is.
-    forLLM: resultText(result),
-    silent,
-    isError,
-    async,
-    ...(forUser === undefined ? {} : { forUser }),
-    ...(content === undefined ? {} : { content }),
-    ...(plain === undefined ? {} : { details: plain }),
-  };
 }
 
 /** One wait of a suspended run, with the call that has it. */

@@ -1,16 +1,20 @@
 import type {
   ArgsOptions,
+  BackgroundOptions,
   ToolAnnotations,
   ToolBehaviour,
   ToolOptions,
   ToolsetOptions,
 } from '../contract/declaration.js';
+import type { JobBackoff } from '../contract/job-engine.js';
 import type { AsyncTool, ContextualTool, ToolDefinition } from '../contract/tool.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import {
   ANYTHING,
   BOOLEAN,
+  COUNT,
+  either,
   FUNCTION,
   LIMIT,
   listOf,
@@ -22,9 +26,12 @@ import {
   oneOf,
   optionFaults,
   optionTable,
+  PAUSE,
   protecting,
   type RulesOf,
+  required,
   TEXT,
+  WHOLE,
   wrongValues,
 } from '../kernel/options.js';
 
@@ -56,6 +63,27 @@ const MEANT = {
   outputSchema: 'output: …',
 };
 
+const BACKOFF = objectOf<JobBackoff>(
+  { type: required(oneOf('fixed', 'exponential')), delay: required(PAUSE) },
+  { fix: "{ type: 'exponential', delay: 1000 }" },
+);
+
+const MOST_PRIORITY = 1_000_000;
+
+const BACKGROUND = objectOf<BackgroundOptions>(
+  {
+    attempts: COUNT,
+    backoff: BACKOFF,
+    priority: {
+      accepts: (value) => WHOLE.accepts(value) && Number(value) <= MOST_PRIORITY,
+      fix: 'a whole number from 0, which goes first, to 1,000,000',
+    },
+    delay: PAUSE,
+    concurrency: COUNT,
+  },
+  { fix: '{ attempts: 3 }', meant: { retries: 'attempts: …', delayMs: 'delay: …' } },
+);
+
 const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   timeoutMs: MILLISECONDS,
   sequential: BOOLEAN,
@@ -63,7 +91,7 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
     accepts: (value) => typeof value === 'boolean' || typeof value === 'function',
     fix: 'true, false, or a function that says which',
   }),
-  background: BOOLEAN,
+  background: either(BACKGROUND, BOOLEAN),
   execution: oneOf('server', 'client'),
   repair: BOOLEAN,
   coerce: BOOLEAN,

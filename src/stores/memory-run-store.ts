@@ -1,3 +1,4 @@
+import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -21,6 +22,7 @@ import {
   refusedSave,
 } from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
+import { MemoryJobs } from './memory-jobs.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
 export interface MemoryRunStoreOptions {
@@ -55,13 +57,16 @@ interface HeldRun {
  * if (run.state) await resumeStoredRun({ provider, model, tools }, { store, runId: run.state.runId }, answers);
  * ```
  */
-export class MemoryRunStore implements CheckpointStore {
+export class MemoryRunStore implements CheckpointStore, StoreWithJobs {
+  /** The started work that it keeps. */
+  readonly jobs: JobStore;
   readonly #runs = new Map<string, HeldRun>();
   readonly #now: () => number;
 
   constructor(options: MemoryRunStoreOptions = {}) {
     checkOptions(options, OPTIONS);
     this.#now = options.now ?? Date.now;
+    this.jobs = new MemoryJobs(this.#now);
   }
 
   /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -16,6 +17,7 @@ import { checkOptions } from '../errors/author-fault.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
+import { SqliteJobs } from './sqlite-jobs.js';
 import { prepareRunsSchema } from './sqlite-runs-schema.js';
 
 /** Where a {@link SqliteRunStore} keeps its runs. */
@@ -117,7 +119,9 @@ type SummaryRow = {
  * store.close();
  * ```
  */
-export class SqliteRunStore implements CheckpointStore {
+export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
+  /** The started work that it keeps. */
+  readonly jobs: JobStore;
   readonly #database: DatabaseSync;
   readonly #statements: Statements;
   readonly #now: () => number;
@@ -131,6 +135,7 @@ export class SqliteRunStore implements CheckpointStore {
     try {
       prepareRunsSchema(this.#database);
       this.#statements = prepareAll(this.#database);
+      this.jobs = new SqliteJobs(this.#database, now);
     } catch (cause) {
       this.#database.close();
       throw new Error(`Cannot keep runs in '${path}': ${(cause as Error).message}`, { cause });

@@ -21,9 +21,11 @@ import {
   type RecoverOptions,
   type ResumeConfig,
   type ResumeOptions,
+  type RunJobsOptions,
   recoverRuns,
   resumeStoredRun,
   resumeToolLoop,
+  runJobs,
   runToolLoop,
   type StoredRun,
   streamResumedToolLoop,
@@ -170,6 +172,7 @@ const tools = new ToolRegistry().register(work);
 const store = new MemoryRunStore();
 const fails = async (): Promise<never> => Promise.reject(new Error('there is no database'));
 const { signal } = new AbortController();
+const engine = new MemoryJobEngine();
 
 @Toolset()
 class Shop {
@@ -220,6 +223,7 @@ const config: Required<ToolLoopConfig> = {
   leaseMs: 1000,
   runId: 'r1',
   stateSecret: 'a secret of thirty-two characters',
+  engine,
   signal,
   logger: console,
   onAsyncResult: () => {},
@@ -236,6 +240,8 @@ const registryOptions: Required<ToolRegistryOptions> = {
   coerce: true,
   maxResultChars: 1000,
   tasks: new TaskQueue(),
+  engine,
+  store,
 };
 
 const { checkpoint: _1, leaseMs: _2, runId: _3, ...ofTurns } = config;
@@ -329,6 +335,8 @@ function door<Options extends object>(
 }
 
 const ofRun = { protecting: ['policy', 'stateSecret'], required: ['provider', 'model'] };
+/** An engine needs a store. */
+const withEngine = { ...ofRun, protecting: [...ofRun.protecting, 'store'] };
 const ofResume = { protecting: ofRun.protecting, required: ['provider'] };
 const ofScope = { protecting: ['owner'], open: ['owner'] };
 const ofModule = [
@@ -340,6 +348,8 @@ const ofModule = [
   'visible',
   'mayAnswer',
   'scopeOf',
+  // There is an engine, which needs it.
+  'store',
 ];
 const suspended = { version: 2 } as never;
 
@@ -351,9 +361,9 @@ async function createApplication(root: ReturnType<typeof ToolwrightModule.forRoo
 }
 
 export const LOOP_DOORS: readonly Door[] = [
-  door<ToolLoopConfig>('runToolLoop', config, { ...ofRun, enter: (given) => runToolLoop(given, []) }),
+  door<ToolLoopConfig>('runToolLoop', config, { ...withEngine, enter: (given) => runToolLoop(given, []) }),
   door<ToolLoopConfig>('streamToolLoop', config, {
-    ...ofRun,
+    ...withEngine,
     enter: (given) => streamToolLoop(given, []).result,
   }),
   door<ResumeConfig>('resumeToolLoop', config, {
@@ -444,7 +454,7 @@ export const LOOP_DOORS: readonly Door[] = [
 
 export const TOOL_DOORS: readonly Door[] = [
   door<ToolRegistryOptions>('ToolRegistry', registryOptions, {
-    protecting: ['redact', 'describeError', 'policy'],
+    protecting: ['redact', 'describeError', 'policy', 'store'],
     enter: (given) => new ToolRegistry(given),
   }),
   door<NameFilter>(
@@ -578,6 +588,26 @@ export const OUTER_DOORS: readonly Door[] = [
     'SqliteRunStore',
     { path: ':memory:', busyTimeoutMs: 5, now: Date.now },
     { required: ['path'], enter: (given) => new SqliteRunStore(given).close() },
+  ),
+  door<RunJobsOptions>(
+    'runJobs',
+    {
+      engine,
+      store,
+      tools,
+      jobScope: () => ({}),
+      concurrency: 2,
+      policy: () => true,
+      onAsyncResult: () => {},
+      logger: console,
+      sweepMs: 5000,
+      silentForMs: 1000,
+    },
+    {
+      protecting: ['jobScope', 'policy'],
+      required: ['engine', 'store', 'tools'],
+      enter: async (given) => (await runJobs(given)).close(),
+    },
   ),
   door<BullmqEngineOptions>(
     'bullmqEngine',

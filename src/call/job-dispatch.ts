@@ -1,0 +1,151 @@
+import type { Job, JobEngine, JobNews, JobOptions } from '../contract/job-engine.js';
+import { type JobStore, keepsJobs } from '../contract/job-store.js';
+import { ToolResult } from '../contract/tool-result.js';
+import { refuseOptions } from '../errors/author-fault.js';
+import { callListener, withinLimits } from '../kernel/async.js';
+import { failedResult, storedResult } from './result-text.js';
+
+/** How long a call waits for a broker to take its job; after that, whoever sweeps the store sends it. */
+const SEND_WITHIN_MS = 5000;
+/** How often results are looked for of which no news came. */
+const LOOK_EVERY_MS = 2000;
+
+/** Hears what becomes of a job. */
+interface JobFollower {
+  readonly onUpdate: (update: unknown) => void;
+  readonly onEnd: (result: ToolResult) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Where calls leave their jobs, and hear of them: an engine, and the store that knows what the engine may forget. */
+export class JobDispatch {
+  readonly #engine: JobEngine;
+  readonly #jobs: JobStore;
+  readonly #followers = new Map<string, JobFollower>();
+  #unsubscribe: Promise<() => Promise<void>> | undefined;
+  #looking: NodeJS.Timeout | undefined;
+  #hasTold = false;
+
+  constructor(engine: JobEngine, jobs: JobStore) {
+    this.#engine = engine;
+    this.#jobs = jobs;
+  }
+
+  /** Whether this is the first time: work that stays in its process is told of once. */
+  get isFirstClosure(): boolean {
+    const isFirst = !this.#hasTold;
+    this.#hasTold = true;
+    return isFirst;
+  }
+
+  /** Keeps a job and sends it. Rejects where it cannot be kept; a broker that does not answer gets it later. */
+  async send(job: Job, options: JobOptions, onError: (error: unknown) => void): Promise<void> {
+    await this.#jobs.addJob(job, options);
+    const sent = this.#engine.enqueue(job, options).then(() => this.#jobs.jobSent(job.id));
+    try {
+      await withinLimits(sent, { signal: undefined, timeoutMs: SEND_WITHIN_MS });
+    } catch (error) {
+      sent.catch(() => {});
+      onError(error);
+    }
+  }
+
+  /** Tells of a job until it has its result, which it may have already. */
+  follow(jobId: string, follower: JobFollower): void {
+    this.#followers.set(jobId, follower);
+    this.#unsubscribe ??= this.#engine.subscribe((news) => this.#hear(news));
+    this.#unsubscribe.catch(follower.onError);
+    this.#looking ??= setInterval(() => this.#lookForAll(), LOOK_EVERY_MS);
+    void this.#look(jobId);
+  }
+
+  cancel(jobId: string, reason: string | undefined, tool: string): Promise<boolean> {
+    return cancelIn({ engine: this.#engine, jobs: this.#jobs }, { jobId, tool, reason });
+  }
+
+  #hear(news: JobNews): void {
+    const follower = this.#followers.get(news.jobId);
+    if (follower === undefined) return;
+    if (news.type === 'end') void this.#look(news.jobId);
+    else callListener(() => follower.onUpdate(news.update), follower.onError);
+  }
+
+  #lookForAll(): void {
+    for (const jobId of this.#followers.keys()) void this.#look(jobId);
+  }
+
+  async #look(jobId: string): Promise<void> {
+    const follower = this.#followers.get(jobId);
+    try {
+      const stored = await this.#jobs.job(jobId);
+      if (stored?.result === undefined || !this.#followers.delete(jobId)) return;
+      follower?.onEnd(new ToolResult(stored.result));
+    } catch (error) {
+      // The next look may do better.
+      follower?.onError(error);
+    }
+    if (this.#followers.size === 0) this.#rest();
+  }
+
+  #rest(): void {
+    clearInterval(this.#looking);
+    this.#looking = undefined;
+    const ended = this.#unsubscribe;
+    this.#unsubscribe = undefined;
+    // An engine that is closed has ended it already.
+    ended?.then((end) => end()).catch(() => {});
+  }
+}
+
+/** A job to be cancelled. */
+interface CancelledJob {
+  readonly jobId: string;
+  readonly tool: string;
+  readonly reason: string | undefined;
+}
+
+/**
+ * Ends a job as cancelled: its result first, so that no worker completes it with another, and then wherever it waits
+ * or runs. Whether it had no result yet.
+ */
+async function cancelIn(
+  { engine, jobs }: { readonly engine: JobEngine; readonly jobs: JobStore },
+  { jobId, tool, reason }: CancelledJob,
+): Promise<boolean> {
+  const isFirst = await jobs.completeJob(jobId, storedResult(cancelledResult(tool, reason)));
+  await engine.cancel(jobId, reason);
+  if (isFirst) await engine.publish({ type: 'end', jobId });
+  return isFirst;
+}
+
+/** The completion of work that was cancelled. */
+export function cancelledResult(tool: string, reason: string | undefined): ToolResult {
+  const why = reason === undefined ? '.' : `: ${reason}`;
+  return failedResult('TaskCancelled', `The work of the tool '${tool}' was cancelled${why}`);
+}
+
+const dispatches = new WeakMap<JobEngine, WeakMap<JobStore, JobDispatch>>();
+
+/**
+ * Where work goes that is started with these options.
+ *
+ * @throws InvalidOptionsError (521) where the store is missing, or keeps no jobs: what a broker loses would be lost.
+ */
+export function jobsOf(
+  { engine, store }: { readonly engine: JobEngine; readonly store: unknown },
+  where: string,
+): JobDispatch {
+  if (!keepsJobs(store)) {
+    const problem = store === undefined ? 'there is an engine and no store' : 'the store keeps no jobs';
+    refuseOptions([
+      { where, option: 'store', problem, fix: "store: new SqliteRunStore({ path: 'runs.sqlite' })" },
+    ]);
+    throw new TypeError(problem);
+  }
+  const { jobs } = store;
+  const known = dispatches.get(engine) ?? new WeakMap<JobStore, JobDispatch>();
+  dispatches.set(engine, known);
+  const dispatch = known.get(jobs) ?? new JobDispatch(engine, jobs);
+  known.set(jobs, dispatch);
+  return dispatch;
+}

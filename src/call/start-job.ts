@@ -1,0 +1,164 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Job, JobOptions, JobScope } from '../contract/job-engine.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { asyncResult, type ToolResult } from '../contract/tool-result.js';
+import { callListener } from '../kernel/async.js';
+import { canonicalJson, plainJson } from '../kernel/json.js';
+import { nodeCrypto } from '../kernel/node-module.js';
+import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
+import type { CallEnd } from './invocation.js';
+import type { JobDispatch } from './job-dispatch.js';
+import { lineOf, TaskQueue } from './task-queue.js';
+
+/** Whether a call is left to an engine: its tool works in the background, as a whole. */
+export function isJob({ environment, tool }: Pick<Call, 'environment' | 'tool'>): boolean {
+  return environment.jobs !== undefined && Boolean(tool.background);
+}
+
+const ACKNOWLEDGEMENT = asyncResult('Started; the result will follow.');
+
+/** A call whose work is a job of an engine, and its completion where somebody in this process hears of it. */
+export class JobTask implements CallWork {
+  readonly #call: Call;
+  readonly #dispatch: JobDispatch;
+  readonly #queue: TaskQueue;
+  readonly #inContextOfCall = AsyncLocalStorage.snapshot();
+  #id: string | undefined;
+
+  constructor(call: Call, dispatch: JobDispatch) {
+    this.#call = call;
+    this.#dispatch = dispatch;
+    this.#queue = call.environment.tasks ?? new TaskQueue();
+  }
+
+  get id(): string | undefined {
+    return this.#id;
+  }
+
+  get isOver(): boolean {
+    return false;
+  }
+
+  /** Keeps the job and sends it; the acknowledgement of the call. Rejects where it cannot be kept. */
+  async start(): Promise<ToolResult> {
+    const { tool, log } = this.#call;
+    const job = jobOf(this.#call);
+    await this.#dispatch.send(job, optionsOf(tool), (error) =>
+      log.ignored('A job could not be enqueued; it is sent again later', { error }),
+    );
+    this.#id = job.id;
+    if (this.#isHeard) this.#enter(job.id);
+    return ACKNOWLEDGEMENT;
+  }
+
+  /** Its tool does not run here. */
+  begin(): never {
+    throw new TypeError(`The tool '${this.#call.tool.name}' runs as a job`);
+  }
+
+  report(): void {}
+
+  /** What is kept takes place, also where the run was aborted meanwhile. */
+  outlive(end: CallEnd): CallEnd {
+    if (this.#id === undefined) return end;
+    return { status: 'started', result: ACKNOWLEDGEMENT, taskId: this.#id };
+  }
+
+  answered({ taskId }: CallEnd): void {
+    // After the answer has reached its caller, not before.
+    if (taskId !== undefined && this.#isHeard) setImmediate(() => this.#follow(taskId));
+  }
+
+  get #isHeard(): boolean {
+    return this.#call.environment.onAsyncResult !== undefined;
+  }
+
+  #enter(id: string): void {
+    const { request, tool, scope, log } = this.#call;
+    this.#queue.enter({
+      id,
+      callId: request.id,
+      tool: tool.name,
+      conversationId: scope.conversationId,
+      line: lineOf(scope),
+      mayRun: () => true,
+      cancel: (reason) => {
+        this.#dispatch
+          .cancel(id, reason, tool.name)
+          .catch((error) => log.ignored('A job could not be cancelled', { error }));
+        return true;
+      },
+      onListenerError: (error) => log.ignored('A listener for tasks threw', { error }),
+    });
+  }
+
+  #follow(id: string): void {
+    const { log } = this.#call;
+    this.#dispatch.follow(id, {
+      onUpdate: (update) => this.#queue.report(id, update),
+      onEnd: (result) => this.#queue.end(id, result, () => this.#deliver(result)),
+      onError: (error) => log.ignored('A job could not be followed; it is looked at again', { error }),
+    });
+  }
+
+  #deliver(result: ToolResult): void {
+    const { environment, tool, log, since } = this.#call;
+    const { judgeCompletion, onAsyncResult } = environment;
+    const judged = judgeCompletion ? this.#inContextOfCall(() => judgeCompletion(tool.name, result)) : result;
+    log.completedAsync(judged, performance.now() - since);
+    callListener(
+      () => this.#inContextOfCall(() => onAsyncResult?.(contextOf(this.#call), judged)),
+      (error) => log.ignored('A listener for async results threw', { error }),
+    );
+    void contextOf(this.#call).close();
+  }
+}
+
+function jobOf(call: Call): Job {
+  const { tool, checked, request } = call;
+  const idempotencyKey = keyOfEffect(call);
+  return {
+    // The same call has the same job, also where it is made again after a crash.
+    id: `task_${idempotencyKey}`,
+    tool: tool.name,
+    arguments: JSON.parse(JSON.stringify(checked)) as Job['arguments'],
+    scope: scopeOf(call),
+    fingerprint: fingerprintOf(tool),
+    idempotencyKey,
+    callId: request.id,
+    ...(request.place === undefined ? {} : { runId: request.place.runId }),
+  };
+}
+
+function scopeOf({ scope }: Call): JobScope {
+  const { channel, chatId, conversationId, owner } = scope;
+  return {
+    ...(channel === undefined ? {} : { channel }),
+    ...(chatId === undefined ? {} : { chatId }),
+    ...(conversationId === undefined ? {} : { conversationId }),
+    ...(owner === undefined ? {} : { owner: plainJson(owner) }),
+  };
+}
+
+function optionsOf({ background }: ToolDefinition): JobOptions {
+  if (typeof background !== 'object') return {};
+  const { concurrency: _, ...options } = background;
+  return options;
+}
+
+/** What a tool's definition is made of, in two digests: that of its parameters, and that of all else JSON can say. */
+export function fingerprintOf(tool: ToolDefinition): string {
+  const known = fingerprints.get(tool);
+  if (known !== undefined) return known;
+  const { parameters, output, background, timeoutMs, sequential, annotations } = tool;
+  const options = { output, background, timeoutMs, sequential, annotations };
+  const fingerprint = `${digestOf(parameters)}.${digestOf(plainJson(options))}`;
+  fingerprints.set(tool, fingerprint);
+  return fingerprint;
+}
+
+const fingerprints = new WeakMap<ToolDefinition, string>();
+
+function digestOf(value: unknown): string {
+  return nodeCrypto().createHash('sha256').update(canonicalJson(value)).digest('base64url');
+}

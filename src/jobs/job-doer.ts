@@ -1,0 +1,221 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Invocation } from '../call/invocation.js';
+import { cancelledResult } from '../call/job-dispatch.js';
+import { failedResult, resultText, storedResult } from '../call/result-text.js';
+import { fingerprintOf } from '../call/start-job.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { CallScope, ToolPolicy } from '../contract/call.js';
+import type { Job, JobAttempt, JobEngine } from '../contract/job-engine.js';
+import type { JobStore } from '../contract/job-store.js';
+import type { Logger } from '../contract/ports.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { ToolResult } from '../contract/tool-result.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { plainJson } from '../kernel/json.js';
+
+/** What came of a job. */
+export interface JobCompletion {
+  readonly job: Job;
+  readonly result: ToolResult;
+}
+
+/** What jobs are done with. */
+interface JobWork {
+  readonly engine: JobEngine;
+  readonly jobs: JobStore;
+  readonly tools: ToolRegistry;
+  readonly jobScope?: (job: Job) => CallScope | Promise<CallScope>;
+  readonly policy?: ToolPolicy;
+  readonly onAsyncResult?: (completion: JobCompletion) => unknown;
+  readonly logger?: Logger;
+}
+
+/** What came of one attempt. */
+interface AttemptEnd {
+  readonly result: ToolResult;
+  /** Another attempt may do better. */
+  readonly isFailure: boolean;
+}
+
+/** How often a store is told of a result before the attempt counts as failed, and the first pause between. */
+const STORE_TRIES = 6;
+const STORE_PAUSE_MS = 50;
+
+/** Does jobs as calls of a registry, and records what comes of each of them once. */
+export class JobDoer {
+  readonly #work: JobWork;
+  readonly #slots = new ToolSlots();
+
+  constructor(work: JobWork) {
+    this.#work = work;
+  }
+
+  /** One attempt; rejects where it failed, so that the engine makes another one or keeps the job as a dead one. */
+  async handle(job: Job, attempt: JobAttempt): Promise<void> {
+    const { jobs, tools, logger } = this.#work;
+    const background = tools.offered(job.tool)?.background;
+    const concurrency = typeof background === 'object' ? background.concurrency : undefined;
+    const leave = await this.#slots.enter(job.tool, concurrency);
+    try {
+      const beginning = await jobs.beginJob(job.id, attempt.attempt);
+      if (beginning.status === 'run') await this.#attempt(job, attempt);
+      // Its worker died before the engine, or whoever listens, had heard of it.
+      else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
+      else logger?.warn('A job came that the store does not know; it is not done', { jobId: job.id });
+    } finally {
+      leave();
+    }
+  }
+
+  async #attempt(job: Job, attempt: JobAttempt): Promise<void> {
+    const { result, isFailure } = await this.#run(job, attempt);
+    const { signal } = attempt;
+    // Somebody else has the job by now, and it is theirs to complete.
+    if (signal.aborted && !isCancelled(signal)) throw signal.reason;
+    if (isFailure && !attempt.isLast) throw result.error ?? new Error(resultText(result));
+    if (await this.#complete(job, attempt, { result, isFailure })) await this.#tell(job, result);
+    if (isFailure) throw result.error ?? new Error(resultText(result));
+  }
+
+  /** Whether this was the first result of the job. */
+  async #complete(job: Job, { commit }: JobAttempt, { result, isFailure }: AttemptEnd): Promise<boolean> {
+    const { jobs, onAsyncResult } = this.#work;
+    const stored = storedResult(result);
+    // Who listens has to hear it again after a crash, which takes a job that the engine still has.
+    if (commit === undefined || isFailure || onAsyncResult !== undefined)
+      return insist(() => jobs.completeJob(job.id, stored));
+    let isFirst = false;
+    await commit(async (transaction) => {
+      isFirst = await jobs.completeJob(job.id, stored, { transaction });
+    });
+    return isFirst;
+  }
+
+  async #tell(job: Job, result: ToolResult): Promise<void> {
+    const { engine, onAsyncResult, logger } = this.#work;
+    await onAsyncResult?.({ job, result });
+    try {
+      await engine.publish({ type: 'end', jobId: job.id });
+    } catch (error) {
+      // Whoever waits for it looks into the store, too.
+      logger?.warn('The end of a job could not be told', { jobId: job.id, error });
+    }
+  }
+
+  async #run(job: Job, attempt: JobAttempt): Promise<AttemptEnd> {
+    const { tools, policy, logger } = this.#work;
+    const definition = tools.offered(job.tool);
+    if (definition === undefined) {
+      const message = `No worker has the tool '${job.tool}' that the job was started with.`;
+      return { result: failedResult('ToolNotFound', message), isFailure: true };
+    }
+    const { callId: id, tool: name, arguments: args, idempotencyKey } = job;
+    // Somebody has said yes to these arguments, or nobody was asked, before the job was started.
+    const journal = { arguments: args, approved: true as const, answers: [], once: [] };
+    const invocation = await tools.invoke(
+      { id, name, arguments: args, journal, idempotencyKey },
+      await this.#scopeOf(job, attempt),
+      {
+        attempt: attempt.attempt,
+        // As for all started work: only the tool's own limit holds.
+        toolTimeoutMs: Number.POSITIVE_INFINITY,
+        jobs: undefined,
+        ...(policy ? { policy } : {}),
+        ...(logger ? { logger } : {}),
+      },
+    );
+    return endOf(invocation, { job, definition, signal: attempt.signal });
+  }
+
+  async #scopeOf(job: Job, { signal }: JobAttempt): Promise<CallScope> {
+    const { engine, jobScope, logger } = this.#work;
+    const given = await jobScope?.(job);
+    return {
+      ...given,
+      ...job.scope,
+      signal,
+      onUpdate: (update, call) => {
+        engine
+          .publish({ type: 'progress', jobId: job.id, update: plainJson(update) ?? null })
+          .catch((error) => logger?.warn('Progress of a job could not be told', { jobId: job.id, error }));
+        return given?.onUpdate?.(update, call);
+      },
+    };
+  }
+}
+
+interface DoneJob {
+  readonly job: Job;
+  readonly definition: ToolDefinition;
+  readonly signal: AbortSignal;
+}
+
+function endOf({ record, result }: Invocation, { job, definition, signal }: DoneJob): AttemptEnd {
+  if (isCancelled(signal)) return { result: cancelledResult(job.tool, reasonOf(signal)), isFailure: false };
+  const { status } = record;
+  if (status === 'rejected') return { result: changedResult(job, definition) ?? result, isFailure: false };
+  return { result, isFailure: status === 'error' || status === 'timed_out' };
+}
+
+function isCancelled({ reason }: AbortSignal): boolean {
+  return ToolwrightError.is(reason) && reason.name === 'TaskCancelled';
+}
+
+function reasonOf({ reason }: AbortSignal): string {
+  return (reason as Error).message;
+}
+
+/** What a job ends with whose arguments fitted the tool that it was started with, and do not fit this one. */
+function changedResult(job: Job, definition: ToolDefinition): ToolResult | undefined {
+  const [parameters, options] = job.fingerprint.split('.');
+  const [parametersNow, optionsNow] = fingerprintOf(definition).split('.');
+  if (parameters === parametersNow && options === optionsNow) return undefined;
+  const changed = [
+    ...(parameters === parametersNow ? [] : ['its parameters']),
+    ...(options === optionsNow ? [] : ['its options']),
+  ];
+  return failedResult(
+    'DefinitionChanged',
+    `The tool '${job.tool}' was changed after the work had been started (${changed.join(' and ')}), and does not take its arguments any more: ${JSON.stringify(job.arguments)}. The work was not done.`,
+  );
+}
+
+/** What is done must not be done again because a store was away for a moment. */
+async function insist<Value>(work: () => Value | Promise<Value>): Promise<Value> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === STORE_TRIES) throw error;
+      await pause(STORE_PAUSE_MS * 2 ** tries);
+    }
+  }
+}
+
+/** How many jobs of a tool run at the same time, and who waits for one of them to end. */
+interface Slots {
+  running: number;
+  readonly waiting: (() => void)[];
+}
+
+/** Keeps jobs of a tool waiting while as many run as its `concurrency` says. */
+class ToolSlots {
+  readonly #tools = new Map<string, Slots>();
+
+  /** Resolves when the job may run; what it gives is called when it has ended. */
+  async enter(tool: string, concurrency = Number.POSITIVE_INFINITY): Promise<() => void> {
+    const slots = this.#tools.get(tool) ?? { running: 0, waiting: [] };
+    this.#tools.set(tool, slots);
+    if (slots.running < concurrency) slots.running += 1;
+    else await new Promise<void>((resolve) => slots.waiting.push(resolve));
+    return () => this.#leave(tool, slots);
+  }
+
+  /** The slot goes to the next, or is free. */
+  #leave(tool: string, slots: Slots): void {
+    const next = slots.waiting.shift();
+    if (next !== undefined) next();
+    else slots.running -= 1;
+    if (slots.running === 0) this.#tools.delete(tool);
+  }
+}

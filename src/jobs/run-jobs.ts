@@ -1,0 +1,135 @@
+import { jobsOf } from '../call/job-dispatch.js';
+import type { RegisteredTool } from '../call/registration.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import type { CallScope, ToolPolicy } from '../contract/call.js';
+import { JOB_ENGINE, type Job, type JobEngine } from '../contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
+import type { Logger } from '../contract/ports.js';
+import { checkOptions } from '../errors/author-fault.js';
+import {
+  COUNT,
+  either,
+  FUNCTION,
+  instanceOf,
+  LIST,
+  LOGGER,
+  MILLISECONDS,
+  optionTable,
+  protecting,
+  required,
+} from '../kernel/options.js';
+import { type JobCompletion, JobDoer } from './job-doer.js';
+import { OutboxSweeper } from './outbox-sweeper.js';
+
+/** Options of {@link runJobs}. */
+export interface RunJobsOptions {
+  readonly engine: JobEngine;
+  /** The one that the jobs were started with, or another on the same database. */
+  readonly store: StoreWithJobs;
+  /** The tools that jobs name: of the same classes as where they were started. */
+  readonly tools: ToolRegistry | readonly RegisteredTool[];
+  /**
+   * The scope of a job: `data`, `container`, … of its owner (`job.scope.owner`). Channel, chat, conversation and owner
+   * are the job's own, whatever this gives.
+   */
+  readonly jobScope?: (job: Job) => CallScope | Promise<CallScope>;
+  /** Jobs at the same time; default 10. */
+  readonly concurrency?: number;
+  /** Decides about every job, beside the registry's policy: both must allow it. */
+  readonly policy?: ToolPolicy;
+  /**
+   * Hears of every result, once; after a crash it may hear of one again. One that throws or rejects lets the engine
+   * bring the job again.
+   */
+  readonly onAsyncResult?: (completion: JobCompletion) => unknown;
+  readonly logger?: Logger;
+  /** How often jobs are looked for that no engine has, in milliseconds; default 5,000. */
+  readonly sweepMs?: number;
+  /** How long nothing may be heard of a job that an engine had, before it is enqueued again; default 60,000. */
+  readonly silentForMs?: number;
+}
+
+/** Does jobs, until it is closed. */
+export interface JobRunner {
+  /** Takes no more jobs, and resolves when those under way have ended. Engine and store stay open. */
+  close(): Promise<void>;
+}
+
+const OPTIONS = optionTable<RunJobsOptions>('runJobs', {
+  engine: required(JOB_ENGINE),
+  store: required({ accepts: keepsJobs, fix: "new SqliteRunStore({ path: 'runs.sqlite' })" }),
+  tools: required({
+    ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
+    fix: 'a ToolRegistry, or [tool, …]',
+  }),
+  jobScope: protecting(FUNCTION),
+  concurrency: COUNT,
+  policy: protecting(FUNCTION),
+  onAsyncResult: FUNCTION,
+  logger: LOGGER,
+  sweepMs: MILLISECONDS,
+  silentForMs: MILLISECONDS,
+});
+
+const DEFAULT_CONCURRENCY = 10;
+
+/**
+ * Does the work that calls have started on an engine, in this process: finds the tool by its name, holds the arguments
+ * against it, asks the policies, and runs it as any call. A result is recorded once, also where two workers have the
+ * same job; what failed is tried again as often as its tool says. Where the definition has changed since the call,
+ * the work is done if its arguments still fit, and otherwise ends with `DefinitionChanged` (529).
+ *
+ * It also enqueues what the store holds and no engine has, so that a broker that forgets loses nothing.
+ *
+ * @throws InvalidOptionsError (521). What the engine throws where it cannot be reached.
+ *
+ * @example
+ * ```ts
+ * const engine = new MemoryJobEngine();
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const worker = await runJobs({ engine, store, tools });
+ * await runToolLoop({ provider, model, tools, engine, store }, messages);
+ * await worker.close();
+ * ```
+ */
+export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
+  checkOptions(options, OPTIONS);
+  const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
+  const tools = given instanceof ToolRegistry ? given : new ToolRegistry().register(...given);
+  const doer = new JobDoer({ ...options, tools, jobs: store.jobs });
+  const worker = await engine.work({ concurrency, handle: (job, attempt) => doer.handle(job, attempt) });
+  const { sweepMs, silentForMs, logger } = options;
+  const sweeper = new OutboxSweeper({ engine, jobs: store.jobs, sweepMs, silentForMs, logger });
+  return {
+    close: async () => {
+      await Promise.all([worker.close(), sweeper.close()]);
+    },
+  };
+}
+
+/** Which job is to be cancelled, and where it is. */
+export interface CancelJobOptions {
+  readonly engine: JobEngine;
+  readonly store: StoreWithJobs;
+  readonly reason?: string;
+}
+
+/**
+ * Ends started work as cancelled, wherever it waits or runs: it completes with `TaskCancelled` (519), and the signal of
+ * its tool is aborted. `false` where there is no such job, or where it has its result already.
+ *
+ * @example
+ * ```ts
+ * const engine = new MemoryJobEngine();
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const isCancelled = await cancelJob('task_7', { engine, store, reason: 'the shop is closing' });
+ * ```
+ */
+export async function cancelJob(
+  jobId: string,
+  { engine, store, reason }: CancelJobOptions,
+): Promise<boolean> {
+  const stored = await store.jobs.job(jobId);
+  if (stored === undefined) return false;
+  return jobsOf({ engine, store }, 'cancelJob').cancel(jobId, reason, stored.job.tool);
+}

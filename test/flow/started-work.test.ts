@@ -1,0 +1,385 @@
+import 'reflect-metadata';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  Conversation,
+  cancelJob,
+  defineTool,
+  discoverTools,
+  type Job,
+  type JobCompletion,
+  type JobEngine,
+  type JsonObject,
+  MemoryJobEngine,
+  type RunJobsOptions,
+  runJobs,
+  runToolLoop,
+  TaskQueue,
+  Tool,
+  ToolContext,
+  ToolRegistry,
+  Toolset,
+} from 'toolwright';
+import { bullmqEngine } from 'toolwright/bullmq';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { describeRedis } from '../services/services.js';
+
+const closers: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+/** A worker, and what it completes. */
+async function working(options: RunJobsOptions) {
+  const completions: JobCompletion[] = [];
+  let heard = Promise.withResolvers<void>();
+  const worker = await runJobs({
+    ...options,
+    onAsyncResult: (completion) => {
+      completions.push(completion);
+      heard.resolve();
+      heard = Promise.withResolvers();
+    },
+  });
+  closers.push(() => worker.close());
+  const completed = async (count = 1): Promise<readonly JobCompletion[]> => {
+    while (completions.length < count) await heard.promise;
+    return completions;
+  };
+  return { worker, completed, completions };
+}
+
+function calling(tool: string, args: JsonObject) {
+  return new ScriptedProvider([{ toolCalls: [{ name: tool, arguments: args }] }, { content: 'Done' }]);
+}
+
+const USER = [{ role: 'user', content: 'Go' }] as const;
+const SCHEMA = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] };
+
+@Toolset()
+class MailTools {
+  @Tool({ description: 'Sends a mail', background: { attempts: 3 } })
+  sendMail(to: string, context: ToolContext) {
+    if (context.attempt < 3) throw new Error(`attempt ${context.attempt}`);
+    return `sent to ${to} by ${String(context.data.sender)} for ${context.chatId}`;
+  }
+}
+
+function started(engine: JobEngine = new MemoryJobEngine(), store = new MemoryRunStore()) {
+  closers.push(() => engine.close());
+  return { engine, store };
+}
+
+test('runToolLoop leaves the work of a background tool to the engine, as a name and arguments', async () => {
+  const { engine, store } = started();
+  const [tool] = discoverTools({ toolsets: [MailTools] });
+  const tools = [tool as NonNullable<typeof tool>];
+  const provider = calling('send_mail', { to: 'ada' });
+  const run = await runToolLoop({ provider, model: 'm', tools, engine, store }, USER, {
+    channel: 'web',
+    chatId: '7',
+    data: { sender: 'the clerk' },
+  });
+  expect(run.toolCalls[0]).toMatchObject({ status: 'started' });
+  const id = run.toolCalls[0]?.taskId ?? '';
+  expect(store.jobs.job(id)).toMatchObject({
+    status: 'waiting',
+    options: { attempts: 3 },
+    job: { tool: 'send_mail', arguments: { to: 'ada' }, scope: { channel: 'web', chatId: '7' } },
+  });
+  const jobScope = (job: Job) => ({ data: { sender: `the scope of ${job.tool}` }, chatId: 'another' });
+  const { completed } = await working({ engine, store, tools, jobScope });
+  const [completion] = await completed();
+  expect(completion?.result.forLLM).toBe('sent to ada by the scope of send_mail for 7');
+  expect(store.jobs.job(id)).toMatchObject({ status: 'completed', attempt: 3 });
+});
+
+test('runToolLoop refuses an engine without a store that keeps jobs', async () => {
+  const { engine } = started();
+  const run = runToolLoop({ provider: calling('x', {}), model: 'm', engine }, USER);
+  await expect(run).rejects.toMatchObject({ name: 'InvalidOptions' });
+});
+
+test('onAsyncResult of the run hears what became of a job, and its TaskQueue lists and cancels it', async () => {
+  const { engine, store } = started();
+  const begun = Promise.withResolvers<void>();
+  const wait = defineTool({
+    name: 'wait',
+    description: 'Waits',
+    background: true,
+    execute: async (_args, context) => {
+      context.progress('half');
+      begun.resolve();
+      await new Promise((resolve) => context.signal.addEventListener('abort', resolve));
+    },
+  });
+  const tasks = new TaskQueue();
+  const updates: unknown[] = [];
+  tasks.subscribe((event) => {
+    if (event.type === 'task-progress') updates.push(event.update);
+  });
+  const heard = Promise.withResolvers<string>();
+  await runToolLoop(
+    {
+      provider: calling('wait', {}),
+      model: 'm',
+      tools: [wait],
+      engine,
+      store,
+      tasks,
+      onAsyncResult: (_context, result) => heard.resolve(result.forLLM),
+    },
+    USER,
+  );
+  await new Promise((resolve) => setImmediate(resolve));
+  const { completions } = await working({ engine, store, tools: [wait] });
+  await begun.promise;
+  const [task] = tasks.tasks;
+  expect(task).toMatchObject({ tool: 'wait' });
+  expect(tasks.cancel(task?.id ?? '', 'no more')).toBe(true);
+  expect(await heard.promise).toBe("The work of the tool 'wait' was cancelled: no more");
+  await tasks.idle();
+  expect(updates).toEqual(['half']);
+  // What was cancelled has its result already.
+  expect(completions).toEqual([]);
+});
+
+test('Conversation goes on with what a job gave, in a turn of its own', async () => {
+  const { engine, store } = started();
+  const send = defineTool({
+    name: 'send',
+    description: 'Sends',
+    background: true,
+    execute: () => 'It is sent',
+  });
+  await working({ engine, store, tools: [send] });
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ name: 'send', arguments: {} }] },
+    { content: 'Started' },
+    { content: 'I heard of it' },
+  ]);
+  const conversation = new Conversation({ provider, model: 'm', tools: [send], engine, store });
+  await conversation.prompt('Go');
+  await conversation.idle({ tasks: true });
+  expect(conversation.messages.slice(-2)).toMatchObject([
+    { role: 'user', content: '[System: async:send] It is sent' },
+    { role: 'assistant', content: 'I heard of it' },
+  ]);
+});
+
+describe('runJobs', () => {
+  test('runJobs completes a job once, also where two workers have it at the same time', async () => {
+    const { engine, store } = started();
+    const meeting = Promise.withResolvers<void>();
+    let runs = 0;
+    const tool = defineTool({
+      name: 'work',
+      description: 'Works',
+      background: true,
+      execute: async () => {
+        runs += 1;
+        if (runs === 2) meeting.resolve();
+        await meeting.promise;
+        return `run ${runs}`;
+      },
+    });
+    await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
+    const { jobs } = await store.jobs.listJobs();
+    // A broker that forgets an id takes the job again.
+    const other = new MemoryJobEngine();
+    closers.push(() => other.close());
+    await other.enqueue(jobs[0]?.job as Job);
+    const one = await working({ engine, store, tools: [tool] });
+    const two = await working({ engine: other, store, tools: [tool] });
+    await meeting.promise;
+    await Promise.all([one.worker.close(), two.worker.close()]);
+    expect(one.completions.length + two.completions.length).toBe(1);
+  });
+
+  test('runJobs does not do a job again that has its result, and tells of it again', async () => {
+    const { engine, store } = started();
+    let runs = 0;
+    const tool = defineTool({ name: 'work', description: 'W', background: true, execute: () => (runs += 1) });
+    await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
+    const first = await working({ engine, store, tools: [tool] });
+    const [done] = await first.completed();
+    const other = new MemoryJobEngine();
+    closers.push(() => other.close());
+    const again = await working({ engine: other, store, tools: [tool] });
+    await other.enqueue(done?.job as Job);
+    const [told] = await again.completed();
+    expect([told?.job.callId, told?.result.forLLM, runs]).toEqual([done?.job.callId, '1', 1]);
+  });
+
+  test('runJobs enqueues what a broker never had, and what it lost', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    const broken = new MemoryJobEngine();
+    broken.enqueue = () => Promise.reject(new Error('the broker is away'));
+    await runToolLoop(
+      { provider: calling('work', {}), model: 'm', tools: [tool], engine: broken, store },
+      USER,
+    );
+    const forgetful = new MemoryJobEngine();
+    await runToolLoop(
+      { provider: calling('work', {}), model: 'm', tools: [tool], engine: forgetful, store },
+      USER,
+    );
+    await forgetful.close();
+    const { completed } = await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
+    expect((await completed(2)).map(({ result }) => result.forLLM)).toEqual(['done', 'done']);
+  });
+
+  test('runJobs keeps a failed job among the dead ones, with its failure as the result', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({
+      name: 'fail',
+      description: 'Fails',
+      background: { attempts: 2 },
+      execute: () => Promise.reject(new Error('no paper')),
+    });
+    const tools = [tool];
+    await runToolLoop({ provider: calling('fail', {}), model: 'm', tools, engine, store }, USER);
+    const { completed, worker } = await working({ engine, store, tools });
+    const [completion] = await completed();
+    await worker.close();
+    expect(completion?.result).toMatchObject({ isError: true, forLLM: 'no paper' });
+    expect(await engine.deadJobs()).toMatchObject([{ job: completion?.job, attempts: 2 }]);
+  });
+
+  test('runJobs does a job whose tool has changed where its arguments fit, and says what changed where not', async () => {
+    const { engine, store } = started();
+    const before = defineTool({
+      name: 'mail',
+      description: 'Mails',
+      background: true,
+      parameters: SCHEMA,
+      execute: () => 'old',
+    });
+    const tools = [before];
+    await runToolLoop({ provider: calling('mail', { to: 'a' }), model: 'm', tools, engine, store }, USER);
+    const fitting = { ...SCHEMA, properties: { ...SCHEMA.properties, copy: { type: 'boolean' } } };
+    const still = defineTool({ ...before, parameters: fitting, execute: () => 'new' });
+    const one = await working({ engine, store, tools: [still] });
+    expect((await one.completed())[0]?.result.forLLM).toBe('new');
+    await one.worker.close();
+    await runToolLoop({ provider: calling('mail', { to: 'b' }), model: 'm', tools, engine, store }, USER);
+    const other = { type: 'object', properties: { address: { type: 'string' } }, required: ['address'] };
+    const changed = defineTool({ ...before, parameters: other, execute: () => 'never' });
+    const two = await working({ engine, store, tools: [changed] });
+    const [{ result } = {}] = await two.completed();
+    expect(result?.error).toMatchObject({ name: 'DefinitionChanged' });
+    expect(result?.forLLM).toContain('was changed after the work had been started (its parameters)');
+  });
+
+  test('runJobs asks policies again, and never an approval that was given', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      background: true,
+      approval: (_args, context) => context.taskId !== undefined || context.data.isChecked !== true,
+      execute: () => 'paid',
+    });
+    const tools = [tool];
+    const scope = { data: { isChecked: true } };
+    await runToolLoop({ provider: calling('pay', {}), model: 'm', tools, engine, store }, USER, scope);
+    const one = await working({ engine, store, tools });
+    expect((await one.completed())[0]?.result.forLLM).toBe('paid');
+    await one.worker.close();
+    await runToolLoop({ provider: calling('pay', {}), model: 'm', tools, engine, store }, USER, scope);
+    const policy = () => ({ allow: false, reason: 'the till is closed' });
+    const two = await working({ engine, store, tools, policy });
+    expect((await two.completed())[0]?.result.forLLM).toContain('the till is closed');
+  });
+
+  test('runJobs runs no more of a tool at the same time than its `concurrency`', async () => {
+    const { engine, store } = started();
+    let [running, most] = [0, 0];
+    const tool = defineTool({
+      name: 'work',
+      description: 'Works',
+      background: { concurrency: 2 },
+      execute: async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setImmediate(resolve));
+        running -= 1;
+      },
+    });
+    const toolCalls = Array.from({ length: 6 }, () => ({ name: 'work', arguments: {} }));
+    const provider = new ScriptedProvider([{ toolCalls }, { content: 'Done' }]);
+    await runToolLoop({ provider, model: 'm', tools: [tool], engine, store }, USER);
+    const { completed } = await working({ engine, store, tools: [tool] });
+    await completed(6);
+    expect(most).toBe(2);
+  });
+
+  test('cancelJob ends a job that waits, for good', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    const tools = new ToolRegistry({ engine, store }).register(tool);
+    const { record } = await tools.invoke({ id: 'c1', name: 'work', arguments: {} });
+    const id = record.taskId ?? '';
+    expect(await cancelJob(id, { engine, store, reason: 'closed' })).toBe(true);
+    expect(await cancelJob(id, { engine, store })).toBe(false);
+    expect(await cancelJob('none', { engine, store })).toBe(false);
+    expect((await store.jobs.job(id))?.result?.forLLM).toContain('closed');
+  });
+});
+
+test('context.idempotencyKey of a job is that of its call, at every attempt', async () => {
+  const { engine, store } = started();
+  const keys: string[] = [];
+  const tool = defineTool({
+    name: 'pay',
+    description: 'Pays',
+    background: { attempts: 2 },
+    execute: (_args, context) => {
+      keys.push(context.idempotencyKey);
+      throw new Error('the bank is away');
+    },
+  });
+  const run = await runToolLoop(
+    { provider: calling('pay', {}), model: 'm', tools: [tool], engine, store },
+    USER,
+  );
+  const { completed } = await working({ engine, store, tools: [tool] });
+  const [completion] = await completed();
+  expect(keys).toEqual([completion?.job.idempotencyKey, completion?.job.idempotencyKey]);
+  expect(run.toolCalls[0]?.taskId).toBe(`task_${completion?.job.idempotencyKey}`);
+});
+
+test('context.background stays in its process, and says so once where there is an engine', async () => {
+  const { engine, store } = started();
+  const tool = defineTool({
+    name: 'start',
+    description: 'Starts',
+    execute: (_args, context) => context.background(() => 'done'),
+  });
+  const warnings: string[] = [];
+  const logger = { debug() {}, info() {}, error() {}, warn: (text: string) => void warnings.push(text) };
+  const config = { model: 'm', tools: [tool], engine, store, logger, onAsyncResult: () => {} };
+  await runToolLoop({ ...config, provider: calling('start', {}) }, USER);
+  await runToolLoop({ ...config, provider: calling('start', {}) }, USER);
+  expect(warnings.filter((text) => text.includes('ends with it'))).toHaveLength(1);
+  expect((await store.jobs.listJobs()).jobs).toEqual([]);
+});
+
+describeRedis('started work over Redis', ({ url, newName }) => {
+  test('runJobs completes jobs of another connection, and tells the run that started them', async () => {
+    const { hostname, port } = new URL(url);
+    const [connection, queue] = [{ host: hostname, port: Number(port) }, newName()];
+    const { engine, store } = started(bullmqEngine({ connection, queue }));
+    const { engine: other } = started(bullmqEngine({ connection, queue }));
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    await working({ engine: other, store, tools: [tool] });
+    const heard = Promise.withResolvers<string>();
+    const onAsyncResult = (_context: unknown, { forLLM }: { readonly forLLM: string }) =>
+      heard.resolve(forLLM);
+    const provider = calling('work', {});
+    await runToolLoop({ provider, model: 'm', tools: [tool], engine, store, onAsyncResult }, USER);
+    expect(await heard.promise).toBe('done');
+  });
+});
