@@ -223,6 +223,7 @@ export type {
   Detector,
 } from './loop/ask-model.js';
 export type { CompactHistory } from './loop/compact-history.js';
+export { type CompensateOptions, type Compensation, compensateRun } from './loop/compensate-run.js';
 export {
   type BareTool,
   type Completion,

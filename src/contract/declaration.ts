@@ -60,6 +60,16 @@ export interface ToolOptions extends ToolBehaviour {
   readonly parameters?: SchemaSource;
   /** Schema of the result; `false`: none, also where the generated file has one. */
   readonly output?: SchemaSource | false;
+  /**
+   * Name of a method of the same class that says what came of a call whose process died (`recoverRuns`): it is given the
+   * `Effect` and the `ToolContext`, and gives a `Reconciliation`.
+   */
+  readonly reconcile?: string;
+  /**
+   * Name of a method of the same class that undoes a call (`compensateRun`): it is given the `Effect`, with the `result`,
+   * and the `ToolContext`.
+   */
+  readonly compensate?: string;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Message } from './llm-provider.js';
 import type { InstanceResolver } from './ports.js';
 import type { ToolContext } from './tool-context.js';
-import type { Content, SerializedToolResult, ToolResult } from './tool-result.js';
+import type { Content, ToolResult } from './tool-result.js';
 
 /**
  * The hand-written contract: an object with these four members is a tool and can be registered
@@ -75,10 +75,7 @@ export type Reconciliation =
 export type Reconcile = (effect: Effect, context: ToolContext) => Reconciliation | Promise<Reconciliation>;
 
 /** Undoes what a call has done. May be called again under the same key, and must then do nothing more. */
-export type Compensate = (
-  effect: Effect & { readonly result: SerializedToolResult },
-  context: ToolContext,
-) => unknown;
+export type Compensate = (effect: Effect & { readonly result: ToolResult }, context: ToolContext) => unknown;
 
 /** Arguments in the form the tool takes, or what is wrong with them. */
 export type Hydrated =

@@ -23,7 +23,8 @@ export type ArgumentsOf<Source> = ValueOf<Source, JsonObject>;
 
 /** Options of {@link defineTool}. */
 export interface DefineToolOptions<Source extends SchemaSource>
-  extends Omit<ToolOptions, 'parameters' | 'name'> {
+  extends Omit<ToolOptions, 'parameters' | 'name' | 'reconcile' | 'compensate'>,
+    Pick<ToolDefinition, 'reconcile' | 'compensate'> {
   readonly name: string;
   /** Default: no arguments. */
   readonly parameters?: Source;
@@ -88,6 +89,8 @@ export function toDefinition<Source extends SchemaSource>(
     parameters,
     output,
     hydrate,
+    reconcile: options.reconcile,
+    compensate: options.compensate,
     ignoresContext: (execute && ignoresContext(execute)) || undefined,
     execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
   });

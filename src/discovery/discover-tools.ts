@@ -1,6 +1,7 @@
 import type { ClassType } from '../contract/declaration.js';
 import type { Logger } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import type { ToolContext } from '../contract/tool-context.js';
 import { type AuthorFault, refuseOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { ANYTHING, BOOLEAN, LOGGER, type OptionFault, optionFaults, optionTable } from '../kernel/options.js';
@@ -183,9 +184,12 @@ function bindTool(
   if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
   const { call, bindings } = planned;
   const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
+  const open =
+    source.kind === 'always' ? () => source.instance : (context: ToolContext) => source.open(context);
   return toolOfMethod(planned, {
     container: host.resolver,
     ignoresContext: (!isInjected && source.kind === 'always') || undefined,
+    open,
     execute:
       source.kind === 'always'
         ? (args, context) => call(source.instance, args, context)
@@ -199,11 +203,14 @@ type BoundMethod = Pick<PlannedTool, 'class' | 'key'>;
 /** Beside the definitions, which are data: only a bridge that reads decorators of others asks for it. */
 const methods = new WeakMap<ToolDefinition, BoundMethod>();
 
+/** How the method of a tool is called. */
+interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'> {
+  /** The instance that a call of a companion of the method is made on. */
+  readonly open: (context: ToolContext) => unknown;
+}
+
 /** The tool of a planned method; how it is called is for its host to say. */
-export function toolOfMethod(
-  planned: PlannedTool,
-  calling: Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'>,
-): ToolDefinition {
+export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodCalling): ToolDefinition {
   const { class: owner, key, options, name, toolset, parameters, output, hydrate, bindings } = planned;
   const tool = freezeTool(options, {
     name,
@@ -212,11 +219,22 @@ export function toolOfMethod(
     output,
     isOutputInferred: planned.isOutputInferred,
     hydrate,
+    reconcile: companion(options.reconcile, open) as ToolDefinition['reconcile'],
+    compensate: companion(options.compensate, open) as ToolDefinition['compensate'],
     observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
   });
   methods.set(tool, { class: owner, key });
   return tool;
+}
+
+/** A method that a tool names, on the instance that a call of the tool would get. */
+function companion(name: string | undefined, open: MethodCalling['open']) {
+  if (name === undefined) return undefined;
+  return async (effect: unknown, context: ToolContext): Promise<unknown> => {
+    const instance = (await open(context)) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
+    return instance[name]?.(effect, context);
+  };
 }
 
 /** The method that `discoverTools` made a tool of; `undefined` for any other tool. */

@@ -13,11 +13,16 @@ type ToolParts = Pick<
   | 'observesSignal'
   | 'ignoresContext'
   | 'container'
+  | 'reconcile'
+  | 'compensate'
   | 'execute'
 >;
 
 /** A finished definition: the author's options and what was derived, frozen, without empty fields. */
-export function freezeTool(options: ToolOptions, parts: ToolParts): ToolDefinition {
+export function freezeTool(
+  options: Omit<ToolOptions, 'reconcile' | 'compensate'>,
+  parts: ToolParts,
+): ToolDefinition {
   const all: Readonly<Record<string, unknown>> = {
     ...options,
     description: options.description ?? '',

@@ -151,7 +151,11 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
     return faulty('@Tool stands on something that is no method', 'an ordinary method');
   const own: ToolOptions = isRecord(said) ? said : {};
   const name = toolName(toolset, key, own);
-  const ownFaults: ParameterFault[] = [...toolOptionFaults(said), ...unloadedSchemaFaults(said)];
+  const ownFaults: ParameterFault[] = [
+    ...toolOptionFaults(said),
+    ...unloadedSchemaFaults(said),
+    ...companionFaults(toolset, own),
+  ];
   if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name));
   const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
   const facts = methodFacts(method, written, describedTool(toolset, key));
@@ -187,6 +191,29 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       facts,
     },
   };
+}
+
+/** Methods that a tool names as its companions, and that the class does not have. */
+function companionFaults(toolset: ClassType, options: ToolOptions): readonly ParameterFault[] {
+  return (['reconcile', 'compensate'] as const).flatMap((role) => {
+    const name: unknown = options[role];
+    if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) return [];
+    const problem = `its \`${role}\` names '${name}', which is no method of ${toolset.name}`;
+    return [{ problem, fix: `${role}: the name of an instance method of the same class` }];
+  });
+}
+
+/** Without a getter being run. */
+function isMethodOf(prototype: object | null, name: string): boolean {
+  for (
+    let level = prototype;
+    level !== null && level !== Object.prototype;
+    level = Object.getPrototypeOf(level)
+  ) {
+    const own = Object.getOwnPropertyDescriptor(level, name);
+    if (own !== undefined) return typeof own.value === 'function' && name !== 'constructor';
+  }
+  return false;
 }
 
 type UnderstoodMethod =

@@ -8,7 +8,7 @@ const NEWEST_VERSION = 3;
 
 /** A kept run with all that it has done since its checkpoint. */
 export interface FoldedRun extends LostRun {
-  /** How it ended, where it has. */
+  /** How it ended, where it has; `open` then has calls of which nobody knows what came of them. */
   readonly end?: StoredEnd;
   /** What became of its effects by their keys, where they were compensated. */
   readonly compensated: ReadonlyMap<string, Extract<RunEntry, { readonly type: 'compensated' }>>;
@@ -79,7 +79,7 @@ function endRun(run: Growing, entry: Extract<RunEntry, { readonly type: 'end' }>
   const { type: _, messages, ...end } = entry;
   closeMessage(run);
   run.messages.push(...messages);
-  run.open = undefined;
+  if (run.open?.calls.every(({ status }) => status === 'settled')) run.open = undefined;
   run.end = end;
 }
 

@@ -5,6 +5,7 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
+import { COUNT_LIMIT, type OptionRule, objectOf } from '../kernel/options.js';
 
 /** When a run goes in circles: the same calls with the same results, and nothing new between them. */
 export interface LoopGuardOptions {
@@ -12,6 +13,27 @@ export interface LoopGuardOptions {
   readonly tellAt?: number;
   /** The run ends at so many; default 6. */
   readonly endAt?: number;
+}
+
+const GUARD_NUMBERS = objectOf<LoopGuardOptions>(
+  { tellAt: COUNT_LIMIT, endAt: COUNT_LIMIT },
+  { fix: '{ tellAt: 3, endAt: 6 }' },
+);
+
+/** The model is told before the run ends; `Infinity` tells it never. */
+export const LOOP_GUARD: OptionRule = {
+  ...GUARD_NUMBERS,
+  accepts: (value) => GUARD_NUMBERS.accepts(value) && tellsInTime(value as LoopGuardOptions),
+  explain: (value, option) => {
+    if (!GUARD_NUMBERS.accepts(value)) return GUARD_NUMBERS.explain?.(value, option) ?? [];
+    const { tellAt, endAt } = value as LoopGuardOptions;
+    const problem = `${option}.tellAt is ${tellAt}, but the run ends at ${endAt} repeats`;
+    return [{ option: `${option}.tellAt`, problem, fix: `${option}: { tellAt: 3, endAt: 6 }` }];
+  },
+};
+
+function tellsInTime({ tellAt = 0, endAt = tellAt }: LoopGuardOptions): boolean {
+  return tellAt <= endAt || tellAt === Number.POSITIVE_INFINITY;
 }
 
 /** What the guard says of the calls of one message. */

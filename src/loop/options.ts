@@ -21,7 +21,6 @@ import { misspeltName } from '../kernel/nearest-name.js';
 import {
   areRight,
   BOOLEAN,
-  COUNT_LIMIT,
   either,
   exactly,
   FILLED_TEXT,
@@ -48,7 +47,7 @@ import type { Detector } from './ask-model.js';
 import { LEASE } from './claimed-run.js';
 import type { CompactHistory } from './compact-history.js';
 import { type HistoryCare, historyFaults } from './given-history.js';
-import type { LoopGuardOptions } from './guard.js';
+import { LOOP_GUARD, type LoopGuardOptions } from './guard.js';
 import { type PrepareStep, TOOL_CHOICE } from './step-settings.js';
 
 /** Who is asked; without a model, for the run's. */
@@ -132,34 +131,19 @@ export interface ToolLoopConfig {
   readonly tasks?: TaskQueue;
 }
 
-const GUARD_NUMBERS = objectOf<LoopGuardOptions>(
-  { tellAt: COUNT_LIMIT, endAt: COUNT_LIMIT },
-  { fix: '{ tellAt: 3, endAt: 6 }' },
-);
-
-/** The model is told before the run ends; `Infinity` tells it never. */
-const LOOP_GUARD: OptionRule = {
-  ...GUARD_NUMBERS,
-  accepts: (value) => GUARD_NUMBERS.accepts(value) && tellsInTime(value as LoopGuardOptions),
-  explain: (value, option) => {
-    if (!GUARD_NUMBERS.accepts(value)) return GUARD_NUMBERS.explain?.(value, option) ?? [];
-    const { tellAt, endAt } = value as LoopGuardOptions;
-    const problem = `${option}.tellAt is ${tellAt}, but the run ends at ${endAt} repeats`;
-    return [{ option: `${option}.tellAt`, problem, fix: `${option}: { tellAt: 3, endAt: 6 }` }];
-  },
-};
-
-function tellsInTime({ tellAt = 0, endAt = tellAt }: LoopGuardOptions): boolean {
-  return tellAt <= endAt || tellAt === Number.POSITIVE_INFINITY;
-}
-
 const FALLBACK = "{ provider, model: 'gpt-5' }";
+
+/** Tools, or a registry of them. */
+export const TOOLS: OptionRule = {
+  ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
+  fix: 'a ToolRegistry, or [tool, …]',
+};
 
 /** What each option of the loop may be. */
 export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   provider: required(PROVIDER),
   model: required(MODEL),
-  tools: { ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST), fix: 'a ToolRegistry, or [tool, …]' },
+  tools: TOOLS,
   detector: either(oneOf('native', 'tool_request', 'scan'), FUNCTION),
   maxIterations: LIMIT,
   llmOptions: { ...RECORD, fix: '{ temperature: 0, … }' },

@@ -103,9 +103,19 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   returnDirect: BOOLEAN,
 };
 
+const METHOD_NAME = { ...TEXT, fix: "the name of a method of the same class: 'findPayment'" };
+
 const TOOL = optionTable<ToolOptions>(
   '@Tool',
-  { name: TEXT, description: TEXT, parameters: ANYTHING, output: ANYTHING, ...BEHAVIOUR },
+  {
+    name: TEXT,
+    description: TEXT,
+    parameters: ANYTHING,
+    output: ANYTHING,
+    reconcile: METHOD_NAME,
+    compensate: METHOD_NAME,
+    ...BEHAVIOUR,
+  },
   MEANT,
 );
 
@@ -145,11 +155,9 @@ export function givenOptions<Options extends object>(given: Options): Options {
 /** What every tool has is checked by who takes it. */
 const MEMBERS = { name: ANYTHING, description: ANYTHING, parameters: ANYTHING, execute: ANYTHING };
 
-const AGENT_TOOL = optionTable<ToolOptions & typeof MEMBERS & { readonly label: string }>(
-  'agentTool',
-  { ...MEMBERS, description: TEXT, label: TEXT, output: ANYTHING, ...BEHAVIOUR },
-  MEANT,
-);
+const AGENT_TOOL = optionTable<
+  Omit<ToolOptions, 'reconcile' | 'compensate'> & typeof MEMBERS & { readonly label: string }
+>('agentTool', { ...MEMBERS, description: TEXT, label: TEXT, output: ANYTHING, ...BEHAVIOUR }, MEANT);
 
 const HAND_WRITTEN = optionTable<ToolDefinition & ContextualTool & AsyncTool>('a tool', {
   ...DEFINITION,

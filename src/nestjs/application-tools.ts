@@ -4,7 +4,7 @@ import type { TaskQueue } from '../call/task-queue.js';
 import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../call/tool-registry.js';
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
-import type { InstanceResolver } from '../contract/ports.js';
+import type { InjectionToken, InstanceResolver } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { boundMethodOf, toolOfMethod } from '../discovery/discover-tools.js';
 import { ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
@@ -118,6 +118,7 @@ export class ApplicationTools {
     const target = providerTarget(found, host);
     const tool: ToolDefinition = toolOfMethod(planned, {
       container: this.#parts.container,
+      open: (context) => context.resolve(planned.class as InjectionToken<object>),
       execute: (args, context) => this.#parts.caller.perform(target, { tool, arguments: args, context }),
     });
     this.#targets.set(tool, target);

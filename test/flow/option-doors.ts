@@ -5,10 +5,12 @@ import { OpenAI } from 'openai';
 import {
   type AnswerOptions,
   type CallScope,
+  type CompensateOptions,
   type CompletionModel,
   type CompletionRequest,
   Conversation,
   type ConversationConfig,
+  compensateRun,
   complete,
   type DiscoverOptions,
   defineTool,
@@ -382,6 +384,11 @@ export const LOOP_DOORS: readonly Door[] = [
     'the stored run of resumeStoredRun',
     { store, runId: 'r1', leaseMs: 1000 },
     { required: ['store', 'runId'], enter: (given) => resumeStoredRun(config, given, []) },
+  ),
+  door<CompensateOptions>(
+    'compensateRun',
+    { tools, scope, logger: console, leaseMs: 1000 },
+    { required: ['tools'], enter: (given) => compensateRun(store, 'r1', given) },
   ),
   door<RecoverOptions>(
     'recoverRuns',

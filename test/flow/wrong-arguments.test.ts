@@ -58,6 +58,7 @@ function ping(): ToolRegistry {
 const talk = (): Conversation => new Conversation(config);
 const {
   agentTool,
+  compensateRun,
   answerWait,
   Args,
   asyncResult,
@@ -184,6 +185,8 @@ const ROOT: readonly Door[] = [
   ['state', (given) => streamResumedToolLoop(config, given, []).result],
   ['resumeStoredRun', (given) => resumeStoredRun(config, given, [])],
   ['recoverRuns', (given) => recoverRuns(given)],
+  ['compensateRun', (given) => compensateRun(given, 'r1', { tools: [] })],
+  ['compensateRun', (given) => compensateRun(stored.store, 'r1', given)],
   ['loop’s config', (given) => resumeStoredRun(given, stored, [])],
   ['run', (given) => resumeStoredRun(config, stored, given)],
   ['registerFunction', (given) => registerFunction(given, 'f', 'x', [], () => 1)],

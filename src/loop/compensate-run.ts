@@ -1,0 +1,178 @@
+import { partKey } from '../call/effect-key.js';
+import type { RegisteredTool } from '../call/registration.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import { type CallRecord, type CallScope, SCOPE_OPTION } from '../contract/call.js';
+import type { Logger } from '../contract/ports.js';
+import { CHECKPOINT_STORE, type CheckpointStore, type RunEntry } from '../contract/run-checkpoint.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { toDefinition } from '../discovery/define-tool.js';
+import { checkArguments, checkOptions } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { FILLED_TEXT, LOGGER, optionTable, required } from '../kernel/options.js';
+import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
+import { type FoldedRun, foldRun } from './fold-run.js';
+import { checkOwner, TOOLS } from './options.js';
+import { restoredRecord } from './suspend.js';
+
+/** With what the effects of a run are undone. */
+export interface CompensateOptions {
+  /** The tools of the run. */
+  readonly tools: ToolRegistry | readonly RegisteredTool[];
+  /** The surroundings of the compensations; its owner is the one that the run was kept with. */
+  readonly scope?: CallScope;
+  /** Default: the registry's. */
+  readonly logger?: Logger;
+  /** Milliseconds until somebody else may go on where this process dies; default 30,000. */
+  readonly leaseMs?: number;
+}
+
+/** What became of one effect of a run. */
+export interface Compensation {
+  readonly callId: string;
+  readonly tool: string;
+  /** Of the effect; absent where the call is not settled. */
+  readonly idempotencyKey?: string;
+  /**
+   * `compensated` now, or `before`; `failed`, and those that come earlier in the run were left; `none`: its tool has no
+   * `compensate`; `unknown`: the call is not settled, so that nobody knows whether there is an effect.
+   */
+  readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'unknown';
+  /** What the compensation gave, or why it failed. */
+  readonly text?: string;
+}
+
+const COMPENSATE_OPTIONS = optionTable<CompensateOptions>('compensateRun', {
+  tools: required(TOOLS),
+  scope: SCOPE_OPTION,
+  logger: LOGGER,
+  leaseMs: LEASE,
+});
+
+/**
+ * Undoes what a run has done: calls the `compensate` of every tool whose call succeeded, the last call first, and keeps
+ * that it was done. It stops at one that fails; called again, it goes on there. A run that has not ended is ended by
+ * this: nobody goes on with a run whose effects are undone.
+ *
+ * A compensation is called at least once. Its `effect.idempotencyKey` names what is to be undone, and
+ * `context.idempotencyKey` is its own.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) where somebody is at the run, `RunNotAllowed` (523),
+ *   `RunStoreFailed` (518).
+ *
+ * @example
+ * ```ts
+ * for (const { tool, status, text } of await compensateRun(store, 'order-7', { tools }))
+ *   console.log(tool, status, text);
+ * ```
+ */
+export async function compensateRun(
+  store: CheckpointStore,
+  runId: string,
+  options: CompensateOptions,
+): Promise<readonly Compensation[]> {
+  const rules = { store: CHECKPOINT_STORE, runId: FILLED_TEXT };
+  checkArguments({ of: 'compensateRun', given: { store, runId }, rules });
+  checkOptions(options, COMPENSATE_OPTIONS);
+  const { leaseMs = DEFAULT_LEASE_MS } = options;
+  const { run, claimed } = await claimEnded({ store, runId, leaseMs }, options.scope);
+  try {
+    return await compensateAll(run, claimed, options);
+  } finally {
+    claimed.leave();
+    await claimed.write({ write: (kept, claim) => kept.end(claim, []) }).catch(() => {});
+  }
+}
+
+interface ClaimedEnd {
+  readonly run: FoldedRun;
+  readonly claimed: ClaimedRun<CheckpointStore>;
+}
+
+/** Claims a run that has ended; one that has not is ended first. */
+async function claimEnded(
+  request: ConstructorParameters<typeof ClaimedRun<CheckpointStore>>[0],
+  scope: CallScope = {},
+): Promise<ClaimedEnd> {
+  const { store, runId, leaseMs } = request;
+  const claimed = new ClaimedRun(request);
+  const since = performance.now();
+  const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
+  if (taken.status === 'missing')
+    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  if (taken.status === 'taken') throw claimedByAnother(runId);
+  claimed.hold(since);
+  const { owner } = taken.run.state;
+  try {
+    checkOwner({ owner, isCertain: true }, { owner, ...scope });
+    const run = foldRun(taken.run);
+    if (run.end !== undefined) return { run, claimed };
+    await claimed.write({ write: (kept, claim) => kept.end(claim, [stopped(run)]) });
+    claimed.leave();
+  } catch (error) {
+    await claimed.giveBack();
+    throw error;
+  }
+  return claimEnded(request, scope);
+}
+
+function stopped({ iterations, usage }: FoldedRun): RunEntry {
+  const message = 'The run was ended so that its effects can be compensated.';
+  const error = { name: 'RunAborted', code: 508, message };
+  return { type: 'end', messages: [], status: 'aborted', content: '', iterations, usage, error };
+}
+
+async function compensateAll(
+  run: FoldedRun,
+  claimed: ClaimedRun<CheckpointStore>,
+  { tools, scope, logger }: CompensateOptions,
+): Promise<readonly Compensation[]> {
+  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+  const { owner: _, ...surroundings } = scope ?? {};
+  const done: Compensation[] = (run.open?.calls ?? []).flatMap((call) =>
+    call.status === 'begun' ? [{ callId: call.id, tool: call.name, status: 'unknown' }] : [],
+  );
+  for (const record of run.toolCalls.map(restoredRecord).reverse()) {
+    const { id: callId, name, idempotencyKey } = record;
+    if (idempotencyKey === undefined || (record.status !== 'success' && record.status !== 'started'))
+      continue;
+    const tool = registry.get(name);
+    const about = { callId, tool: name, idempotencyKey };
+    const before = run.compensated.get(idempotencyKey);
+    if (before?.isError === false) done.push({ ...about, status: 'before', text: before.text });
+    else if (record.status === 'started') done.push({ ...about, status: 'unknown' });
+    else if (tool?.compensate === undefined) done.push({ ...about, status: 'none' });
+    else {
+      const result = await undo(tool, { ...record, idempotencyKey }, { scope: surroundings, logger });
+      const entry = { type: 'compensated', idempotencyKey, ...result } as const;
+      await claimed.write({ write: (store, claim) => store.append(claim, [entry]) });
+      done.push({ ...about, status: result.isError ? 'failed' : 'compensated', text: result.text });
+      if (result.isError) break;
+    }
+  }
+  return done;
+}
+
+/** One compensation, with all that surrounds a call: its context, the limit of its time, the log. */
+async function undo(
+  { name, compensate, container, timeoutMs }: ToolDefinition,
+  { id, idempotencyKey, arguments: args = {}, result }: CallRecord & { readonly idempotencyKey: string },
+  { scope, logger }: { readonly scope: CallScope; readonly logger: Logger | undefined },
+): Promise<{ readonly isError: boolean; readonly text: string }> {
+  const effect = { callId: id, idempotencyKey, arguments: args, result };
+  const tool = toDefinition(
+    {
+      name,
+      description: `Undoes a call of ${name}`,
+      execute: (_args, context) => compensate?.(effect, context),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    },
+    { by: 'compensateRun', wrong: [] },
+  );
+  const registry = new ToolRegistry(logger ? { logger } : {}).register({
+    ...tool,
+    ...(container ? { container } : {}),
+  });
+  const request = { id, name, arguments: {}, idempotencyKey: partKey(idempotencyKey, 'compensate') };
+  const { result: told } = await registry.invoke(request, scope);
+  return { isError: told.isError, text: told.forLLM };
+}

@@ -1,0 +1,227 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import {
+  compensateRun,
+  defineTool,
+  discoverTools,
+  type Effect,
+  foldRun,
+  type Reconciliation,
+  recoverRuns,
+  runToolLoop,
+  Tool,
+  ToolContext,
+  type ToolDefinition,
+  type ToolResult,
+  Toolset,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const messages = [{ role: 'user', content: 'Go' }] as const;
+
+/** A shop whose effects can be undone, and what was done to it. */
+class Shop {
+  readonly log: unknown[] = [];
+  isClosed = false;
+  readonly store = new MemoryRunStore();
+
+  tool(name: string, more: Partial<ToolDefinition> = {}): ToolDefinition {
+    return defineTool({
+      name,
+      description: name,
+      parameters: { type: 'object', properties: { n: { type: 'integer' } } },
+      execute: ({ n }) => {
+        if (n === 13) throw new Error('not this one');
+        return `${name} ${n}`;
+      },
+      compensate: ({ arguments: args, result, idempotencyKey }, context) => {
+        if (this.isClosed && args.n === 1) throw new Error('the shop is closed');
+        this.log.push([name, args.n, result.forLLM]);
+        expect(context.idempotencyKey).not.toBe(idempotencyKey);
+        return `undid ${args.n}`;
+      },
+      ...more,
+    });
+  }
+
+  async sell(numbers: readonly (readonly number[])[], tools: readonly ToolDefinition[]): Promise<void> {
+    const replies = numbers.map((step) => ({
+      content: '',
+      toolCalls: step.map((n, index) => ({
+        id: `c${index}`,
+        name: tools[n % tools.length]?.name ?? '',
+        arguments: { n },
+      })),
+    }));
+    const provider = new ScriptedProvider([...replies, { content: 'Done' }]);
+    const config = {
+      provider,
+      model: 'm',
+      tools,
+      store: this.store,
+      checkpoint: 'step',
+      runId: 'r',
+    } as const;
+    await runToolLoop(config, messages, { owner: { user: 'u1' } });
+  }
+}
+
+describe('compensateRun', () => {
+  test('undoes the effects of a run, the last first, each once', async () => {
+    const shop = new Shop();
+    const tools = [shop.tool('reserve'), shop.tool('pay')];
+    await shop.sell([[0, 1], [13], [2]], tools);
+    const first = await compensateRun(shop.store, 'r', { tools });
+    expect(first.map(({ callId, tool, status, text }) => [callId, tool, status, text])).toEqual([
+      ['c0', 'reserve', 'compensated', 'undid 2'],
+      ['c1', 'pay', 'compensated', 'undid 1'],
+      ['c0', 'reserve', 'compensated', 'undid 0'],
+    ]);
+    expect(shop.log).toEqual([
+      ['reserve', 2, 'reserve 2'],
+      ['pay', 1, 'pay 1'],
+      ['reserve', 0, 'reserve 0'],
+    ]);
+    const keys = foldRun(shop.store.read('r')!).toolCalls.map(({ idempotencyKey }) => idempotencyKey);
+    expect(first.map(({ idempotencyKey }) => idempotencyKey)).toEqual([keys[3], keys[1], keys[0]]);
+    const again = await compensateRun(shop.store, 'r', { tools });
+    expect(again.map(({ status }) => status)).toEqual(['before', 'before', 'before']);
+    expect(shop.log).toHaveLength(3);
+    expect(shop.store.read('r')).toMatchObject({ status: 'ended' });
+    expect(shop.store.read('r')?.leaseEnd).toBeUndefined();
+  });
+
+  test('stops at a compensation that fails, and goes on there when it is called again', async () => {
+    const shop = new Shop();
+    const tools = [shop.tool('reserve'), shop.tool('pay')];
+    await shop.sell([[0, 1, 2]], tools);
+    shop.isClosed = true;
+    expect(await compensateRun(shop.store, 'r', { tools })).toMatchObject([
+      { status: 'compensated' },
+      { status: 'failed', text: 'the shop is closed' },
+    ]);
+    shop.isClosed = false;
+    expect(await compensateRun(shop.store, 'r', { tools })).toMatchObject([
+      { status: 'before' },
+      { status: 'compensated' },
+      { status: 'compensated' },
+    ]);
+    expect(shop.log).toHaveLength(3);
+  });
+
+  test('tells which effects nobody can undo', async () => {
+    const shop = new Shop();
+    const tools = [shop.tool('reserve'), shop.tool('look', { compensate: undefined })];
+    await shop.sell([[0, 1]], tools);
+    expect(await compensateRun(shop.store, 'r', { tools })).toMatchObject([
+      { tool: 'look', status: 'none' },
+      { tool: 'reserve', status: 'compensated' },
+    ]);
+  });
+
+  test('ends a run that is suspended, and nobody goes on with it', async () => {
+    const shop = new Shop();
+    const tools = [shop.tool('reserve'), shop.tool('approve', { approval: true })];
+    await shop.sell([[0], [1]], tools);
+    expect(shop.store.read('r')).toMatchObject({ status: 'suspended' });
+    expect(await compensateRun(shop.store, 'r', { tools })).toMatchObject([
+      { tool: 'reserve', status: 'compensated' },
+    ]);
+    expect(shop.store.load('r')).toBeUndefined();
+    expect(foldRun(shop.store.read('r')!).end).toMatchObject({ status: 'aborted', error: { code: 508 } });
+  });
+
+  test('leaves a run alone that is not there, that somebody is at, or that has another owner', async () => {
+    const shop = new Shop();
+    const tools = [shop.tool('reserve')];
+    const other = { tools, scope: { owner: { user: 'u2' } } };
+    await expect(compensateRun(shop.store, 'r', { tools })).rejects.toMatchObject({ name: 'RunNotFound' });
+    await shop.sell([[0]], tools);
+    await expect(compensateRun(shop.store, 'r', other)).rejects.toMatchObject({ name: 'RunNotAllowed' });
+    shop.store.seize({ runId: 'r', claim: 'other', leaseMs: 60_000, from: 'nobody' });
+    await expect(compensateRun(shop.store, 'r', { tools })).rejects.toMatchObject({ name: 'RunClaimed' });
+    expect(shop.log).toEqual([]);
+  });
+
+  test('tells of a call of a lost run that nobody knows whether it was done', async () => {
+    let now = 0;
+    const store = new MemoryRunStore({ now: () => now });
+    let began = (): void => {};
+    const begun = new Promise<void>((resolve) => {
+      began = resolve;
+    });
+    const hang = defineTool({
+      name: 'hang',
+      description: 'Hangs',
+      execute: () => {
+        began();
+        return new Promise(() => {});
+      },
+    });
+    const provider = new ScriptedProvider([
+      { content: '', toolCalls: [{ id: 'c1', name: 'hang', arguments: {} }] },
+    ]);
+    const config = { provider, model: 'm', tools: [hang], store, checkpoint: 'step', runId: 'r' } as const;
+    runToolLoop({ ...config, toolTimeoutMs: Number.POSITIVE_INFINITY }, messages).catch(() => {});
+    await begun;
+    now = 60_000;
+    expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([
+      { callId: 'c1', tool: 'hang', status: 'unknown' },
+    ]);
+    expect(await recoverRuns({ store, config })).toEqual([]);
+  });
+});
+
+@Toolset()
+class Bank {
+  readonly log: unknown[] = [];
+
+  @Tool({ description: 'Pays', reconcile: 'findPayment', compensate: 'refund' })
+  pay(amount: number = 7) {
+    return `paid ${amount}`;
+  }
+
+  async findPayment(effect: Effect, context: ToolContext): Promise<Reconciliation> {
+    this.log.push([effect.arguments, context instanceof ToolContext]);
+    return { status: 'done', result: 'found' };
+  }
+
+  refund({ arguments: { amount }, result }: Effect & { readonly result: ToolResult }) {
+    this.log.push([amount, result.forLLM]);
+  }
+}
+
+describe('@Tool', () => {
+  test('names the methods that know and undo what it does', async () => {
+    const bank = new Bank();
+    const [pay] = discoverTools({ toolsets: [Bank], container: { resolve: () => bank as never } });
+    const context = {} as ToolContext;
+    const effect = { callId: 'c', idempotencyKey: 'k', arguments: { amount: 7 } };
+    expect(await pay?.reconcile?.(effect, context)).toEqual({ status: 'done', result: 'found' });
+    const store = new MemoryRunStore();
+    const toolCalls = [{ id: 'c1', name: 'pay', arguments: { amount: 9 } }];
+    const provider = new ScriptedProvider([{ content: '', toolCalls }, { content: 'Done' }]);
+    const tools = pay ? [pay] : [];
+    await runToolLoop({ provider, model: 'm', tools, store, checkpoint: 'step', runId: 'r' }, messages);
+    expect(await compensateRun(store, 'r', { tools })).toMatchObject([{ status: 'compensated' }]);
+    expect(bank.log).toEqual([
+      [{ amount: 7 }, false],
+      [9, 'paid 9'],
+    ]);
+  });
+
+  test('refuses names of methods that the class does not have', () => {
+    @Toolset()
+    class Wrong {
+      @Tool({ description: 'Pays', reconcile: 'findPaymnt', compensate: 'constructor' })
+      pay() {}
+
+      @Tool({ description: 'Asks', reconcile: (() => 1) as never })
+      ask() {}
+    }
+    expect(() => discoverTools({ toolsets: [Wrong] })).toThrow(
+      /`reconcile` names 'findPaymnt', which is no method of Wrong[\s\S]*`compensate` names 'constructor'[\s\S]*name of a method of the same class/,
+    );
+  });
+});
