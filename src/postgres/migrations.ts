@@ -29,6 +29,25 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
       PRIMARY KEY (run_id, write_id)
     );
     COMMENT ON COLUMN ${schema}.run_entries.entries IS 'What was added at once, a JSON array; seq orders the rows'`,
+  (schema) => `
+    CREATE TABLE ${schema}.jobs (
+      job_id text COLLATE "C" PRIMARY KEY,
+      job text NOT NULL,
+      options text NOT NULL,
+      status text NOT NULL CHECK (status IN ('waiting', 'running', 'completed')),
+      is_sent boolean NOT NULL DEFAULT false,
+      attempt integer NOT NULL DEFAULT 0,
+      added_by uuid NOT NULL,
+      added_at bigint NOT NULL,
+      changed_at bigint NOT NULL,
+      result text,
+      completed_by uuid,
+      CHECK ((status = 'completed') = (result IS NOT NULL))
+    );
+    CREATE INDEX jobs_open ON ${schema}.jobs (is_sent, changed_at) WHERE status <> 'completed';
+    CREATE INDEX jobs_by_change ON ${schema}.jobs (changed_at DESC, job_id);
+    CREATE INDEX jobs_by_status ON ${schema}.jobs (status, changed_at DESC, job_id);
+    COMMENT ON COLUMN ${schema}.jobs.added_by IS 'Of the write that added it, which may be sent twice; so completed_by'`,
 ];
 
 const LATEST = MIGRATIONS.length;

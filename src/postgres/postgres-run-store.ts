@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -20,6 +21,7 @@ import {
   type PostgresOptions,
   type Statement,
 } from './database.js';
+import { PostgresJobs } from './postgres-jobs.js';
 import { runStatements } from './run-statements.js';
 
 /** How many runs are forgotten at once: others wait no longer than for these. */
@@ -41,7 +43,9 @@ const MOST_UNSURE = 10_000;
  * await store.close();
  * ```
  */
-export class PostgresRunStore implements CheckpointStore, AsyncDisposable {
+export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDisposable {
+  /** The started work that it keeps. */
+  readonly jobs: JobStore;
   readonly #database: Database;
   readonly #sql: ReturnType<typeof runStatements>;
   /** Names of writes whose answer may be lost: the same entries given again are the same write. */
@@ -54,6 +58,7 @@ export class PostgresRunStore implements CheckpointStore, AsyncDisposable {
     checkPostgresOptions('PostgresRunStore', options);
     this.#database = new Database(options);
     this.#sql = runStatements(this.#database.schema);
+    this.jobs = new PostgresJobs(this.#database);
   }
 
   /**

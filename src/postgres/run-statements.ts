@@ -114,7 +114,7 @@ function page(where: string): string {
 }
 
 /** Names as the server keeps the statements of a connection, which several stores may share. */
-function namedStatements<Key extends string>(
+export function namedStatements<Key extends string>(
   schema: string,
   texts: Readonly<Record<Key, string>>,
 ): Readonly<Record<Key, Statement>> {

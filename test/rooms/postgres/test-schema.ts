@@ -33,4 +33,12 @@ export class TestSchemas {
       [ms],
     );
   }
+
+  /** The same for started work. */
+  async ageJobs(schema: string, ms: number): Promise<void> {
+    await this.pool.query(
+      `UPDATE ${schema}.jobs SET changed_at = changed_at - $1, added_at = added_at - $1`,
+      [ms],
+    );
+  }
 }
