@@ -81,6 +81,7 @@ function isAlone(
     environment.policies === undefined &&
     environment.toolTimeoutMs === undefined &&
     environment.onAsyncResult === undefined &&
+    environment.jobs === undefined &&
     scope.signal === undefined &&
     journal === undefined &&
     read === undefined

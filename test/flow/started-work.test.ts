@@ -316,6 +316,16 @@ describe('runJobs', () => {
     expect(most).toBe(2);
   });
 
+  test('ToolRegistry.execute leaves the work of a background tool to the engine, too', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    const tools = new ToolRegistry({ engine, store }).register(tool);
+    expect((await tools.execute('work')).async).toBe(true);
+    expect((await store.jobs.listJobs()).jobs).toHaveLength(1);
+    const { completed } = await working({ engine, store, tools });
+    expect((await completed())[0]?.result.forLLM).toBe('done');
+  });
+
   test('cancelJob ends a job that waits, for good', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
