@@ -154,7 +154,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const ownFaults: ParameterFault[] = [
     ...toolOptionFaults(said),
     ...unloadedSchemaFaults(said),
-    ...companionFaults(toolset, own),
+    ...(own.reconcile === undefined && own.compensate === undefined ? [] : companionFaults(toolset, own)),
   ];
   if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name));
   const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;

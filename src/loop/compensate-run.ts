@@ -61,6 +61,7 @@ const COMPENSATE_OPTIONS = optionTable<CompensateOptions>('compensateRun', {
  *
  * @example
  * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
  * for (const { tool, status, text } of await compensateRun(store, 'order-7', { tools }))
  *   console.log(tool, status, text);
  * ```

@@ -1,8 +1,15 @@
-import { expect, test } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { foldRun } from 'toolwright';
+import { SqliteRunStore } from 'toolwright/stores';
+import { type BuiltProgram, buildProgram } from '../processes/build-program.js';
 import { runs } from '../setup/runs.js';
-import { live, type Story, stories, World } from './random-lives.js';
+import type { KeptRunArguments } from './kept-run-program.js';
+import { killedStories, live, type Story, stories, World } from './random-lives.js';
 import { historyFaults } from './strict-history.js';
 
 test('recoverRuns goes on with a run wherever its processes died, and nothing is lost or done twice', async () => {
@@ -19,7 +26,7 @@ test('recoverRuns goes on with a run wherever its processes died, and nothing is
       expect(run.toolCalls.map(keyAndText)).toEqual(undisturbed.toolCalls.map(keyAndText));
       checkEffects(story, world);
     }),
-    { numRuns: runs(300) },
+    { numRuns: runs(120) },
   );
 });
 
@@ -46,3 +53,59 @@ function checkEffects({ replies }: Story, { effects }: World): void {
   }
   expect(keys.size).toBe(replies.flat().length + replies.flat().filter((kind) => kind === 'parts').length);
 }
+
+describe('recoverRuns', () => {
+  let program: BuiltProgram;
+  let folder: string;
+
+  beforeAll(() => {
+    program = buildProgram('test/flow/kept-run-program.ts');
+    folder = mkdtempSync(join(tmpdir(), 'toolwright-deaths-'));
+  });
+  afterAll(() => {
+    program.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Starts one process after the other until the run has ended; gives how many were killed. */
+  function liveInProcesses(story: Story, place: Pick<KeptRunArguments, 'file' | 'effects'>): number {
+    const deaths = [...story.deaths];
+    let killed = 0;
+    for (let now = 1_700_000_000_000; ; now += 60_000) {
+      const given: KeptRunArguments = { ...place, story, now, death: deaths.shift() };
+      const ended = spawnSync(process.execPath, ['--no-warnings', program.file, JSON.stringify(given)], {
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH },
+      });
+      if (ended.signal === 'SIGKILL') killed += 1;
+      else expect(ended).toMatchObject({ status: 0, stderr: '' });
+      using store = new SqliteRunStore({ path: place.file });
+      if (store.read('r')?.status === 'ended') return killed;
+    }
+  }
+
+  test('goes on with a run whose processes were killed by SIGKILL', async () => {
+    let stories = 0;
+    let killed = 0;
+    await fc.assert(
+      fc.asyncProperty(killedStories, async (story) => {
+        stories += 1;
+        const place = { file: join(folder, `${stories}.sqlite`), effects: join(folder, `${stories}.txt`) };
+        writeFileSync(place.effects, '');
+        killed += liveInProcesses(story, place);
+        const world = new World((now) => new SqliteRunStore({ path: place.file, now }));
+        for (const line of readFileSync(place.effects, 'utf8').trimEnd().split('\n')) {
+          const [effect = '', key = ''] = line.split(' ');
+          world.happen(effect, key);
+        }
+        const run = foldRun(world.store.read('r')!);
+        const undisturbed = foldRun(await live({ ...story, deaths: [] }, new World()));
+        expect(run.messages).toEqual(undisturbed.messages);
+        expect(run.toolCalls.map(keyAndText)).toEqual(undisturbed.toolCalls.map(keyAndText));
+        checkEffects(story, world);
+      }),
+      { numRuns: runs(3) },
+    );
+    expect(killed).toBeGreaterThan(stories / 2);
+  }, 60_000);
+});

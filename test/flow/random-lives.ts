@@ -14,7 +14,7 @@ import {
   type ToolDefinition,
   type ToolLoopConfig,
 } from 'toolwright';
-import { MemoryRunStore } from 'toolwright/stores';
+import { MemoryRunStore, type SqliteRunStore } from 'toolwright/stores';
 
 const KINDS = ['read', 'same', 'effect', 'later', 'alone', 'approved', 'parts', 'asks'] as const;
 type Kind = (typeof KINDS)[number];
@@ -45,20 +45,31 @@ export const stories: fc.Arbitrary<Story> = fc.record({
   ),
 });
 
+/** Stories with a death for sure, and not many: each process of its own takes a while. */
+export const killedStories = stories.map(
+  (story): Story => ({
+    ...story,
+    deaths: [{ write: 2, when: 'after' } as const, ...story.deaths].slice(0, 4),
+  }),
+);
+
 const LEASE = 60_000;
 const NEVER = new Promise<never>(() => {});
 const messages = [{ role: 'user', content: 'Go.' }] as const;
 
 /** One process: once it is dead, nothing that it does is heard of any more. */
-class Life {
+export class Life {
   readonly death: Promise<'died'>;
   isDead = false;
   #writes = 0;
   #die: (how: 'died') => void = () => {};
+  readonly #kill: () => void;
   readonly #end: Story['deaths'][number] | undefined;
 
-  constructor(end: Story['deaths'][number] | undefined) {
+  /** `kill` ends the process for good, where it is one of its own. */
+  constructor(end: Story['deaths'][number] | undefined, kill: () => void = () => {}) {
     this.#end = end;
+    this.#kill = kill;
     this.death = new Promise((resolve) => {
       this.#die = resolve;
     });
@@ -77,6 +88,7 @@ class Life {
   }
 
   #stop(): Promise<never> {
+    this.#kill();
     this.isDead = true;
     this.#die('died');
     return NEVER;
@@ -97,13 +109,11 @@ function storeOf(life: Life, store: CheckpointStore): CheckpointStore {
 export class World {
   readonly effects = new Map<string, string[]>();
   readonly faults: string[] = [];
-  readonly store: MemoryRunStore;
+  readonly store: MemoryRunStore | SqliteRunStore;
   now = 1_700_000_000_000;
-  /** Calls in the order of the script. */
-  calls = 0;
 
-  constructor() {
-    this.store = new MemoryRunStore({ now: () => this.now });
+  constructor(open: (now: () => number) => World['store'] = (now) => new MemoryRunStore({ now })) {
+    this.store = open(() => this.now);
   }
 
   happen(effect: string, key: string): void {
@@ -118,7 +128,7 @@ export async function live(story: Story, world: World): Promise<KeptRun> {
     const run = world.store.read('r');
     if (run?.status === 'ended') return run;
     const life = new Life(deaths.shift());
-    await Promise.race([goOn(run, { story, world, life }), life.death]);
+    await Promise.race([proceed(run, { story, world, life }), life.death]);
     world.now += LEASE;
   }
   throw new Error('The run never ended.');
@@ -130,7 +140,8 @@ interface Surroundings {
   readonly life: Life;
 }
 
-async function goOn(run: KeptRun | undefined, surroundings: Surroundings): Promise<unknown> {
+/** One process goes on with the run from where it stands. */
+export async function proceed(run: KeptRun | undefined, surroundings: Surroundings): Promise<unknown> {
   const { story, world, life } = surroundings;
   const store = storeOf(life, world.store);
   const { checkpoint, maxConcurrency } = story;
