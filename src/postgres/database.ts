@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { checkOptions, refuseOptions } from '../errors/author-fault.js';
 import {
   FILLED_TEXT,
   MILLISECONDS,
   type OptionRule,
-  optionTable,
+  type OptionTable,
   PAUSE,
   type RulesOf,
   secret,
@@ -13,6 +13,7 @@ import {
 } from '../kernel/options.js';
 import { migrate } from './migrations.js';
 import { isConnectionLost, openPool, type PostgresPool, type PostgresRows } from './pool.js';
+import type { Statement } from './statements.js';
 
 /** Where the stores of `toolwright/postgres` keep what they are given: `pool` or `connectionString`. */
 export interface PostgresOptions {
@@ -35,7 +36,7 @@ const SCHEMA: OptionRule = {
 };
 
 /** What each of them may be. */
-const POSTGRES_RULES: RulesOf<PostgresOptions> = {
+export const POSTGRES_RULES: RulesOf<PostgresOptions> = {
   pool: withMethods(['query', 'connect'], 'new pg.Pool({ … })'),
   connectionString: secret({ ...FILLED_TEXT, fix: "'postgres://user@host:5432/database'" }),
   schema: SCHEMA,
@@ -48,21 +49,15 @@ const POSTGRES_RULES: RulesOf<PostgresOptions> = {
  *
  * @throws InvalidOptionsError (521) naming everything that is wrong.
  */
-export function checkPostgresOptions(of: string, given: PostgresOptions, rules: object = {}): void {
-  refuseOptions(invalidOptions(given, optionTable<PostgresOptions>(of, { ...POSTGRES_RULES, ...rules })));
+export function checkPostgresOptions(given: PostgresOptions, table: OptionTable): void {
+  checkOptions(given, table);
   if ((given.pool === undefined) !== (given.connectionString === undefined)) return;
   const problem =
     given.pool === undefined
       ? 'neither pool nor connectionString is given'
       : 'pool and connectionString are both given';
   const fix = "pool: new pg.Pool({ … }), or connectionString: 'postgres://user@host:5432/database'";
-  refuseOptions([{ where: of, option: 'pool', problem, fix }]);
-}
-
-/** A statement that the server prepares once for each connection. */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
+  refuseOptions([{ where: table.of, option: 'pool', problem, fix }]);
 }
 
 /** What became of a statement. */

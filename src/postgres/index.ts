@@ -1,3 +1,7 @@
 export type { PostgresOptions } from './database.js';
 export type { PostgresClient, PostgresPool, PostgresQuery, PostgresRows } from './pool.js';
+export {
+  PostgresConversationStore,
+  type PostgresConversationStoreOptions,
+} from './postgres-conversation-store.js';
 export { PostgresRunStore } from './postgres-run-store.js';

@@ -48,6 +48,24 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
     CREATE INDEX jobs_by_change ON ${schema}.jobs (changed_at DESC, job_id);
     CREATE INDEX jobs_by_status ON ${schema}.jobs (status, changed_at DESC, job_id);
     COMMENT ON COLUMN ${schema}.jobs.added_by IS 'Of the write that added it, which may be sent twice; so completed_by'`,
+  (schema) => `
+    CREATE TABLE ${schema}.conversations (
+      id text COLLATE "C" PRIMARY KEY,
+      turn_id text NOT NULL,
+      finish_reason text NOT NULL,
+      owner text,
+      used_at bigint NOT NULL
+    );
+    CREATE INDEX conversations_by_use ON ${schema}.conversations (used_at);
+    CREATE TABLE ${schema}.conversation_turns (
+      conversation_id text COLLATE "C" NOT NULL REFERENCES ${schema}.conversations ON DELETE CASCADE,
+      seq bigint GENERATED ALWAYS AS IDENTITY,
+      turn_id text NOT NULL,
+      messages text NOT NULL,
+      PRIMARY KEY (conversation_id, seq)
+    );
+    COMMENT ON COLUMN ${schema}.conversations.turn_id IS 'Of the last turn: the next one names it';
+    COMMENT ON COLUMN ${schema}.conversation_turns.messages IS 'What the turn added, a JSON array'`,
 ];
 
 const LATEST = MIGRATIONS.length;

@@ -15,11 +15,8 @@ import { jobPage, readJobQuery } from '../errors/job-checks.js';
 import { checkAge } from '../errors/store-checks.js';
 import type { Database } from './database.js';
 import type { PostgresRows } from './pool.js';
-import { namedStatements } from './run-statements.js';
+import { NOW, NOW_ONCE, namedStatements, pageBehind } from './statements.js';
 
-/** By the server's clock, which is the same for all processes. */
-const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-const NOW_ONCE = `(SELECT ${NOW})`;
 const JOBS = ':jobs';
 const OPEN = "status <> 'completed'";
 const ROW = 'job_id, job, options, status, attempt, added_at, changed_at, result';
@@ -28,11 +25,7 @@ const unsent = (isSent: boolean, age: string): string => `
   (SELECT ${ROW} FROM ${JOBS} WHERE ${OPEN} AND is_sent = ${isSent} AND changed_at <= ${NOW_ONCE} - ${age}::bigint
    ORDER BY changed_at LIMIT $3)`;
 
-const page = (where: string): string => `
-  (SELECT ${ROW} FROM ${JOBS} WHERE ${where} AND changed_at = $1 AND job_id > $2 ORDER BY job_id LIMIT $3)
-  UNION ALL
-  (SELECT ${ROW} FROM ${JOBS} WHERE ${where} AND changed_at < $1 ORDER BY changed_at DESC, job_id LIMIT $3)
-  ORDER BY changed_at DESC, job_id LIMIT $3`;
+const page = (where: string) => pageBehind({ table: JOBS, columns: ROW, id: 'job_id', where });
 
 /** `$1` is the job, where a statement has one. Those that are sent twice take effect once: writes have names. */
 const TEXTS = {

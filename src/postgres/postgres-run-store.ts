@@ -14,15 +14,19 @@ import type {
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
+import { optionTable } from '../kernel/options.js';
 import {
   checkPostgresOptions,
   Database,
   type Outcome,
+  POSTGRES_RULES,
   type PostgresOptions,
-  type Statement,
 } from './database.js';
 import { PostgresJobs } from './postgres-jobs.js';
 import { runStatements } from './run-statements.js';
+import type { Statement } from './statements.js';
+
+const OPTIONS = optionTable<PostgresOptions>('PostgresRunStore', POSTGRES_RULES);
 
 /** How many runs are forgotten at once: others wait no longer than for these. */
 const BATCH = 5_000;
@@ -55,7 +59,7 @@ export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDi
 
   /** @throws InvalidOptionsError (521) for wrong options. It connects later. */
   constructor(options: PostgresOptions) {
-    checkPostgresOptions('PostgresRunStore', options);
+    checkPostgresOptions(options, OPTIONS);
     this.#database = new Database(options);
     this.#sql = runStatements(this.#database.schema);
     this.jobs = new PostgresJobs(this.#database);
@@ -121,7 +125,7 @@ export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDi
 
   async checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): Promise<boolean> {
     const values = [checkpoint.revision, JSON.stringify(checkpoint)];
-    return hasRows(await this.#send(this.#sql.goOn, claim, () => values));
+    return hasRows(await this.#send(this.#sql.keep, claim, () => values));
   }
 
   async end(claim: RunClaim, entries: readonly RunEntry[]): Promise<boolean> {
@@ -153,7 +157,7 @@ export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDi
     };
   }
 
-  /** Throws `InvalidOptions` (521) for a query that is none. */
+  /** Throws `InvalidOptions` (521) for a query that is not one. */
   async list(query: RunQuery = {}): Promise<RunPage> {
     const { status, after, limit } = readQuery(query);
     const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.runId ?? '', limit + 1];

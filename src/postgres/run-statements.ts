@@ -1,9 +1,5 @@
-import type { Statement } from './database.js';
+import { NOW, NOW_ONCE, namedStatements, pageBehind, type Statement } from './statements.js';
 
-/** By the server's clock, which is the same for all processes. */
-const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-/** The same once for a statement, so that an index can be searched with it. */
-const NOW_ONCE = `(SELECT ${NOW})`;
 const FREE = `(lease_end IS NULL OR lease_end <= ${NOW})`;
 const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
 const FREED = 'claim = NULL, lease_end = NULL, ended_claim = $2';
@@ -18,11 +14,13 @@ const ADDED = `added AS (
   INSERT INTO ${ENTRIES} (run_id, write_id, entries) SELECT run_id, $3, $4 FROM done ON CONFLICT DO NOTHING
 )`;
 
+const page = (where: string) => pageBehind({ table: RUNS, columns: SUMMARY, id: 'run_id', where });
+
 /** `$1` is the run and `$2` the claim, where a statement has them. */
 const TEXTS = {
   save: `
     INSERT INTO ${RUNS} AS kept (run_id, status, revision, state, created_at, changed_at)
-    VALUES ($1, 'suspended', $2, $3, ${NOW}, ${NOW})
+    SELECT $1, 'suspended', $2::integer, $3, at.now, at.now FROM (SELECT ${NOW} AS now) AS at
     ON CONFLICT (run_id) DO UPDATE
     SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at,
       claim = NULL, lease_end = NULL
@@ -54,13 +52,13 @@ const TEXTS = {
   remove: `DELETE FROM ${RUNS} WHERE run_id = $1 AND claim = $2 RETURNING run_id`,
   begin: `
     INSERT INTO ${RUNS} (run_id, status, revision, state, created_at, changed_at, claim, lease_end, generation)
-    VALUES ($1, 'running', $3, $4, ${NOW}, ${NOW}, $2, ${NOW} + $5, 1)
+    SELECT $1, 'running', $3::integer, $4, at.now, at.now, $2, at.now + $5, 1 FROM (SELECT ${NOW} AS now) AS at
     ON CONFLICT DO NOTHING RETURNING run_id`,
   append: `
     WITH done AS (SELECT run_id FROM ${RUNS} WHERE run_id = $1 AND claim = $2 FOR NO KEY UPDATE),
       ${ADDED}
     SELECT run_id FROM done`,
-  goOn: `
+  keep: `
     WITH done AS (
       UPDATE ${RUNS} SET status = 'running', revision = $3, state = $4, changed_at = ${NOW}
       WHERE run_id = $1 AND claim = $2 RETURNING run_id
@@ -92,38 +90,14 @@ const TEXTS = {
   list: page('true'),
   listByStatus: page('status = $4'),
   removeOlderThan: `
-    DELETE FROM ${RUNS} WHERE run_id IN (
+    DELETE FROM ${RUNS} WHERE run_id = ANY(ARRAY(
       SELECT run_id FROM ${RUNS}
-      WHERE status IN ('suspended', 'ended') AND changed_at <= ${NOW_ONCE} - $1 AND ${FREE}
-      LIMIT $2 FOR UPDATE SKIP LOCKED
-    )`,
+      WHERE status <> 'running' AND changed_at <= ${NOW_ONCE} - $1 AND ${FREE}
+      ORDER BY changed_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    ))`,
 };
 
 /** The statements of the runs in a schema. */
 export function runStatements(schema: string): Readonly<Record<keyof typeof TEXTS, Statement>> {
   return namedStatements(schema, TEXTS);
 }
-
-/** Those behind a place: of its moment the ones with later ids, and then all before, each out of an index. */
-function page(where: string): string {
-  return `
-    (SELECT ${SUMMARY} FROM ${RUNS} WHERE ${where} AND changed_at = $1 AND run_id > $2 ORDER BY run_id LIMIT $3)
-    UNION ALL
-    (SELECT ${SUMMARY} FROM ${RUNS} WHERE ${where} AND changed_at < $1 ORDER BY changed_at DESC, run_id LIMIT $3)
-    ORDER BY changed_at DESC, run_id LIMIT $3`;
-}
-
-/** Names as the server keeps the statements of a connection, which several stores may share. */
-export function namedStatements<Key extends string>(
-  schema: string,
-  texts: Readonly<Record<Key, string>>,
-): Readonly<Record<Key, Statement>> {
-  const named = Object.entries<string>(texts).map(([key, text]) => [
-    key,
-    { name: `${schema}.${key}`, text: text.replace(TABLE, (_mark, table) => `${schema}.${table}`) },
-  ]);
-  return Object.fromEntries(named) as Readonly<Record<Key, Statement>>;
-}
-
-/** `:runs`, and no `::bigint`. */
-const TABLE = /(?<!:):([a-z_]+)/g;

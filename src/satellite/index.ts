@@ -1,3 +1,9 @@
+export type {
+  ConversationStore,
+  ConversationTurn,
+  StoredConversation,
+  StoredMessage,
+} from '../contract/conversation-store.js';
 export type { ChatError, ChatErrorCode, ChatMessage, ChatRequest, ChatResponse } from './chat-protocol.js';
 export { AssistantError } from './client/chat-transport.js';
 export {
@@ -9,14 +15,7 @@ export {
 export type { SatelliteEvent, SatelliteListener, SatelliteOutcome } from './client/satellite-run.js';
 export type { AssistantHandlerOptions, SystemPrompt } from './server/assistant-options.js';
 export type { CorsOptions, RateLimit, RateLimitDecision } from './server/check-access.js';
-export {
-  type ConversationStore,
-  type ConversationTurn,
-  MemoryConversationStore,
-  type StoredConversation,
-  type StoredMessage,
-  type StoreLimits,
-} from './server/conversation-store.js';
+export { MemoryConversationStore, type StoreLimits } from './server/conversation-store.js';
 export { type AssistantHandler, createAssistantHandler } from './server/create-assistant-handler.js';
 export {
   SqliteConversationStore,

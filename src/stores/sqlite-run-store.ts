@@ -62,7 +62,7 @@ const SQL = {
     UPDATE toolwright_runs
     SET status = 'suspended', revision = $revision, state = $state, changed_at = $now, claim = NULL, lease_end = NULL
     WHERE run_id = $runId AND claim = $claim`,
-  goOn: `
+  keep: `
     UPDATE toolwright_runs SET status = 'running', revision = $revision, state = $state, changed_at = $now
     WHERE run_id = $runId AND claim = $claim`,
   remove: 'DELETE FROM toolwright_runs WHERE run_id = $runId AND claim = $claim',
@@ -191,7 +191,7 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
   }
 
   checkpoint({ runId, claim }: RunClaim, checkpoint: RunCheckpoint): boolean {
-    return this.#replace('goOn', { runId, claim, ...this.#kept(checkpoint) });
+    return this.#replace('keep', { runId, claim, ...this.#kept(checkpoint) });
   }
 
   end({ runId, claim }: RunClaim, entries: readonly RunEntry[]): boolean {
@@ -230,7 +230,7 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
     }
   }
 
-  /** Throws `InvalidOptions` (521) for a query that is none. */
+  /** Throws `InvalidOptions` (521) for a query that is not one. */
   list(query: RunQuery = {}): RunPage {
     const { status, after, limit } = readQuery(query);
     const place = { before: after?.changedAt ?? Number.MAX_VALUE, after: after?.runId ?? '' };
@@ -277,7 +277,7 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
 
   /** Changes a run and forgets its entries, where the claim holds. */
   #replace(
-    statement: 'suspend' | 'goOn' | 'remove',
+    statement: 'suspend' | 'keep' | 'remove',
     values: Record<string, SQLInputValue> & { readonly runId: string },
   ): boolean {
     return inTransaction(this.#database, () => {

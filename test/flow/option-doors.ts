@@ -75,7 +75,12 @@ import {
   vite,
   webpack,
 } from 'toolwright/plugin';
-import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
+import {
+  PostgresConversationStore,
+  type PostgresConversationStoreOptions,
+  type PostgresOptions,
+  PostgresRunStore,
+} from 'toolwright/postgres';
 import {
   type AssistantHandlerOptions,
   type CorsOptions,
@@ -657,6 +662,14 @@ export const OUTER_DOORS: readonly Door[] = [
       ...{ schema: 'shop', statementTimeoutMs: 5_000, reconnectMs: 0 },
     },
     { required: ['pool'], enter: (given) => new PostgresRunStore(given) },
+  ),
+  door<Omit<PostgresConversationStoreOptions, 'pool'>>(
+    'PostgresConversationStore',
+    {
+      connectionString: 'postgres://app@127.0.0.1/shop',
+      ...{ schema: 'shop', statementTimeoutMs: 5_000, reconnectMs: 0, expiresAfterMs: 1_000 },
+    },
+    { required: ['connectionString'], enter: (given) => new PostgresConversationStore(given) },
   ),
   door<Pick<PostgresOptions, 'connectionString'>>(
     'PostgresRunStore with a connection string',

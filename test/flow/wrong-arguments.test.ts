@@ -15,7 +15,7 @@ import { createMcpServer, followMcpTools, listRoots, mcpTools, sampleMessage } f
 import { ToolwrightModule, toolCallOf } from 'toolwright/nestjs';
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider } from 'toolwright/openai';
-import { PostgresRunStore } from 'toolwright/postgres';
+import { PostgresConversationStore, PostgresRunStore } from 'toolwright/postgres';
 import {
   createAssistantHandler,
   MemoryConversationStore,
@@ -261,6 +261,7 @@ const LEAVES: readonly Door[] = [
   ['toolRequestPrompt', (given) => toolRequestPrompt(given)],
   ['MemoryRunStore', (given) => new MemoryRunStore(given)],
   ['SqliteRunStore', (given) => new SqliteRunStore(given).close()],
+  ['PostgresConversationStore', (given) => new PostgresConversationStore(given)],
   ['PostgresRunStore', (given) => new PostgresRunStore(given)],
   ['runStoreConformance', (given) => runStoreConformance(given)],
   ['createMcpServer', (given) => createMcpServer(given)],

@@ -28,7 +28,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   stores: 'runs under way, suspended and ended, in memory and in SQLite',
   bullmq: 'started work on BullMQ, over Redis or PostgreSQL',
   'pg-boss': 'started work on pg-boss, in PostgreSQL',
-  postgres: 'runs and conversations in PostgreSQL',
+  postgres: 'runs, started work and conversations in PostgreSQL',
   typegen: 'from the types and comments of a project to the generated file',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
   testing:

@@ -1,3 +1,4 @@
+import type { ConversationStore } from '../../contract/conversation-store.js';
 import { type LLMProvider, MODEL, PROVIDER } from '../../contract/llm-provider.js';
 import type { Logger } from '../../contract/ports.js';
 import {
@@ -19,7 +20,6 @@ import {
   withMethods,
 } from '../../kernel/options.js';
 import type { CorsOptions, RateLimit } from './check-access.js';
-import type { ConversationStore } from './conversation-store.js';
 
 /** What the model is told before everything else; a function may look at who asks. */
 export type SystemPrompt = string | ((request: Request) => string | Promise<string>);

@@ -1,55 +1,10 @@
-import type { FinishReason, ProviderItems } from '../../contract/llm-provider.js';
+import type {
+  ConversationStore,
+  ConversationTurn,
+  StoredConversation,
+} from '../../contract/conversation-store.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { COUNT_LIMIT, FUNCTION, MILLISECONDS, optionTable, type RulesOf } from '../../kernel/options.js';
-
-/** One message of a stored conversation, as the provider gets it: results of tools are user messages. */
-export interface StoredMessage {
-  readonly role: 'user' | 'assistant';
-  readonly content: string;
-  /** Of the assistant: what the model thought, which neither a model nor a client is sent. */
-  readonly reasoning?: string;
-  /** Of the assistant: what the provider keeps with the message, for nobody else. */
-  readonly providerItems?: ProviderItems;
-}
-
-/** What one request added to a conversation. */
-export interface ConversationTurn {
-  /** Names the turn; the next one says that it comes after this one. */
-  readonly id: string;
-  /** `id` of the turn before; `undefined` for the first. */
-  readonly after: string | undefined;
-  /** Who asked, as JSON, where the assistant tells its clients apart; kept with the first turn. */
-  readonly owner?: unknown;
-  /** What was sent, and the reply as the last. */
-  readonly messages: readonly StoredMessage[];
-  readonly finishReason: FinishReason;
-}
-
-/** A conversation as it stands. Whether a request is pending is to be read from its last message. */
-export interface StoredConversation {
-  /** `id` of the last turn. */
-  readonly turnId: string;
-  /** Of the first turn: others are told that there is no such conversation. */
-  readonly owner?: unknown;
-  /** Of all turns, oldest first; the last is the model's. */
-  readonly messages: readonly StoredMessage[];
-  /** Of the last turn. */
-  readonly finishReason: FinishReason;
-}
-
-/**
- * Where an assistant keeps its conversations. The package brings `MemoryConversationStore` and
- * `SqliteConversationStore`; both may drop conversations that expired or are too many.
- */
-export interface ConversationStore {
-  /** The conversation, unless there is none or it expired. */
-  load(conversationId: string): Promise<StoredConversation | undefined>;
-  /**
-   * Adds a turn, all of it or nothing. `false`, and nothing is added, where the conversation's last turn is
-   * not `turn.after`: somebody else was faster.
-   */
-  append(conversationId: string, turn: ConversationTurn): Promise<boolean>;
-}
 
 /** How much a store of conversations keeps. */
 export interface StoreLimits {

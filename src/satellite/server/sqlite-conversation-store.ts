@@ -1,17 +1,15 @@
 import type { DatabaseSync } from 'node:sqlite';
+import type {
+  ConversationStore,
+  ConversationTurn,
+  StoredConversation,
+  StoredMessage,
+} from '../../contract/conversation-store.js';
 import type { FinishReason } from '../../contract/llm-provider.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { optionTable } from '../../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from '../../stores/open-database.js';
-import {
-  type ConversationStore,
-  type ConversationTurn,
-  STORE_LIMIT_RULES,
-  type StoredConversation,
-  type StoredMessage,
-  type StoreLimits,
-  storeLimits,
-} from './conversation-store.js';
+import { STORE_LIMIT_RULES, type StoreLimits, storeLimits } from './conversation-store.js';
 
 /** Options of a {@link SqliteConversationStore}. */
 export interface SqliteConversationStoreOptions extends StoreLimits {

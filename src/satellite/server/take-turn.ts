@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { SafeLog } from '../../call/log.js';
+import type {
+  ConversationStore,
+  StoredConversation,
+  StoredMessage,
+} from '../../contract/conversation-store.js';
 import type { LLMResponse, Message } from '../../contract/llm-provider.js';
 import { askModel } from '../../loop/ask-model.js';
 import { isSameOwner } from '../../loop/options.js';
@@ -8,7 +13,6 @@ import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import { HttpFault } from './chat-request.js';
-import type { ConversationStore, StoredConversation, StoredMessage } from './conversation-store.js';
 
 /** Hears of a reply's text while it is written. */
 type TextListener = (text: string) => void | Promise<void>;

@@ -95,10 +95,10 @@ export const CONCURRENT_CASES: readonly StoreCase<CheckpointBench>[] = [
       for (let round = 0; round < ROUNDS; round += 1) {
         const runId = `r${round}`;
         await bench.save(sampleState(runId, 1));
-        const goOn = async (store: CheckpointStore, who: string) =>
+        const continueRun = async (store: CheckpointStore, who: string) =>
           (await bench.claim(who, runId, store)).status === 'claimed' &&
           (await store.checkpoint(heldBy(who, runId), sampleCheckpoint(runId, [who], 1)));
-        const went = await Promise.all([goOn(bench.store, 'a'), goOn(bench.other, 'b')]);
+        const went = await Promise.all([continueRun(bench.store, 'a'), continueRun(bench.other, 'b')]);
         expectSame('who goes on', [...went].sort(), [false, true]);
         expectSame('whose claim holds', await bench.append(heldBy(went[0] ? 'a' : 'b', runId), 'on'), true);
       }

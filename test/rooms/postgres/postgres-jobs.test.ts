@@ -1,15 +1,23 @@
 import { expect, test } from '@jest/globals';
 import { PgBoss } from 'pg-boss';
-import { defineTool, runJobs, runToolLoop } from 'toolwright';
+import { defineTool, type Job, runJobs, runToolLoop } from 'toolwright';
 import { pgBossEngine } from 'toolwright/pg-boss';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { ScriptedProvider } from 'toolwright/testing';
 import { describePostgres } from '../../services/services.js';
 import { testJobs } from '../stores/job-store-cases.js';
+import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
+
+const JOB: Job = {
+  ...{ id: 'a', tool: 'mail', arguments: {}, scope: {} },
+  ...{ fingerprint: 'f', idempotencyKey: 'k', callId: 'c' },
+};
+const result = (forLLM: string) => ({ forLLM, silent: false, isError: false, async: false });
 
 describePostgres('PostgresRunStore.jobs', (service) => {
   const schemas = new TestSchemas(service);
+  const open = (schema: string) => new PostgresRunStore({ connectionString: service.url, schema });
 
   testJobs('PostgresRunStore.jobs', () => {
     const schema = schemas.newSchema();
@@ -48,5 +56,60 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     expect(rows).toEqual([{ is_one: true }]);
     await engine.close();
     await boss.stop({ graceful: false });
+  });
+
+  test('PostgresRunStore.jobs records one of two results that come at once', async () => {
+    const schema = schemas.newSchema();
+    await using one = open(schema);
+    await using other = open(schema);
+    for (let round = 0; round < 10; round += 1) {
+      const id = `job${round}`;
+      const added = await Promise.all([one, other].map(({ jobs }) => jobs.addJob({ ...JOB, id }, {})));
+      expect(added.filter(Boolean)).toHaveLength(1);
+      const completed = await Promise.all(
+        [one, other].map(({ jobs }, index) => jobs.completeJob(id, result(`${index}`))),
+      );
+      expect(completed.filter(Boolean)).toHaveLength(1);
+      expect((await one.jobs.job(id))?.result?.forLLM).toBe(completed[0] ? '0' : '1');
+    }
+  });
+
+  test('PostgresRunStore.jobs completes a job together with a transaction, or not at all', async () => {
+    const schema = schemas.newSchema();
+    await using store = open(schema);
+    await store.jobs.addJob(JOB, {});
+    const client = await schemas.pool.connect();
+    const transaction = {
+      query: (text: string, values: readonly unknown[] = []) => client.query(text, [...values]),
+    };
+    for (const end of ['ROLLBACK', 'COMMIT']) {
+      await client.query('BEGIN');
+      expect(await store.jobs.completeJob('a', result(end), { transaction })).toBe(true);
+      await client.query(end);
+    }
+    client.release();
+    expect(await store.jobs.completeJob('a', result('later'))).toBe(false);
+    expect((await store.jobs.job('a'))?.result?.forLLM).toBe('COMMIT');
+  });
+
+  test('PostgresRunStore.jobs tells the truth where an answer is lost', async () => {
+    await using proxy = await LosingProxy.before(service.url);
+    const place = { connectionString: proxy.through(service.url), schema: schemas.newSchema() };
+    await using store = new PostgresRunStore(place);
+    await store.migrate();
+    const lost = async <Value>(work: () => Value): Promise<Awaited<Value>> => {
+      proxy.loseNextAnswer();
+      return await work();
+    };
+    const { jobs } = store;
+    expect(await lost(() => jobs.addJob(JOB, {}))).toBe(true);
+    expect(await jobs.addJob(JOB, {})).toBe(false);
+    await lost(() => jobs.jobSent('a'));
+    expect(await lost(() => jobs.beginJob('a', 2))).toEqual({ status: 'run' });
+    expect(await lost(() => jobs.completeJob('a', result('done')))).toBe(true);
+    expect(await lost(() => jobs.completeJob('a', result('again')))).toBe(false);
+    expect(await lost(() => jobs.beginJob('a', 3))).toEqual({ status: 'settled', result: result('done') });
+    expect(await jobs.job('a')).toMatchObject({ attempt: 2, status: 'completed' });
+    expect(proxy.lost).toBe(6);
   });
 });

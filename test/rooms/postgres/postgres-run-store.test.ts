@@ -14,8 +14,6 @@ import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
 
 const LEASE = 60_000;
-/** Of the tables, each made once. */
-const VERSIONS = 2;
 const lease = (claim: string, runId = 'r') => ({ runId, claim, leaseMs: LEASE });
 const held = (claim: string, runId = 'r') => ({ runId, claim });
 
@@ -81,9 +79,10 @@ describePostgres('with PostgreSQL', (service) => {
   );
 
   describe('PostgresRunStore.migrate', () => {
-    const tables = async (schema: string) => {
-      const { rows } = await schemas.pool.query(`SELECT count(*)::int AS made FROM ${schema}.migrations`);
-      return rows[0]?.made as number;
+    /** Whether each version was made, and once. */
+    const isMade = async (schema: string) => {
+      const text = `SELECT count(*) > 0 AND count(*) = max(version) AS made FROM ${schema}.migrations`;
+      return (await schemas.pool.query(text)).rows[0]?.made as boolean;
     };
 
     test('makes the tables once, however many stores of one process begin at once', async () => {
@@ -91,7 +90,7 @@ describePostgres('with PostgreSQL', (service) => {
       const stores = Array.from({ length: 8 }, () => open({ schema }));
       await Promise.all(stores.map((store, index) => store.save(runState(`r${index}`, 1))));
       expect(await stores[0]?.list()).toMatchObject({ runs: { length: 8 } });
-      expect(await tables(schema)).toBe(VERSIONS);
+      expect(await isMade(schema)).toBe(true);
       await Promise.all(stores.map((store) => store.close()));
     });
 
@@ -101,7 +100,7 @@ describePostgres('with PostgreSQL', (service) => {
         const at = Date.now() + 1_000;
         const told = await Promise.all([1, 2].map(() => askProcess('migrate', { schema, at })));
         expect(told).toHaveLength(2);
-        expect(await tables(schema)).toBe(VERSIONS);
+        expect(await isMade(schema)).toBe(true);
       }
     });
 

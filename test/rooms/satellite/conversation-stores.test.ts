@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { InvalidOptionsError } from 'toolwright';
 import {
   type ConversationStore,
-  type ConversationTurn,
   MemoryConversationStore,
   SqliteConversationStore,
   type StoreLimits,
 } from 'toolwright/satellite';
+import { describeConversationStore, turn } from './describe-conversation-store.js';
 
 let folder: string;
 let files = 0;
@@ -24,81 +24,14 @@ function newFile(): string {
   return join(folder, `${files}.db`);
 }
 
-/** A turn that says its own id. */
-function turn(id: string, after?: string): ConversationTurn {
-  const messages = [
-    { role: 'user', content: `say ${id}` },
-    { role: 'assistant', content: id },
-  ] as const;
-  return { id, after, messages, finishReason: 'stop' };
-}
-
 const STORES: readonly (readonly [string, (limits?: StoreLimits) => ConversationStore])[] = [
   ['MemoryConversationStore', (limits) => new MemoryConversationStore(limits)],
   ['SqliteConversationStore', (limits) => new SqliteConversationStore({ path: newFile(), ...limits })],
 ];
 
+for (const [name, open] of STORES) describeConversationStore(name, open);
+
 describe.each(STORES)('%s', (_name, open) => {
-  test('gives nothing for a conversation that it never saw', async () => {
-    expect(await open().load('c1')).toBeUndefined();
-  });
-
-  test('gives all messages of all turns in order, and what the last turn was', async () => {
-    const store = open();
-    expect(await store.append('c1', turn('t1'))).toBe(true);
-    expect(await store.append('c1', { ...turn('t2', 't1'), finishReason: 'length' })).toBe(true);
-    expect(await store.load('c1')).toMatchObject({ turnId: 't2', finishReason: 'length' });
-    expect((await store.load('c1'))?.messages).toEqual([...turn('t1').messages, ...turn('t2').messages]);
-  });
-
-  test('keeps what a reply has beside its text, byte for byte', async () => {
-    const store = open();
-    const reply = {
-      role: 'assistant',
-      content: 'seen',
-      reasoning: 'I should look.',
-      providerItems: { 'maker/m': { blocks: [{ n: 1.5, text: 'ä\u2028' }], none: null } },
-    } as const;
-    const messages = [{ role: 'user', content: 'Look' }, reply] as const;
-    await store.append('c1', { ...turn('t1'), messages });
-    await store.append('c1', turn('t2', 't1'));
-    expect((await store.load('c1'))?.messages).toEqual([...messages, ...turn('t2').messages]);
-  });
-
-  test('takes a turn only after the one it names, and nothing of any other', async () => {
-    const store = open();
-    expect(await store.append('c1', turn('t2', 't1'))).toBe(false);
-    await store.append('c1', turn('t1'));
-    for (const after of [undefined, 't0', 'T1'])
-      expect(await store.append('c1', turn('t2', after))).toBe(false);
-    expect((await store.load('c1'))?.messages).toEqual(turn('t1').messages);
-  });
-
-  test('of turns that come at the same moment takes exactly one', async () => {
-    const store = open();
-    await store.append('c1', turn('t1'));
-    const taken = await Promise.all(['a', 'b', 'c'].map((id) => store.append('c1', turn(id, 't1'))));
-    expect(taken.filter(Boolean)).toHaveLength(1);
-    expect((await store.load('c1'))?.messages).toHaveLength(4);
-  });
-
-  test('keeps every text as it is', async () => {
-    const store = open();
-    const content = '\u0000 "\' \\ \u2028 😀 \ud800 __proto__ \r\n';
-    const messages = [{ role: 'user', content }] as const;
-    await store.append('__proto__', { ...turn('t1'), messages });
-    expect((await store.load('__proto__'))?.messages).toEqual(messages);
-    expect(await store.load('constructor')).toBeUndefined();
-  });
-
-  test('what it gave does not change when the conversation goes on', async () => {
-    const store = open();
-    await store.append('c1', turn('t1'));
-    const before = await store.load('c1');
-    await store.append('c1', turn('t2', 't1'));
-    expect(before?.messages).toHaveLength(2);
-  });
-
   test('forgets a conversation when its time since the last turn is over', async () => {
     let time = 1_000_000;
     const store = open({ expiresAfterMs: 1000, now: () => time });

@@ -1,0 +1,185 @@
+// How fast a PostgresRunStore is with a million runs, by which plans, and what a kept step costs beside a bare INSERT.
+// npm run measure:stores [-- <number of runs>]; the database is that of the tests.
+import pg from 'pg';
+import { PostgresRunStore } from '../../dist/src/postgres/index.js';
+import { runStatements } from '../../dist/src/postgres/run-statements.js';
+import findServices from '../services/find-services.mjs';
+import stopServices from '../services/stop-services.mjs';
+
+const RUNS = Number(process.argv[2] ?? 1_000_000);
+const DAY = 86_400_000;
+let suspended = [];
+let place = [];
+const schema = `toolwright_measure_${process.pid}`;
+
+await findServices();
+// One connection: what is compared takes the same way.
+const pool = new pg.Pool({ connectionString: process.env.TOOLWRIGHT_TEST_POSTGRES, max: 1 });
+const store = new PostgresRunStore({ pool, schema, statementTimeoutMs: 600_000 });
+async function measure() {
+  await store.migrate();
+  const { rows } = await pool.query('SHOW server_version');
+  console.log(
+    `PostgreSQL ${rows[0].server_version}, Node ${process.versions.node}, one connection on loopback\n`,
+  );
+  const seconds = await timeOf(fill);
+  console.log(
+    `${RUNS.toLocaleString('en')} runs with an entry each made in ${(seconds / 1000).toFixed(0)} s\n`,
+  );
+  await look();
+  await showPlans();
+  await report('append, one step', await appendBesideInsert());
+  await report('claim of a suspended run, and its release', await timesOf(500, claimOne));
+  await report(
+    'claimLost',
+    await timesOf(500, (index) => store.claimLost({ claim: `lost ${index}`, leaseMs: DAY })),
+  );
+  await report('list, first page of 100', await timesOf(200, () => store.list()));
+  await report(
+    'list, a page of 100 from the middle',
+    await timesOf(200, () => store.list({ after: middle() })),
+  );
+  for (const status of ['running', 'suspended', 'ended'])
+    await report(
+      `list of ${status} runs, from the middle`,
+      await timesOf(200, () => store.list({ status, after: middle() })),
+    );
+  let removed = 0;
+  const ms = await timeOf(async () => {
+    removed = await store.removeOlderThan(29 * DAY);
+  });
+  console.log(
+    `removeOlderThan: ${removed.toLocaleString('en')} runs in ${ms.toFixed(0)} ms, ${((1000 * ms) / removed).toFixed(0)} µs each`,
+  );
+  await report(
+    'removeOlderThan with nothing to do',
+    await timesOf(100, () => store.removeOlderThan(40 * DAY)),
+  );
+}
+
+/** Of a hundred runs 90 have ended, 9 are suspended and one is running, of which every second is lost. */
+async function fill() {
+  const state = JSON.stringify({ version: 3, text: 'x'.repeat(600) });
+  await pool.query(
+    `INSERT INTO ${schema}.runs (run_id, status, revision, state, created_at, changed_at, claim, lease_end)
+     SELECT md5(n::text), CASE WHEN n % 100 = 0 THEN 'running' WHEN n % 10 = 1 THEN 'suspended' ELSE 'ended' END,
+       1, $1, changed - 1000, changed,
+       CASE WHEN n % 100 = 0 THEN 'held' END,
+       CASE WHEN n % 200 = 0 THEN changed WHEN n % 100 = 0 THEN changed + 60 * ${DAY}::bigint END
+     FROM (
+       SELECT n, (extract(epoch FROM now()) * 1000)::bigint - (n::bigint * 30 * ${DAY} / $2::bigint) AS changed
+       FROM generate_series(1, $2) AS n
+     ) AS made`,
+    [state, RUNS],
+  );
+  await pool.query(
+    `INSERT INTO ${schema}.run_entries (run_id, write_id, entries)
+     SELECT run_id, gen_random_uuid(), '[{"type":"end"}]' FROM ${schema}.runs`,
+  );
+  await pool.query(
+    `CREATE TABLE ${schema}.bare (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run_id text, entries text)`,
+  );
+  await pool.query(`VACUUM ANALYZE ${schema}.runs`);
+  await pool.query(`VACUUM ANALYZE ${schema}.run_entries`);
+}
+
+/** Runs to ask for, and a place in the middle of the list. */
+async function look() {
+  const { rows: some } = await pool.query(
+    `SELECT run_id FROM ${schema}.runs WHERE status = 'suspended' LIMIT 500`,
+  );
+  suspended = some.map(({ run_id }) => run_id);
+  const { rows } = await pool.query(
+    `SELECT changed_at, run_id FROM ${schema}.runs ORDER BY changed_at DESC, run_id LIMIT 1 OFFSET ${Math.floor(RUNS / 2)}`,
+  );
+  place = [Number(rows[0].changed_at), rows[0].run_id];
+}
+
+function middle() {
+  return JSON.stringify(place);
+}
+
+/** In turn, so that both meet the same machine. */
+async function appendBesideInsert() {
+  const zero = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+  const claim = { runId: 'measured', claim: 'a' };
+  await store.begin(
+    { ...claim, leaseMs: DAY },
+    { version: 3, status: 'running', runId: 'measured', revision: 0 },
+  );
+  const call = { status: 'begun', id: 'call_1', name: 'work', arguments: { text: 'x'.repeat(300) } };
+  const step = () => [
+    { type: 'step', messages: [], iterations: 1, usage: zero, open: { content: '', calls: [call] } },
+  ];
+  const text = `INSERT INTO ${schema}.bare (run_id, entries) VALUES ($1, $2) RETURNING seq`;
+  const insert = () => pool.query({ name: 'bare', text, values: ['measured', JSON.stringify(step())] });
+  const append = () => store.append(claim, step());
+  await timesOf(300, insert);
+  await timesOf(300, append);
+  const [ours, bare] = [[], []];
+  for (let index = 0; index < 3000; index += 1) {
+    ours.push(await timeOf(append));
+    bare.push(await timeOf(insert));
+  }
+  await report('bare INSERT … RETURNING', bare);
+  console.log(`append beside it: ${(median(ours) / median(bare)).toFixed(2)} times as long`);
+  return ours;
+}
+
+async function claimOne(index) {
+  const runId = suspended[index % suspended.length];
+  await store.claim({ runId, claim: `c${index}`, leaseMs: DAY });
+  await store.release({ runId, claim: `c${index}` });
+}
+
+async function showPlans() {
+  const sql = runStatements(schema);
+  const planned = { version: 3, status: 'running', runId: 'planned', revision: 0 };
+  await store.begin({ runId: 'planned', claim: 'plan', leaseMs: DAY }, planned);
+  const plans = {
+    claim: [suspended[0], 'plan', 1000, false],
+    claimLost: ['plan', 1000],
+    append: ['planned', 'plan', '00000000-0000-0000-0000-000000000000', '[]'],
+    read: [suspended[0]],
+    list: [...place, 101],
+    listByStatus: [...place, 101, 'suspended'],
+    removeOlderThan: [29 * DAY, 1000],
+  };
+  for (const [name, values] of Object.entries(plans)) {
+    await pool.query('BEGIN');
+    const text = `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) ${sql[name].text}`;
+    const { rows } = await pool.query({ text, values });
+    await pool.query('ROLLBACK');
+    console.log(`${name}:\n${rows.map((row) => `  ${row['QUERY PLAN']}`).join('\n')}\n`);
+  }
+}
+
+async function timeOf(work) {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}
+
+async function timesOf(count, work) {
+  const times = [];
+  for (let index = 0; index < count; index += 1) times.push(await timeOf(() => work(index)));
+  return times;
+}
+
+function median(times) {
+  return [...times].sort((one, other) => one - other)[Math.floor(times.length / 2)];
+}
+
+function report(name, times) {
+  const sorted = [...times].sort((one, other) => one - other);
+  const at = (share) => sorted[Math.floor(share * (sorted.length - 1))].toFixed(2);
+  console.log(`${name}: median ${at(0.5)} ms, 99 of 100 within ${at(0.99)} ms (${times.length} times)`);
+}
+
+try {
+  await measure();
+} finally {
+  await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+  await pool.end();
+  await stopServices();
+}

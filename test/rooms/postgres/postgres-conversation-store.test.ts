@@ -1,0 +1,118 @@
+import { afterAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { PostgresConversationStore, PostgresRunStore } from 'toolwright/postgres';
+import { describePostgres } from '../../services/services.js';
+import { describeConversationStore, turn } from '../satellite/describe-conversation-store.js';
+import { runState } from '../stores/run-state.js';
+import { LosingProxy } from './losing-proxy.js';
+import { TestSchemas } from './test-schema.js';
+
+const HOUR = 3_600_000;
+
+describePostgres('with PostgreSQL', (service) => {
+  const schemas = new TestSchemas(service);
+  const stores: PostgresConversationStore[] = [];
+
+  function open(options: { readonly schema?: string; readonly expiresAfterMs?: number } = {}) {
+    const place = { connectionString: service.url, schema: schemas.newSchema() };
+    const store = new PostgresConversationStore({ ...place, ...options });
+    stores.push(store);
+    return store;
+  }
+
+  const age = (schema: string, ms: number) =>
+    schemas.pool.query(`UPDATE ${schema}.conversations SET used_at = used_at - $1`, [ms]);
+
+  afterAll(() => Promise.all(stores.map((store) => store.close())));
+
+  describeConversationStore('PostgresConversationStore', open);
+
+  test('PostgresConversationStore gives what another process has added, and takes one turn of two', async () => {
+    const schema = schemas.newSchema();
+    const [one, other] = [open({ schema }), open({ schema })];
+    expect(await one.append('c1', { ...turn('t1'), owner: { id: 7 } })).toBe(true);
+    const taken = await Promise.all([one.append('c1', turn('a', 't1')), other.append('c1', turn('b', 't1'))]);
+    expect(taken.filter(Boolean)).toHaveLength(1);
+    const kept = await one.load('c1');
+    expect(kept).toEqual(await other.load('c1'));
+    expect(kept).toMatchObject({ turnId: taken[0] ? 'a' : 'b', owner: { id: 7 }, messages: { length: 4 } });
+  });
+
+  test('PostgresConversationStore begins a conversation once, where two begin it at once', async () => {
+    const schema = schemas.newSchema();
+    const [one, other] = [open({ schema }), open({ schema })];
+    for (let round = 0; round < 10; round += 1) {
+      const id = `c${round}`;
+      const taken = await Promise.all([one.append(id, turn('a')), other.append(id, turn('b'))]);
+      expect(taken.filter(Boolean)).toHaveLength(1);
+      expect((await one.load(id))?.messages).toEqual(turn(taken[0] ? 'a' : 'b').messages);
+    }
+  });
+
+  test('PostgresConversationStore forgets a conversation when its time is over, by the server’s clock', async () => {
+    const schema = schemas.newSchema();
+    const store = open({ schema, expiresAfterMs: HOUR });
+    await store.append('c1', turn('t1'));
+    await age(schema, HOUR - 60_000);
+    await store.append('c1', turn('t2', 't1'));
+    await age(schema, HOUR - 60_000);
+    expect(await store.load('c1')).toBeDefined();
+    await age(schema, 60_000);
+    expect(await store.load('c1')).toBeUndefined();
+    expect(await store.append('c1', turn('t3', 't2'))).toBe(false);
+    expect(await store.append('c1', turn('t4'))).toBe(true);
+    expect((await store.load('c1'))?.messages).toEqual(turn('t4').messages);
+  });
+
+  test('PostgresConversationStore leaves nothing of expired conversations, as new ones begin', async () => {
+    const schema = schemas.newSchema();
+    const store = open({ schema, expiresAfterMs: HOUR });
+    for (let index = 0; index < 15; index += 1) await store.append(`old${index}`, turn('t1'));
+    await age(schema, HOUR);
+    for (const id of ['new1', 'new2']) await store.append(id, turn('t1'));
+    const { rows } = await schemas.pool.query(
+      `SELECT DISTINCT conversation_id AS id FROM ${schema}.conversation_turns ORDER BY id`,
+    );
+    expect(rows).toEqual([{ id: 'new1' }, { id: 'new2' }]);
+    const forever = open({ schema, expiresAfterMs: Number.POSITIVE_INFINITY });
+    await age(schema, 100_000 * HOUR);
+    expect(await forever.load('new1')).toBeDefined();
+  });
+
+  test('PostgresConversationStore tells the truth of a turn whose answer is lost', async () => {
+    await using proxy = await LosingProxy.before(service.url);
+    const place = { connectionString: proxy.through(service.url), schema: schemas.newSchema() };
+    await using store = new PostgresConversationStore(place);
+    await store.append('c1', turn('t1'));
+    proxy.loseNextAnswer();
+    expect(await store.append('c1', turn('t2', 't1'))).toBe(true);
+    proxy.loseNextAnswer();
+    expect(await store.append('c1', turn('t3', 't1'))).toBe(false);
+    expect(proxy.lost).toBe(2);
+    expect((await store.load('c1'))?.messages).toHaveLength(4);
+  });
+
+  test('PostgresConversationStore shares a connection and a schema with a store of runs', async () => {
+    const pool = new pg.Pool({ connectionString: service.url, max: 1 });
+    const schema = schemas.newSchema();
+    const [runs, talks] = [
+      new PostgresRunStore({ pool, schema }),
+      new PostgresConversationStore({ pool, schema }),
+    ];
+    await Promise.all([runs.save(runState('r', 1)), talks.append('c1', turn('t1'))]);
+    expect((await runs.load('r'))?.revision).toBe(1);
+    expect((await talks.load('c1'))?.turnId).toBe('t1');
+    await pool.end();
+  });
+
+  test('PostgresConversationStore takes the tables of the version before with what they hold', async () => {
+    const schema = schemas.newSchema();
+    await using runs = new PostgresRunStore({ connectionString: service.url, schema });
+    await runs.save(runState('r', 1));
+    await schemas.pool.query(`
+      DROP TABLE ${schema}.conversation_turns, ${schema}.conversations, ${schema}.jobs;
+      DELETE FROM ${schema}.migrations WHERE version > 1;`);
+    expect(await open({ schema }).append('c1', turn('t1'))).toBe(true);
+    expect((await runs.load('r'))?.revision).toBe(1);
+  });
+});
