@@ -120,7 +120,10 @@ export interface RunPage {
 export interface CheckpointStore extends RunStore {
   /** Keeps a run that begins, claimed. Throws `RunClaimed` (517) where a run of this id is kept. */
   begin(lease: RunLease, checkpoint: RunCheckpoint): void | Promise<void>;
-  /** Adds entries to a claimed run, all or none; false where the claim no longer holds, and then nothing changes. */
+  /**
+   * Adds entries to a claimed run, all or none; false where the claim no longer holds, and then nothing changes. A store
+   * that may fail after it has written takes the same array, given again, for the same write.
+   */
   append(claim: RunClaim, entries: readonly RunEntry[]): boolean | Promise<boolean>;
   /** A claimed run goes on from here: the checkpoint takes the place of its state and entries. */
   checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): boolean | Promise<boolean>;
