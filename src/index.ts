@@ -49,6 +49,23 @@ export type {
   UpdateListener,
   Wait,
 } from './contract/call.js';
+export type {
+  ConversationCommit,
+  ConversationHold,
+  ConversationLease,
+  ConversationLog,
+  ConversationNews,
+  EnteredEntry,
+  EventQuery,
+  HoldOutcome,
+  HoldRenewal,
+  InboxContent,
+  InboxEntry,
+  KeptConversation,
+  NewInboxEntry,
+  NumberedEvent,
+  OpenTurn,
+} from './contract/conversation-log.js';
 export {
   type Approval,
   type ArgsOptions,
@@ -188,6 +205,17 @@ export {
   userResult,
 } from './contract/tool-result.js';
 export { Conversation } from './conversation/conversation.js';
+export { Conversations, type ConversationView } from './conversation/conversations.js';
+export type {
+  AnswersOptions,
+  ConversationIdleOptions,
+  ConversationsConfig,
+  ConversationsOptions,
+  ConversationsStore,
+  EventsOptions,
+  PromptOptions,
+  TurnOwner,
+} from './conversation/conversations-options.js';
 export type { ConversationEvent, ConversationListener, Turn, TurnOrigin } from './conversation/events.js';
 export type {
   AnswerOptions,
@@ -217,11 +245,13 @@ export {
   type RunJobsOptions,
   runJobs,
 } from './jobs/run-jobs.js';
+export { type AnsweredRun, type AnswerStoredRunOptions, answerStoredRun } from './loop/answer-stored-run.js';
 export type {
   CallDetector,
   DetectedCalls,
   Detector,
 } from './loop/ask-model.js';
+export { type CancelledRun, cancelRun } from './loop/cancel-run.js';
 export type { CompactHistory } from './loop/compact-history.js';
 export { type CompensateOptions, type Compensation, compensateRun } from './loop/compensate-run.js';
 export {

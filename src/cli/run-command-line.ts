@@ -37,6 +37,12 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: 'serves the tools of a built module to an MCP client over standard input and output',
     load: async () => (await import('./mcp-command.js')).mcpCommand,
   },
+  runs: {
+    usage:
+      'runs list | show <run> | answer <run> --approve|--refuse|--value json|--result json|--done json|--not-done | cancel <run> | recover <module> --store postgres://…|file',
+    summary: 'lists the runs of a store and shows, answers, cancels and recovers them',
+    load: async () => (await import('./runs-command.js')).runsCommand,
+  },
 };
 
 /**

@@ -16,7 +16,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { TOOL_NAME } from '../discovery/freeze-tool.js';
 
 /** What of a reply its message keeps beside the calls. */
-export type SpokenReply = Pick<LLMResponse, 'content' | 'reasoning' | 'providerItems'>;
+type SpokenReply = Pick<LLMResponse, 'content' | 'reasoning' | 'providerItems'>;
 
 /** A reply as the history keeps it. */
 export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[]): AssistantMessage {

@@ -2,12 +2,14 @@ import type { OnUnknown } from '../call/invocation.js';
 import type { CallScope } from '../contract/call.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type KeptRun } from '../contract/run-checkpoint.js';
 import { checkOptions } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener } from '../kernel/async.js';
 import { COUNT, either, FUNCTION, oneOf, optionTable, RECORD, required, SIGNAL } from '../kernel/options.js';
-import { ClaimedRun, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
+import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
 import { driveClaimed } from './kept-run.js';
+import type { RunSurroundings } from './loop-run.js';
 import { checkOwner, type ResumeConfig, readResume } from './options.js';
 
 /** What became of a run that was taken over. */
@@ -85,6 +87,37 @@ export async function recoverRuns(options: RecoverOptions): Promise<readonly Rec
   };
   await Promise.all(Array.from({ length: maxConcurrency }, recoverOthers));
   return recovered;
+}
+
+/** A kept run that is to go on here, if nobody holds it, and who watches it. */
+interface LostRunOptions {
+  readonly store: CheckpointStore;
+  readonly runId: string;
+  readonly leaseMs: number;
+  readonly surroundings: Pick<RunSurroundings, 'scope' | 'sink' | 'onUnknown'>;
+}
+
+/**
+ * Goes on with one lost run, as {@link recoverRuns} does.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) where somebody holds it.
+ */
+export async function driveLostRun(
+  config: ResumeConfig,
+  { store, runId, leaseMs, surroundings }: LostRunOptions,
+): Promise<ToolLoopResult> {
+  const claimed = new ClaimedRun({ store, runId, leaseMs });
+  const since = performance.now();
+  const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
+  if (taken.status === 'missing')
+    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  if (taken.status === 'taken') throw claimedByAnother(runId);
+  claimed.hold(since);
+  return driveClaimed(config, () => ({ lost: foldRun(taken.run) }), {
+    claimed,
+    first: 'nothing',
+    surroundings,
+  });
 }
 
 /** A lost run that is this process's now. */

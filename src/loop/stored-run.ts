@@ -136,7 +136,9 @@ interface Claimed<Store extends RunStore> {
  *
  * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517).
  */
-async function claimRun<Store extends RunStore>(request: ClaimRequest<Store>): Promise<Claimed<Store>> {
+export async function claimRun<Store extends RunStore>(
+  request: ClaimRequest<Store>,
+): Promise<Claimed<Store>> {
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
   const since = performance.now();

@@ -12,7 +12,13 @@ import {
   withMethods,
 } from '../kernel/options.js';
 import { migrate } from './migrations.js';
-import { isConnectionLost, openPool, type PostgresPool, type PostgresRows } from './pool.js';
+import {
+  isConnectionLost,
+  openPool,
+  type PostgresClient,
+  type PostgresPool,
+  type PostgresRows,
+} from './pool.js';
 import type { Statement } from './statements.js';
 
 /** Where the stores of `toolwright/postgres` keep what they are given: `pool` or `connectionString`. */
@@ -115,6 +121,12 @@ export class Database {
       const { rows, rowCount } = await this.#pool.query({ ...statement, values, ...limit });
       return { rows, rowCount, isRepeated };
     });
+  }
+
+  /** A connection for as long as somebody needs it. */
+  async connect(): Promise<PostgresClient> {
+    await this.migrate();
+    return this.#pool.connect();
   }
 
   /** Ends the pool, unless it is the application's. */

@@ -49,6 +49,48 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
     CREATE INDEX jobs_by_status ON ${schema}.jobs (status, changed_at DESC, job_id);
     COMMENT ON COLUMN ${schema}.jobs.added_by IS 'Of the write that added it, which may be sent twice; so completed_by'`,
   (schema) => `
+    CREATE TABLE ${schema}.fleet_conversations (
+      conversation_id text COLLATE "C" PRIMARY KEY,
+      turns integer NOT NULL DEFAULT 0,
+      turn text,
+      entered integer NOT NULL DEFAULT 0,
+      revision bigint NOT NULL DEFAULT 0,
+      abort_asked boolean NOT NULL DEFAULT false,
+      is_due boolean NOT NULL DEFAULT false,
+      last_event bigint NOT NULL DEFAULT 0,
+      last_write uuid,
+      changed_at bigint NOT NULL,
+      claim text,
+      lease_end bigint,
+      CHECK ((claim IS NULL) = (lease_end IS NULL))
+    );
+    CREATE INDEX fleet_conversations_due ON ${schema}.fleet_conversations (changed_at) WHERE is_due;
+    CREATE TABLE ${schema}.fleet_messages (
+      conversation_id text COLLATE "C" NOT NULL,
+      position integer NOT NULL,
+      message text NOT NULL,
+      PRIMARY KEY (conversation_id, position)
+    );
+    CREATE TABLE ${schema}.fleet_inbox (
+      conversation_id text COLLATE "C" NOT NULL,
+      position integer NOT NULL,
+      key text NOT NULL,
+      content text NOT NULL,
+      done_at bigint,
+      PRIMARY KEY (conversation_id, position),
+      UNIQUE (conversation_id, key)
+    );
+    CREATE INDEX fleet_inbox_done ON ${schema}.fleet_inbox (done_at) WHERE done_at IS NOT NULL;
+    CREATE TABLE ${schema}.fleet_events (
+      conversation_id text COLLATE "C" NOT NULL,
+      number bigint NOT NULL,
+      event text NOT NULL,
+      kept_at bigint NOT NULL,
+      PRIMARY KEY (conversation_id, number)
+    );
+    CREATE INDEX fleet_events_kept ON ${schema}.fleet_events (kept_at);
+    COMMENT ON COLUMN ${schema}.fleet_conversations.is_due IS 'Something entered that no holder has seen'`,
+  (schema) => `
     CREATE TABLE ${schema}.conversations (
       id text COLLATE "C" PRIMARY KEY,
       turn_id text NOT NULL,

@@ -9,8 +9,17 @@ export interface PostgresPool {
 /** One connection of a pool. */
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<PostgresRows>;
+  /** Hears what is told over channels (`LISTEN`), and of the loss of the connection. */
+  on(event: 'notification', listener: (told: PostgresNotification) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
   /** Gives the connection back, or closes it where it is of no more use. */
   release(isBroken?: boolean): void;
+}
+
+/** What was told over a channel. */
+interface PostgresNotification {
+  readonly channel: string;
+  readonly payload?: string | undefined;
 }
 
 /** A statement with its values, as `pg` takes it. */

@@ -71,7 +71,7 @@ export class PostgresJobs implements JobStore {
 
   constructor(database: Database) {
     this.#database = database;
-    this.#sql = namedStatements(database.schema, TEXTS);
+    this.#sql = namedStatements(database.schema, TEXTS, 'job');
   }
 
   async addJob(job: Job, options: JobOptions): Promise<boolean> {

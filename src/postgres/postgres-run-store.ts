@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type {
   CheckpointStore,
@@ -22,6 +23,7 @@ import {
   POSTGRES_RULES,
   type PostgresOptions,
 } from './database.js';
+import { PostgresConversationLog } from './postgres-conversation-log.js';
 import { PostgresJobs } from './postgres-jobs.js';
 import { runStatements } from './run-statements.js';
 import type { Statement } from './statements.js';
@@ -50,6 +52,9 @@ const MOST_UNSURE = 10_000;
 export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDisposable {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
+  /** The conversations that it keeps, in the same schema. */
+  readonly conversations: ConversationLog;
+  readonly #conversations: PostgresConversationLog;
   readonly #database: Database;
   readonly #sql: ReturnType<typeof runStatements>;
   /** Names of writes whose answer may be lost: the same entries given again are the same write. */
@@ -63,6 +68,8 @@ export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDi
     this.#database = new Database(options);
     this.#sql = runStatements(this.#database.schema);
     this.jobs = new PostgresJobs(this.#database);
+    this.#conversations = new PostgresConversationLog(this.#database);
+    this.conversations = this.#conversations;
   }
 
   /**
@@ -183,8 +190,9 @@ export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDi
   }
 
   /** Closes the connections, unless they are of a pool of the application. Any other method throws afterwards. */
-  close(): Promise<void> {
-    return this.#database.close();
+  async close(): Promise<void> {
+    await this.#conversations.stopWatching();
+    await this.#database.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -28,14 +28,15 @@ export function pageBehind({ table, columns, id, where }: PagedTable): string {
     ${order}`;
 }
 
-/** Names as the server keeps the statements of a connection, which several stores may share: no two have the same key. */
+/** Names as the server keeps the statements of a connection, which several stores may share: no two have the same prefix and key. */
 export function namedStatements<Key extends string>(
   schema: string,
   texts: Readonly<Record<Key, string>>,
+  prefix = '',
 ): Readonly<Record<Key, Statement>> {
   const named = Object.entries<string>(texts).map(([key, text]) => [
     key,
-    { name: `${schema}.${key}`, text: text.replace(TABLE, (_mark, table) => `${schema}.${table}`) },
+    { name: `${schema}.${prefix}${key}`, text: text.replace(TABLE, (_mark, table) => `${schema}.${table}`) },
   ]);
   return Object.fromEntries(named) as Readonly<Record<Key, Statement>>;
 }

@@ -1,3 +1,4 @@
+import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type {
   CheckpointStore,
@@ -22,6 +23,7 @@ import {
   refusedSave,
 } from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
+import { MemoryConversationLog } from './memory-conversation-log.js';
 import { MemoryJobs } from './memory-jobs.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
@@ -60,6 +62,8 @@ interface HeldRun {
 export class MemoryRunStore implements CheckpointStore, StoreWithJobs {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
+  /** The conversations that it keeps. */
+  readonly conversations: ConversationLog;
   readonly #runs = new Map<string, HeldRun>();
   readonly #now: () => number;
 
@@ -67,6 +71,7 @@ export class MemoryRunStore implements CheckpointStore, StoreWithJobs {
     checkOptions(options, OPTIONS);
     this.#now = options.now ?? Date.now;
     this.jobs = new MemoryJobs(this.#now);
+    this.conversations = new MemoryConversationLog(this.#now);
   }
 
   /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type {
   CheckpointStore,
@@ -17,6 +18,7 @@ import { checkOptions } from '../errors/author-fault.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
+import { SqliteConversationLog } from './sqlite-conversation-log.js';
 import { SqliteJobs } from './sqlite-jobs.js';
 import { prepareRunsSchema } from './sqlite-runs-schema.js';
 
@@ -122,6 +124,9 @@ type SummaryRow = {
 export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
+  /** The conversations that it keeps, in the same file. */
+  readonly conversations: ConversationLog;
+  readonly #conversations: SqliteConversationLog;
   readonly #database: DatabaseSync;
   readonly #statements: Statements;
   readonly #now: () => number;
@@ -136,6 +141,8 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
       prepareRunsSchema(this.#database);
       this.#statements = prepareAll(this.#database);
       this.jobs = new SqliteJobs(this.#database, now);
+      this.#conversations = new SqliteConversationLog(this.#database, now);
+      this.conversations = this.#conversations;
     } catch (cause) {
       this.#database.close();
       throw new Error(`Cannot keep runs in '${path}': ${(cause as Error).message}`, { cause });
@@ -260,6 +267,7 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
+    this.#conversations.stopWatching();
     this.#database.close();
   }
 

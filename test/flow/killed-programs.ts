@@ -16,7 +16,10 @@ export interface KilledPrograms {
 }
 
 /** Sets the tests of a file up for a program. */
-export function killedPrograms(name: 'stored-run' | 'conversation', fileName: string): KilledPrograms {
+export function killedPrograms(
+  name: 'stored-run' | 'conversation' | 'conversations',
+  fileName: string,
+): KilledPrograms {
   let program: BuiltProgram;
   let folder: string;
   const started: StoredRunProcess[] = [];

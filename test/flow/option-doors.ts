@@ -3,23 +3,34 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provid
 import { Test } from '@nestjs/testing';
 import { OpenAI } from 'openai';
 import {
+  type AnsweredRun,
   type AnswerOptions,
+  type AnswerStoredRunOptions,
+  type AnswersOptions,
+  answerStoredRun,
   type CallScope,
+  type CancelledRun,
   type CompensateOptions,
   type CompletionModel,
   type CompletionRequest,
   Conversation,
   type ConversationConfig,
+  type ConversationIdleOptions,
+  Conversations,
+  type ConversationsOptions,
+  cancelRun,
   compensateRun,
   complete,
   type DiscoverOptions,
   defineTool,
   discoverTools,
+  type EventsOptions,
   type IdleOptions,
   type LLMProvider,
   type LoopGuardOptions,
   MemoryJobEngine,
   type NameFilter,
+  type PromptOptions,
   type RecoverOptions,
   type ResumeConfig,
   type ResumeOptions,
@@ -274,6 +285,19 @@ const satelliteRun: Required<SatelliteRunOptions> = {
   onEvent: () => {},
 };
 
+const conversationsOptions: Required<ConversationsOptions> = {
+  store,
+  config: { provider, model: 'm' },
+  scope: () => ({}),
+  takesTurns: false,
+  maxConcurrency: 2,
+  leaseMs: 1000,
+  pollMs: 1000,
+  logger: console,
+};
+const conversations = () => new Conversations(conversationsOptions);
+const keyed: Required<PromptOptions> = { key: 'k1', owner: { user: 'u1' } };
+
 const moduleOptions: Required<ToolwrightModuleOptions> = (() => {
   const { signal: _1, tools: _2, ...loop } = config;
   return {
@@ -369,6 +393,49 @@ async function createApplication(root: ReturnType<typeof ToolwrightModule.forRoo
 
 export const LOOP_DOORS: readonly Door[] = [
   door<ToolLoopConfig>('runToolLoop', config, { ...withEngine, enter: (given) => runToolLoop(given, []) }),
+  door<ConversationsOptions>('Conversations', conversationsOptions, {
+    required: ['store', 'config'],
+    enter: (given) => new Conversations(given),
+  }),
+  door<PromptOptions>('Conversations.prompt', keyed, {
+    open: ['owner'],
+    enter: (given) => conversations().prompt('c1', 'Hi', given),
+  }),
+  door<AnswersOptions>(
+    'Conversations.answer',
+    { ...keyed, answeredBy: 'clerk' },
+    { open: ['owner', 'answeredBy'], enter: (given) => conversations().answer('c1', [], given) },
+  ),
+  door<EventsOptions>(
+    'Conversations.events',
+    { after: 1, signal },
+    { enter: (given) => conversations().events('c1', given) },
+  ),
+  door<ConversationIdleOptions>(
+    'Conversations.idle',
+    { signal },
+    { enter: (given) => conversations().idle('c1', given) },
+  ),
+  door<AnsweredRun>(
+    'answerStoredRun, the run',
+    { store, runId: 'r1' },
+    { required: ['store', 'runId'], enter: (given) => answerStoredRun(given, []) },
+  ),
+  door<AnswerStoredRunOptions>(
+    'answerStoredRun',
+    { owner: { user: 'u1' }, answeredBy: 'clerk', stateSecret: 'a secret of thirty-two characters' },
+    {
+      protecting: ['stateSecret'],
+      open: ['owner', 'answeredBy'],
+      enter: (given) => answerStoredRun({ store, runId: 'r1' }, [], given),
+    },
+  ),
+  door<CancelledRun>(
+    'cancelRun',
+    { store, runId: 'r1', reason: 'closed' },
+    { required: ['store', 'runId'], enter: cancelRun },
+  ),
+  door<ToolLoopConfig>('runToolLoop', config, { ...ofRun, enter: (given) => runToolLoop(given, []) }),
   door<ToolLoopConfig>('streamToolLoop', config, {
     ...withEngine,
     enter: (given) => streamToolLoop(given, []).result,

@@ -66,7 +66,7 @@ export function inPieces(size: number): ModelReply['deltas'] {
 }
 
 /** What a case asks with beside what each case has. */
-export type RequestDraft = Partial<LLMRequest>;
+type RequestDraft = Partial<LLMRequest>;
 
 /** A provider under test, and the model behind it. */
 export class Bench {

@@ -83,7 +83,7 @@ export interface Route {
 }
 
 /** A turn, and when the reply has come to where it stays. */
-export interface RoutedTurn {
+interface RoutedTurn {
   readonly turn: ModelTurn;
   readonly reached: Promise<void>;
 }

@@ -1,0 +1,278 @@
+import { parseArgs } from 'node:util';
+import type { Answer } from '../contract/call.js';
+import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
+import { answerStoredRun } from '../loop/answer-stored-run.js';
+import { cancelRun } from '../loop/cancel-run.js';
+import { foldRun } from '../loop/fold-run.js';
+import type { ResumeConfig } from '../loop/options.js';
+import { recoverRuns } from '../loop/recover-runs.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { openModule } from './open-module.js';
+import { type OpenStore, openStore } from './open-store.js';
+
+/** What every part of the command has at hand. */
+interface RunsCall {
+  readonly store: OpenStore;
+  readonly options: RunsOptions;
+  /** The run, or the module. */
+  readonly named: string | undefined;
+  readonly surroundings: CommandSurroundings;
+}
+
+const OPTIONS = {
+  store: { type: 'string' },
+  status: { type: 'string' },
+  limit: { type: 'string' },
+  after: { type: 'string' },
+  json: { type: 'boolean' },
+  to: { type: 'string' },
+  approve: { type: 'boolean' },
+  refuse: { type: 'boolean' },
+  value: { type: 'string' },
+  result: { type: 'string' },
+  done: { type: 'string' },
+  'not-done': { type: 'boolean' },
+  reason: { type: 'string' },
+  by: { type: 'string' },
+  'on-unknown': { type: 'string' },
+} as const;
+
+type RunsOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+const PARTS: Readonly<Record<string, (call: RunsCall) => Promise<number>>> = {
+  list: listRuns,
+  show: showRun,
+  answer: answerRun,
+  cancel: cancel,
+  recover: recover,
+};
+
+/** `toolwright runs list | show | answer | cancel | recover`: what an operator does with the runs of a store. */
+export const runsCommand: Command = {
+  async run(args, surroundings) {
+    const { values: options, positionals } = parseArgs({
+      args: [...args],
+      options: OPTIONS,
+      allowPositionals: true,
+    });
+    const [name = '', named, third] = positionals;
+    const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
+    if (part === undefined || third !== undefined)
+      throw new UserFault(
+        `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
+      );
+    const store = await openStore(options.store, surroundings.folder);
+    try {
+      return await part({ store, options, named, surroundings });
+    } catch (error) {
+      // What the store or the run refuses is the answer to what was asked.
+      if (!(ToolwrightError.is(error) || hasCode(error))) throw error;
+      throw new UserFault(errorMessage(error), 1);
+    } finally {
+      await store.close();
+    }
+  },
+};
+
+/** Errors of the database and of the connection to it have codes. */
+function hasCode(error: unknown): boolean {
+  return typeof (error as { readonly code?: unknown } | undefined)?.code === 'string';
+}
+
+const STATUSES: readonly string[] = ['running', 'suspended', 'ended'];
+
+async function listRuns({ store, options, surroundings }: RunsCall): Promise<number> {
+  const { status, after, limit = '50', json } = options;
+  if (status !== undefined && !STATUSES.includes(status))
+    throw new UserFault(`--status is ${STATUSES.join(', ')}, not '${status}'`);
+  if (!/^[1-9]\d{0,3}$/.test(limit))
+    throw new UserFault(`--limit is a whole number from 1 on, not '${limit}'`);
+  const query = {
+    limit: Number(limit),
+    ...(status === undefined ? {} : { status: status as RunStatus }),
+    ...(after === undefined ? {} : { after }),
+  };
+  const { runs, next } = await store.list(query);
+  if (json) {
+    for (const run of runs) surroundings.out(`${JSON.stringify(run)}\n`);
+  } else {
+    const rows = runs.map(({ runId, status: state, changedAt, leaseEnd }) => [
+      ...[runId, state, new Date(changedAt).toISOString()],
+      state === 'running' ? holderOf(leaseEnd) : '',
+    ]);
+    surroundings.out(table([['run', 'status', 'changed', ''], ...rows]));
+  }
+  if (next !== undefined) surroundings.error(`toolwright: more with --after '${next}'\n`);
+  return 0;
+}
+
+function holderOf(leaseEnd: number | undefined): string {
+  return leaseEnd !== undefined && leaseEnd > Date.now() ? 'held' : 'lost';
+}
+
+async function showRun(call: RunsCall): Promise<number> {
+  const { options, surroundings } = call;
+  const run = await readRun(call);
+  const folded = foldRun(run);
+  const { messages, open, toolCalls, iterations, usage, owner, model, end } = folded;
+  const pending = 'pending' in run.state ? run.state.pending : [];
+  const { runId, status, generation, changedAt } = run;
+  const told = {
+    runId,
+    status,
+    generation,
+    changedAt,
+    owner,
+    model,
+    iterations,
+    usage,
+    messages,
+    open,
+    toolCalls,
+    pending,
+    end,
+  };
+  if (options.json) {
+    surroundings.out(`${JSON.stringify(told)}\n`);
+    return 0;
+  }
+  const lines = [
+    `${runId}: ${status}, ${iterations} requests to ${model}, ${messages.length} messages, ${toolCalls.length} calls`,
+    ...(owner === undefined ? [] : [`owner: ${JSON.stringify(owner)}`]),
+    ...(end === undefined ? [] : [`ended: ${end.status}${end.error ? ` (${end.error.message})` : ''}`]),
+    ...(open?.calls ?? []).map(
+      (item) => `call: ${'name' in item ? item.name : item.record.name} ${item.status}`,
+    ),
+    ...pending.map(
+      ({ id, kind, tool, arguments: args, message }) =>
+        `waits: ${id} ${kind} ${tool} ${JSON.stringify(args)}${message === undefined ? '' : ` ${message}`}`,
+    ),
+  ];
+  surroundings.out(`${lines.join('\n')}\n`);
+  return 0;
+}
+
+async function answerRun(call: RunsCall): Promise<number> {
+  const { store, options, surroundings } = call;
+  const run = await readRun(call);
+  const { runId, state } = run;
+  const pending = 'pending' in state ? state.pending : [];
+  const [only] = pending;
+  const id = options.to ?? (pending.length === 1 ? only?.id : undefined);
+  if (id === undefined && pending.length > 1)
+    throw new UserFault(
+      `the run waits for several answers: --to one of ${pending.map((item) => item.id).join(', ')}`,
+    );
+  const answers = [answerOf(id ?? '', options)];
+  const answeredBy = options.by === undefined ? {} : { answeredBy: options.by };
+  const { owner } = state;
+  const owned = owner === undefined ? {} : { owner };
+  const conversationId = await conversationOf(store, runId);
+  if (conversationId !== undefined) {
+    const content = { kind: 'answers' as const, answers, ...answeredBy, ...owned };
+    await store.conversations.enter({ conversationId, key: crypto.randomUUID(), content });
+    surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
+    return 0;
+  }
+  const left = await answerStoredRun({ store, runId }, answers, { ...owned, ...answeredBy });
+  const rest =
+    left.length === 0
+      ? 'a worker goes on with it'
+      : `it still waits for ${left.map((item) => item.id).join(', ')}`;
+  surroundings.out(`${runId}: ${rest}\n`);
+  return 0;
+}
+
+/** The conversation whose open turn has this run: runs of conversations have its id and a number. */
+async function conversationOf(store: OpenStore, runId: string): Promise<string | undefined> {
+  const conversationId = runId.replace(/\.\d+$/, '');
+  const kept = conversationId === runId ? undefined : await store.conversations.read(conversationId);
+  return kept?.turn?.runId === runId ? conversationId : undefined;
+}
+
+function answerOf(id: string, options: RunsOptions): Answer {
+  const { approve, refuse, value, result, done, reason } = options;
+  const given: Answer[] = [
+    ...(approve ? [{ id, approved: true }] : []),
+    ...(refuse ? [{ id, approved: false, ...(reason === undefined ? {} : { reason }) }] : []),
+    ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
+    ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
+    ...(done === undefined ? [] : [{ id, outcome: 'done' as const, result: json('--done', done) }]),
+    ...(options['not-done'] ? [{ id, outcome: 'not-done' as const }] : []),
+  ];
+  const [answer, second] = given;
+  if (answer !== undefined && second === undefined) return answer;
+  throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
+}
+
+function json(option: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
+  }
+}
+
+async function cancel({ store, named, options, surroundings }: RunsCall): Promise<number> {
+  const runId = runIn(named);
+  const { reason } = options;
+  const isCancelled = await cancelRun({ store, runId, ...(reason === undefined ? {} : { reason }) });
+  surroundings.out(`${runId}: ${isCancelled ? 'cancelled' : 'it had ended before'}\n`);
+  return isCancelled ? 0 : 1;
+}
+
+const UNKNOWN: readonly string[] = ['ask', 'error', 'rerun'];
+
+async function recover({ store, named, options, surroundings }: RunsCall): Promise<number> {
+  const onUnknown = options['on-unknown'] ?? 'ask';
+  if (!UNKNOWN.includes(onUnknown))
+    throw new UserFault(`--on-unknown is ${UNKNOWN.join(', ')}, not '${onUnknown}'`);
+  if (named === undefined)
+    throw new UserFault(
+      'runs recover takes the module with the config: toolwright runs recover dist/worker.js --store …',
+    );
+  const module = await openModule(named, surroundings.folder);
+  try {
+    const config = configIn(named, module.exports);
+    const recovered = await recoverRuns({ store, config, onUnknown: onUnknown as 'ask' });
+    for (const item of recovered)
+      surroundings.out(
+        `${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}\n`,
+      );
+    return recovered.every((item) => 'result' in item) ? 0 : 1;
+  } finally {
+    await module.close();
+  }
+}
+
+/** What the module exports as `config`; what is wrong in it, the recovery says. */
+function configIn(name: string, { config }: Readonly<Record<string, unknown>>): ResumeConfig {
+  if (isRecord(config) && 'provider' in config) return config as unknown as ResumeConfig;
+  throw new UserFault(`${name} exports no config: export const config = { provider, model, tools }`, 1);
+}
+
+async function readRun({ store, named }: RunsCall): Promise<KeptRun> {
+  const runId = runIn(named);
+  const run = await store.read(runId);
+  if (run === undefined) throw new UserFault(`the store has no run '${runId}'`, 1);
+  return run;
+}
+
+function runIn(named: string | undefined): string {
+  if (named !== undefined) return named;
+  throw new UserFault('the id of the run is missing: toolwright runs show <run> --store …');
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,173 @@
+import { withMethods } from '../kernel/options.js';
+import type { Answer } from './call.js';
+import type { JsonObject } from './json-schema.js';
+import type { Message, UserMessage } from './llm-provider.js';
+
+/** What enters a conversation; plain JSON. `owner`: on whose behalf, as in a scope. */
+export type InboxContent = {
+  readonly owner?: unknown;
+} & (
+  | { readonly kind: 'prompt'; readonly content: UserMessage['content'] }
+  | {
+      readonly kind: 'answers';
+      readonly answers: readonly Answer[];
+      /** Who answered, where that is not the owner. */
+      readonly answeredBy?: unknown;
+    }
+  | {
+      /** Work that a call had started has completed. */
+      readonly kind: 'completion';
+      readonly tool: string;
+      readonly callId: string;
+      readonly taskId?: string;
+      /** What the model is told. */
+      readonly text: string;
+      /** What the user is told. */
+      readonly forUser?: string;
+    }
+);
+
+/** An entry to come; of two with the same key, the second changes nothing. */
+export interface NewInboxEntry {
+  readonly conversationId: string;
+  readonly key: string;
+  readonly content: InboxContent;
+}
+
+/** What waits for its turn. Positions count the entries of a conversation from 1, in order of arrival. */
+export interface InboxEntry {
+  readonly position: number;
+  readonly key: string;
+  readonly content: InboxContent;
+}
+
+/** What came of an entry: `isNew` is false where its key had been used, and `position` is then that of the first. */
+export interface EnteredEntry {
+  readonly position: number;
+  readonly isNew: boolean;
+}
+
+/** Whose a conversation is for now. */
+export interface ConversationHold {
+  readonly conversationId: string;
+  /** Made up by the holder; nobody else knows it. */
+  readonly claim: string;
+}
+
+/** A hold, and for how long it lasts unless it is renewed, in milliseconds from now. */
+export interface ConversationLease extends ConversationHold {
+  readonly leaseMs: number;
+}
+
+/** A turn that has begun and has not ended: the run with this id is its own. */
+export interface OpenTurn {
+  /** Counts the turns of the conversation from 1. */
+  readonly number: number;
+  /** The entry that began it. */
+  readonly entry: InboxEntry;
+  readonly runId: string;
+}
+
+/** A conversation as it stands; plain JSON. */
+export interface KeptConversation {
+  readonly conversationId: string;
+  /** What was said in turns that have ended; in it, every call has its answer. */
+  readonly messages: readonly Message[];
+  /** Turns begun so far. */
+  readonly turns: number;
+  readonly turn?: OpenTurn;
+  /** What waits, in order of arrival. */
+  readonly inbox: readonly InboxEntry[];
+  /** Somebody asked that the open turn be aborted. */
+  readonly isAbortAsked: boolean;
+  /** Rises with everything that enters. */
+  readonly revision: number;
+  /** Number of the last event. */
+  readonly lastEvent: number;
+  /** Somebody holds it. */
+  readonly isHeld: boolean;
+}
+
+/** What came of asking for a conversation; `taken`: somebody else holds it; `missing`: nothing ever entered it. */
+export type HoldOutcome =
+  | { readonly status: 'held'; readonly conversation: KeptConversation }
+  | { readonly status: 'taken' }
+  | { readonly status: 'missing' };
+
+/** What a holder commits, all of it or nothing. What is left out stays. */
+export interface ConversationCommit {
+  /** The turn that is open from now on; `null`: none. It also ends what was asked of the turn before. */
+  readonly turn?: OpenTurn | null;
+  /** The history keeps so many messages, and these follow them. */
+  readonly history?: { readonly keep: number; readonly messages: readonly Message[] };
+  /** Positions of entries that need no turn any more. */
+  readonly done?: readonly number[];
+  /** What readers are told with it. */
+  readonly events?: readonly JsonObject[];
+}
+
+/** Something that happened in a conversation; numbers count from 1 without a gap. */
+export interface NumberedEvent {
+  readonly number: number;
+  readonly event: JsonObject;
+}
+
+/** Which events are asked for. */
+export interface EventQuery {
+  readonly conversationId: string;
+  /** Number of the last one that is known already; 0 for all that are kept. */
+  readonly after: number;
+  readonly limit: number;
+}
+
+/** Something entered a conversation (`inbox`), or its readers were told something or it was let go (`events`). */
+export interface ConversationNews {
+  readonly conversationId: string;
+  readonly about: 'inbox' | 'events';
+}
+
+/** Whether a hold was renewed, and what its holder is to know. */
+export type HoldRenewal =
+  | { readonly holds: false }
+  | { readonly holds: true; readonly isAbortAsked: boolean };
+
+/**
+ * Keeps conversations for several processes: what enters them, their histories, their events, and who goes on
+ * with them. Every method is atomic, also between processes; methods may be synchronous. A conversation has one
+ * holder at a time; a holder whose lease has ended loses it to the next, and is refused from then on.
+ */
+export interface ConversationLog {
+  /** Keeps an entry; makes the conversation with its first one. */
+  enter(entry: NewInboxEntry): EnteredEntry | Promise<EnteredEntry>;
+  hold(lease: ConversationLease): HoldOutcome | Promise<HoldOutcome>;
+  renew(lease: ConversationLease): HoldRenewal | Promise<HoldRenewal>;
+  /** False where the hold was lost, and then nothing changes. */
+  commit(hold: ConversationHold, commit: ConversationCommit): boolean | Promise<boolean>;
+  /** Numbers and keeps events; the number of the last one, or `undefined` where the hold was lost. */
+  tell(
+    hold: ConversationHold,
+    events: readonly JsonObject[],
+  ): number | undefined | Promise<number | undefined>;
+  /**
+   * Ends a hold. `seen` is the `revision` that the holder knows: where more has entered, the conversation is due
+   * again. False where the hold was lost.
+   */
+  letGo(hold: ConversationHold, seen: number): boolean | Promise<boolean>;
+  /** A conversation as it stands, held or not. */
+  read(conversationId: string): KeptConversation | undefined | Promise<KeptConversation | undefined>;
+  events(query: EventQuery): readonly NumberedEvent[] | Promise<readonly NumberedEvent[]>;
+  /** Asks for the end of the open turn; false where there is none. */
+  askAbort(conversationId: string): boolean | Promise<boolean>;
+  /** Conversations that something entered and that nobody holds, those that wait longest first. */
+  due(limit: number): readonly string[] | Promise<readonly string[]>;
+  /** Tells of news, here and in other processes, as soon as they can be known; what it gives ends that. */
+  watch(listener: (news: ConversationNews) => void): () => void;
+  /** Forgets events that were kept for so long, and the keys of entries whose turns have ended; gives their number. */
+  removeEventsOlderThan(ageMs: number): number | Promise<number>;
+}
+
+/** What a store of conversations has. */
+export const CONVERSATION_LOG = withMethods(
+  ['enter', 'hold', 'renew', 'commit', 'tell', 'letGo', 'read', 'events', 'askAbort', 'due', 'watch'],
+  "new SqliteRunStore({ path: 'runs.sqlite' }).conversations",
+);

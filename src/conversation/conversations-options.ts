@@ -1,0 +1,128 @@
+import type { CallScope } from '../contract/call.js';
+import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
+import type { Logger } from '../contract/ports.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
+import {
+  BOOLEAN,
+  COUNT_LIMIT,
+  either,
+  FILLED_TEXT,
+  FUNCTION,
+  JSON_VALUE,
+  LOGGER,
+  MILLISECONDS,
+  type OptionRule,
+  optionTable,
+  RECORD,
+  required,
+  SIGNAL,
+  WHOLE,
+} from '../kernel/options.js';
+import type { ToolLoopConfig } from '../loop/options.js';
+
+/** The config of the runs of conversations; whose they are and where they are kept, is not theirs to say. */
+export interface ConversationsConfig
+  extends Omit<ToolLoopConfig, 'store' | 'signal' | 'runId' | 'leaseMs' | 'checkpoint'> {
+  /** Put before the history in each request, and no part of `messages`. */
+  readonly systemPrompt?: string;
+  /** What is kept of a turn while it runs; default `step`. */
+  readonly checkpoint?: 'step' | 'call';
+}
+
+/** Whose turn it is. */
+export interface TurnOwner {
+  readonly conversationId: string;
+  /** As the prompt named it. */
+  readonly owner?: unknown;
+}
+
+/** Keeps conversations and their runs. */
+export interface ConversationsStore extends CheckpointStore {
+  readonly conversations: ConversationLog;
+}
+
+/** What {@link Conversations} are made from. */
+export interface ConversationsOptions {
+  /** `PostgresRunStore` where several machines share it, `SqliteRunStore` for one, `MemoryRunStore` for one process. */
+  readonly store: ConversationsStore;
+  /** How turns are run: the same for all, or for each conversation. */
+  readonly config:
+    | ConversationsConfig
+    | ((turn: TurnOwner) => ConversationsConfig | Promise<ConversationsConfig>);
+  /** The surroundings of a turn, worked out where it runs: `data`, `container`, … */
+  readonly scope?: (turn: TurnOwner) => CallScope | Promise<CallScope>;
+  /** Whether this process takes turns; `false` where others do, and this one only prompts and reads. Default true. */
+  readonly takesTurns?: boolean;
+  /** Conversations whose turns run here at the same time; default 16. */
+  readonly maxConcurrency?: number;
+  /** Milliseconds after which another process goes on with a conversation whose process died; default 30,000. */
+  readonly leaseMs?: number;
+  /** Milliseconds between two looks for conversations that were left; default: a third of the lease. */
+  readonly pollMs?: number;
+  readonly logger?: Logger;
+}
+
+/** What a prompt brings along. */
+export interface PromptOptions {
+  /** The same key means the same prompt: sent again, it changes nothing. Default: a new one. */
+  readonly key?: string;
+  /** On whose behalf, any JSON: kept with the turn, and needed again for answers. */
+  readonly owner?: unknown;
+}
+
+/** What answers bring along. */
+export interface AnswersOptions extends PromptOptions {
+  /** Who answered, where that is not the owner: any JSON. */
+  readonly answeredBy?: unknown;
+}
+
+/** Which events are read. */
+export interface EventsOptions {
+  /** Number of the last event that is known, such as `Last-Event-ID`; default 0: from the first that is kept. */
+  readonly after?: number;
+  /** Ends the reading. */
+  readonly signal?: AbortSignal;
+}
+
+/** How long is waited. */
+export interface ConversationIdleOptions {
+  /** Ends the waiting; its reason is thrown. */
+  readonly signal?: AbortSignal;
+}
+
+const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps conversations";
+
+const STORE: OptionRule = {
+  accepts: (value) =>
+    CHECKPOINT_STORE.accepts(value) && CONVERSATION_LOG.accepts((value as ConversationsStore).conversations),
+  fix: FIX,
+};
+
+export const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
+  store: required(STORE),
+  config: required(either(FUNCTION, RECORD)),
+  scope: FUNCTION,
+  takesTurns: BOOLEAN,
+  maxConcurrency: COUNT_LIMIT,
+  leaseMs: MILLISECONDS,
+  pollMs: MILLISECONDS,
+  logger: LOGGER,
+});
+
+export const PROMPT_OPTIONS = optionTable<PromptOptions>('Conversations.prompt', {
+  key: FILLED_TEXT,
+  owner: JSON_VALUE,
+});
+
+export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer', {
+  key: FILLED_TEXT,
+  owner: JSON_VALUE,
+  answeredBy: JSON_VALUE,
+});
+
+export const EVENTS_OPTIONS = optionTable<EventsOptions>('Conversations.events', {
+  after: WHOLE,
+  signal: SIGNAL,
+});
+
+export const IDLE_OPTIONS = optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL });

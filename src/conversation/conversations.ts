@@ -1,0 +1,323 @@
+import { SafeLog } from '../call/log.js';
+import type { Answer, PendingCall } from '../contract/call.js';
+import type {
+  ConversationLog,
+  ConversationNews,
+  EnteredEntry,
+  InboxContent,
+  KeptConversation,
+  NumberedEvent,
+} from '../contract/conversation-log.js';
+import type { UserMessage } from '../contract/llm-provider.js';
+import { checkArguments, checkOptions } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
+import { plainJson } from '../kernel/json.js';
+import { FILLED_TEXT, LIST, required } from '../kernel/options.js';
+import { isSameOwner, ownerOf } from '../loop/options.js';
+import {
+  ANSWERS_OPTIONS,
+  type AnswersOptions,
+  CONVERSATIONS_OPTIONS,
+  type ConversationIdleOptions,
+  type ConversationsOptions,
+  EVENTS_OPTIONS,
+  type EventsOptions,
+  IDLE_OPTIONS,
+  PROMPT_OPTIONS,
+  type PromptOptions,
+} from './conversations-options.js';
+import { News, readEvents } from './event-reader.js';
+import { HeldConversation } from './held-conversation.js';
+import { CONTENT } from './options.js';
+import { type TurnSurroundings, takeTurns } from './take-turns.js';
+
+const DEFAULT_LEASE_MS = 30_000;
+const DEFAULT_CONCURRENCY = 16;
+
+/** A conversation as anybody may read it. */
+export interface ConversationView {
+  readonly conversationId: string;
+  /**
+   * `running`: a turn is being taken, or will be; `suspended`: it waits for answers; `idle`: nothing is left to be
+   * done.
+   */
+  readonly status: 'idle' | 'running' | 'suspended';
+  /** What was said in turns that have ended. */
+  readonly messages: KeptConversation['messages'];
+  /** What the turn waits for. */
+  readonly pending: readonly PendingCall[];
+  /** What waits for a turn. */
+  readonly inbox: KeptConversation['inbox'];
+  /** Turns begun so far. */
+  readonly turns: number;
+  /** Number of the last event: read on from here. */
+  readonly lastEvent: number;
+}
+
+/**
+ * Conversations that live in a store, so that any process can prompt, answer, abort and read them, and any process
+ * that takes turns goes on with them: one at a time holds a conversation, and takes its turns in order. Turns
+ * survive the process at every step (see `checkpoint`); what a process that died has left, another takes over.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const conversations = new Conversations({ store, config: { provider, model: 'gpt-5', tools } });
+ * await conversations.prompt('c1', 'Which orders are open?', { key: 'request-17' });
+ * const view = await conversations.idle('c1');
+ * console.log(view?.messages.at(-1)?.content);
+ * await conversations.close();
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export class Conversations {
+  readonly #options: ConversationsOptions;
+  readonly #log: ConversationLog;
+  readonly #safeLog: SafeLog;
+  readonly #leaseMs: number;
+  /** Conversations whose turns this process takes. */
+  readonly #taking = new Map<string, Promise<void>>();
+  /** Those to look at again, or as soon as there is room. */
+  readonly #wanted = new Set<string>();
+  readonly #unwatch: () => void = () => {};
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: ConversationsOptions) {
+    checkOptions(options, CONVERSATIONS_OPTIONS);
+    this.#options = options;
+    this.#log = options.store.conversations;
+    this.#safeLog = new SafeLog(options.logger);
+    this.#leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
+    if (options.takesTurns === false) return;
+    this.#unwatch = this.#log.watch((news) => this.#hear(news));
+    this.#poll();
+  }
+
+  /**
+   * Puts a prompt into the conversation, which begins with its first one; its turn is taken after all that entered
+   * before. Resolves as soon as it is kept.
+   */
+  async prompt(
+    conversationId: string,
+    content: UserMessage['content'],
+    options: PromptOptions = {},
+  ): Promise<EnteredEntry> {
+    checkArguments({
+      of: 'Conversations.prompt',
+      given: { conversationId, content },
+      rules: { conversationId: required(FILLED_TEXT), content: required(CONTENT) },
+    });
+    checkOptions(options, PROMPT_OPTIONS);
+    const { key = crypto.randomUUID() } = options;
+    return this.#enter(conversationId, key, { kind: 'prompt', content, ...ownerIn(options) });
+  }
+
+  /**
+   * Answers what the turn waits for, by the ids of `pending`; while some are missing, it waits on. Resolves as soon
+   * as the answers are kept. Answers that somebody else's were quicker than are refused with an event
+   * `answers-refused`.
+   *
+   * @throws ToolwrightError `InvalidAnswer` (514) for ids that nothing waits for, `RunNotAllowed` (523) for another
+   *   owner than that of the turn; nothing is kept then.
+   */
+  async answer(
+    conversationId: string,
+    answers: readonly Answer[],
+    options: AnswersOptions = {},
+  ): Promise<EnteredEntry> {
+    checkArguments({
+      of: 'Conversations.answer',
+      given: { conversationId, answers },
+      rules: { conversationId: required(FILLED_TEXT), answers: required(LIST) },
+    });
+    checkOptions(options, ANSWERS_OPTIONS);
+    const { key = crypto.randomUUID(), answeredBy } = options;
+    const content = { kind: 'answers' as const, answers, ...ownerIn(options) };
+    await this.#checkAnswers(conversationId, content);
+    return this.#enter(conversationId, key, {
+      ...content,
+      ...(answeredBy === undefined ? {} : { answeredBy }),
+    });
+  }
+
+  /**
+   * Asks for the end of the turn that is open, wherever it runs; false where none is. A turn that waits for answers
+   * ends, too.
+   */
+  async abort(conversationId: string): Promise<boolean> {
+    return this.#log.askAbort(conversationId);
+  }
+
+  /**
+   * What happens in the conversation, in any process: first what is kept after `after`, then what comes. It ends
+   * only with `signal`, or when the reader leaves.
+   */
+  events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
+    checkOptions(options, EVENTS_OPTIONS);
+    return readEvents(this.#log, { conversationId, ...options });
+  }
+
+  /** The conversation as it stands; `undefined` where nothing ever entered it. */
+  async snapshot(conversationId: string): Promise<ConversationView | undefined> {
+    const kept = await this.#log.read(conversationId);
+    if (kept === undefined) return undefined;
+    const { messages, inbox, turns, turn, lastEvent } = kept;
+    const run = turn && (await this.#options.store.load(turn.runId));
+    const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
+    const isOpen = turn !== undefined || inbox.length > 0;
+    const status = isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle';
+    return { conversationId, status, messages, pending: run?.pending ?? [], inbox, turns, lastEvent };
+  }
+
+  /** Resolves with the conversation as soon as it is idle or suspended, wherever its turns are taken. */
+  async idle(
+    conversationId: string,
+    options: ConversationIdleOptions = {},
+  ): Promise<ConversationView | undefined> {
+    checkOptions(options, IDLE_OPTIONS);
+    const { signal } = options;
+    const news = new News();
+    const unwatch = this.#log.watch((told) => {
+      if (told.conversationId === conversationId) news.arrive();
+    });
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        news.expect();
+        const view = await this.snapshot(conversationId);
+        if (view?.status !== 'running') return view;
+        await (signal === undefined ? news.arrival : unlessAborted(news.arrival, signal));
+      }
+    } finally {
+      unwatch();
+    }
+  }
+
+  /**
+   * Takes no more turns, and resolves when those that run here have ended or wait for answers; other processes go on
+   * with the rest.
+   */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#unwatch();
+    clearTimeout(this.#timer);
+    this.#wanted.clear();
+    await Promise.all(this.#taking.values());
+  }
+
+  async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
+    return this.#log.enter({ conversationId, key, content: plainJson(content) as InboxContent });
+  }
+
+  /** Refuses at once what could only be refused later; what changes until then is told as `answers-refused`. */
+  async #checkAnswers(conversationId: string, { answers, owner }: GivenAnswers): Promise<void> {
+    const turn = (await this.#log.read(conversationId))?.turn;
+    const run = turn && (await this.#options.store.load(turn.runId));
+    if (turn === undefined || run === undefined)
+      throw new ToolwrightError('InvalidAnswer', `Conversation '${conversationId}' waits for no answer.`);
+    if (!isSameOwner(turn.entry.content.owner, owner))
+      throw new ToolwrightError('RunNotAllowed', 'The answers were not taken: the turn has another owner.');
+    const ids = new Set(run.pending.map(({ id }) => id));
+    const unknown = answers.filter((answer) => !ids.has(answer?.id)).map((answer) => `'${answer?.id}'`);
+    if (unknown.length === 0) return;
+    const waits = [...ids].map((id) => `'${id}'`).join(', ');
+    const message = `The conversation does not wait for ${unknown.join(', ')}; it waits for ${waits}.`;
+    throw new ToolwrightError('InvalidAnswer', message);
+  }
+
+  #hear({ conversationId, about }: ConversationNews): void {
+    if (about === 'inbox') this.#want(conversationId);
+  }
+
+  #want(conversationId: string): void {
+    if (this.#isClosed) return;
+    this.#wanted.add(conversationId);
+    this.#takeNext();
+  }
+
+  /** Begins with as many of those that are wanted as there is room for. */
+  #takeNext(): void {
+    const { maxConcurrency = DEFAULT_CONCURRENCY } = this.#options;
+    for (const id of this.#wanted) {
+      if (this.#taking.size >= maxConcurrency) return;
+      if (this.#taking.has(id)) continue;
+      this.#wanted.delete(id);
+      const taking = this.#take(id).finally(() => {
+        this.#taking.delete(id);
+        this.#takeNext();
+      });
+      this.#taking.set(id, taking);
+    }
+  }
+
+  async #take(conversationId: string): Promise<void> {
+    try {
+      const held = await HeldConversation.take({ log: this.#log, conversationId, leaseMs: this.#leaseMs });
+      // Whoever holds it hears what has entered, too.
+      if (held === undefined) return;
+      await this.#takeHeld(held);
+    } catch (error) {
+      this.#safeLog.warn(`Conversation '${conversationId}' could not be gone on with`, { error });
+    }
+  }
+
+  async #takeHeld(held: HeldConversation): Promise<void> {
+    // Until all is done, the conversation is due: where something fails, the next look finds it again.
+    let seen = NOTHING_SEEN;
+    try {
+      seen = await takeTurns(held, this.#surroundings());
+    } finally {
+      await held.letGo(seen);
+    }
+  }
+
+  #surroundings(): TurnSurroundings {
+    const { store, config, scope, logger } = this.#options;
+    return {
+      store,
+      leaseMs: this.#leaseMs,
+      isClosing: () => this.#isClosed,
+      configOf: async (turn) => {
+        const given = typeof config === 'function' ? await config(turn) : config;
+        return logger === undefined ? given : { logger, ...given };
+      },
+      scopeOf: async (turn) => (await scope?.(turn)) ?? {},
+      complete: ({ conversationId }, key, content) => {
+        this.#enter(conversationId, key, content).catch((error: unknown) =>
+          this.#safeLog.warn('A completion could not be kept', { error }),
+        );
+      },
+    };
+  }
+
+  /** Looks again and again for conversations that nobody goes on with: their process died, or was too busy. */
+  #poll(): void {
+    const pause = this.#options.pollMs ?? Math.min(this.#leaseMs / 3, MAX_TIMER_MS);
+    const look = async (): Promise<void> => {
+      try {
+        for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
+      } catch (error) {
+        this.#safeLog.warn('The store could not be asked for conversations', { error });
+      }
+      if (!this.#isClosed) this.#timer = setTimeout(look, pause).unref();
+    };
+    void look();
+  }
+}
+
+/** No revision of a conversation. */
+const NOTHING_SEEN = -1;
+
+/** Conversations that are looked for at once. */
+const MAX_DUE = 100;
+
+type GivenAnswers = Extract<InboxContent, { readonly kind: 'answers' }>;
+
+/** The owner that options name, as JSON. */
+function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {
+  const named = ownerOf({ owner });
+  return named === undefined ? {} : { owner: named };
+}

@@ -1,0 +1,235 @@
+import type { CallScope } from '../contract/call.js';
+import type { InboxContent, InboxEntry, OpenTurn } from '../contract/conversation-log.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { Message } from '../contract/llm-provider.js';
+import type { CheckpointStore, KeptRun } from '../contract/run-checkpoint.js';
+import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
+import { foldRun } from '../loop/fold-run.js';
+import { driveRun } from '../loop/kept-run.js';
+import { isSameOwner } from '../loop/options.js';
+import { driveLostRun } from '../loop/recover-runs.js';
+import { driveStoredRun } from '../loop/stored-run.js';
+import type { ConversationsConfig, TurnOwner } from './conversations-options.js';
+import { errorJson, eventJson, outcomeJson } from './event-json.js';
+import { callOfContext, completionOf, turnMessage } from './events.js';
+import type { HeldConversation } from './held-conversation.js';
+
+/** What the turns of conversations are taken with. */
+export interface TurnSurroundings {
+  readonly store: CheckpointStore;
+  readonly leaseMs: number;
+  readonly configOf: (turn: TurnOwner) => ConversationsConfig | Promise<ConversationsConfig>;
+  readonly scopeOf: (turn: TurnOwner) => CallScope | Promise<CallScope>;
+  /** No turn is to begin any more. */
+  readonly isClosing: () => boolean;
+  /** Keeps a completion of work that a turn has started; of two with the same key, the first. */
+  readonly complete: (of: TurnOwner, key: string, content: InboxContent) => void;
+}
+
+/**
+ * Takes the turns of a conversation until nothing is left to be done for now: nothing waits, or a run waits for
+ * answers. Gives the revision up to which it has looked.
+ */
+export async function takeTurns(held: HeldConversation, surroundings: TurnSurroundings): Promise<number> {
+  for (;;) {
+    const { revision } = held.conversation;
+    if (surroundings.isClosing()) return revision - 1;
+    if (!(await takeNext(held, surroundings))) return revision;
+  }
+}
+
+/** Does the next thing that is to be done; false where there is none. */
+async function takeNext(held: HeldConversation, surroundings: TurnSurroundings): Promise<boolean> {
+  const { turn, inbox, turns, conversationId } = held.conversation;
+  if (turn !== undefined) return continueTurn(held, turn, surroundings);
+  const [entry] = inbox;
+  if (entry === undefined) return false;
+  if (entry.content.kind === 'answers') await refuseAnswers(held, entry, nothingAsked());
+  else await beginTurn(held, { number: turns + 1, entry, runId: `${conversationId}.${turns + 1}` });
+  return true;
+}
+
+async function beginTurn(held: HeldConversation, turn: OpenTurn): Promise<void> {
+  const { content, position } = turn.entry;
+  const events: JsonObject[] = [{ type: 'turn-start', turn: turnJson(turn) }];
+  if (content.kind === 'completion' && content.forUser) {
+    const { forUser: text, tool, callId, taskId } = content;
+    events.push({ type: 'user-message', text, tool, callId, ...(taskId ? { taskId } : {}) });
+  }
+  await held.commit({ turn, done: [position], events });
+}
+
+async function continueTurn(
+  held: HeldConversation,
+  turn: OpenTurn,
+  surroundings: TurnSurroundings,
+): Promise<boolean> {
+  const run = await surroundings.store.read(turn.runId);
+  if (run?.status === 'ended') {
+    await commitTurn(held, turn, { result: endedRun(run), answers: undefined });
+    return true;
+  }
+  const answers = run?.status === 'suspended' ? firstAnswers(held) : undefined;
+  if (run?.status === 'suspended' && answers === undefined && !held.conversation.isAbortAsked) return false;
+  try {
+    const result = await runTurn(held, { turn, run, answers }, surroundings);
+    await commitTurn(held, turn, { result, answers });
+  } catch (error) {
+    held.lost.throwIfAborted();
+    if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, error);
+    else if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError)
+      await failTurn(held, turn, error);
+    // The store, or what the application gives, may be right the next time.
+    else throw error;
+  }
+  return true;
+}
+
+/** A run that ended before the conversation had its end. */
+function endedRun(run: KeptRun): TurnResult {
+  const { messages, iterations, usage, end } = foldRun(run);
+  return { status: 'failed', content: '', messages, iterations, usage, ...end };
+}
+
+function firstAnswers({ conversation }: HeldConversation): InboxEntry | undefined {
+  return conversation.inbox.find(({ content }) => content.kind === 'answers');
+}
+
+/** A turn, where its run is, and the answers that the run gets. */
+interface StandingTurn {
+  readonly turn: OpenTurn;
+  readonly run: KeptRun | undefined;
+  readonly answers: InboxEntry | undefined;
+}
+
+/** Runs a turn from where it is until it ends, or waits for answers. */
+async function runTurn(
+  held: HeldConversation,
+  { turn, run, answers }: StandingTurn,
+  surroundings: TurnSurroundings,
+): Promise<ToolLoopResult> {
+  const { store, leaseMs } = surroundings;
+  const { runId } = turn;
+  const { owner } = turn.entry.content;
+  const of = { conversationId: held.conversation.conversationId, ...(owner === undefined ? {} : { owner }) };
+  const given = await surroundings.configOf(of);
+  const config = {
+    ...withCompletions(given, { of, runId }, surroundings),
+    ...{ store, leaseMs, runId, signal: held.turnSignal() },
+  };
+  const scope = { ...(await surroundings.scopeOf(of)), ...of };
+  const watched = { scope, sink: (event: LoopEvent) => held.events.write(eventJson(event)) };
+  if (run === undefined)
+    return isKept(await driveRun(config, { messages: startOf(held, turn, given) }, watched));
+  const stored = { store, runId, leaseMs };
+  if (run.status === 'running')
+    return isKept(await driveLostRun(config, { ...stored, surroundings: watched }));
+  const resumption = { scope, ...answersOf(answers, owner) };
+  return isKept(await driveStoredRun(config, stored, { resumption, surroundings: watched }));
+}
+
+/** Without an entry, the turn is aborted: its calls need no answers. */
+function answersOf(entry: InboxEntry | undefined, owner: unknown) {
+  if (entry?.content.kind !== 'answers') return { answers: [] };
+  const { answers, answeredBy, owner: named } = entry.content;
+  if (!isSameOwner(owner, named))
+    throw new ToolwrightError('RunNotAllowed', 'The answers name another owner than the turn has.');
+  return { answers, answeredBy };
+}
+
+/** What the model is asked with first. */
+function startOf(
+  held: HeldConversation,
+  { entry }: OpenTurn,
+  { systemPrompt }: ConversationsConfig,
+): Message[] {
+  const { content } = entry;
+  const said = content.kind === 'answers' ? undefined : turnMessage(content);
+  const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+  return [...system, ...held.conversation.messages, ...(said ? [said] : [])];
+}
+
+/** Completions enter the conversation, whichever process holds it then. */
+function withCompletions(
+  { systemPrompt: _, checkpoint = 'step', ...config }: ConversationsConfig,
+  { of, runId }: { readonly of: TurnOwner; readonly runId: string },
+  { complete }: TurnSurroundings,
+) {
+  const onAsyncResult: NonNullable<ConversationsConfig['onAsyncResult']> = (context, result) => {
+    const completion = completionOf(callOfContext(context), result);
+    const { forUser, silent } = result;
+    const told = forUser && !silent ? { forUser } : {};
+    const { owner } = of;
+    const key = `completion ${completion.taskId ?? `${runId} ${completion.callId}`}`;
+    complete(of, key, { ...completion, ...told, ...(owner === undefined ? {} : { owner }) });
+    config.onAsyncResult?.(context, result);
+  };
+  return { ...config, checkpoint, onAsyncResult };
+}
+
+/** A run that its store could not keep is not over: whoever holds the conversation next goes on with it. */
+function isKept(result: ToolLoopResult): ToolLoopResult {
+  const { error } = result;
+  if (ToolwrightError.is(error) && (error.name === 'RunStoreFailed' || error.name === 'RunClaimed'))
+    throw error;
+  return result;
+}
+
+/** What of the outcome of a run a conversation keeps, or tells. */
+type TurnResult = Pick<
+  ToolLoopResult,
+  'status' | 'content' | 'messages' | 'iterations' | 'usage' | 'output' | 'pending'
+> & { readonly error?: unknown };
+
+/** What came of the run of a turn. */
+interface TurnOutcome {
+  readonly result: TurnResult;
+  readonly answers: InboxEntry | undefined;
+}
+
+async function commitTurn(
+  held: HeldConversation,
+  turn: OpenTurn,
+  { result, answers }: TurnOutcome,
+): Promise<void> {
+  const done = answers === undefined ? [] : [answers.position];
+  const outcome = { turn: turnJson(turn), ...outcomeJson(result) };
+  if (result.status === 'suspended') {
+    await held.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
+    return;
+  }
+  const { length: keep } = held.conversation.messages;
+  const [first] = result.messages;
+  const said = result.messages.slice(first?.role === 'system' ? 1 : 0);
+  const history = { keep, messages: said.slice(keep) };
+  await held.commit({ turn: null, history, done, events: [{ type: 'turn-end', ...outcome }] });
+}
+
+/** A turn that can never be run as things are. */
+async function failTurn(held: HeldConversation, turn: OpenTurn, error: unknown): Promise<void> {
+  const event = { type: 'turn-end', turn: turnJson(turn), status: 'failed', error: errorJson(error) };
+  await held.commit({ turn: null, events: [event] });
+}
+
+async function refuseAnswers(
+  held: HeldConversation,
+  { position, key }: InboxEntry,
+  error: unknown,
+): Promise<void> {
+  const events = [{ type: 'answers-refused', key, error: errorJson(error) }];
+  await held.commit({ done: [position], events });
+}
+
+function isRefusal(error: unknown): boolean {
+  return ToolwrightError.is(error) && (error.name === 'InvalidAnswer' || error.name === 'RunNotAllowed');
+}
+
+function nothingAsked(): ToolwrightError {
+  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
+}
+
+function turnJson({ number, entry: { key, content } }: OpenTurn): JsonObject {
+  return { number, key, kind: content.kind };
+}

@@ -1,0 +1,106 @@
+import { NOW, namedStatements, type Statement } from './statements.js';
+
+const FREE = `(lease_end IS NULL OR lease_end <= ${NOW})`;
+
+/** The channel on which news of the conversations of a schema are told to all processes. */
+export function conversationChannel(schema: string): string {
+  return `${schema}.fleet_conversations`;
+}
+
+const tell = (about: string, from: string) =>
+  `told AS (SELECT pg_notify(':fleet_conversations', '${about} ' || $1) FROM ${from})`;
+const HELD = 'conversation_id = $1 AND claim = $2';
+const CHANGED = `revision = kept.revision + 1, is_due = true, changed_at = ${NOW}`;
+const ADD_EVENTS = `
+  INSERT INTO :fleet_events (conversation_id, number, event, kept_at)
+  SELECT $1, last_event - cardinality($4::text[]) + place, event, ${NOW}
+  FROM done, unnest($4::text[]) WITH ORDINALITY AS told (event, place)`;
+
+/** `$1` is the conversation and `$2` the claim, where a statement has them; for the tables, the schema is told later. */
+const TEXTS = {
+  enter: `
+    WITH known AS (SELECT position FROM :fleet_inbox WHERE conversation_id = $1 AND key = $2),
+      changed AS (
+        INSERT INTO :fleet_conversations AS kept (conversation_id, entered, revision, is_due, changed_at)
+        SELECT $1, 1, 1, true, ${NOW} WHERE NOT EXISTS (SELECT FROM known)
+        ON CONFLICT (conversation_id) DO UPDATE SET entered = kept.entered + 1, ${CHANGED}
+        RETURNING entered
+      ), added AS (
+        INSERT INTO :fleet_inbox (conversation_id, position, key, content) SELECT $1, entered, $2, $3 FROM changed
+        RETURNING position
+      ), ${tell('inbox', 'added')}
+    SELECT position, true AS is_new, (SELECT count(*) FROM told) FROM added
+    UNION ALL SELECT position, false, 0 FROM known`,
+  hold: `
+    UPDATE :fleet_conversations SET claim = $2, lease_end = ${NOW} + $3
+    WHERE conversation_id = $1 AND (${FREE} OR claim = $2) RETURNING conversation_id`,
+  renew: `
+    UPDATE :fleet_conversations SET lease_end = ${NOW} + $3 WHERE ${HELD} RETURNING abort_asked`,
+  // Sent again under the same name, a write changes nothing more.
+  commit: `
+    WITH held AS (SELECT last_write FROM :fleet_conversations WHERE ${HELD} FOR NO KEY UPDATE),
+      done AS (
+        UPDATE :fleet_conversations AS kept
+        SET turn = CASE WHEN $5 THEN $6 ELSE kept.turn END, turns = greatest(kept.turns, $7),
+          abort_asked = kept.abort_asked AND NOT $5, last_event = kept.last_event + cardinality($4::text[]),
+          last_write = $3
+        FROM held WHERE conversation_id = $1 AND held.last_write IS DISTINCT FROM $3
+        RETURNING kept.last_event
+      ), told_events AS (${ADD_EVENTS}), cut AS (
+        DELETE FROM :fleet_messages USING done
+        WHERE conversation_id = $1 AND position >= $8 + cardinality($9::text[])
+      ), said AS (
+        INSERT INTO :fleet_messages (conversation_id, position, message)
+        SELECT $1, $8 + place - 1, message
+        FROM done, unnest($9::text[]) WITH ORDINALITY AS said (message, place)
+        ON CONFLICT (conversation_id, position) DO UPDATE SET message = excluded.message
+      ), finished AS (
+        UPDATE :fleet_inbox SET done_at = ${NOW} FROM done
+        WHERE conversation_id = $1 AND position = ANY($10::integer[])
+      ), ${tell('events', 'done')}
+    SELECT last_write, (SELECT count(*) FROM told) FROM held`,
+  tell: `
+    WITH held AS (SELECT last_write, last_event FROM :fleet_conversations WHERE ${HELD} FOR NO KEY UPDATE),
+      done AS (
+        UPDATE :fleet_conversations AS kept
+        SET last_event = kept.last_event + cardinality($4::text[]), last_write = $3
+        FROM held WHERE conversation_id = $1 AND held.last_write IS DISTINCT FROM $3
+        RETURNING kept.last_event
+      ), told_events AS (${ADD_EVENTS}), ${tell('events', 'done')}
+    SELECT coalesce((SELECT last_event FROM done), last_event) AS last_event, (SELECT count(*) FROM told)
+    FROM held`,
+  letGo: `
+    WITH done AS (
+      UPDATE :fleet_conversations SET claim = NULL, lease_end = NULL, is_due = (revision <> $3)
+      WHERE ${HELD} RETURNING conversation_id
+    ), ${tell('events', 'done')}
+    SELECT (SELECT count(*) FROM told) FROM done`,
+  read: `
+    SELECT turns, turn, abort_asked, revision, last_event, NOT ${FREE} AS is_held,
+      array(SELECT message FROM :fleet_messages WHERE conversation_id = $1 ORDER BY position) AS messages,
+      array(
+        SELECT json_build_object('position', position, 'key', key, 'content', content::json)::text FROM :fleet_inbox
+        WHERE conversation_id = $1 AND done_at IS NULL ORDER BY position
+      ) AS inbox
+    FROM :fleet_conversations WHERE conversation_id = $1`,
+  events: `
+    SELECT number, event FROM :fleet_events WHERE conversation_id = $1 AND number > $2 ORDER BY number LIMIT $3`,
+  askAbort: `
+    WITH done AS (
+      UPDATE :fleet_conversations AS kept SET abort_asked = true, ${CHANGED}
+      WHERE conversation_id = $1 AND turn IS NOT NULL RETURNING conversation_id
+    ), ${tell('inbox', 'done')}
+    SELECT (SELECT count(*) FROM told) FROM done`,
+  due: `
+    SELECT conversation_id FROM :fleet_conversations WHERE is_due AND ${FREE} ORDER BY changed_at LIMIT $1`,
+  removeEvents: `
+    DELETE FROM :fleet_events WHERE (conversation_id, number) IN (
+      SELECT conversation_id, number FROM :fleet_events WHERE kept_at <= (SELECT ${NOW}) - $1 LIMIT $2
+    )`,
+  removeEntries: `DELETE FROM :fleet_inbox WHERE done_at <= (SELECT ${NOW}) - $1`,
+};
+
+/** The statements of the conversations in a schema. */
+export function conversationStatements(schema: string): Readonly<Record<keyof typeof TEXTS, Statement>> {
+  return namedStatements(schema, TEXTS, 'fleet_');
+}

@@ -1,0 +1,74 @@
+import type { Database } from './database.js';
+import type { PostgresClient } from './pool.js';
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 5_000;
+
+/**
+ * Hears what processes tell each other over a channel of the database (`LISTEN`), over a connection of its own, as
+ * long as anybody listens. What is told while there is no connection is lost: whoever listens looks from time to time.
+ */
+export class Listener {
+  readonly #database: Database;
+  readonly #channel: string;
+  readonly #hearers = new Set<{ readonly hear: (payload: string) => void }>();
+  #connection: Promise<PostgresClient | undefined> | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(database: Database, channel: string) {
+    this.#database = database;
+    this.#channel = channel;
+  }
+
+  add(hear: (payload: string) => void): () => void {
+    const hearer = { hear };
+    this.#hearers.add(hearer);
+    this.#connection ??= this.#connect();
+    return () => {
+      this.#hearers.delete(hearer);
+      if (this.#hearers.size === 0) void this.#disconnect();
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#disconnect();
+  }
+
+  async #connect(): Promise<PostgresClient | undefined> {
+    try {
+      const client = await this.#database.connect();
+      client.on('notification', ({ channel, payload = '' }) => {
+        if (channel === this.#channel) for (const { hear } of [...this.#hearers]) hear(payload);
+      });
+      client.on('error', () => this.#reconnect(client));
+      await client.query({ text: `LISTEN "${this.#channel}"` });
+      this.#pauseMs = FIRST_PAUSE_MS;
+      return client;
+    } catch {
+      this.#reconnect();
+      return undefined;
+    }
+  }
+
+  /** The connection was lost, or there was none. */
+  #reconnect(broken?: PostgresClient): void {
+    broken?.release(true);
+    this.#connection = undefined;
+    if (this.#isClosed || this.#hearers.size === 0) return;
+    this.#timer = setTimeout(() => {
+      this.#connection ??= this.#connect();
+    }, this.#pauseMs).unref();
+    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
+  }
+
+  async #disconnect(): Promise<void> {
+    clearTimeout(this.#timer);
+    const connection = this.#connection;
+    this.#connection = undefined;
+    // A connection that listens must not go back to the pool.
+    (await connection)?.release(true);
+  }
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  ConversationCommit,
+  ConversationHold,
+  ConversationLease,
+  ConversationLog,
+  ConversationNews,
+  EnteredEntry,
+  EventQuery,
+  HoldOutcome,
+  HoldRenewal,
+  KeptConversation,
+  NewInboxEntry,
+  NumberedEvent,
+  OpenTurn,
+} from '../contract/conversation-log.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import { checkAge } from '../errors/store-checks.js';
+import { conversationChannel, conversationStatements } from './conversation-statements.js';
+import type { Database } from './database.js';
+import { Listener } from './listener.js';
+import type { Statement } from './statements.js';
+
+/** How many events are forgotten at once. */
+const BATCH = 5_000;
+
+/** PostgreSQL's own code for two of the same key at the same moment. */
+const UNIQUE_VIOLATION = '23505';
+
+/** The conversations of a `PostgresRunStore`. Each method is one statement. */
+export class PostgresConversationLog implements ConversationLog {
+  readonly #database: Database;
+  readonly #sql: ReturnType<typeof conversationStatements>;
+  readonly #listener: Listener;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#sql = conversationStatements(database.schema);
+    this.#listener = new Listener(database, conversationChannel(database.schema));
+  }
+
+  async enter({ conversationId, key, content }: NewInboxEntry): Promise<EnteredEntry> {
+    const values = [conversationId, key, JSON.stringify(content)];
+    try {
+      return await this.#enter(values);
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
+      return this.#enter(values);
+    }
+  }
+
+  async #enter(values: unknown[]): Promise<EnteredEntry> {
+    const { rows, isRepeated } = await this.#database.run(this.#sql.enter, () => values);
+    const [row] = rows;
+    // Sent again because its answer was lost, it finds its own entry.
+    return { position: Number(row?.position), isNew: row?.is_new === true || isRepeated };
+  }
+
+  async hold(lease: ConversationLease): Promise<HoldOutcome> {
+    const isHeld = (await this.#send(this.#sql.hold, lease, wholeMs(lease))).length > 0;
+    const conversation = await this.read(lease.conversationId);
+    if (conversation === undefined) return { status: 'missing' };
+    return isHeld ? { status: 'held', conversation } : { status: 'taken' };
+  }
+
+  async renew(lease: ConversationLease): Promise<HoldRenewal> {
+    const [row] = await this.#send(this.#sql.renew, lease, wholeMs(lease));
+    return row === undefined ? { holds: false } : { holds: true, isAbortAsked: row.abort_asked === true };
+  }
+
+  async commit(hold: ConversationHold, commit: ConversationCommit): Promise<boolean> {
+    const { turn, history, done = [], events = [] } = commit;
+    const rows = await this.#send(
+      this.#sql.commit,
+      hold,
+      ...[
+        randomUUID(),
+        events.map(toJson),
+        turn !== undefined,
+        turn ? toJson(turn) : null,
+        turn?.number ?? 0,
+      ],
+      ...[history?.keep ?? UNCUT, history?.messages.map(toJson) ?? [], [...done]],
+    );
+    return rows.length > 0;
+  }
+
+  async tell(hold: ConversationHold, events: readonly JsonObject[]): Promise<number | undefined> {
+    const [row] = await this.#send(this.#sql.tell, hold, randomUUID(), events.map(toJson));
+    return row && Number(row.last_event);
+  }
+
+  async letGo(hold: ConversationHold, seen: number): Promise<boolean> {
+    return (await this.#send(this.#sql.letGo, hold, seen)).length > 0;
+  }
+
+  async read(conversationId: string): Promise<KeptConversation | undefined> {
+    const { rows } = await this.#database.run(this.#sql.read, () => [conversationId]);
+    const [row] = rows;
+    if (row === undefined) return undefined;
+    return {
+      conversationId,
+      messages: (row.messages as string[]).map((message) => JSON.parse(message)),
+      turns: Number(row.turns),
+      ...(row.turn === null ? {} : { turn: JSON.parse(String(row.turn)) as OpenTurn }),
+      inbox: (row.inbox as string[]).map((entry) => JSON.parse(entry)),
+      isAbortAsked: row.abort_asked === true,
+      revision: Number(row.revision),
+      lastEvent: Number(row.last_event),
+      isHeld: row.is_held === true,
+    };
+  }
+
+  async events({ conversationId, after, limit }: EventQuery): Promise<readonly NumberedEvent[]> {
+    const { rows } = await this.#database.run(this.#sql.events, () => [conversationId, after, limit]);
+    return rows.map(({ number, event }) => ({ number: Number(number), event: JSON.parse(String(event)) }));
+  }
+
+  async askAbort(conversationId: string): Promise<boolean> {
+    const { rows } = await this.#database.run(this.#sql.askAbort, () => [conversationId]);
+    return rows.length > 0;
+  }
+
+  async due(limit: number): Promise<readonly string[]> {
+    const { rows } = await this.#database.run(this.#sql.due, () => [limit]);
+    return rows.map((row) => String(row.conversation_id));
+  }
+
+  watch(listener: (news: ConversationNews) => void): () => void {
+    return this.#listener.add((payload) => {
+      const [about, conversationId] = [
+        payload.slice(0, payload.indexOf(' ')),
+        payload.slice(payload.indexOf(' ') + 1),
+      ];
+      listener({ conversationId, about: about as ConversationNews['about'] });
+    });
+  }
+
+  /** Nobody is told any more, because the connections are about to be closed. */
+  stopWatching(): Promise<void> {
+    return this.#listener.close();
+  }
+
+  async removeEventsOlderThan(ageMs: number): Promise<number> {
+    checkAge(ageMs);
+    const age = Math.ceil(Math.min(ageMs, Number.MAX_SAFE_INTEGER));
+    await this.#database.run(this.#sql.removeEntries, () => [age]);
+    let removed = 0;
+    for (;;) {
+      const { rowCount } = await this.#database.run(this.#sql.removeEvents, () => [age, BATCH]);
+      removed += rowCount ?? 0;
+      if ((rowCount ?? 0) < BATCH) return removed;
+    }
+  }
+
+  async #send(
+    statement: Statement,
+    { conversationId, claim }: ConversationHold,
+    ...values: readonly unknown[]
+  ) {
+    const { rows } = await this.#database.run(statement, () => [conversationId, claim, ...values]);
+    return rows;
+  }
+}
+
+/** A length that no history reaches: nothing of it is cut. */
+const UNCUT = 2 ** 30;
+
+function toJson(value: object): string {
+  return JSON.stringify(value);
+}
+
+function wholeMs({ leaseMs }: ConversationLease): number {
+  return Math.ceil(Math.min(leaseMs, 2 ** 52));
+}

@@ -1,0 +1,404 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import {
+  Conversations,
+  type ConversationsConfig,
+  type ConversationsOptions,
+  defineTool,
+  type LLMProvider,
+  type LLMRequest,
+  type NumberedEvent,
+  type ToolCall,
+} from 'toolwright';
+import { PostgresRunStore } from 'toolwright/postgres';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { describePostgres } from '../services/services.js';
+import { historyFaults } from './strict-history.js';
+
+/** Answers with what the last user message says to do: `call NAME …` makes calls, all else is repeated. */
+function echoProvider(asked: LLMRequest[] = []): LLMProvider {
+  let calls = 0;
+  return {
+    async chat(request) {
+      asked.push(request);
+      const last = request.messages.at(-1);
+      const text = String(last?.content);
+      if (last?.role !== 'user' || !text.startsWith('call '))
+        return { content: `heard: ${text}`, toolCalls: [], finishReason: 'stop' };
+      const toolCalls: ToolCall[] = text
+        .slice(5)
+        .split(' ')
+        .map((name) => {
+          calls += 1;
+          return { id: `call_${calls}`, name, arguments: {} };
+        });
+      return { content: '', toolCalls, finishReason: 'tool_calls' };
+    },
+  };
+}
+
+const SAY = { description: 'Says it', parameters: { type: 'object', properties: {} } } as const;
+
+const folder = mkdtempSync(join(tmpdir(), 'toolwright-fleet-'));
+let files = 0;
+const opened: Conversations[] = [];
+const stores: (SqliteRunStore | PostgresRunStore)[] = [];
+
+afterEach(async () => {
+  for (const conversations of opened.splice(0)) await conversations.close();
+  for (const store of stores.splice(0)) await store.close();
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Several processes' worth of the same conversations, each over a connection of its own. */
+interface Fleet {
+  open(options?: Partial<ConversationsOptions>, config?: Partial<ConversationsConfig>): Conversations;
+}
+
+function inMemory(): Fleet {
+  const store = new MemoryRunStore();
+  return { open: (options, config) => open({ store, ...options }, config) };
+}
+
+function inFile(): Fleet {
+  files += 1;
+  const path = join(folder, `${files}.sqlite`);
+  return {
+    open(options, config) {
+      const store = new SqliteRunStore({ path });
+      stores.push(store);
+      return open({ store, ...options }, config);
+    },
+  };
+}
+
+function open(
+  options: Pick<ConversationsOptions, 'store'> & Partial<ConversationsOptions>,
+  config: Partial<ConversationsConfig> = {},
+): Conversations {
+  const conversations = new Conversations({
+    config: { provider: echoProvider(), model: 'm', ...config },
+    pollMs: 20,
+    ...options,
+  });
+  opened.push(conversations);
+  return conversations;
+}
+
+/** Reads until an event is the one. */
+async function readUntil(
+  conversations: Conversations,
+  id: string,
+  isLast: (event: NumberedEvent['event']) => boolean,
+  after = 0,
+): Promise<readonly NumberedEvent[]> {
+  const read: NumberedEvent[] = [];
+  for await (const event of conversations.events(id, { after })) {
+    read.push(event);
+    if (isLast(event.event)) return read;
+  }
+  return read;
+}
+
+describe('Conversations over MemoryRunStore', () => describeFleet(inMemory));
+
+describe('Conversations over SqliteRunStore', () => describeFleet(inFile));
+
+describePostgres('Conversations over PostgresRunStore', (service) => {
+  const schemas = new TestSchemas(service);
+  const connectionString = service.url;
+  describeFleet(() => {
+    const schema = schemas.newSchema();
+    return {
+      open(options, config) {
+        const store = new PostgresRunStore({ connectionString, schema });
+        stores.push(store);
+        return open({ store, ...options }, config);
+      },
+    };
+  });
+});
+
+function describeFleet(fleet: () => Fleet): void {
+  test('a prompt gets its turn, and the view has what was said', async () => {
+    const conversations = fleet().open();
+    expect(await conversations.snapshot('c1')).toBeUndefined();
+    expect(await conversations.prompt('c1', 'Hi')).toEqual({ position: 1, isNew: true });
+    const view = await conversations.idle('c1');
+    expect(view).toMatchObject({ status: 'idle', turns: 1, pending: [], inbox: [] });
+    expect(view?.messages).toEqual([
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'heard: Hi' },
+    ]);
+  });
+
+  test('a key means one prompt, however often and wherever it is sent', async () => {
+    const { open } = fleet();
+    const [one, other] = [open(), open()];
+    const sent = await Promise.all(
+      [one, other, one, other].map((to) => to.prompt('c1', 'Hi', { key: 'k1' })),
+    );
+    expect(sent.filter(({ isNew }) => isNew)).toHaveLength(1);
+    await one.idle('c1');
+    expect(await other.prompt('c1', 'Hi', { key: 'k1' })).toEqual({ position: 1, isNew: false });
+    expect(await other.idle('c1')).toMatchObject({ turns: 1, messages: { length: 2 } });
+  });
+
+  test('turns are taken one at a time and in order, whoever takes them', async () => {
+    const { open } = fleet();
+    let running = 0;
+    let most = 0;
+    const provider = echoProvider();
+    const slow: LLMProvider = {
+      async chat(request) {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setImmediate(resolve));
+        running -= 1;
+        return provider.chat(request);
+      },
+    };
+    const takers = [open({}, { provider: slow }), open({}, { provider: slow }), open({}, { provider: slow })];
+    const said = Array.from({ length: 9 }, (_, index) => `number ${index}`);
+    for (const [index, text] of said.entries()) await takers[index % 3]?.prompt('c1', text);
+    const view = await takers[0]?.idle('c1');
+    expect(view?.messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual(said);
+    expect(most).toBe(1);
+  });
+
+  test('a process that takes no turns prompts and reads what another one does', async () => {
+    const { open } = fleet();
+    const front = open({ takesTurns: false });
+    await front.prompt('c1', 'Hi');
+    expect(await front.snapshot('c1')).toMatchObject({ status: 'running', inbox: [{ position: 1 }] });
+    const reading = readUntil(front, 'c1', ({ type }) => type === 'turn-end');
+    open();
+    const events = await reading;
+    expect(events.map(({ number }) => number)).toEqual(events.map((_, index) => index + 1));
+    const types = events.map(({ event }) => event.type);
+    expect(types[0]).toBe('turn-start');
+    expect(types.at(-1)).toBe('turn-end');
+    expect(types).toContain('text-delta');
+    expect(events.at(-1)?.event).toMatchObject({
+      status: 'completed',
+      content: 'heard: Hi',
+      turn: { number: 1 },
+    });
+  });
+
+  test('a reader that comes back goes on after the last event that it saw', async () => {
+    const { open } = fleet();
+    const conversations = open();
+    await conversations.prompt('c1', 'Hi');
+    await conversations.idle('c1');
+    const all = await readUntil(conversations, 'c1', ({ type }) => type === 'turn-end');
+    for (const after of [0, 1, all.length - 1]) {
+      const rest = await readUntil(
+        open({ takesTurns: false }),
+        'c1',
+        ({ type }) => type === 'turn-end',
+        after,
+      );
+      expect(rest).toEqual(all.slice(after));
+    }
+  });
+
+  test('a turn waits for an approval, and any process answers it', async () => {
+    const { open } = fleet();
+    const placed: string[] = [];
+    const tools = [
+      defineTool({ name: 'place', ...SAY, approval: true, execute: () => `${placed.push('once')} placed` }),
+    ];
+    const worker = open({}, { tools });
+    const front = open({ takesTurns: false });
+    await front.prompt('c1', 'call place', { owner: { user: 'u1' } });
+    await front.prompt('c1', 'and then', { owner: { user: 'u1' } });
+    const waiting = await front.idle('c1');
+    expect(waiting).toMatchObject({ status: 'suspended', pending: [{ kind: 'approval', tool: 'place' }] });
+    expect(placed).toEqual([]);
+    const answers = (waiting?.pending ?? []).map(({ id }) => ({ id, approved: true }));
+    await expect(front.answer('c1', answers)).rejects.toMatchObject({ name: 'RunNotAllowed' });
+    await expect(front.answer('c1', answers, { owner: { user: 'u2' } })).rejects.toMatchObject({ code: 523 });
+    const unknown = [{ id: 'approval_x', approved: true }];
+    const owner = { user: 'u1' };
+    await expect(front.answer('c1', unknown, { owner })).rejects.toMatchObject({ name: 'InvalidAnswer' });
+    await front.answer('c1', answers, { owner });
+    const view = await worker.idle('c1');
+    expect(view).toMatchObject({ status: 'idle', turns: 2 });
+    expect(placed).toEqual(['once']);
+    expect(historyFaults(view?.messages ?? [])).toEqual([]);
+    expect(view?.messages.map(({ role }) => role)).toEqual([
+      ...['user', 'assistant', 'tool', 'assistant'],
+      ...['user', 'assistant'],
+    ]);
+    await expect(front.answer('c1', answers, { owner })).rejects.toMatchObject({ name: 'InvalidAnswer' });
+  });
+
+  test('of two who answer at once, one is taken, and the other is told so', async () => {
+    const { open } = fleet();
+    const placed: string[] = [];
+    const tools = [
+      defineTool({ name: 'place', ...SAY, approval: true, execute: () => `${placed.push('once')} placed` }),
+    ];
+    const front = open({ takesTurns: false });
+    const first = open({}, { tools });
+    await front.prompt('c1', 'call place');
+    const { pending = [] } = (await front.idle('c1')) ?? {};
+    await first.close();
+    const answers = pending.map(({ id }) => ({ id, approved: true }));
+    await front.answer('c1', answers, { key: 'one' });
+    await front.answer('c1', answers, { key: 'other' });
+    open({}, { tools });
+    const events = await readUntil(front, 'c1', ({ type }) => type === 'answers-refused');
+    expect(placed).toEqual(['once']);
+    expect(events.at(-1)?.event).toMatchObject({ key: 'other', error: { name: 'InvalidAnswer' } });
+    expect(await front.idle('c1')).toMatchObject({ status: 'idle', messages: { length: 4 } });
+  });
+
+  test('an abort from another process ends the turn, and the next one begins', async () => {
+    const { open } = fleet();
+    const provider = echoProvider();
+    const begun = Promise.withResolvers<void>();
+    const hanging: LLMProvider = {
+      chat(request) {
+        if (request.messages.at(-1)?.content !== 'hang') return provider.chat(request);
+        begun.resolve();
+        return new Promise((_, reject) =>
+          request.signal?.addEventListener('abort', () => reject(request.signal?.reason)),
+        );
+      },
+    };
+    open({}, { provider: hanging });
+    const front = open({ takesTurns: false });
+    expect(await front.abort('c1')).toBe(false);
+    await front.prompt('c1', 'hang');
+    await front.prompt('c1', 'Hi');
+    await begun.promise;
+    expect(await front.abort('c1')).toBe(true);
+    const view = await front.idle('c1');
+    expect(view?.messages.map(({ content }) => content)).toEqual(['hang', 'Hi', 'heard: Hi']);
+    const events = await readUntil(front, 'c1', ({ type, content }) => type === 'turn-end' && content !== '');
+    const ends = events.filter(({ event }) => event.type === 'turn-end').map(({ event }) => event.status);
+    expect(ends).toEqual(['aborted', 'completed']);
+  });
+
+  test('an abort ends a turn that waits for answers', async () => {
+    const { open } = fleet();
+    const tools = [defineTool({ name: 'place', ...SAY, approval: true, execute: () => 'placed' })];
+    const conversations = open({}, { tools });
+    await conversations.prompt('c1', 'call place');
+    expect(await conversations.idle('c1')).toMatchObject({ status: 'suspended' });
+    expect(await conversations.abort('c1')).toBe(true);
+    const view = await conversations.idle('c1');
+    expect(view).toMatchObject({ status: 'idle', pending: [] });
+    expect(historyFaults(view?.messages ?? [])).toEqual([]);
+    expect(view?.messages.at(-1)).toMatchObject({ role: 'tool' });
+  });
+
+  test('work that a turn has started enters as a turn of its own, once', async () => {
+    const { open } = fleet();
+    const work = Promise.withResolvers<string>();
+    const tools = [
+      defineTool({
+        name: 'report',
+        ...SAY,
+        execute: (_args, context) => context.background(() => work.promise, 'Started'),
+      }),
+    ];
+    const conversations = open({}, { tools });
+    await conversations.prompt('c1', 'call report');
+    expect(await conversations.idle('c1')).toMatchObject({ turns: 1 });
+    work.resolve('the figures');
+    await readUntil(conversations, 'c1', ({ type, turn }) => type === 'turn-end' && isTurn(turn, 2));
+    const view = await conversations.idle('c1');
+    expect(view?.turns).toBe(2);
+    expect(view?.messages.at(-2)).toEqual({ role: 'user', content: '[System: async:report] the figures' });
+  });
+
+  test('`close` lets the turn that runs end, and leaves the rest to others', async () => {
+    const { open } = fleet();
+    const provider = echoProvider();
+    const begun = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const waiting: LLMProvider = {
+      async chat(request) {
+        begun.resolve();
+        await gate.promise;
+        return provider.chat(request);
+      },
+    };
+    const first = open({}, { provider: waiting });
+    await first.prompt('c1', 'one');
+    await first.prompt('c1', 'two');
+    await begun.promise;
+    const closed = first.close();
+    gate.resolve();
+    await closed;
+    const front = open({ takesTurns: false });
+    expect(await front.snapshot('c1')).toMatchObject({
+      status: 'running',
+      turns: 1,
+      inbox: [{ position: 2 }],
+    });
+    open();
+    expect(await front.idle('c1')).toMatchObject({ turns: 2, messages: { length: 4 } });
+  });
+
+  test('conversations are taken at the same time, and no more of them than is allowed', async () => {
+    const { open } = fleet();
+    const provider = echoProvider();
+    let running = 0;
+    let most = 0;
+    const full = Promise.withResolvers<void>();
+    const counting: LLMProvider = {
+      async chat(request) {
+        running += 1;
+        most = Math.max(most, running);
+        if (running === 3) full.resolve();
+        await full.promise;
+        running -= 1;
+        return provider.chat(request);
+      },
+    };
+    const conversations = open({ maxConcurrency: 3 }, { provider: counting });
+    const ids = Array.from({ length: 10 }, (_, index) => `c${index}`);
+    for (const id of ids) await conversations.prompt(id, id);
+    for (const id of ids) expect(await conversations.idle(id)).toMatchObject({ messages: { length: 2 } });
+    expect(most).toBe(3);
+  });
+
+  test('config and scope may depend on the conversation and its owner', async () => {
+    const { open } = fleet();
+    const asked: LLMRequest[] = [];
+    const seen: unknown[] = [];
+    const tools = [
+      defineTool({
+        name: 'who',
+        ...SAY,
+        execute: (_args, { data, conversationId }) => seen.push({ data, conversationId }),
+      }),
+    ];
+    const conversations = open({
+      config: ({ conversationId }) => ({
+        provider: echoProvider(asked),
+        model: 'm',
+        tools,
+        systemPrompt: `You serve ${conversationId}.`,
+      }),
+      scope: ({ owner }) => ({ data: { owner } }),
+    });
+    await conversations.prompt('c1', 'call who', { owner: { user: 'u1' } });
+    const view = await conversations.idle('c1');
+    expect(seen).toEqual([{ data: { owner: { user: 'u1' } }, conversationId: 'c1' }]);
+    expect(asked[0]?.messages[0]).toEqual({ role: 'system', content: 'You serve c1.' });
+    expect(view?.messages[0]).toEqual({ role: 'user', content: 'call who' });
+  });
+}
+
+function isTurn(turn: unknown, number: number): boolean {
+  return (turn as { readonly number?: unknown })?.number === number;
+}

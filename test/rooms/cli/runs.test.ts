@@ -1,0 +1,190 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Conversations, defineTool, recoverRuns, runToolLoop, type ToolLoopConfig } from 'toolwright';
+import { SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { runCommand } from './run-command.js';
+
+let folder: string;
+let store: SqliteRunStore;
+let placed: number;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
+  store = new SqliteRunStore({ path: join(folder, 'runs.sqlite') });
+  placed = 0;
+});
+
+afterEach(() => {
+  store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const runs = (...args: readonly string[]) => runCommand(['runs', ...args, '--store', 'runs.sqlite'], folder);
+
+function config(): ToolLoopConfig {
+  const place = defineTool({
+    name: 'place',
+    description: 'Place an order',
+    parameters: { type: 'object', properties: { sku: { type: 'string' } } },
+    approval: true,
+    execute: () => {
+      placed += 1;
+      return 'placed';
+    },
+  });
+  const calls = ['A1', 'B2'].map((sku) => ({ name: 'place', arguments: { sku } }));
+  const provider = new ScriptedProvider([{ content: '', toolCalls: calls }, { content: 'Done' }]);
+  return { provider, model: 'm', tools: [place], store, checkpoint: 'step', runId: 'r1' };
+}
+
+/** A run with two approvals to come. */
+async function suspend(): Promise<readonly string[]> {
+  const { pending = [] } = await runToolLoop(config(), [{ role: 'user', content: 'Order' }], { owner: 'u1' });
+  return pending.map(({ id }) => id);
+}
+
+describe('toolwright runs', () => {
+  test('list and show tell of runs, in a table and as JSON', async () => {
+    const [first] = await suspend();
+    const listed = await runs('list');
+    expect(listed).toMatchObject({ code: 0, error: '' });
+    expect(listed.out).toMatch(/^run +status +changed\nr1 +suspended +\d{4}-/);
+    expect((await runs('list', '--status', 'ended')).out).not.toContain('r1');
+    const [row] = (await runs('list', '--json')).out.trim().split('\n');
+    expect(JSON.parse(row ?? '')).toMatchObject({ runId: 'r1', status: 'suspended' });
+    const shown = await runs('show', 'r1');
+    expect(shown.out).toContain('owner: "u1"');
+    expect(shown.out).toContain(`waits: ${first} approval place {"sku":"A1"}`);
+    expect(JSON.parse((await runs('show', 'r1', '--json')).out)).toMatchObject({
+      pending: [{ kind: 'approval' }, { kind: 'approval' }],
+      messages: [{ content: 'Order' }],
+    });
+  });
+
+  test('list goes on with the page after', async () => {
+    for (const runId of ['r1', 'r2', 'r3']) {
+      const given = { ...config(), runId };
+      await runToolLoop(given, [{ role: 'user', content: 'Order' }]);
+    }
+    const first = await runs('list', '--limit', '2', '--json');
+    const [, after = ''] = /--after '([^']+)'/.exec(first.error) ?? [];
+    const rest = await runs('list', '--limit', '2', '--json', '--after', after);
+    const ids = `${first.out}${rest.out}`
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).runId);
+    expect(ids.toSorted()).toEqual(['r1', 'r2', 'r3']);
+    expect(rest.error).toBe('');
+  });
+
+  test('answers are kept one by one, and a worker goes on with the last', async () => {
+    const [first = '', second = ''] = await suspend();
+    expect(await runs('answer', 'r1', '--approve')).toMatchObject({
+      code: 2,
+      error: expect.stringContaining(`--to one of ${first}, ${second}`),
+    });
+    const one = await runs(
+      'answer',
+      'r1',
+      '--to',
+      second,
+      '--refuse',
+      '--reason',
+      'too dear',
+      '--by',
+      'clerk 7',
+    );
+    expect(one.out).toBe(`r1: it still waits for ${first}\n`);
+    const other = await runs('answer', 'r1', '--to', first, '--approve');
+    expect(other.out).toBe('r1: a worker goes on with it\n');
+    expect((await runs('list')).out).toMatch(/r1 +running .* lost/);
+    expect(await runs('answer', 'r1', '--approve')).toMatchObject({ code: 1 });
+    const { provider: _, ...given } = config();
+    const provider = new ScriptedProvider([{ content: 'Done' }]);
+    const [recovered] = await recoverRuns({ store, config: { ...given, provider } });
+    expect(recovered).toMatchObject({
+      runId: 'r1',
+      result: {
+        status: 'completed',
+        toolCalls: [{ status: 'success' }, { status: 'refused', answeredBy: 'clerk 7' }],
+      },
+    });
+    expect(placed).toBe(1);
+    expect((await runs('show', 'r1')).out).toContain('ended: completed');
+  });
+
+  test('an answer for a conversation enters its inbox', async () => {
+    const { runId: _, store: __, checkpoint: ___, ...given } = config();
+    const conversations = new Conversations({ store, config: given, pollMs: 20 });
+    await conversations.prompt('c1', 'Order', { owner: { user: 'u1' } });
+    const view = await conversations.idle('c1');
+    for (const { id } of view?.pending ?? []) {
+      const answered = await runs('answer', 'c1.1', '--to', id, '--approve');
+      expect(answered).toMatchObject({ code: 0, error: '' });
+    }
+    const events = conversations.events('c1');
+    for await (const { event } of events) if (event.type === 'turn-end') break;
+    expect(placed).toBe(2);
+    expect(await conversations.idle('c1')).toMatchObject({ status: 'idle', messages: { length: 5 } });
+    await conversations.close();
+  });
+
+  test('cancel ends a run, once, and its history is valid', async () => {
+    await suspend();
+    expect(await runs('cancel', 'r1', '--reason', 'the shop is closed')).toMatchObject({ code: 0 });
+    expect(await runs('cancel', 'r1')).toMatchObject({ code: 1, out: 'r1: it had ended before\n' });
+    const shown = JSON.parse((await runs('show', 'r1', '--json')).out);
+    expect(shown).toMatchObject({ status: 'ended', end: { status: 'aborted' } });
+    expect(shown.messages.map(({ role }: { readonly role: string }) => role)).toEqual([
+      'user',
+      'assistant',
+      'tool',
+      'tool',
+    ]);
+    expect(placed).toBe(0);
+  });
+
+  test('recover goes on with lost runs under the config of a module', async () => {
+    const ids = await suspend();
+    for (const id of ids) await runs('answer', 'r1', '--to', id, '--refuse');
+    const module = `
+      export const config = {
+        provider: { chat: async () => ({ content: 'Well then', toolCalls: [], finishReason: 'stop' }) },
+        tools: [],
+      };`;
+    writeFileSync(join(folder, 'worker.mjs'), module);
+    expect(await runs('recover', 'worker.mjs')).toEqual({ code: 0, out: 'r1: completed\n', error: '' });
+    expect(await runs('recover', 'worker.mjs')).toEqual({ code: 0, out: '', error: '' });
+  });
+
+  test.each([
+    [['list', '--status', 'odd'], '--status is running, suspended, ended'],
+    [['list', '--limit', '0'], '--limit is a whole number'],
+    [['show'], 'the id of the run is missing'],
+    [['show', 'r9'], "the store has no run 'r9'"],
+    [['cancel', 'r9'], "The store has no run 'r9'"],
+    [['answer', 'r9', '--approve'], "the store has no run 'r9'"],
+    [['odd'], 'runs takes one of list, show, answer, cancel, recover'],
+    [['recover'], 'runs recover takes the module'],
+    [['recover', 'nowhere.mjs'], 'there is no module nowhere.mjs'],
+  ])('%j is a mistake of one line', async (args, message) => {
+    const { code, out, error } = await runs(...args);
+    expect(error).toContain(message);
+    expect(error).toMatch(/^toolwright: [^\n]+\n$/);
+    expect({ isWrong: code > 0, out }).toEqual({ isWrong: true, out: '' });
+  });
+
+  test('a store that is not there is a mistake of one line', async () => {
+    expect(await runCommand(['runs', 'list'], folder)).toMatchObject({
+      code: 2,
+      error: expect.stringContaining('--store is missing'),
+    });
+    expect(await runCommand(['runs', 'list', '--store', 'none.sqlite'], folder)).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('there is no file'),
+    });
+  });
+});
