@@ -13,7 +13,8 @@ import type { Obstacle } from './invocation.js';
 export async function obstacleOfBegun(call: Call): Promise<Obstacle | undefined> {
   const { tool, environment } = call;
   const { readOnly, idempotent } = tool.annotations ?? {};
-  if (readOnly || idempotent) return undefined;
+  // A job has the key of its call: one that was started is not started again.
+  if (readOnly || idempotent || (tool.background && environment.jobs !== undefined)) return undefined;
   const known = await reconciled(call);
   if (known.status === 'done') return { how: 'returned', value: known.result };
   if (known.status === 'not-done' || environment.onUnknown === 'rerun') return undefined;

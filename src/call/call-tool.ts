@@ -28,7 +28,7 @@ import type { Replay } from './replay.js';
 import { writeEnd } from './result.js';
 import { failedResult } from './result-text.js';
 import { awaitWork, endBody, runBody } from './run-body.js';
-import { isJob, JobTask } from './start-job.js';
+import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
@@ -202,17 +202,18 @@ function withJournalFor(checked: Call['checked'], request: CallRequest): CallReq
 /** allow */
 function proceed(call: Call): Answer {
   const { tool, plan, request, environment } = call;
-  const { onAsyncResult, policies } = environment;
+  const { onAsyncResult, policies, jobs } = environment;
+  const dispatch = tool.background ? jobs : undefined;
   const isDirect =
     request.journal === undefined &&
     !request.hasBegun &&
     onAsyncResult === undefined &&
     policies === undefined &&
     !plan.isGuarded &&
-    !isJob(call);
+    dispatch === undefined;
   if (!isDirect || plan.isShared || !tool.ignoresContext) contextOf(call);
   if (isDirect && !plan.isShared) return run(call);
-  if (environment.jobs !== undefined && isJob(call)) call.task = new JobTask(call, environment.jobs);
+  if (dispatch !== undefined) call.task = new JobTask(call, dispatch);
   else if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
   return allowCall(call)
     .then((obstacle) => enter(call, obstacle))

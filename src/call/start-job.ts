@@ -10,11 +10,6 @@ import type { CallEnd } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
 import { lineOf, TaskQueue } from './task-queue.js';
 
-/** Whether a call is left to an engine: its tool works in the background, as a whole. */
-export function isJob({ environment, tool }: Pick<Call, 'environment' | 'tool'>): boolean {
-  return environment.jobs !== undefined && Boolean(tool.background);
-}
-
 const ACKNOWLEDGEMENT = asyncResult('Started; the result will follow.');
 
 /** A call whose work is a job of an engine, and its completion where somebody in this process hears of it. */

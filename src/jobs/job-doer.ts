@@ -45,6 +45,7 @@ const STORE_PAUSE_MS = 50;
 export class JobDoer {
   readonly #work: JobWork;
   readonly #slots = new ToolSlots();
+  readonly #telling = new Set<Promise<unknown>>();
 
   constructor(work: JobWork) {
     this.#work = work;
@@ -65,6 +66,11 @@ export class JobDoer {
     } finally {
       leave();
     }
+  }
+
+  /** Resolves when all that has ended has been told. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#telling);
   }
 
   async #attempt(job: Job, attempt: JobAttempt): Promise<void> {
@@ -94,12 +100,12 @@ export class JobDoer {
   async #tell(job: Job, result: ToolResult): Promise<void> {
     const { engine, onAsyncResult, logger } = this.#work;
     await onAsyncResult?.({ job, result });
-    try {
-      await engine.publish({ type: 'end', jobId: job.id });
-    } catch (error) {
-      // Whoever waits for it looks into the store, too.
-      logger?.warn('The end of a job could not be told', { jobId: job.id, error });
-    }
+    // Nobody needs to wait for it: whoever waits for the job looks into the store, too.
+    const told = engine
+      .publish({ type: 'end', jobId: job.id })
+      .catch((error) => logger?.warn('The end of a job could not be told', { jobId: job.id, error }))
+      .finally(() => this.#telling.delete(told));
+    this.#telling.add(told);
   }
 
   async #run(job: Job, attempt: JobAttempt): Promise<AttemptEnd> {

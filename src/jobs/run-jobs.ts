@@ -103,6 +103,7 @@ export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
   return {
     close: async () => {
       await Promise.all([worker.close(), sweeper.close()]);
+      await doer.idle();
     },
   };
 }

@@ -326,6 +326,18 @@ describe('runJobs', () => {
     expect((await completed())[0]?.result.forLLM).toBe('done');
   });
 
+  test('a call that had begun when its process died starts its job once', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    const tools = new ToolRegistry({ engine, store }).register(tool);
+    const call = { id: 'c1', name: 'work', arguments: {}, place: { runId: 'r1', step: 1, index: 0 } };
+    const first = await tools.invoke(call);
+    const again = await tools.invoke({ ...call, hasBegun: true });
+    expect([first.status, again.status]).toEqual(['started', 'started']);
+    expect(again.record.taskId).toBe(first.record.taskId);
+    expect((await store.jobs.listJobs()).jobs).toMatchObject([{ job: { runId: 'r1' } }]);
+  });
+
   test('cancelJob ends a job that waits, for good', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });

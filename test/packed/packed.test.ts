@@ -144,6 +144,9 @@ const OPTIONAL = [
   'openai',
   'winston',
   'pg',
+  'bullmq',
+  'pg-boss',
+  'ioredis',
   'ai',
   'rxjs',
   'typescript',
@@ -159,6 +162,8 @@ const LACKING = new Map([
   ['toolwright/openai', 'openai'],
   ['toolwright/winston', 'winston'],
   ['toolwright/postgres', 'pg'],
+  ['toolwright/bullmq', 'bullmq'],
+  ['toolwright/pg-boss', 'pg-boss'],
   ['toolwright/nestjs', '@nestjs/'],
   ['toolwright/mcp', '@modelcontextprotocol/'],
 ]);

@@ -1,40 +1,21 @@
-import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import type { WorkerProcess } from 'toolwright/testing';
+import { buildProgram } from '../../processes/build-program.js';
 
-const CACHE = 'node_modules/.cache';
-
-/** The program of a worker as one file, beside the packages that it imports. */
+/** The program of a worker, and the processes that run it. */
 export class WorkerProgram {
-  readonly #folder: string;
-  readonly #file: string;
+  readonly #program = buildProgram('test/rooms/engines/worker-program.ts');
   readonly #running = new Set<ChildProcess>();
-
-  constructor() {
-    mkdirSync(CACHE, { recursive: true });
-    this.#folder = mkdtempSync(join(CACHE, 'toolwright-worker-'));
-    this.#file = resolve(this.#folder, 'program.mjs');
-    const flags = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--target=node22'];
-    const program = 'test/rooms/engines/worker-program.ts';
-    execFileSync('node_modules/.bin/esbuild', [
-      program,
-      ...flags,
-      '--log-level=warning',
-      `--outfile=${this.#file}`,
-    ]);
-  }
 
   /** Starts one, and waits until it takes jobs. */
   async start(args: readonly string[]): Promise<WorkerProcess> {
-    const child = fork(this.#file, args, { execArgv: [], env: { ...process.env, NODE_OPTIONS: '' } });
+    const child = fork(this.#program.file, args, { execArgv: [], env: { ...process.env, NODE_OPTIONS: '' } });
     this.#running.add(child);
     const ended = once(child, 'exit');
-    await Promise.race([
-      once(child, 'message'),
-      ended.then(([code]) => Promise.reject(new Error(`ended: ${code}`))),
-    ]);
+    const tooEarly = ended.then(([code]) => Promise.reject(new Error(`It ended with ${code}`)));
+    await Promise.race([once(child, 'message'), tooEarly]);
+    tooEarly.catch(() => {});
     return {
       kill: async () => {
         child.kill('SIGKILL');
@@ -45,6 +26,6 @@ export class WorkerProgram {
 
   remove(): void {
     for (const child of this.#running) child.kill('SIGKILL');
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.#program.remove();
   }
 }

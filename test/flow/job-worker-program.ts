@@ -1,0 +1,21 @@
+// A worker in a process of its own whose tool begins, says under which key, and never ends. It is killed.
+
+import { bullmqEngine } from '../../src/bullmq/index.js';
+import { defineTool, runJobs } from '../../src/index.js';
+import { PostgresRunStore } from '../../src/postgres/index.js';
+
+const [redis = '', postgres = '', queue = '', schema = ''] = process.argv.slice(2);
+const { hostname, port } = new URL(redis);
+const engine = bullmqEngine({ connection: { host: hostname, port: Number(port) }, queue, leaseMs: 1000 });
+const store = new PostgresRunStore({ connectionString: postgres, schema });
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays',
+  background: true,
+  execute: (_args, { idempotencyKey, attempt }) => {
+    console.log(`attempt ${attempt} under ${idempotencyKey}.`);
+    return new Promise(() => {});
+  },
+});
+await runJobs({ engine, store, tools: [pay] });
+console.log('working.');
