@@ -92,11 +92,14 @@ export interface ConversationIdleOptions {
 
 const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps conversations";
 
-const STORE: OptionRule = {
-  accepts: (value) =>
-    CHECKPOINT_STORE.accepts(value) && CONVERSATION_LOG.accepts((value as ConversationsStore).conversations),
-  fix: FIX,
-};
+/** Whether a store keeps conversations, and the runs of their turns. */
+export function keepsConversations(store: unknown): store is ConversationsStore {
+  return (
+    CHECKPOINT_STORE.accepts(store) && CONVERSATION_LOG.accepts((store as ConversationsStore).conversations)
+  );
+}
+
+const STORE: OptionRule = { accepts: keepsConversations, fix: FIX };
 
 export const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
   store: required(STORE),

@@ -1,3 +1,4 @@
+import type { InboxContent } from '../contract/conversation-log.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import type { BackgroundTask, TaskEvent, ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
@@ -121,8 +122,20 @@ export function completionOf(call: CompletedCall, result: ToolResult): Completio
   return { kind: 'completion', tool, callId, ...(taskId === undefined ? {} : { taskId }), text };
 }
 
+/** The same as an entry of an inbox; `owner`: that of the turn that made the call. */
+export function completionContent(call: CompletedCall, result: ToolResult, owner: unknown): InboxContent {
+  const { forUser, silent } = result;
+  const told = forUser && !silent ? { forUser } : {};
+  return { ...completionOf(call, result), ...told, ...(owner === undefined ? {} : { owner }) };
+}
+
+/** The key of that entry: whoever hears of the completion, it enters once. */
+export function completionKey({ taskId, callId }: CompletedCall, runId: string): string {
+  return `completion ${taskId ?? `${runId} ${callId}`}`;
+}
+
 /** A call that has ended, or whose work has. */
-interface CompletedCall {
+export interface CompletedCall {
   readonly tool: string;
   readonly callId: string;
   readonly taskId?: string;

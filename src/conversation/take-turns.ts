@@ -13,7 +13,7 @@ import { driveLostRun } from '../loop/recover-runs.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import type { ConversationsConfig, TurnOwner } from './conversations-options.js';
 import { errorJson, eventJson, outcomeJson } from './event-json.js';
-import { callOfContext, completionOf, turnMessage } from './events.js';
+import { callOfContext, completionContent, completionKey, turnMessage } from './events.js';
 import type { HeldConversation } from './held-conversation.js';
 
 /** What the turns of conversations are taken with. */
@@ -158,12 +158,8 @@ function withCompletions(
   { complete }: TurnSurroundings,
 ) {
   const onAsyncResult: NonNullable<ConversationsConfig['onAsyncResult']> = (context, result) => {
-    const completion = completionOf(callOfContext(context), result);
-    const { forUser, silent } = result;
-    const told = forUser && !silent ? { forUser } : {};
-    const { owner } = of;
-    const key = `completion ${completion.taskId ?? `${runId} ${completion.callId}`}`;
-    complete(of, key, { ...completion, ...told, ...(owner === undefined ? {} : { owner }) });
+    const call = callOfContext(context);
+    complete(of, completionKey(call, runId), completionContent(call, result, of.owner));
     config.onAsyncResult?.(context, result);
   };
   return { ...config, checkpoint, onAsyncResult };

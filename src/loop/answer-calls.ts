@@ -324,6 +324,7 @@ class HistoryScope implements CallScope {
   readonly channel: CallScope['channel'];
   readonly chatId: CallScope['chatId'];
   readonly conversationId: CallScope['conversationId'];
+  readonly owner: CallScope['owner'];
   readonly signal: CallScope['signal'];
   readonly data: CallScope['data'];
   readonly container: CallScope['container'];
@@ -342,6 +343,7 @@ class HistoryScope implements CallScope {
     this.channel = scope.channel;
     this.chatId = scope.chatId;
     this.conversationId = scope.conversationId;
+    this.owner = scope.owner;
     this.signal = scope.signal;
     this.data = scope.data;
     this.container = scope.container;

@@ -12,6 +12,7 @@ import { isSignedWith, validateState } from '../loop/suspend.js';
 import type { RunningCalls } from './calls.js';
 import {
   type OwnedRun,
+  type OwnerScope,
   RUN_OPTIONS,
   type RunConfig,
   type RunOptions,
@@ -116,6 +117,18 @@ export class ApplicationRuns {
     const container = new ToolContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
     const onBehalf = { owner: run.owner, ...ears, ...this.#withData(ownerRequest, own), container };
     return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
+  }
+
+  /** What the loop takes for work that nobody's request has begun here: it belongs to the given request, or to none. */
+  async apart(own: OwnerScope): Promise<RunParts> {
+    return { config: await this.#limited(this.#config({}), own.request), scope: this.scopeApart(own) };
+  }
+
+  /** The scope of such work; nothing of a request that is being handled is found in it. */
+  scopeApart({ request, ...own }: OwnerScope): CallScope {
+    const { modules, running } = this.#parts;
+    const container = new ToolContainer(modules, { request, isForOther: true });
+    return { signal: running.signal, ...this.#withData(request, own), container };
   }
 
   /** The run of a state, where nobody can have changed whose it is; otherwise the loop itself will refuse it. */

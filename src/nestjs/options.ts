@@ -2,10 +2,12 @@ import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } 
 import type { RegisteredTool } from '../call/registration.js';
 import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../call/tool-registry.js';
 import { type CallScope, SCOPE, SCOPE_RULES } from '../contract/call.js';
+import type { Job } from '../contract/job-engine.js';
 import { MODEL, PROVIDER } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContextData } from '../contract/tool-context.js';
+import type { ConversationsConfig, ConversationsOptions } from '../conversation/conversations-options.js';
 import {
   type AuthorFault,
   checkOptions,
@@ -19,14 +21,17 @@ import { isRecord } from '../kernel/json.js';
 import {
   ANYTHING,
   BOOLEAN,
+  COUNT_LIMIT,
   FUNCTION,
   instanceOf,
   LIST,
+  MILLISECONDS,
   type OptionRule,
   objectOf,
   optionTable,
   protecting,
   type RulesOf,
+  TEXT,
 } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
@@ -52,6 +57,19 @@ export interface ToolwrightModuleOptions
   /** In what scope a run goes on that somebody else answered: its owner's, with a request that stands for the owner. */
   readonly scopeOf?: (owner: never) => OwnerScope | Promise<OwnerScope>;
   /**
+   * In what scope a job runs that a call has started on `engine`, with a request that stands for its owner; channel,
+   * chat, conversation and owner are the job's own. Default: what `scopeOf` says of its owner.
+   */
+  readonly jobScope?: (job: Job) => OwnerScope | Promise<OwnerScope>;
+  /** How the turns of `ToolwrightService.conversations` are taken. */
+  readonly conversations?: ConversationSettings;
+  /**
+   * `true`: from its start on, the application takes turns of conversations, runs jobs and goes on with runs whose
+   * process died; `false`: it does none of this, because a `toolwright worker` does. Default: it takes turns as soon as
+   * `ToolwrightService.conversations` is used.
+   */
+  readonly worker?: boolean;
+  /**
    * `true`: the model is told the message of every error. Default: of an `HttpException` below 500, of
    * `RetryToolCall` and of the framework's own errors; of any other only a reference that stands in the log beside it.
    */
@@ -59,6 +77,11 @@ export interface ToolwrightModuleOptions
   /** Milliseconds that a shutdown waits for running calls before it aborts them; default 10,000. */
   readonly shutdownTimeoutMs?: number;
 }
+
+/** What of the options of `Conversations` a Nest application says. */
+export interface ConversationSettings
+  extends Pick<ConversationsOptions, 'maxConcurrency' | 'pollMs'>,
+    Pick<ConversationsConfig, 'systemPrompt'> {}
 
 const { tools: _1, signal: _2, provider: _3, model: _4, ...LOOP } = LOOP_RULES;
 
@@ -75,6 +98,12 @@ const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   visible: protecting({ ...FUNCTION, fix: '(request, tool) => true or false' }),
   mayAnswer: protecting({ ...FUNCTION, fix: '(request, run) => true or false' }),
   scopeOf: protecting({ ...FUNCTION, fix: '(owner) => ({ request: { user: owner.user } })' }),
+  jobScope: protecting({ ...FUNCTION, fix: '(job) => ({ request: { user: job.scope.owner } })' }),
+  conversations: objectOf<ConversationSettings>(
+    { systemPrompt: TEXT, maxConcurrency: COUNT_LIMIT, pollMs: MILLISECONDS },
+    { fix: "{ systemPrompt: 'Be brief.' }" },
+  ),
+  worker: BOOLEAN,
   exposeErrors: BOOLEAN,
   shutdownTimeoutMs: {
     accepts: (value) => typeof value === 'number' && value >= 0,
@@ -135,9 +164,10 @@ const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModul
 export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   if (!isRecord(given)) throw new InvalidOptionsError([noOptions(given)]);
   const faults = invalidOptions(given, OPTIONS);
-  const { mayAnswer, owner, scopeOf } = given as ToolwrightModuleOptions;
+  const { mayAnswer, owner, scopeOf, worker, store } = given as ToolwrightModuleOptions;
   const lacks = mayAnswer !== undefined && (owner === undefined || scopeOf === undefined);
-  refuseOptions(lacks ? [...faults, ANSWERS_FOR_NOBODY] : faults);
+  const isIdle = worker === true && store === undefined;
+  refuseOptions([...faults, ...(lacks ? [ANSWERS_FOR_NOBODY] : []), ...(isIdle ? [WORKER_OF_NOTHING] : [])]);
   return given;
 }
 
@@ -147,6 +177,13 @@ const ANSWERS_FOR_NOBODY: InvalidOption = {
   problem:
     'mayAnswer needs owner, which says whose a run is, and scopeOf, which says in what scope it goes on',
   fix: 'owner: (request) => ({ user: request.user.id }), scopeOf: ({ user }) => ({ request: { user } })',
+};
+
+const WORKER_OF_NOTHING: InvalidOption = {
+  where: 'ToolwrightModule',
+  option: 'worker',
+  problem: 'a worker needs the store in which conversations, jobs and runs are kept',
+  fix: "store: new SqliteRunStore({ path: 'runs.sqlite' })",
 };
 
 function noOptions(given: unknown): InvalidOption {

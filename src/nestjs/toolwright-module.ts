@@ -2,6 +2,7 @@ import {
   type DynamicModule,
   Inject,
   Module,
+  type OnApplicationBootstrap,
   type OnModuleDestroy,
   type OnModuleInit,
   type Provider,
@@ -22,6 +23,7 @@ import { ToolRegistry } from '../call/tool-registry.js';
 import type { ClassType } from '../contract/declaration.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { toolMethods } from '../metadata/class-record.js';
+import { ApplicationFleet } from './application-fleet.js';
 import { ApplicationRuns } from './application-runs.js';
 import { ApplicationTools, createApplicationTools } from './application-tools.js';
 import { RunningCalls } from './calls.js';
@@ -72,16 +74,16 @@ const TWO_ROOTS: AuthorFault = {
  * ```
  */
 @Module({})
-export class ToolwrightModule implements OnModuleDestroy {
-  readonly #running: RunningCalls;
+export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy {
+  readonly #fleet: ApplicationFleet;
   readonly #limitMs: number;
 
   constructor(
-    @Inject(RunningCalls) running: RunningCalls,
+    @Inject(ApplicationFleet) fleet: ApplicationFleet,
     @Inject(MODULE_OPTIONS) options: ToolwrightModuleOptions,
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
-    this.#running = running;
+    this.#fleet = fleet;
     this.#limitMs = options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS;
     // Running calls need what the others give up when they are destroyed, so they are waited for first.
     destroyFirst(modules, ToolwrightModule);
@@ -127,8 +129,13 @@ export class ToolwrightModule implements OnModuleDestroy {
     };
   }
 
+  /** Whoever works for others has everything by then. */
+  async onApplicationBootstrap(): Promise<void> {
+    await this.#fleet.begin();
+  }
+
   async onModuleDestroy(): Promise<void> {
-    await this.#running.end(this.#limitMs);
+    await this.#fleet.end(this.#limitMs);
   }
 }
 
@@ -228,6 +235,15 @@ const PROVIDERS: Provider[] = [
     ) => new ApplicationRuns({ options, registry, requests, running, modules, visibility }),
     inject: [MODULE_OPTIONS, ToolRegistry, RequestContexts, RunningCalls, ModuleRef, ToolVisibility],
   },
+  {
+    provide: ApplicationFleet,
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      registry: ToolRegistry,
+      ...[runs, running]: [ApplicationRuns, RunningCalls]
+    ) => new ApplicationFleet({ options, registry, runs, running }),
+    inject: [MODULE_OPTIONS, ToolRegistry, ApplicationRuns, RunningCalls],
+  },
   ToolwrightService,
   {
     provide: APP_INTERCEPTOR,
@@ -251,7 +267,7 @@ class ToolwrightCoreModule implements OnModuleInit {
       global: true,
       imports: [DiscoveryModule, ...imports],
       providers: [...providers, ...PROVIDERS],
-      exports: [ToolRegistry, ToolwrightService, TaskQueue, RunningCalls, MODULE_OPTIONS],
+      exports: [ToolRegistry, ToolwrightService, TaskQueue, ApplicationFleet, MODULE_OPTIONS],
     };
   }
 

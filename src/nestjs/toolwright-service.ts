@@ -3,6 +3,7 @@ import type { NameFilter } from '../call/registration.js';
 import type { Answer, CallScope } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
+import type { Conversations } from '../conversation/conversations.js';
 import { checkOptions } from '../errors/author-fault.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { type Drive, streamRun, type ToolLoopStream } from '../loop/events.js';
@@ -11,6 +12,7 @@ import { checkRun, readResume } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
 import { resumeToolLoop, runToolLoop } from '../loop/run.js';
 import { resumeStoredRun, STORED_RUN } from '../loop/stored-run.js';
+import { ApplicationFleet } from './application-fleet.js';
 import { ApplicationRuns, type OwnerAnswer, type ResumeParts } from './application-runs.js';
 
 import { ApplicationTools } from './application-tools.js';
@@ -42,13 +44,36 @@ import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions }
 export class ToolwrightService {
   readonly #runs: ApplicationRuns;
   readonly #tools: ApplicationTools;
+  readonly #fleet: ApplicationFleet;
 
   constructor(
     @Inject(ApplicationRuns) runs: ApplicationRuns,
     @Inject(ApplicationTools) tools: ApplicationTools,
+    @Inject(ApplicationFleet) fleet: ApplicationFleet,
   ) {
     this.#runs = runs;
     this.#tools = tools;
+    this.#fleet = fleet;
+  }
+
+  /**
+   * The conversations in the module's `store`: any process prompts, answers and reads them, and those that are workers
+   * take their turns, over the application's tools. A turn belongs to its owner, of whom `scopeOf` of the options knows
+   * the scope. A shutdown waits for turns that run here.
+   *
+   * @throws ToolDeclarationError where the store keeps no conversations.
+   *
+   * @example
+   * ```ts
+   * async function ask(toolwright: ToolwrightService, request: object, text: string) {
+   *   const { owner } = toolwright.scopeOf(request);
+   *   await toolwright.conversations.prompt('c1', text, { owner });
+   *   return toolwright.conversations.idle('c1');
+   * }
+   * ```
+   */
+  get conversations(): Conversations {
+    return this.#fleet.conversations;
   }
 
   /** `runToolLoop` over the application's tools. */

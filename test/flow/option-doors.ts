@@ -310,6 +310,9 @@ const moduleOptions: Required<ToolwrightModuleOptions> = (() => {
     visible: () => true,
     mayAnswer: () => false,
     scopeOf: () => ({}),
+    jobScope: () => ({}),
+    conversations: { systemPrompt: 'Be brief.', maxConcurrency: 2, pollMs: 1000 },
+    worker: false,
     exposeErrors: false,
     shutdownTimeoutMs: 10,
   };
@@ -379,6 +382,7 @@ const ofModule = [
   'visible',
   'mayAnswer',
   'scopeOf',
+  'jobScope',
   // There is an engine, which needs it.
   'store',
 ];
@@ -435,7 +439,6 @@ export const LOOP_DOORS: readonly Door[] = [
     { store, runId: 'r1', reason: 'closed' },
     { required: ['store', 'runId'], enter: cancelRun },
   ),
-  door<ToolLoopConfig>('runToolLoop', config, { ...ofRun, enter: (given) => runToolLoop(given, []) }),
   door<ToolLoopConfig>('streamToolLoop', config, {
     ...withEngine,
     enter: (given) => streamToolLoop(given, []).result,

@@ -1,0 +1,158 @@
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { Job } from '../contract/job-engine.js';
+import { keepsJobs } from '../contract/job-store.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
+import { Conversations } from '../conversation/conversations.js';
+import {
+  type ConversationsStore,
+  keepsConversations,
+  type TurnOwner,
+} from '../conversation/conversations-options.js';
+import { enterCompletion, RunRecovery } from '../conversation/run-recovery.js';
+import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import type { JobCompletion } from '../jobs/job-doer.js';
+import { type JobRunner, runJobs } from '../jobs/run-jobs.js';
+import type { ApplicationRuns } from './application-runs.js';
+import type { RunningCalls } from './calls.js';
+import { nestLogger } from './error-texts.js';
+import type { OwnerScope, ToolwrightModuleOptions } from './options.js';
+
+/** What the part of an application in a fleet is made from. */
+interface FleetParts {
+  readonly options: ToolwrightModuleOptions;
+  readonly registry: ToolRegistry;
+  readonly runs: ApplicationRuns;
+  readonly running: RunningCalls;
+}
+
+/** What an application does for others: turns of conversations, jobs, and runs whose process died. */
+export class ApplicationFleet {
+  readonly #parts: FleetParts;
+  readonly #ownerScopes = new WeakMap<TurnOwner, Promise<OwnerScope>>();
+  #conversations: Conversations | undefined;
+  #recovery: RunRecovery | undefined;
+  #jobs: JobRunner | undefined;
+  #isStarted = false;
+
+  constructor(parts: FleetParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The conversations in the module's store.
+   *
+   * @throws ToolDeclarationError where the store keeps none, or there is none.
+   */
+  get conversations(): Conversations {
+    const { store } = this.#parts.options;
+    if (!keepsConversations(store)) throw new ToolDeclarationError([NO_CONVERSATIONS]);
+    this.#conversations ??= this.#open(store);
+    return this.#conversations;
+  }
+
+  /** Begins with what the options say. */
+  async begin(): Promise<void> {
+    if (this.#parts.options.worker === true) await this.work();
+  }
+
+  /** Takes turns, runs jobs and recovers runs, as far as the store keeps them; what it does of these. */
+  async work(): Promise<readonly string[]> {
+    const { store, engine } = this.#parts.options;
+    this.#isStarted = true;
+    const works: string[] = [];
+    if (keepsConversations(store) && this.conversations) works.push('conversations');
+    if (engine !== undefined && keepsJobs(store)) {
+      this.#jobs ??= await this.#runJobs();
+      works.push('jobs');
+    }
+    if (CHECKPOINT_STORE.accepts(store)) {
+      this.#recovery ??= this.#recover(store as CheckpointStore);
+      works.push('runs');
+    }
+    return works;
+  }
+
+  /** Begins with nothing new, and waits for what the application does; after `limitMs` what still runs is aborted. */
+  async end(limitMs: number): Promise<void> {
+    const { running } = this.#parts;
+    running.track(this.#close()).catch(() => {});
+    await running.end(limitMs);
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([this.#conversations?.close(), this.#recovery?.close(), this.#jobs?.close()]);
+  }
+
+  #open(store: ConversationsStore): Conversations {
+    const { options, runs } = this.#parts;
+    const { conversations: { systemPrompt, ...settings } = {}, leaseMs, worker } = options;
+    const prompt = systemPrompt === undefined ? {} : { systemPrompt };
+    return new Conversations({
+      store,
+      logger: options.logger ?? nestLogger(),
+      takesTurns: worker !== false || this.#isStarted,
+      ...settings,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      config: async (turn) => {
+        const { config } = await runs.apart(await this.#scopeOfTurn(turn));
+        return { ...config, checkpoint: config.checkpoint === 'call' ? 'call' : 'step', ...prompt };
+      },
+      scope: async (turn) => (await runs.apart(await this.#scopeOfTurn(turn))).scope,
+    });
+  }
+
+  async #runJobs(): Promise<JobRunner> {
+    const { options, registry, runs } = this.#parts;
+    const { engine, store, jobScope } = options;
+    if (engine === undefined || !keepsJobs(store)) throw new TypeError('there are no jobs');
+    const scopeOf = async (job: Job): Promise<OwnerScope> =>
+      jobScope === undefined ? this.#scopeOfOwner(job.scope.owner) : jobScope(job);
+    const listener = keepsConversations(store)
+      ? {
+          onAsyncResult: (completion: JobCompletion) => enterCompletion(store.conversations, completion),
+        }
+      : {};
+    return runJobs({
+      engine,
+      store,
+      tools: registry,
+      logger: options.logger ?? nestLogger(),
+      jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
+      ...listener,
+    });
+  }
+
+  #recover(store: CheckpointStore): RunRecovery {
+    const { options, runs } = this.#parts;
+    const { leaseMs } = options;
+    return new RunRecovery({
+      store,
+      logger: options.logger ?? nestLogger(),
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(keepsConversations(store) ? { conversations: store.conversations } : {}),
+      config: async ({ state }) => {
+        const { config } = await runs.apart(await this.#scopeOfOwner(state.owner));
+        return { ...config, checkpoint: config.checkpoint === 'call' ? 'call' : 'step' };
+      },
+      scope: async ({ state }) => runs.scopeApart(await this.#scopeOfOwner(state.owner)),
+    });
+  }
+
+  /** Asked once for a turn: its tools and its calls belong to the same request. */
+  #scopeOfTurn(turn: TurnOwner): Promise<OwnerScope> {
+    const known = this.#ownerScopes.get(turn) ?? this.#scopeOfOwner(turn.owner);
+    this.#ownerScopes.set(turn, known);
+    return known;
+  }
+
+  async #scopeOfOwner(owner: unknown): Promise<OwnerScope> {
+    const { scopeOf } = this.#parts.options;
+    return owner === undefined || scopeOf === undefined ? {} : scopeOf(owner as never);
+  }
+}
+
+const NO_CONVERSATIONS: AuthorFault = {
+  where: 'ToolwrightService.conversations',
+  problem: 'there is no store that conversations could be kept in',
+  fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
+};

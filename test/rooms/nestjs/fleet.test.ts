@@ -1,0 +1,259 @@
+import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import {
+  type CallHandler,
+  type CanActivate,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+  Scope,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import { REQUEST } from '@nestjs/core';
+import { answerStoredRun, foldRun, MemoryJobEngine, Tool, ToolContext } from 'toolwright';
+import type { ToolwrightModuleOptions } from 'toolwright/nestjs';
+import { PostgresRunStore } from 'toolwright/postgres';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { describePostgres } from '../../services/services.js';
+import { TestSchemas } from '../postgres/test-schema.js';
+import { boot } from './boot.js';
+
+interface Person {
+  readonly user: string;
+  readonly role: string;
+}
+
+/** Roles as the application knows them now. */
+const roles: Record<string, string> = {};
+
+@Injectable()
+class ClerksOnly implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    return context.switchToHttp().getRequest<Person | undefined>()?.role === 'clerk';
+  }
+}
+
+const intercepted: string[] = [];
+
+@Injectable()
+class Notes implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler) {
+    intercepted.push(context.getHandler().name);
+    return next.handle();
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST })
+class CurrentUser {
+  constructor(@Inject(REQUEST) readonly request: Person | undefined) {}
+}
+
+const events = new EventEmitter();
+
+@Injectable()
+@UseInterceptors(Notes)
+class ShopTools {
+  constructor(private readonly current: CurrentUser) {}
+
+  @Tool('Who asks')
+  whoAmI(context: ToolContext) {
+    return `${this.current.request?.user} ${context.data.role}`;
+  }
+
+  @Tool({ description: 'Reprice all goods', background: true })
+  @UseGuards(ClerksOnly)
+  reprice() {
+    return `repriced for ${this.current.request?.user}`;
+  }
+
+  @Tool({ description: 'Sign', approval: true })
+  sign() {
+    events.emit('signed', this.current.request?.user);
+    return 'signed';
+  }
+
+  @Tool('Wait until it is told to go on')
+  async hold() {
+    events.emit('held');
+    await once(events, 'go-on');
+    return 'went on';
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'toolwright-nest-fleet-'));
+const ends: (() => unknown)[] = [];
+let files = 0;
+
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+  intercepted.length = 0;
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function newStore(): SqliteRunStore {
+  files += 1;
+  const store = new SqliteRunStore({ path: join(folder, `${files}.sqlite`) });
+  ends.push(() => store.close());
+  return store;
+}
+
+/** One process of the fleet, with the rights that the shop gives. */
+async function openShop(options: ToolwrightModuleOptions, replies: readonly object[] = []) {
+  const shop = await boot({
+    options: {
+      provider: new ScriptedProvider(replies),
+      model: 'm',
+      data: ({ role }: Person) => ({ role }),
+      owner: ({ user }: Person) => user,
+      scopeOf: (user: string) => ({ request: { user, role: roles[user] } }),
+      conversations: { pollMs: 20 },
+      ...options,
+    },
+    providers: [ShopTools, CurrentUser],
+  });
+  ends.push(() => shop.module.close());
+  return shop;
+}
+
+const calling = (name: string) => ({ toolCalls: [{ id: 'call_1', name }] });
+
+function describeFleet(newSharedStore: () => NonNullable<ToolwrightModuleOptions['store']>): void {
+  test('a prompt of one process has its turn in a worker, for the owner that scopeOf knows', async () => {
+    roles.ada = 'customer';
+    const store = newSharedStore();
+    const web = await openShop({ store, worker: false });
+    const { owner } = web.toolwright.scopeOf({ user: 'ada', role: 'customer' });
+    await web.toolwright.conversations.prompt('c1', 'Who am I?', { owner });
+    expect((await web.toolwright.conversations.snapshot('c1'))?.status).toBe('running');
+    await openShop({ store, worker: true }, [calling('who_am_i'), { content: 'Ada' }]);
+    const view = await web.toolwright.conversations.idle('c1');
+    expect(view?.messages).toMatchObject([
+      { content: 'Who am I?' },
+      { tool_calls: [{ function: { name: 'who_am_i' } }] },
+      { role: 'tool', content: 'ada customer' },
+      { content: 'Ada' },
+    ]);
+    expect(intercepted).toEqual(['whoAmI']);
+  });
+}
+
+describe('ToolwrightService.conversations over SqliteRunStore', () => describeFleet(newStore));
+
+describePostgres('ToolwrightService.conversations over PostgresRunStore', (service) => {
+  const schemas = new TestSchemas(service);
+  describeFleet(() => {
+    const store = new PostgresRunStore({ connectionString: service.url, schema: schemas.newSchema() });
+    ends.push(() => store.close());
+    return store;
+  });
+});
+
+describe('ToolwrightModule in a fleet', () => {
+  test('a job runs with the request of its jobScope, and its completion enters the conversation', async () => {
+    roles.cleo = 'clerk';
+    const store = newStore();
+    const jobs: string[] = [];
+    const shop = await openShop(
+      {
+        store,
+        engine: new MemoryJobEngine(),
+        worker: true,
+        jobScope: ({ tool, scope }) => {
+          jobs.push(`${tool} of ${scope.owner}`);
+          return { request: { user: `${scope.owner}, by job`, role: 'clerk' } };
+        },
+      },
+      [calling('reprice'), { content: 'Begun' }, { content: 'Done' }],
+    );
+    await shop.toolwright.conversations.prompt('c1', 'Reprice', { owner: 'cleo' });
+    for await (const { event } of shop.toolwright.conversations.events('c1'))
+      if (event.type === 'turn-end' && event.content === 'Done') break;
+    const said = (await shop.toolwright.conversations.snapshot('c1'))?.messages;
+    expect(said?.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual([
+      'Reprice',
+      '[System: async:reprice] repriced for cleo, by job',
+    ]);
+    expect(jobs).toEqual(['reprice of cleo']);
+    expect(intercepted).toEqual(['reprice']);
+  });
+
+  test('a guard refuses in a job as in a request', async () => {
+    const { toolwright, tools } = await openShop(
+      {
+        store: newStore(),
+        engine: new MemoryJobEngine(),
+        worker: true,
+        jobScope: ({ scope }) => ({ request: { user: scope.owner, role: roles[String(scope.owner)] } }),
+      },
+      [calling('reprice'), { content: 'Begun' }],
+    );
+    const clerk = { user: 'cleo', role: 'clerk' };
+    roles.cleo = 'customer';
+    const told = new Promise<string>((resolve) => {
+      const config = {
+        onAsyncResult: (_context: unknown, { forLLM }: { forLLM: string }) => resolve(forLLM),
+      };
+      void toolwright.run([{ role: 'user', content: 'Reprice' }], { request: clerk, config });
+    });
+    expect(await told).toContain("The tool 'reprice' was refused");
+    const direct = await tools.executeWithContext(
+      'reprice',
+      {},
+      toolwright.scopeOf({ user: 'cleo', role: 'customer' }),
+    );
+    expect(direct.forLLM).toBe(await told);
+    expect(intercepted).toEqual([]);
+  });
+
+  test('a shutdown waits for the turn that runs here', async () => {
+    const store = newStore();
+    const shop = await openShop({ store }, [calling('hold'), { content: 'Done' }]);
+    const held = once(events, 'held');
+    await shop.toolwright.conversations.prompt('c1', 'Hold');
+    await held;
+    const closed = shop.module.close();
+    events.emit('go-on');
+    await closed;
+    expect((await store.conversations.read('c1'))?.messages).toMatchObject([
+      { content: 'Hold' },
+      { tool_calls: [{ function: { name: 'hold' } }] },
+      { content: 'went on' },
+      { content: 'Done' },
+    ]);
+  });
+
+  test('a worker goes on with a run that nobody holds, for its owner', async () => {
+    roles.ada = 'customer';
+    const store = newStore();
+    const replies = [calling('sign'), { content: 'Signed' }];
+    const web = await openShop({ store, checkpoint: 'step', worker: false }, replies);
+    const request = { user: 'ada', role: 'customer' };
+    const run = await web.toolwright.run([{ role: 'user', content: 'Sign' }], { request });
+    const answers = run.pending?.map(({ id }) => ({ id, approved: true })) ?? [];
+    const { runId = '' } = run;
+    await answerStoredRun({ store, runId }, answers, { owner: 'ada' });
+    expect((await store.read(runId))?.status).toBe('running');
+    const signed = once(events, 'signed');
+    const worker = await openShop({ store, checkpoint: 'step', worker: true }, [{ content: 'Signed' }]);
+    expect(await signed).toEqual(['ada']);
+    await worker.module.close();
+    const ended = await store.read(runId);
+    expect(ended && foldRun(ended).end).toMatchObject({ status: 'completed', content: 'Signed' });
+  });
+
+  test('it says what is missing', async () => {
+    const shop = await openShop({});
+    expect(() => shop.toolwright.conversations).toThrow('no store that conversations could be kept in');
+    await expect(openShop({ worker: true })).rejects.toThrow('a worker needs the store');
+    await expect(
+      openShop({ store: new MemoryRunStore(), worker: true, jobScope: undefined }),
+    ).rejects.toThrow('jobScope');
+  });
+});
