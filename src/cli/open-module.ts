@@ -7,6 +7,8 @@ import type { ClassType } from '../contract/declaration.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { isRecord } from '../kernel/json.js';
+import type { ToolLoopConfig } from '../loop/options.js';
 import { loadedToolsets, readRecord } from '../metadata/class-record.js';
 import type { NestModule } from '../nestjs/open-application.js';
 import { UserFault } from './command.js';
@@ -14,6 +16,8 @@ import { UserFault } from './command.js';
 /** A module that brings tools. */
 export interface OpenModule {
   readonly exports: Readonly<Record<string, unknown>>;
+  /** Of an application: does what is kept for workers until it is closed; tells what that is. */
+  work?(): Promise<readonly string[]>;
   /** Ends what was started for its tools. */
   close(): Promise<void>;
 }
@@ -49,8 +53,8 @@ function isNestModule(value: unknown): value is NestModule {
 async function startApplication(module: NestModule, name: string): Promise<OpenModule> {
   try {
     const { openApplication } = await import('../nestjs/open-application.js');
-    const { registry, close } = await openApplication(module);
-    return { exports: { registry }, close };
+    const { registry, work, close } = await openApplication(module);
+    return { exports: { registry }, work, close };
   } catch (error) {
     // The command shows all mistakes in declarations; anything else that an application says is one line.
     if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;
@@ -89,6 +93,12 @@ function resolvePackage(name: string, folder: string): string {
   } catch {
     throw new UserFault(`there is no module ${name}`, 1);
   }
+}
+
+/** What the module exports as `config`; what is wrong in it, whoever uses it says. */
+export function configOfModule(name: string, { config }: OpenModule['exports']): ToolLoopConfig {
+  if (isRecord(config) && 'provider' in config) return config as unknown as ToolLoopConfig;
+  throw new UserFault(`${name} exports no config: export const config = { provider, model, tools }`, 1);
 }
 
 /** What a module lacks that has no tools. */

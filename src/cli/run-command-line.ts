@@ -43,6 +43,11 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: 'lists the runs of a store and shows, answers, cancels and recovers them',
     load: async () => (await import('./runs-command.js')).runsCommand,
   },
+  worker: {
+    usage: 'worker <module> [--store postgres://…|file]',
+    summary: 'takes turns of conversations, runs jobs and recovers runs until SIGTERM or SIGINT',
+    load: async () => (await import('./worker-command.js')).workerCommand,
+  },
 };
 
 /**

@@ -3,14 +3,12 @@ import type { Answer } from '../contract/call.js';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { isRecord } from '../kernel/json.js';
 import { answerStoredRun } from '../loop/answer-stored-run.js';
 import { cancelRun } from '../loop/cancel-run.js';
 import { foldRun } from '../loop/fold-run.js';
-import type { ResumeConfig } from '../loop/options.js';
 import { recoverRuns } from '../loop/recover-runs.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import { openModule } from './open-module.js';
+import { configOfModule, openModule } from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
 
 /** What every part of the command has at hand. */
@@ -236,7 +234,7 @@ async function recover({ store, named, options, surroundings }: RunsCall): Promi
     );
   const module = await openModule(named, surroundings.folder);
   try {
-    const config = configIn(named, module.exports);
+    const config = configOfModule(named, module.exports);
     const recovered = await recoverRuns({ store, config, onUnknown: onUnknown as 'ask' });
     for (const item of recovered)
       surroundings.out(
@@ -246,12 +244,6 @@ async function recover({ store, named, options, surroundings }: RunsCall): Promi
   } finally {
     await module.close();
   }
-}
-
-/** What the module exports as `config`; what is wrong in it, the recovery says. */
-function configIn(name: string, { config }: Readonly<Record<string, unknown>>): ResumeConfig {
-  if (isRecord(config) && 'provider' in config) return config as unknown as ResumeConfig;
-  throw new UserFault(`${name} exports no config: export const config = { provider, model, tools }`, 1);
 }
 
 async function readRun({ store, named }: RunsCall): Promise<KeptRun> {

@@ -1,9 +1,11 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { Job } from '../contract/job-engine.js';
 import { keepsJobs } from '../contract/job-store.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
 import {
+  type ConversationsOptions,
   type ConversationsStore,
   keepsConversations,
   type TurnOwner,
@@ -16,6 +18,13 @@ import type { ApplicationRuns } from './application-runs.js';
 import type { RunningCalls } from './calls.js';
 import { nestLogger } from './error-texts.js';
 import type { OwnerScope, ToolwrightModuleOptions } from './options.js';
+
+const heldBack = new AsyncLocalStorage<true>();
+
+/** Starts an application whose `worker` does nothing by itself. */
+export function holdingBack<Value>(start: () => Value): Value {
+  return heldBack.run(true, start);
+}
 
 /** What the part of an application in a fleet is made from. */
 interface FleetParts {
@@ -30,9 +39,10 @@ export class ApplicationFleet {
   readonly #parts: FleetParts;
   readonly #ownerScopes = new WeakMap<TurnOwner, Promise<OwnerScope>>();
   #conversations: Conversations | undefined;
+  /** Those that take turns where the application's own do not. */
+  #turns: Conversations | undefined;
   #recovery: RunRecovery | undefined;
   #jobs: JobRunner | undefined;
-  #isStarted = false;
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
@@ -46,21 +56,23 @@ export class ApplicationFleet {
   get conversations(): Conversations {
     const { store } = this.#parts.options;
     if (!keepsConversations(store)) throw new ToolDeclarationError([NO_CONVERSATIONS]);
-    this.#conversations ??= this.#open(store);
+    this.#conversations ??= this.#open(store, { takesTurns: this.#parts.options.worker !== false });
     return this.#conversations;
   }
 
   /** Begins with what the options say. */
   async begin(): Promise<void> {
-    if (this.#parts.options.worker === true) await this.work();
+    if (this.#parts.options.worker === true && !heldBack.getStore()) await this.work();
   }
 
   /** Takes turns, runs jobs and recovers runs, as far as the store keeps them; what it does of these. */
   async work(): Promise<readonly string[]> {
-    const { store, engine } = this.#parts.options;
-    this.#isStarted = true;
+    const { store, engine, worker } = this.#parts.options;
     const works: string[] = [];
-    if (keepsConversations(store) && this.conversations) works.push('conversations');
+    if (keepsConversations(store)) {
+      this.#turns ??= worker === false ? this.#open(store, { takesTurns: true }) : this.conversations;
+      works.push('conversations');
+    }
     if (engine !== undefined && keepsJobs(store)) {
       this.#jobs ??= await this.#runJobs();
       works.push('jobs');
@@ -80,17 +92,22 @@ export class ApplicationFleet {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([this.#conversations?.close(), this.#recovery?.close(), this.#jobs?.close()]);
+    await Promise.all([
+      this.#conversations?.close(),
+      this.#turns?.close(),
+      this.#recovery?.close(),
+      this.#jobs?.close(),
+    ]);
   }
 
-  #open(store: ConversationsStore): Conversations {
+  #open(store: ConversationsStore, given: Pick<ConversationsOptions, 'takesTurns'>): Conversations {
     const { options, runs } = this.#parts;
-    const { conversations: { systemPrompt, ...settings } = {}, leaseMs, worker } = options;
+    const { conversations: { systemPrompt, ...settings } = {}, leaseMs } = options;
     const prompt = systemPrompt === undefined ? {} : { systemPrompt };
     return new Conversations({
       store,
       logger: options.logger ?? nestLogger(),
-      takesTurns: worker !== false || this.#isStarted,
+      ...given,
       ...settings,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       config: async (turn) => {

@@ -1,6 +1,7 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ToolRegistry } from '../call/tool-registry.js';
+import { ApplicationFleet, holdingBack } from './application-fleet.js';
 
 /** The root module of an application. */
 export type NestModule = Type | DynamicModule;
@@ -8,18 +9,20 @@ export type NestModule = Type | DynamicModule;
 /** A running application's tools. */
 export interface OpenApplication {
   readonly registry: ToolRegistry;
+  /** Takes turns of conversations, runs jobs and recovers runs until it is closed; which of these its store allows. */
+  work(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** Starts the application of a module without a server, for its tools. It logs mistakes only. */
+/** Starts the application of a module without a server, for its tools or its work. It logs mistakes only. */
 export async function openApplication(module: NestModule): Promise<OpenApplication> {
-  const application = await NestFactory.createApplicationContext(module, {
-    logger: ['error', 'fatal'],
-    abortOnError: false,
-  });
+  const application = await holdingBack(() =>
+    NestFactory.createApplicationContext(module, { logger: ['error', 'fatal'], abortOnError: false }),
+  );
   try {
     const registry = application.get(ToolRegistry, { strict: false });
-    return { registry, close: () => application.close() };
+    const fleet = application.get(ApplicationFleet, { strict: false });
+    return { registry, work: () => fleet.work(), close: () => application.close() };
   } catch {
     await application.close();
     throw new Error(

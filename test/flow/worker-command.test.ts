@@ -1,0 +1,208 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { answerStoredRun, Conversations, defineTool, foldRun, runToolLoop } from 'toolwright';
+import { SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { builtFile } from '../processes/built-file.js';
+import { NodeProcess } from '../processes/node-process.js';
+
+const COMMAND = builtFile('dist/src/cli/main.js');
+const door = (name: string) => JSON.stringify(builtFile(`dist/src/${name}`));
+const nest = JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'));
+
+/** Calls the tool that the prompt names, and then says what it gave. */
+const PROVIDER = `
+const provider = {
+  async chat({ messages }) {
+    const { role, content } = messages.at(-1);
+    if (role !== 'user' || content.startsWith('[')) return { content: 'heard: ' + content, toolCalls: [], finishReason: 'stop' };
+    return { content: '', toolCalls: [{ id: 'call_1', name: content, arguments: {} }], finishReason: 'tool_calls' };
+  },
+};
+`;
+
+const TOOLS = `
+async function hold() {
+  console.log('holding');
+  await once(process.stdin, 'data');
+  return 'went on';
+}
+`;
+
+/** An application: \`hold\` waits for the standard input; \`reprice\` is a job that a guard refuses to all but clerks. */
+const NEST = `
+import { once } from 'node:events';
+import { Injectable, Module, UseGuards } from ${nest};
+import { MemoryJobEngine, Tool } from ${door('index.js')};
+import { ToolwrightModule } from ${door('nestjs/index.js')};
+import { SqliteRunStore } from ${door('stores/index.js')};
+${PROVIDER}
+${TOOLS}
+class ClerksOnly {
+  canActivate(context) { return context.switchToHttp().getRequest()?.role === 'clerk'; }
+}
+Injectable()(ClerksOnly);
+class ShopTools {
+  hold() { return hold(); }
+  reprice() { return 'repriced'; }
+}
+const describe = (key, options, ...others) => {
+  const method = Object.getOwnPropertyDescriptor(ShopTools.prototype, key);
+  for (const decorate of [...others, Tool(options)]) decorate(ShopTools.prototype, key, method);
+};
+describe('hold', { description: 'Hold', parameters: { type: 'object', properties: {} } });
+describe('reprice', { description: 'Reprice', background: true, parameters: { type: 'object', properties: {} } }, UseGuards(ClerksOnly));
+Injectable()(ShopTools);
+export class AppModule {}
+Module({
+  imports: [ToolwrightModule.forRoot({
+    provider, model: 'm', worker: false, engine: new MemoryJobEngine(),
+    store: new SqliteRunStore({ path: 'runs.sqlite' }),
+    conversations: { pollMs: 20 },
+    scopeOf: (user) => ({ request: { user, role: 'clerk' } }),
+    jobScope: ({ scope }) => ({ request: { user: scope.owner, role: scope.owner === 'cleo' ? 'clerk' : 'customer' } }),
+  })],
+  providers: [ShopTools],
+})(AppModule);
+`;
+
+const PLAIN = `
+import { once } from 'node:events';
+import { defineTool, MemoryJobEngine } from ${door('index.js')};
+${PROVIDER}
+${TOOLS}
+const tools = [
+  defineTool({ name: 'hold', description: 'Hold', execute: hold }),
+  defineTool({ name: 'sign', description: 'Sign', approval: true, execute: () => 'signed' }),
+  defineTool({ name: 'reprice', description: 'Reprice', background: true, execute: () => 'repriced' }),
+];
+export const config = { provider, model: 'm', tools, engine: new MemoryJobEngine() };
+`;
+
+const EMPTY_NEST = `
+import { Module } from ${nest};
+import { ToolwrightModule } from ${door('nestjs/index.js')};
+export class AppModule {}
+Module({ imports: [ToolwrightModule.forRoot()] })(AppModule);
+`;
+
+let folder: string;
+let store: SqliteRunStore;
+let conversations: Conversations;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-worker-'));
+  store = new SqliteRunStore({ path: join(folder, 'runs.sqlite') });
+  const config = { provider: new ScriptedProvider([]), model: 'm' };
+  conversations = new Conversations({ store, config, takesTurns: false });
+  writeFileSync(join(folder, 'nest.mjs'), NEST);
+  writeFileSync(join(folder, 'plain.mjs'), PLAIN);
+  writeFileSync(join(folder, 'empty-nest.mjs'), EMPTY_NEST);
+  writeFileSync(join(folder, 'empty.mjs'), 'export const nothing = 1;');
+});
+
+afterEach(async () => {
+  await conversations.close();
+  store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const startWorker = (...args: readonly string[]) => new NodeProcess([COMMAND, 'worker', ...args], { folder });
+
+async function refusal(...args: readonly string[]) {
+  await using command = startWorker(...args);
+  command.endInput();
+  const { exitCode, stderr } = await command.ended();
+  return { exitCode, stderr };
+}
+
+describe('toolwright worker', () => {
+  test('takes a turn of a NestJS application, and drains on SIGTERM: what has not begun is left', async () => {
+    await conversations.prompt('c1', 'hold');
+    await using worker = startWorker('nest.mjs');
+    await worker.said(/worker of nest\.mjs: conversations, jobs, runs\n/);
+    await worker.said(/holding\n/);
+    worker.send('SIGTERM');
+    await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
+    await conversations.prompt('c2', 'hold');
+    worker.write('go on\n');
+    const { exitCode, stderr } = await worker.ended();
+    expect({ exitCode, last: stderr.split('\n').at(-2) }).toEqual({
+      exitCode: 0,
+      last: 'toolwright: drained',
+    });
+    expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
+    expect(await conversations.snapshot('c2')).toMatchObject({ status: 'running', turns: 0 });
+    expect((await store.conversations.read('c2'))?.isHeld).toBe(false);
+  });
+
+  test('runs jobs of an application, whose guards refuse there as in a request', async () => {
+    await using worker = startWorker('nest.mjs');
+    await worker.said(/worker of/);
+    const said: unknown[] = [];
+    for (const [id, owner] of [
+      ['c1', 'cleo'],
+      ['c2', 'ada'],
+    ] as const) {
+      await conversations.prompt(id, 'reprice', { owner });
+      for await (const { event } of conversations.events(id))
+        if (event.type === 'turn-end' && String(event.content).includes('async:reprice')) {
+          said.push(event.content);
+          break;
+        }
+    }
+    expect(said).toEqual([
+      'heard: [System: async:reprice] repriced',
+      expect.stringContaining("The tool 'reprice' was refused"),
+    ]);
+  });
+
+  test('takes turns, runs jobs and recovers runs of a module that exports a config, over a named store', async () => {
+    const provider = new ScriptedProvider([{ toolCalls: [{ id: 'call_1', name: 'sign' }] }]);
+    const sign = defineTool({ name: 'sign', description: 'Sign', approval: true, execute: () => '' });
+    const config = { provider, model: 'm', tools: [sign], store, checkpoint: 'step', runId: 'r1' } as const;
+    const { pending = [] } = await runToolLoop(config, [{ role: 'user', content: 'sign' }]);
+    const answers = pending.map(({ id }) => ({ id, approved: true }));
+    await answerStoredRun({ store, runId: 'r1' }, answers);
+    await conversations.prompt('c1', 'hold');
+    await conversations.prompt('c2', 'reprice');
+    await using worker = startWorker('plain.mjs', '--store', 'runs.sqlite');
+    await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
+    await worker.said(/holding\n/);
+    const repriced = 'heard: [System: async:reprice] repriced';
+    for await (const { event } of conversations.events('c2'))
+      if (event.type === 'turn-end' && event.content === repriced) break;
+    worker.send('SIGINT');
+    worker.write('go on\n');
+    expect((await worker.ended()).exitCode).toBe(0);
+    expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
+    const run = await store.read('r1');
+    expect(run && foldRun(run).end).toMatchObject({ status: 'completed', content: 'heard: signed' });
+  });
+
+  test('says in one line what is wrong', async () => {
+    expect(await refusal()).toEqual({
+      exitCode: 2,
+      stderr: 'toolwright: worker takes one module: toolwright worker dist/app.module.js\n',
+    });
+    expect(await refusal('nest.mjs', '--store', 'runs.sqlite')).toEqual({
+      exitCode: 2,
+      stderr: 'toolwright: --store: the store of an application is that of its ToolwrightModule.forRoot\n',
+    });
+    expect(await refusal('empty-nest.mjs')).toEqual({
+      exitCode: 1,
+      stderr: 'toolwright: empty-nest.mjs keeps nothing for a worker: ToolwrightModule.forRoot({ store })\n',
+    });
+    expect(await refusal('empty.mjs')).toEqual({
+      exitCode: 1,
+      stderr: 'toolwright: empty.mjs exports no config: export const config = { provider, model, tools }\n',
+    });
+    expect(await refusal('plain.mjs')).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringMatching(/^toolwright: --store is missing[^\n]*\n$/),
+    });
+  });
+});
