@@ -32,6 +32,8 @@ export interface NewInboxEntry {
   readonly conversationId: string;
   readonly key: string;
   readonly content: InboxContent;
+  /** Refused where the conversation has another owner than the content. */
+  readonly onlyOwner?: boolean;
 }
 
 /** What waits for its turn. Positions count the entries of a conversation from 1, in order of arrival. */
@@ -71,6 +73,8 @@ export interface OpenTurn {
 /** A conversation as it stands; plain JSON. */
 export interface KeptConversation {
   readonly conversationId: string;
+  /** The owner of what entered it first. */
+  readonly owner?: unknown;
   /** What was said in turns that have ended; in it, every call has its answer. */
   readonly messages: readonly Message[];
   /** Turns begun so far. */
@@ -137,8 +141,8 @@ export type HoldRenewal =
  * holder at a time; a holder whose lease has ended loses it to the next, and is refused from then on.
  */
 export interface ConversationLog {
-  /** Keeps an entry; makes the conversation with its first one. */
-  enter(entry: NewInboxEntry): EnteredEntry | Promise<EnteredEntry>;
+  /** Keeps an entry; makes the conversation with its first one. `undefined` for one that is refused. */
+  enter(entry: NewInboxEntry): EnteredEntry | undefined | Promise<EnteredEntry | undefined>;
   hold(lease: ConversationLease): HoldOutcome | Promise<HoldOutcome>;
   renew(lease: ConversationLease): HoldRenewal | Promise<HoldRenewal>;
   /** False where the hold was lost, and then nothing changes. */

@@ -68,10 +68,12 @@ export interface PromptOptions {
   readonly key?: string;
   /** On whose behalf, any JSON: kept with the turn, and needed again for answers. */
   readonly owner?: unknown;
+  /** Refuses the prompt where the conversation has another owner, who is that of its first prompt. Default false. */
+  readonly onlyOwner?: boolean;
 }
 
 /** What answers bring along. */
-export interface AnswersOptions extends PromptOptions {
+export interface AnswersOptions extends Omit<PromptOptions, 'onlyOwner'> {
   /** Who answered, where that is not the owner: any JSON. */
   readonly answeredBy?: unknown;
 }
@@ -80,6 +82,8 @@ export interface AnswersOptions extends PromptOptions {
 export interface EventsOptions {
   /** Number of the last event that is known, such as `Last-Event-ID`; default 0: from the first that is kept. */
   readonly after?: number;
+  /** Number of an event after which the reading ends; also where events up to it are no longer kept. */
+  readonly upTo?: number;
   /** Ends the reading. */
   readonly signal?: AbortSignal;
 }
@@ -115,6 +119,7 @@ export const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversa
 export const PROMPT_OPTIONS = optionTable<PromptOptions>('Conversations.prompt', {
   key: FILLED_TEXT,
   owner: JSON_VALUE,
+  onlyOwner: BOOLEAN,
 });
 
 export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer', {
@@ -125,6 +130,7 @@ export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer
 
 export const EVENTS_OPTIONS = optionTable<EventsOptions>('Conversations.events', {
   after: WHOLE,
+  upTo: WHOLE,
   signal: SIGNAL,
 });
 

@@ -38,6 +38,8 @@ const DEFAULT_CONCURRENCY = 16;
 /** A conversation as anybody may read it. */
 export interface ConversationView {
   readonly conversationId: string;
+  /** The owner of what entered it first. */
+  readonly owner?: unknown;
   /**
    * `running`: a turn is being taken, or will be; `suspended`: it waits for answers; `idle`: nothing is left to be
    * done.
@@ -99,6 +101,8 @@ export class Conversations {
   /**
    * Puts a prompt into the conversation, which begins with its first one; its turn is taken after all that entered
    * before. Resolves as soon as it is kept.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` where the conversation has another owner.
    */
   async prompt(
     conversationId: string,
@@ -111,8 +115,14 @@ export class Conversations {
       rules: { conversationId: required(FILLED_TEXT), content: required(CONTENT) },
     });
     checkOptions(options, PROMPT_OPTIONS);
-    const { key = crypto.randomUUID() } = options;
-    return this.#enter(conversationId, key, { kind: 'prompt', content, ...ownerIn(options) });
+    const { key = crypto.randomUUID(), onlyOwner = false } = options;
+    const prompt = plainJson({ kind: 'prompt', content, ...ownerIn(options) }) as InboxContent;
+    const entered = await this.#log.enter({ conversationId, key, content: prompt, onlyOwner });
+    if (entered !== undefined) return entered;
+    throw new ToolwrightError(
+      'RunNotAllowed',
+      'The prompt was not taken: the conversation has another owner.',
+    );
   }
 
   /**
@@ -153,7 +163,7 @@ export class Conversations {
 
   /**
    * What happens in the conversation, in any process: first what is kept after `after`, then what comes. It ends
-   * only with `signal`, or when the reader leaves.
+   * only with `signal`, with `upTo`, or when the reader leaves.
    */
   events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
     checkOptions(options, EVENTS_OPTIONS);
@@ -164,12 +174,14 @@ export class Conversations {
   async snapshot(conversationId: string): Promise<ConversationView | undefined> {
     const kept = await this.#log.read(conversationId);
     if (kept === undefined) return undefined;
-    const { messages, inbox, turns, turn, lastEvent } = kept;
+    const { owner, messages, inbox, turns, turn, lastEvent } = kept;
     const run = turn && (await this.#options.store.load(turn.runId));
     const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
     const isOpen = turn !== undefined || inbox.length > 0;
     const status = isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle';
-    return { conversationId, status, messages, pending: run?.pending ?? [], inbox, turns, lastEvent };
+    const owned = owner === undefined ? {} : { owner };
+    const pending = run?.pending ?? [];
+    return { conversationId, ...owned, status, messages, pending, inbox, turns, lastEvent };
   }
 
   /** Resolves with the conversation as soon as it is idle or suspended, wherever its turns are taken. */
@@ -209,7 +221,13 @@ export class Conversations {
   }
 
   async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
-    return this.#log.enter({ conversationId, key, content: plainJson(content) as InboxContent });
+    const entered = await this.#log.enter({
+      conversationId,
+      key,
+      content: plainJson(content) as InboxContent,
+    });
+    // Only prompts can be refused.
+    return entered as EnteredEntry;
   }
 
   /** Refuses at once what could only be refused later; what changes until then is told as `answers-refused`. */

@@ -8,7 +8,12 @@ const PAGE = 256;
 /** The events of a conversation in order: those that are kept, then those to come, until the reader leaves. */
 export async function* readEvents(
   log: ConversationLog,
-  { conversationId, after = 0, signal }: EventsOptions & { readonly conversationId: string },
+  {
+    conversationId,
+    after = 0,
+    upTo = Number.POSITIVE_INFINITY,
+    signal,
+  }: EventsOptions & { readonly conversationId: string },
 ): AsyncGenerator<NumberedEvent, undefined> {
   const news = new News();
   const unwatch = log.watch((told) => {
@@ -17,15 +22,17 @@ export async function* readEvents(
   const unfollow = signal === undefined ? () => {} : onAbort(signal, () => news.arrive());
   let last = after;
   try {
-    while (!signal?.aborted) {
+    while (!signal?.aborted && last < upTo) {
       news.expect();
       const page = await log.events({ conversationId, after: last, limit: PAGE });
       for (const event of page) {
-        if (signal?.aborted) return undefined;
+        if (signal?.aborted || event.number > upTo) return undefined;
         last = event.number;
         yield event;
       }
-      if (page.length === 0) await news.arrival;
+      if (page.length > 0) continue;
+      if (upTo !== Number.POSITIVE_INFINITY) return undefined;
+      await news.arrival;
     }
     return undefined;
   } finally {

@@ -121,3 +121,8 @@ export function plainJson(value: unknown): unknown {
     return undefined;
   }
 }
+
+/** An owner as text that is the same for the same owner. */
+export function ownerText(owner: unknown): string | undefined {
+  return owner === undefined ? undefined : canonicalJson(owner);
+}

@@ -21,9 +21,10 @@ const TEXTS = {
   enter: `
     WITH known AS (SELECT position FROM :fleet_inbox WHERE conversation_id = $1 AND key = $2),
       changed AS (
-        INSERT INTO :fleet_conversations AS kept (conversation_id, entered, revision, is_due, changed_at)
-        SELECT $1, 1, 1, true, ${NOW} WHERE NOT EXISTS (SELECT FROM known)
+        INSERT INTO :fleet_conversations AS kept (conversation_id, owner, entered, revision, is_due, changed_at)
+        SELECT $1, $4, 1, 1, true, ${NOW} WHERE NOT EXISTS (SELECT FROM known)
         ON CONFLICT (conversation_id) DO UPDATE SET entered = kept.entered + 1, ${CHANGED}
+        WHERE NOT $5 OR kept.owner IS NOT DISTINCT FROM excluded.owner
         RETURNING entered
       ), added AS (
         INSERT INTO :fleet_inbox (conversation_id, position, key, content) SELECT $1, entered, $2, $3 FROM changed
@@ -76,7 +77,7 @@ const TEXTS = {
     ), ${tell('events', 'done')}
     SELECT (SELECT count(*) FROM told) FROM done`,
   read: `
-    SELECT turns, turn, abort_asked, revision, last_event, NOT ${FREE} AS is_held,
+    SELECT owner, turns, turn, abort_asked, revision, last_event, NOT ${FREE} AS is_held,
       array(SELECT message FROM :fleet_messages WHERE conversation_id = $1 ORDER BY position) AS messages,
       array(
         SELECT json_build_object('position', position, 'key', key, 'content', content::json)::text FROM :fleet_inbox

@@ -108,6 +108,7 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
     );
     COMMENT ON COLUMN ${schema}.conversations.turn_id IS 'Of the last turn: the next one names it';
     COMMENT ON COLUMN ${schema}.conversation_turns.messages IS 'What the turn added, a JSON array'`,
+  (schema) => `ALTER TABLE ${schema}.fleet_conversations ADD COLUMN owner text`,
 ];
 
 const LATEST = MIGRATIONS.length;

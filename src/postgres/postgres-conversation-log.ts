@@ -16,6 +16,7 @@ import type {
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { checkAge } from '../errors/store-checks.js';
+import { ownerText } from '../kernel/json.js';
 import { conversationChannel, conversationStatements } from './conversation-statements.js';
 import type { Database } from './database.js';
 import { Listener } from './listener.js';
@@ -39,8 +40,14 @@ export class PostgresConversationLog implements ConversationLog {
     this.#listener = new Listener(database, conversationChannel(database.schema));
   }
 
-  async enter({ conversationId, key, content }: NewInboxEntry): Promise<EnteredEntry> {
-    const values = [conversationId, key, JSON.stringify(content)];
+  async enter({
+    conversationId,
+    key,
+    content,
+    onlyOwner = false,
+  }: NewInboxEntry): Promise<EnteredEntry | undefined> {
+    const owner = ownerText(content.owner) ?? null;
+    const values = [conversationId, key, JSON.stringify(content), owner, onlyOwner];
     try {
       return await this.#enter(values);
     } catch (error) {
@@ -49,11 +56,12 @@ export class PostgresConversationLog implements ConversationLog {
     }
   }
 
-  async #enter(values: unknown[]): Promise<EnteredEntry> {
+  async #enter(values: unknown[]): Promise<EnteredEntry | undefined> {
     const { rows, isRepeated } = await this.#database.run(this.#sql.enter, () => values);
     const [row] = rows;
+    if (row === undefined) return undefined;
     // Sent again because its answer was lost, it finds its own entry.
-    return { position: Number(row?.position), isNew: row?.is_new === true || isRepeated };
+    return { position: Number(row.position), isNew: row.is_new === true || isRepeated };
   }
 
   async hold(lease: ConversationLease): Promise<HoldOutcome> {
@@ -100,6 +108,7 @@ export class PostgresConversationLog implements ConversationLog {
     if (row === undefined) return undefined;
     return {
       conversationId,
+      ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) }),
       messages: (row.messages as string[]).map((message) => JSON.parse(message)),
       turns: Number(row.turns),
       ...(row.turn === null ? {} : { turn: JSON.parse(String(row.turn)) as OpenTurn }),

@@ -4,6 +4,7 @@ export type {
   StoredConversation,
   StoredMessage,
 } from '../contract/conversation-store.js';
+export type { NodeHandler, NodeRequest } from '../kernel/node-http.js';
 export type { ChatError, ChatErrorCode, ChatMessage, ChatRequest, ChatResponse } from './chat-protocol.js';
 export { AssistantError } from './client/chat-transport.js';
 export {
@@ -16,10 +17,13 @@ export type { SatelliteEvent, SatelliteListener, SatelliteOutcome } from './clie
 export type { AssistantHandlerOptions, SystemPrompt } from './server/assistant-options.js';
 export type { CorsOptions, RateLimit, RateLimitDecision } from './server/check-access.js';
 export { MemoryConversationStore, type StoreLimits } from './server/conversation-store.js';
-export { type AssistantHandler, createAssistantHandler } from './server/create-assistant-handler.js';
+export {
+  type AssistantHandler,
+  createAssistantHandler,
+  toNodeHandler,
+} from './server/create-assistant-handler.js';
 export {
   SqliteConversationStore,
   type SqliteConversationStoreOptions,
 } from './server/sqlite-conversation-store.js';
-export { type NodeHandler, type NodeRequest, toNodeHandler } from './server/to-node-handler.js';
 export { toolRequestPrompt } from './tool-request-prompt.js';

@@ -17,6 +17,7 @@ import type {
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import { checkAge } from '../errors/store-checks.js';
+import { ownerText } from '../kernel/json.js';
 
 /** Kept as JSON: what is given out must not change what is kept. */
 interface KeptEntry {
@@ -36,6 +37,8 @@ interface KeptEvent {
 /** One conversation, and who holds it. */
 interface Row {
   readonly conversationId: string;
+  /** Canonical JSON. */
+  readonly owner: string | undefined;
   messages: string[];
   turns: number;
   turn: string | undefined;
@@ -60,8 +63,10 @@ export class MemoryConversationLog implements ConversationLog {
     this.#now = now;
   }
 
-  enter({ conversationId, key, content }: NewInboxEntry): EnteredEntry {
-    const row = this.#rows.get(conversationId) ?? this.#create(conversationId);
+  enter({ conversationId, key, content, onlyOwner }: NewInboxEntry): EnteredEntry | undefined {
+    const owner = ownerText(content.owner);
+    const row = this.#rows.get(conversationId) ?? this.#create(conversationId, owner);
+    if (onlyOwner && row.owner !== owner) return undefined;
     const known = row.inbox.get(key);
     if (known !== undefined) return { position: known.position, isNew: false };
     row.entered += 1;
@@ -174,9 +179,10 @@ export class MemoryConversationLog implements ConversationLog {
     return removed;
   }
 
-  #create(conversationId: string): Row {
+  #create(conversationId: string, owner: string | undefined): Row {
     const row: Row = {
       conversationId,
+      owner,
       messages: [],
       turns: 0,
       turn: undefined,
@@ -216,10 +222,11 @@ export class MemoryConversationLog implements ConversationLog {
   }
 
   #kept(row: Row): KeptConversation {
-    const { conversationId, turns, turn, isAbortAsked, revision, lastEvent } = row;
+    const { conversationId, owner, turns, turn, isAbortAsked, revision, lastEvent } = row;
     const waiting = [...row.inbox.values()].filter(({ doneAt }) => doneAt === undefined);
     return {
       conversationId,
+      ...(owner === undefined ? {} : { owner: JSON.parse(owner) }),
       messages: row.messages.map((message) => JSON.parse(message) as Message),
       turns,
       ...(turn === undefined ? {} : { turn: JSON.parse(turn) as OpenTurn }),

@@ -18,6 +18,7 @@ import type {
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import { checkAge } from '../errors/store-checks.js';
+import { ownerText } from '../kernel/json.js';
 import { inTransaction } from './open-database.js';
 
 /** How often the file is asked whether another process has changed it; SQLite tells nobody. */
@@ -28,7 +29,8 @@ const FREE = '(claim IS NULL OR lease_end <= $now)';
 
 const SQL = {
   create: `
-    INSERT INTO toolwright_conversations (conversation_id, changed_at) VALUES ($id, $now) ON CONFLICT DO NOTHING`,
+    INSERT INTO toolwright_conversations (conversation_id, owner, changed_at) VALUES ($id, $owner, $now) ON CONFLICT DO NOTHING`,
+  owner: 'SELECT owner FROM toolwright_conversations WHERE conversation_id = $id',
   position: 'SELECT position FROM toolwright_inbox WHERE conversation_id = $id AND key = $key',
   enter: `
     INSERT INTO toolwright_inbox (conversation_id, position, key, content)
@@ -96,9 +98,11 @@ export class SqliteConversationLog implements ConversationLog {
     this.#sql = Object.fromEntries(prepared) as Statements;
   }
 
-  enter({ conversationId: id, key, content }: NewInboxEntry): EnteredEntry {
-    return this.#change({ conversationId: id, about: 'inbox' }, (): EnteredEntry => {
-      this.#sql.create.run({ id, now: this.#now() });
+  enter({ conversationId: id, key, content, onlyOwner }: NewInboxEntry): EnteredEntry | undefined {
+    const owner = ownerText(content.owner) ?? null;
+    return this.#change({ conversationId: id, about: 'inbox' }, (): EnteredEntry | undefined => {
+      this.#sql.create.run({ id, owner, now: this.#now() });
+      if (onlyOwner && this.#sql.owner.get({ id })?.owner !== owner) return undefined;
       const known = this.#sql.position.get({ id, key });
       if (known !== undefined) return { position: Number(known.position), isNew: false };
       const row = this.#sql.enter.get({ id, key, content: JSON.stringify(content) });
@@ -173,6 +177,7 @@ export class SqliteConversationLog implements ConversationLog {
     if (row === undefined) return undefined;
     return {
       conversationId: id,
+      ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) }),
       messages: this.#sql.messages.all({ id }).map(({ message }) => JSON.parse(String(message)) as Message),
       turns: Number(row.turns),
       ...(row.turn === null ? {} : { turn: JSON.parse(String(row.turn)) as OpenTurn }),
@@ -275,6 +280,7 @@ function entryOf(row: Readonly<Record<string, unknown>>): InboxEntry {
 const TABLES = `
   CREATE TABLE IF NOT EXISTS toolwright_conversations (
     conversation_id TEXT PRIMARY KEY,
+    owner TEXT,
     turns INTEGER NOT NULL DEFAULT 0,
     turn TEXT,
     entered INTEGER NOT NULL DEFAULT 0,

@@ -59,6 +59,7 @@ import {
 import { type AiSdkToolsOptions, type FromAiSdkOptions, fromAiSdk, toAiSdkTools } from 'toolwright/ai-sdk';
 import { type CurrentTimeOptions, createCurrentTimeTool } from 'toolwright/builtin';
 import { type BullmqEngineOptions, bullmqEngine } from 'toolwright/bullmq';
+import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import {
   createMcpServer,
   followMcpTools,
@@ -296,7 +297,7 @@ const conversationsOptions: Required<ConversationsOptions> = {
   logger: console,
 };
 const conversations = () => new Conversations(conversationsOptions);
-const keyed: Required<PromptOptions> = { key: 'k1', owner: { user: 'u1' } };
+const keyed: Required<Omit<PromptOptions, 'onlyOwner'>> = { key: 'k1', owner: { user: 'u1' } };
 
 const moduleOptions: Required<ToolwrightModuleOptions> = (() => {
   const { signal: _1, tools: _2, ...loop } = config;
@@ -401,10 +402,28 @@ export const LOOP_DOORS: readonly Door[] = [
     required: ['store', 'config'],
     enter: (given) => new Conversations(given),
   }),
-  door<PromptOptions>('Conversations.prompt', keyed, {
-    open: ['owner'],
-    enter: (given) => conversations().prompt('c1', 'Hi', given),
-  }),
+  door<ChatHandlerOptions>(
+    'createChatHandler',
+    {
+      conversations: conversations(),
+      authenticate: () => 'u1',
+      protocol: 'events',
+      abortOnLeave: false,
+      describeError: () => 'It failed.',
+      maxRequestBytes: 1000,
+      heartbeatMs: 1000,
+      logger: console,
+    },
+    { required: ['conversations', 'authenticate'], enter: createChatHandler },
+  ),
+  door<PromptOptions>(
+    'Conversations.prompt',
+    { ...keyed, onlyOwner: false },
+    {
+      open: ['owner'],
+      enter: (given) => conversations().prompt('c1', 'Hi', given),
+    },
+  ),
   door<AnswersOptions>(
     'Conversations.answer',
     { ...keyed, answeredBy: 'clerk' },
@@ -412,7 +431,7 @@ export const LOOP_DOORS: readonly Door[] = [
   ),
   door<EventsOptions>(
     'Conversations.events',
-    { after: 1, signal },
+    { after: 1, upTo: 2, signal },
     { enter: (given) => conversations().events('c1', given) },
   ),
   door<ConversationIdleOptions>(

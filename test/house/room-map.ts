@@ -30,6 +30,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'pg-boss': 'started work on pg-boss, in PostgreSQL',
   postgres: 'runs, started work and conversations in PostgreSQL',
   typegen: 'from the types and comments of a project to the generated file',
+  chat: 'chats of people over HTTP, as the UI message stream of the AI SDK or as plain events',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
   testing:
     'for tests: scripted providers, a harness of tools, recordings, faults of the network, what models are offered, what a provider has to do',

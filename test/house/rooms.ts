@@ -28,6 +28,7 @@ const RANKS: Readonly<Record<string, number>> = {
   'pg-boss': 11,
   postgres: 11,
   typegen: 11,
+  chat: 11,
   satellite: 12,
   testing: 12,
   cli: 12,

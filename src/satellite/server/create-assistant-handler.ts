@@ -1,5 +1,6 @@
 import { checkArguments, checkOptions } from '../../errors/author-fault.js';
-import { withMethods } from '../../kernel/options.js';
+import { type NodeHandler, nodeListener } from '../../kernel/node-http.js';
+import { FUNCTION, withMethods } from '../../kernel/options.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import { HttpFault } from './chat-request.js';
 import { ChatService } from './chat-service.js';
@@ -54,6 +55,23 @@ const REQUEST = withMethods(
   ['text'],
   'a Request of the Web; in Node’s http, toNodeHandler(handler) makes one',
 );
+
+/**
+ * Mounts a handler in Node's `http`, Express or NestJS. The path is the whole one, also below an Express mount
+ * point: give the handler its `basePath`. A body that a parser has already read is taken from `request.body`.
+ *
+ * @example
+ * ```ts
+ * const handler = createAssistantHandler({ provider, model });
+ * createServer(toNodeHandler(handler)).listen(8080);
+ * ```
+ */
+export function toNodeHandler(handler: AssistantHandler): NodeHandler {
+  checkArguments({ of: 'toNodeHandler', given: { handler }, rules: { handler: HANDLER } });
+  return nodeListener(handler);
+}
+
+const HANDLER = { ...FUNCTION, fix: 'createAssistantHandler({ provider, model })' };
 
 async function route(
   request: Request,

@@ -1,9 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { checkArguments } from '../../errors/author-fault.js';
-import { FUNCTION } from '../../kernel/options.js';
-import type { AssistantHandler } from './create-assistant-handler.js';
 
 /** A request as Node's http gives it, with what Express and body parsers add. */
 export type NodeRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown };
@@ -11,18 +8,8 @@ export type NodeRequest = IncomingMessage & { readonly originalUrl?: string; rea
 /** A request listener of Node's `http`, which Express and NestJS take as it is. */
 export type NodeHandler = (request: NodeRequest, response: ServerResponse) => void;
 
-/**
- * Mounts a handler in Node's `http`, Express or NestJS. The path is the whole one, also below an Express mount
- * point: give the handler its `basePath`. A body that a parser has already read is taken from `request.body`.
- *
- * @example
- * ```ts
- * const handler = createAssistantHandler({ provider, model });
- * createServer(toNodeHandler(handler)).listen(8080);
- * ```
- */
-export function toNodeHandler(handler: AssistantHandler): NodeHandler {
-  checkArguments({ of: 'toNodeHandler', given: { handler }, rules: { handler: HANDLER } });
+/** Mounts a handler of the Web standard in Node's `http`. The path is the whole one, also below a mount point. */
+export function nodeListener(handler: WebHandler): NodeHandler {
   return (incoming, outgoing) => {
     const gone = new AbortController();
     outgoing.on('close', () => {
@@ -36,13 +23,9 @@ export function toNodeHandler(handler: AssistantHandler): NodeHandler {
   };
 }
 
-const HANDLER = { ...FUNCTION, fix: 'createAssistantHandler({ provider, model })' };
+type WebHandler = (request: Request) => Promise<Response>;
 
-async function answer(
-  handler: AssistantHandler,
-  incoming: NodeRequest,
-  signal: AbortSignal,
-): Promise<Response> {
+async function answer(handler: WebHandler, incoming: NodeRequest, signal: AbortSignal): Promise<Response> {
   let request: Request;
   try {
     request = toRequest(incoming, signal);

@@ -1,0 +1,46 @@
+import type { Answer, PendingCall } from '../contract/call.js';
+import { isRecord } from '../kernel/json.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * The answers that the parts of a client's message give to what is pending. Everything else in them is the client's
+ * word, and counts for nothing.
+ */
+export function clientAnswers(parts: readonly Fields[], pending: readonly PendingCall[]): readonly Answer[] {
+  const tools = parts.filter(({ type }) => /^(?:tool-|dynamic-tool$)/.test(String(type)));
+  return pending.flatMap((wait) => {
+    for (const part of tools) {
+      const answer = answerIn(part, wait);
+      if (answer !== undefined) return [answer];
+    }
+    return [];
+  });
+}
+
+function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
+  switch (wait.kind) {
+    case 'approval':
+      return approvalIn(part, wait);
+    case 'client':
+    case 'question':
+      return part.toolCallId === wait.callId ? outputIn(part, wait) : undefined;
+    // What came of a call whose process died is not the client's to say.
+    case 'outcome':
+      return undefined;
+  }
+}
+
+function approvalIn({ state, approval, toolCallId }: Fields, wait: PendingCall): Answer | undefined {
+  if (state !== 'approval-responded' || toolCallId !== wait.callId || !isRecord(approval)) return undefined;
+  const { id, approved, reason } = approval;
+  if (id !== wait.id || typeof approved !== 'boolean') return undefined;
+  return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
+}
+
+function outputIn({ state, output, errorText }: Fields, { id, kind }: PendingCall): Answer | undefined {
+  if (state === 'output-error') return { id, approved: false, reason: String(errorText ?? '') };
+  if (state !== 'output-available') return undefined;
+  const given = output ?? null;
+  return kind === 'client' ? { id, result: given } : { id, value: given };
+}

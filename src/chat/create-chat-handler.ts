@@ -1,0 +1,57 @@
+import { checkArguments, checkOptions } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
+import { withMethods } from '../kernel/options.js';
+import { CHAT_OPTIONS, type ChatHandlerOptions } from './chat-options.js';
+import { HttpFault } from './chat-request.js';
+import { ChatService } from './chat-service.js';
+
+/** A chat over HTTP, for servers of the Web standard and for Node's. */
+export interface ChatHandler {
+  /** Answers a request; for Hono, Next, Bun, Deno and workers. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** A request listener, for `http` and Express. */
+  readonly node: NodeHandler;
+}
+
+/**
+ * Chats of people with the model and tools of `conversations`, over HTTP. `POST` takes what `useChat` of the AI SDK
+ * sends and answers with the turn as a stream; `GET …/{id}/stream` gives the rest of a turn, `DELETE` of the same
+ * address ends it. Of a client's messages only its last words count, and answers to what is pending; a chat belongs
+ * to whoever began it. `docs/chat.md` has the statuses.
+ *
+ * @example
+ * ```ts
+ * const conversations = new Conversations({ store: new MemoryRunStore(), config: { provider, model: 'gpt-5' } });
+ * const chat = createChatHandler({ conversations, authenticate: (request) => request.headers.get('x-user') });
+ * createServer(chat.node).listen(8080);
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
+  checkOptions(options, CHAT_OPTIONS);
+  const service = new ChatService(options);
+  const fetch = async (request: Request): Promise<Response> => {
+    checkArguments({
+      of: 'the handler of createChatHandler',
+      given: { request },
+      rules: { request: REQUEST },
+    });
+    return service.answer(request).catch((thrown: unknown) => faultOf(thrown, options).response);
+  };
+  return { fetch, node: nodeListener(fetch) };
+}
+
+const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes the handler’s `node`');
+
+function faultOf(thrown: unknown, { logger }: ChatHandlerOptions): HttpFault {
+  if (thrown instanceof HttpFault) return thrown;
+  if (ToolwrightError.is(thrown) && thrown.name === 'RunNotAllowed') return new HttpFault(403, NOT_YOURS);
+  if (ToolwrightError.is(thrown) && thrown.name === 'InvalidAnswer')
+    return new HttpFault(409, 'Nothing waits for these answers.');
+  logger?.error('A chat request failed', { error: thrown });
+  return new HttpFault(500, 'The request failed.');
+}
+
+const NOT_YOURS = 'The chat is somebody else’s.';

@@ -1,0 +1,306 @@
+import type { JsonObject } from '../contract/json-schema.js';
+
+/** A chunk of the AI SDK's UI message stream. */
+export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
+
+/** A call of the step that is told, or of the one that was suspended. */
+interface ToldCall {
+  readonly id: string;
+  readonly tool: string;
+  readonly input: unknown;
+  /** `input`: its arguments are being written; `waiting`: for somebody's answer. */
+  readonly phase: 'input' | 'running' | 'waiting' | 'ended';
+  /** Somebody was asked to approve it. */
+  readonly approval?: { readonly id: string; readonly isAnswered: boolean };
+}
+
+/** How far a turn has been told; plain data, the same for the same events. */
+interface ToldTurn {
+  readonly messageId: string;
+  /** The text or reasoning that is being written. */
+  readonly open?: { readonly kind: 'text' | 'reasoning'; readonly id: string };
+  /** Texts and reasonings so far. */
+  readonly parts: number;
+  readonly step?: { readonly iteration: unknown; readonly isOpen: boolean; readonly isEmpty: boolean };
+  readonly calls: readonly ToldCall[];
+}
+
+/** What came of an event. */
+interface ToldEvent {
+  readonly told: ToldTurn;
+  readonly chunks: readonly UiMessageChunk[];
+}
+
+/** Words for the error of a turn that failed. */
+export type DescribeError = (error: JsonObject) => string;
+
+/** A turn of which nothing has been told. */
+export const UNTOLD: ToldTurn = { messageId: '', parts: 0, calls: [] };
+
+/**
+ * The chunks that an event of a conversation makes, after those before it. Only whole turns, from their
+ * `turn-start` on, make streams that readers take.
+ */
+export function uiMessageChunks(told: ToldTurn, event: JsonObject, describeError: DescribeError): ToldEvent {
+  const tell = TELLERS[String(event.type)];
+  return tell === undefined ? { told, chunks: [] } : tell(told, event, describeError);
+}
+
+type Teller = (told: ToldTurn, event: JsonObject, describeError: DescribeError) => ToldEvent;
+
+const TELLERS: Readonly<Record<string, Teller | undefined>> = {
+  __proto__: null as never,
+  'turn-start': beginTurn,
+  'user-message': (told, { text }) => endPart(writePart(told, 'text', String(text))),
+  'run-start': (told) => (told.step?.isOpen && !hasCalls(told) ? dropStep(told) : { told, chunks: [] }),
+  'step-start': beginStep,
+  'request-retry': dropStep,
+  'text-delta': (told, { text }) => writePart(told, 'text', String(text)),
+  'reasoning-delta': (told, { text }) => writePart(told, 'reasoning', String(text)),
+  'reply-end': (told) => endPart({ told, chunks: [] }),
+  'call-input-start': beginInput,
+  'call-input-delta': writeInput,
+  'call-start': (told, event) => beginCall(told, event, event.arguments),
+  'call-progress': tellProgress,
+  'call-suspended': suspendCall,
+  'call-end': endCall,
+  'step-end': (told) => endStep({ told, chunks: [] }),
+  'turn-suspended': suspendTurn,
+  'turn-end': endTurn,
+};
+
+function beginTurn(_told: ToldTurn, { turn }: JsonObject): ToldEvent {
+  const messageId = `turn-${(turn as JsonObject | undefined)?.number}`;
+  return { told: { ...UNTOLD, messageId }, chunks: [{ type: 'start', messageId }] };
+}
+
+/** A request that is made again begins its step anew: what was told of it is taken back. */
+function beginStep(told: ToldTurn, { iteration }: JsonObject): ToldEvent {
+  const { step } = told;
+  if (step?.isOpen && step.iteration === iteration) return dropStep(told);
+  const ended = endStep({ told, chunks: [] });
+  const begun = { iteration, isOpen: true, isEmpty: true };
+  return andThen(ended, (before) => ({
+    told: { ...before, step: begun, calls: [] },
+    chunks: [{ type: 'start-step' }],
+  }));
+}
+
+function dropStep(told: ToldTurn): ToldEvent {
+  const { step, open: _, ...rest } = told;
+  if (!step?.isOpen || step.isEmpty) return { told, chunks: [] };
+  return { told: { ...rest, step: { ...step, isEmpty: true }, calls: [] }, chunks: [{ type: 'reset-step' }] };
+}
+
+function endStep(before: ToldEvent): ToldEvent {
+  const { step } = before.told;
+  if (!step?.isOpen) return endPart(before);
+  return andThen(
+    closeCalls(endPart(before), ({ phase }) => phase === 'input'),
+    (told) => ({
+      told: { ...told, step: { ...step, isOpen: false } },
+      chunks: [{ type: 'finish-step' }],
+    }),
+  );
+}
+
+function writePart(told: ToldTurn, kind: 'text' | 'reasoning', delta: string): ToldEvent {
+  if (told.open?.kind === kind) return { told, chunks: [{ type: `${kind}-delta`, id: told.open.id, delta }] };
+  return andThen(endPart({ told, chunks: [] }), (before) => {
+    const id = `${kind}-${before.parts + 1}`;
+    return {
+      told: { ...filled(before), open: { kind, id }, parts: before.parts + 1 },
+      chunks: [
+        { type: `${kind}-start`, id },
+        { type: `${kind}-delta`, id, delta },
+      ],
+    };
+  });
+}
+
+function endPart(before: ToldEvent): ToldEvent {
+  return andThen(before, ({ open, ...told }) => ({
+    told,
+    chunks: open === undefined ? [] : [{ type: `${open.kind}-end`, id: open.id }],
+  }));
+}
+
+function beginInput(told: ToldTurn, { callId, tool }: JsonObject): ToldEvent {
+  const call = {
+    id: String(callId),
+    tool: String(tool),
+    input: null,
+    phase: 'input',
+  } as const;
+  if (callOf(told, call.id) !== undefined) return { told, chunks: [] };
+  return andThen(endPart({ told, chunks: [] }), (before) => ({
+    told: withCall(before, call),
+    chunks: [{ type: 'tool-input-start', toolCallId: call.id, toolName: call.tool }],
+  }));
+}
+
+function writeInput(told: ToldTurn, { callId, text }: JsonObject): ToldEvent {
+  const call = callOf(told, callId);
+  if (call?.phase !== 'input') return { told, chunks: [] };
+  return { told, chunks: [{ type: 'tool-input-delta', toolCallId: call.id, inputTextDelta: String(text) }] };
+}
+
+/** A call that goes on after its answer has been told already. */
+function beginCall(told: ToldTurn, { callId, tool }: JsonObject, input: unknown): ToldEvent {
+  const known = callOf(told, callId);
+  if (known?.phase === 'running' || known?.phase === 'waiting')
+    return { told: withCall(told, { ...known, phase: 'running' }), chunks: [] };
+  const call = {
+    id: String(callId),
+    tool: String(tool),
+    input: input ?? null,
+    phase: 'running',
+  } as const;
+  return andThen(endPart({ told, chunks: [] }), (before) => ({
+    told: withCall(before, call),
+    chunks: [inputOf(call)],
+  }));
+}
+
+function tellProgress(told: ToldTurn, { callId, tool, update }: JsonObject): ToldEvent {
+  const data = { callId, tool, update };
+  return { told, chunks: [{ type: 'data-progress', id: String(callId), data, transient: true }] };
+}
+
+function suspendCall(told: ToldTurn, event: JsonObject): ToldEvent {
+  const pending = Array.isArray(event.pending) ? (event.pending as readonly JsonObject[]) : [];
+  return andThen(known(told, event, pending[0]?.arguments), (before) => {
+    const call = callOf(before, event.callId) as ToldCall;
+    const asked = pending.find(({ kind }) => kind === 'approval');
+    const approved = asked === undefined ? approvalChunks(call, 'success') : [];
+    const approval = asked === undefined ? answeredOf(call) : { id: String(asked.id), isAnswered: false };
+    return {
+      told: withCall(before, { ...call, phase: 'waiting', ...(approval && { approval }) }),
+      chunks: [...approved, ...pending.flatMap((wait) => waitChunks(call, wait))],
+    };
+  });
+}
+
+function waitChunks(call: ToldCall, { id, kind, message, schema }: JsonObject): readonly UiMessageChunk[] {
+  const { id: toolCallId, tool } = call;
+  if (kind === 'approval') return [{ type: 'tool-approval-request', approvalId: String(id), toolCallId }];
+  // Approved, it is the client's to execute: its part is as it was before it was asked about.
+  if (kind === 'client') return call.approval ? [inputOf(call)] : [];
+  const data = { id, callId: toolCallId, tool, message, schema };
+  return [{ type: `data-${String(kind)}`, id: String(id), data }];
+}
+
+function endCall(told: ToldTurn, event: JsonObject): ToldEvent {
+  return andThen(known(told, event, undefined), (before) => {
+    const call = callOf(before, event.callId) as ToldCall;
+    return {
+      told: withCall(before, { ...call, phase: 'ended' }),
+      chunks: [...approvalChunks(call, event.status), outcomeOf(call, event)],
+    };
+  });
+}
+
+/** What the answer must have been, where there was one: the events do not say it otherwise. */
+function approvalChunks({ approval }: ToldCall, status: unknown): readonly UiMessageChunk[] {
+  if (approval === undefined || approval.isAnswered || status === 'aborted' || status === 'not_run')
+    return [];
+  return [{ type: 'tool-approval-response', approvalId: approval.id, approved: status !== 'refused' }];
+}
+
+function answeredOf({ approval }: ToldCall): ToldCall['approval'] {
+  return approval && { ...approval, isAnswered: true };
+}
+
+function outcomeOf({ id: toolCallId, tool, input, approval }: ToldCall, event: JsonObject): UiMessageChunk {
+  const text = userText(event.result as JsonObject | undefined);
+  switch (event.status) {
+    case 'success':
+    case 'started':
+      return { type: 'tool-output-available', toolCallId, output: text };
+    case 'rejected':
+      return { type: 'tool-input-error', toolCallId, toolName: tool, input, errorText: text };
+    case 'refused':
+      if (approval !== undefined) return { type: 'tool-output-denied', toolCallId };
+  }
+  return { type: 'tool-output-error', toolCallId, errorText: text };
+}
+
+/** What the user sees of a result: what is meant for them, or else what the model gets; of a silent one nothing. */
+function userText({ silent, forUser, forLLM }: JsonObject = {}): string {
+  return silent ? '' : String(forUser || (forLLM ?? ''));
+}
+
+function suspendTurn(told: ToldTurn): ToldEvent {
+  return andThen(endStep({ told, chunks: [] }), (before) => ({
+    told: before,
+    chunks: [{ type: 'finish', finishReason: 'tool-calls' }],
+  }));
+}
+
+function endTurn(told: ToldTurn, event: JsonObject, describeError: DescribeError): ToldEvent {
+  const settled = closeCalls(endPart({ told, chunks: [] }), ({ phase }) => phase !== 'ended');
+  return andThen(endStep(settled), (before) => ({ told: before, chunks: endChunks(event, describeError) }));
+}
+
+function endChunks(
+  { status, error, output, usage }: JsonObject,
+  describeError: DescribeError,
+): readonly UiMessageChunk[] {
+  const metadata = usage === undefined ? {} : { messageMetadata: { usage } };
+  if (status === 'aborted') return [{ type: 'abort' }];
+  if (status === 'failed')
+    return [
+      { type: 'error', errorText: describeError((error ?? {}) as JsonObject) },
+      { type: 'finish', finishReason: 'error', ...metadata },
+    ];
+  const data = output === undefined ? [] : [{ type: 'data-output', data: output }];
+  return [...data, { type: 'finish', finishReason: status === 'completed' ? 'stop' : 'other', ...metadata }];
+}
+
+/** Calls that nothing will come of any more. */
+function closeCalls(before: ToldEvent, isLeft: (call: ToldCall) => boolean): ToldEvent {
+  return andThen(before, (told) => ({
+    told: {
+      ...told,
+      calls: told.calls.map((call) => (isLeft(call) ? { ...call, phase: 'ended' as const } : call)),
+    },
+    chunks: told.calls.filter(isLeft).map(leftChunk),
+  }));
+}
+
+function leftChunk({ id: toolCallId, tool: toolName, input, phase }: ToldCall): UiMessageChunk {
+  if (phase === 'input')
+    return { type: 'tool-input-error', toolCallId, toolName, input, errorText: 'This call was not made.' };
+  return { type: 'tool-output-error', toolCallId, errorText: 'The turn ended before this call did.' };
+}
+
+/** The call has been told. */
+function known(told: ToldTurn, event: JsonObject, input: unknown): ToldEvent {
+  const call = callOf(told, event.callId);
+  return call !== undefined && call.phase !== 'input' ? { told, chunks: [] } : beginCall(told, event, input);
+}
+
+function inputOf({ id: toolCallId, tool: toolName, input }: ToldCall): UiMessageChunk {
+  return { type: 'tool-input-available', toolCallId, toolName, input };
+}
+
+function callOf({ calls }: ToldTurn, id: unknown): ToldCall | undefined {
+  return calls.find((call) => call.id === id);
+}
+
+function withCall(told: ToldTurn, call: ToldCall): ToldTurn {
+  return { ...filled(told), calls: [...told.calls.filter(({ id }) => id !== call.id), call] };
+}
+
+function hasCalls({ calls }: ToldTurn): boolean {
+  return calls.some(({ phase }) => phase !== 'input');
+}
+
+function filled(told: ToldTurn): ToldTurn {
+  return told.step === undefined ? told : { ...told, step: { ...told.step, isEmpty: false } };
+}
+
+function andThen(before: ToldEvent, next: (told: ToldTurn) => ToldEvent): ToldEvent {
+  const after = next(before.told);
+  return { told: after.told, chunks: [...before.chunks, ...after.chunks] };
+}
