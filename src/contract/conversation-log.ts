@@ -125,9 +125,14 @@ export interface EventQuery {
 }
 
 /** Something entered a conversation (`inbox`), or its readers were told something or it was let go (`events`). */
-export interface ConversationNews {
-  readonly conversationId: string;
-  readonly about: 'inbox' | 'events';
+export type ConversationNews =
+  | { readonly conversationId: string; readonly about: 'inbox' | 'events' }
+  /** News of any conversation may have been missed, because there was no connection: look again. */
+  | { readonly conversationId?: undefined; readonly about: 'missed' };
+
+/** Whether news may be of a conversation. */
+export function isNewsOf(conversationId: string, news: ConversationNews): boolean {
+  return news.about === 'missed' || news.conversationId === conversationId;
 }
 
 /** Whether a hold was renewed, and what its holder is to know. */

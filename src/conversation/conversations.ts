@@ -1,12 +1,13 @@
 import { SafeLog } from '../call/log.js';
 import type { Answer, PendingCall } from '../contract/call.js';
-import type {
-  ConversationLog,
-  ConversationNews,
-  EnteredEntry,
-  InboxContent,
-  KeptConversation,
-  NumberedEvent,
+import {
+  type ConversationLog,
+  type ConversationNews,
+  type EnteredEntry,
+  type InboxContent,
+  isNewsOf,
+  type KeptConversation,
+  type NumberedEvent,
 } from '../contract/conversation-log.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
@@ -193,7 +194,7 @@ export class Conversations {
     const { signal } = options;
     const news = new News();
     const unwatch = this.#log.watch((told) => {
-      if (told.conversationId === conversationId) news.arrive();
+      if (isNewsOf(conversationId, told)) news.arrive();
     });
     try {
       for (;;) {

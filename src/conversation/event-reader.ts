@@ -1,4 +1,4 @@
-import type { ConversationLog, NumberedEvent } from '../contract/conversation-log.js';
+import { type ConversationLog, isNewsOf, type NumberedEvent } from '../contract/conversation-log.js';
 import { onAbort } from '../kernel/async.js';
 import type { EventsOptions } from './conversations-options.js';
 
@@ -17,7 +17,7 @@ export async function* readEvents(
 ): AsyncGenerator<NumberedEvent, undefined> {
   const news = new News();
   const unwatch = log.watch((told) => {
-    if (told.conversationId === conversationId) news.arrive();
+    if (isNewsOf(conversationId, told)) news.arrive();
   });
   const unfollow = signal === undefined ? () => {} : onAbort(signal, () => news.arrive());
   let last = after;

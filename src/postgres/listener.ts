@@ -4,14 +4,21 @@ import type { PostgresClient } from './pool.js';
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
 
+/** Who listens. */
+interface Hearer {
+  readonly hear: (payload: string) => void;
+  /** There was no connection, and is one again: something may not have been heard. */
+  readonly miss: () => void;
+}
+
 /**
  * Hears what processes tell each other over a channel of the database (`LISTEN`), over a connection of its own, as
- * long as anybody listens. What is told while there is no connection is lost: whoever listens looks from time to time.
+ * long as anybody listens. What is told while there is no connection is lost: whoever listens is told so.
  */
 export class Listener {
   readonly #database: Database;
   readonly #channel: string;
-  readonly #hearers = new Set<{ readonly hear: (payload: string) => void }>();
+  readonly #hearers = new Set<Hearer>();
   #connection: Promise<PostgresClient | undefined> | undefined;
   #pauseMs = FIRST_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
@@ -22,8 +29,7 @@ export class Listener {
     this.#channel = channel;
   }
 
-  add(hear: (payload: string) => void): () => void {
-    const hearer = { hear };
+  add(hearer: Hearer): () => void {
     this.#hearers.add(hearer);
     this.#connection ??= this.#connect();
     return () => {
@@ -46,6 +52,8 @@ export class Listener {
       client.on('error', () => this.#reconnect(client));
       await client.query({ text: `LISTEN "${this.#channel}"` });
       this.#pauseMs = FIRST_PAUSE_MS;
+      // Those who began to listen before this moment, too.
+      for (const { miss } of [...this.#hearers]) miss();
       return client;
     } catch {
       this.#reconnect();

@@ -136,12 +136,13 @@ export class PostgresConversationLog implements ConversationLog {
   }
 
   watch(listener: (news: ConversationNews) => void): () => void {
-    return this.#listener.add((payload) => {
-      const [about, conversationId] = [
-        payload.slice(0, payload.indexOf(' ')),
-        payload.slice(payload.indexOf(' ') + 1),
-      ];
-      listener({ conversationId, about: about as ConversationNews['about'] });
+    return this.#listener.add({
+      hear: (payload) => {
+        const space = payload.indexOf(' ');
+        const about = payload.slice(0, space) as 'inbox' | 'events';
+        listener({ conversationId: payload.slice(space + 1), about });
+      },
+      miss: () => listener({ about: 'missed' }),
     });
   }
 

@@ -208,7 +208,7 @@ export class MemoryConversationLog implements ConversationLog {
     this.#tell(row, 'inbox');
   }
 
-  #tell({ conversationId }: Row, about: ConversationNews['about']): void {
+  #tell({ conversationId }: Row, about: 'inbox' | 'events'): void {
     for (const { tell } of [...this.#watchers]) tell({ conversationId, about });
   }
 

@@ -233,7 +233,7 @@ export class SqliteConversationLog implements ConversationLog {
   }
 
   /** Changes a conversation, and tells those who watch: here at once, elsewhere when they next look. */
-  #change<Outcome>(news: ConversationNews, work: () => Outcome): Outcome {
+  #change<Outcome>(news: ConversationNews & { conversationId: string }, work: () => Outcome): Outcome {
     const outcome = inTransaction(this.#database, () => {
       const changed = work();
       const told = Number(this.#sql.lastTold.get()?.told) + 1;

@@ -6,11 +6,16 @@ export class LosingProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #isLosing = false;
+  #isRefusing = false;
   /** How many answers were lost. */
   lost = 0;
 
   private constructor(url: URL) {
     this.#server = createServer((client) => {
+      if (this.#isRefusing) {
+        client.destroy();
+        return;
+      }
       const server = connect(Number(url.port || '5432'), url.hostname);
       for (const [socket, other] of [
         [client, server],
@@ -46,6 +51,16 @@ export class LosingProxy implements AsyncDisposable {
   /** The next answer is lost, and the connection with it. */
   loseNextAnswer(): void {
     this.#isLosing = true;
+  }
+
+  /** Cuts all connections, and lets none through. */
+  refuse(): void {
+    this.#isRefusing = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  accept(): void {
+    this.#isRefusing = false;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,9 +1,11 @@
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { ConversationNews } from 'toolwright';
+import { type ConversationNews, Conversations } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
+import { ScriptedProvider } from 'toolwright/testing';
 import { describePostgres } from '../../services/services.js';
 import { describeConversationLog } from '../stores/conversation-log-conformance.js';
+import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
 
 describePostgres('conversations in PostgreSQL', (service) => {
@@ -58,6 +60,31 @@ describePostgres('conversations in PostgreSQL', (service) => {
     end();
   });
 
+  test('Conversations: who waits for one whose news were lost with the connection goes on when it is back', async () => {
+    const schema = schemas.newSchema();
+    await using proxy = await LosingProxy.before(service.url);
+    await using store = open(schema);
+    await using cut = new PostgresRunStore({ connectionString: proxy.through(service.url), schema });
+    const provider = new ScriptedProvider([{ content: 'Hello' }]);
+    const config = { provider, model: 'm' };
+    const front = new Conversations({ store: cut, config, takesTurns: false });
+    await front.prompt('c', 'Hi', { key: '1' });
+    const listens = Promise.withResolvers<void>();
+    const end = cut.conversations.watch(() => listens.resolve());
+    await listens.promise;
+    const looked = seen(cut);
+    const idle = front.idle('c');
+    await looked;
+    proxy.refuse();
+    const worker = new Conversations({ store, config });
+    await worker.idle('c');
+    proxy.accept();
+    expect(await idle).toMatchObject({ status: 'idle', turns: 1 });
+    end();
+    await worker.close();
+    await front.close();
+  });
+
   test('PostgresRunStore: of many who enter with the same key at once, one is new', async () => {
     const schema = schemas.newSchema();
     const stores = [open(schema), open(schema), open(schema)];
@@ -75,3 +102,15 @@ describePostgres('conversations in PostgreSQL', (service) => {
     await Promise.all(stores.map((store) => store.close()));
   });
 });
+
+/** Resolves when a conversation has been read. */
+function seen({ conversations }: PostgresRunStore): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const read = conversations.read.bind(conversations);
+  conversations.read = async (id) => {
+    const kept = await read(id);
+    resolve();
+    return kept;
+  };
+  return promise;
+}

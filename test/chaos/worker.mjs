@@ -1,0 +1,103 @@
+// A process that takes the turns of conversations, and does their jobs where there is an engine. It is killed.
+import { setTimeout as pause } from 'node:timers/promises';
+import { Conversations, defineTool, runJobs } from '../../dist/src/index.js';
+import { openEngine, openStore } from './open.mjs';
+
+const setting = JSON.parse(process.argv[2]);
+const { bank, leaseMs, workMs, clockJumpMs, jumpAfterMs } = setting;
+
+if (clockJumpMs > 0) {
+  const { now } = Date;
+  setTimeout(() => {
+    Date.now = () => now() + clockJumpMs;
+  }, jumpAfterMs).unref();
+}
+
+async function tell(what, body) {
+  const response = await fetch(`${bank}/${what}`, { method: 'POST', body: JSON.stringify(body) });
+  return response.json();
+}
+
+const text = { type: 'string' };
+const parameters = { type: 'object', properties: { call: text }, required: ['call'] };
+
+function tool(name, options) {
+  return defineTool({
+    name,
+    description: name,
+    parameters,
+    ...options,
+    execute: async ({ call }, { idempotencyKey }) => {
+      await pause(Math.random() * workMs);
+      await tell('do', { key: idempotencyKey, call });
+      await pause(Math.random() * workMs);
+      return `${name} was done`;
+    },
+  });
+}
+
+const idempotent = { annotations: { idempotent: true } };
+const tools = [
+  tool('look_up', idempotent),
+  tool('pay', {}),
+  tool('report', { ...idempotent, background: { attempts: 5 } }),
+  tool('ship', {
+    approval: true,
+    reconcile: ({ idempotencyKey, arguments: { call } }) => tell('ask', { key: idempotencyKey, call }),
+  }),
+];
+
+const STEPS = [
+  ['look_up', 'pay', 'report'],
+  ['ship', 'look_up'],
+];
+
+/** Asks for two steps of calls, and then says what it was told; of a completion it only says that it heard it. */
+const provider = {
+  async chat({ messages }) {
+    await pause(Math.random() * workMs);
+    const said = messages.findLastIndex(({ role }) => role === 'user');
+    const { content } = messages[said];
+    const isPrompt = !content.startsWith('[System');
+    const steps = messages.slice(said).filter(({ role }) => role === 'assistant').length;
+    const names = isPrompt ? (STEPS[steps] ?? []) : [];
+    const toolCalls = names.map((name, index) => ({
+      // As models do it: the same ids in each step.
+      id: `call_${index}`,
+      name,
+      arguments: { call: `${content}/${name}${steps}` },
+    }));
+    if (names.length > 0) return { content: '', toolCalls, finishReason: 'tool_calls' };
+    return { content: `heard: ${content}`, toolCalls: [], finishReason: 'stop' };
+  },
+};
+
+const store = openStore(setting);
+const engine = openEngine(setting);
+const config = { provider, model: 'm', tools, ...(engine ? { engine } : {}) };
+const conversations = new Conversations({ store, config, leaseMs, pollMs: leaseMs / 4 });
+const jobs =
+  engine &&
+  (await runJobs({
+    engine,
+    store,
+    tools,
+    sweepMs: 1000,
+    silentForMs: 5000,
+    // Whoever started the work may be dead by now; with the same key, it is told once.
+    onAsyncResult: async ({ job }) => {
+      const { id, tool: name, callId, scope, arguments: args } = job;
+      const content = { kind: 'completion', tool: name, callId, taskId: id, text: `done: ${args.call}` };
+      const { conversationId } = scope;
+      await store.conversations.enter({ conversationId, key: `completion ${id}`, content });
+    },
+  }));
+
+process.on('message', async () => {
+  await Promise.all([conversations.close(), jobs?.close()]);
+  await engine?.close();
+  await store.close?.();
+  process.disconnect();
+});
+process.on('disconnect', () => process.exit());
+process.send('ready');

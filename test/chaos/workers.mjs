@@ -1,0 +1,65 @@
+// The worker processes of a chaos run: one is killed now and then, and another one takes its place.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+const PROGRAM = join(import.meta.dirname, 'worker.mjs');
+const CLOSE_WITHIN_MS = 20_000;
+
+/** Starts so many, and one more for each that is killed. The first of them is told of by `first`. */
+export function startWorkers({ count, setting, first }) {
+  const slots = [];
+  const complaints = [];
+  let isOpen = true;
+  let killed = 0;
+
+  const start = (index) => {
+    const own = { ...setting, ...(index === 0 ? first.setting : {}) };
+    const env = { ...process.env, ...(index === 0 ? first.env : {}) };
+    const child = fork(PROGRAM, [JSON.stringify(own)], { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+    const slot = { child, isReady: false, ended: once(child, 'exit') };
+    child.stderr.on('data', (data) => complaints.push(String(data)));
+    child.once('message', () => {
+      slot.isReady = true;
+    });
+    child.once('exit', (code, signal) => {
+      if (signal !== 'SIGKILL' && isOpen) complaints.push(`a worker ended by itself: ${code ?? signal}`);
+      if (isOpen) start(index);
+    });
+    slots[index] = slot;
+  };
+  for (let index = 0; index < count; index += 1) start(index);
+
+  const end = async (ask) => {
+    isOpen = false;
+    for (const { child } of slots) ask(child);
+    await Promise.all(slots.map(({ ended }) => ended));
+  };
+  return {
+    complaints,
+    get killed() {
+      return killed;
+    },
+    /** Kills one of those that work, if any does; `choose` gives a number below the one that it is given. */
+    killOne: (choose) => {
+      const ready = slots.filter(({ isReady }) => isReady);
+      if (ready.length === 0) return;
+      killed += 1;
+      const slot = ready[choose(ready.length)];
+      slot.isReady = false;
+      slot.child.kill('SIGKILL');
+    },
+    /** Lets all of them finish what they do; false where one had to be killed. */
+    close: async () => {
+      let isInTime = true;
+      const timer = setTimeout(() => {
+        isInTime = false;
+        for (const { child } of slots) child.kill('SIGKILL');
+      }, CLOSE_WITHIN_MS);
+      await end((child) => child.connected && child.send('close'));
+      clearTimeout(timer);
+      return isInTime;
+    },
+    stop: () => end((child) => child.kill('SIGKILL')),
+  };
+}
