@@ -2,7 +2,7 @@
  * Kills workers, restarts services and cuts connections while conversations run, and looks whether all is well:
  *
  *   npm run chaos -- [--seconds 60] [--runs 500] [--workers 4] [--store postgres|sqlite]
- *                    [--engine none|bullmq|pg-boss] [--seed 1]
+ *                    [--engine none|bullmq|pg-boss] [--seed N]
  *
  * - so many prompts with 5 calls each: two that are idempotent, one that is not (nobody knows what came of it when
  *   its process dies: the driver says it), one that is approved or not at random and knows itself what came of it,
