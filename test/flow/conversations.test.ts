@@ -148,6 +148,26 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await other.idle('c1')).toMatchObject({ turns: 1, messages: { length: 2 } });
   });
 
+  test('a conversation keeps the owner of its first prompt, and `onlyOwner` refuses others', async () => {
+    const { open } = fleet();
+    const front = open({ takesTurns: false });
+    const owner = { tenant: 't1', user: 'u1' };
+    await front.prompt('c1', 'Hi', { owner, onlyOwner: true });
+    for (const other of [{}, { owner: { user: 'u2' } }])
+      await expect(front.prompt('c1', 'No', { ...other, onlyOwner: true })).rejects.toMatchObject({
+        code: 523,
+      });
+    await front.prompt('c1', 'Yes', { owner: { user: 'u1', tenant: 't1' }, onlyOwner: true });
+    await front.prompt('c1', 'As before', { owner: { user: 'u2' } });
+    const view = await front.snapshot('c1');
+    expect(view?.owner).toEqual(owner);
+    expect(view?.inbox.map(({ content }) => content)).toMatchObject([
+      { content: 'Hi' },
+      { content: 'Yes' },
+      { content: 'As before' },
+    ]);
+  });
+
   test('turns are taken one at a time and in order, whoever takes them', async () => {
     const { open } = fleet();
     let running = 0;

@@ -305,6 +305,43 @@ describe('createChatHandler', () => {
     }
   });
 
+  test('a reader that does not read makes nobody read events for it', async () => {
+    const { handler, conversations } = start();
+    await readMessage(await chatOf(handler).post({ id: 'c1', messages: [said('call look', 'm1')] }));
+    let taken = 0;
+    const counting: ChatHandlerOptions['conversations'] = {
+      prompt: (...given) => conversations.prompt(...given),
+      answer: (...given) => conversations.answer(...given),
+      abort: (...given) => conversations.abort(...given),
+      snapshot: (...given) => conversations.snapshot(...given),
+      async *events(...given) {
+        for await (const event of conversations.events(...given)) {
+          taken += 1;
+          yield event;
+        }
+      },
+    };
+    const slow = createChatHandler({ conversations: counting, authenticate: () => 'u1', protocol: 'events' });
+    const response = await chatOf(slow).post({ id: 'c1', messages: [said('call look', 'm1')] });
+    expect(taken).toBe(0);
+    const reader = response.body?.getReader();
+    for (const count of [1, 2, 3]) {
+      await reader?.read();
+      expect(taken).toBe(count);
+    }
+    await reader?.cancel();
+  });
+
+  test('a silence is broken by comments', async () => {
+    const provider: LLMProvider = { chat: () => new Promise(() => {}) };
+    const { handler, conversations } = start({ heartbeatMs: 1 }, {}, provider);
+    const response = await chatOf(handler).post({ id: 'c1', messages: [said('Hi')] });
+    const decoder = new TextDecoder();
+    for await (const piece of response.body ?? []) if (decoder.decode(piece).startsWith(': ')) break;
+    await conversations.abort('c1');
+    expect(await conversations.idle('c1')).toMatchObject({ status: 'idle' });
+  });
+
   test('a reader that leaves ends the turn only where that is wanted', async () => {
     for (const abortOnLeave of [false, true]) {
       const begun = Promise.withResolvers<void>();
