@@ -1,14 +1,21 @@
+import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
+import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
+import { refuseOptions } from '../errors/author-fault.js';
+import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import {
   BOOLEAN,
   COUNT_LIMIT,
   either,
   FILLED_TEXT,
   FUNCTION,
+  instanceOf,
   JSON_VALUE,
+  LIST,
   LOGGER,
   MILLISECONDS,
   type OptionRule,
@@ -22,7 +29,7 @@ import type { ToolLoopConfig } from '../loop/options.js';
 
 /** The config of the runs of conversations; whose they are and where they are kept, is not theirs to say. */
 export interface ConversationsConfig
-  extends Omit<ToolLoopConfig, 'store' | 'signal' | 'runId' | 'leaseMs' | 'checkpoint'> {
+  extends Omit<ToolLoopConfig, 'store' | 'engine' | 'signal' | 'runId' | 'leaseMs' | 'checkpoint'> {
   /** Put before the history in each request, and no part of `messages`. */
   readonly systemPrompt?: string;
   /** What is kept of a turn while it runs; default `step`. */
@@ -49,7 +56,11 @@ export interface ConversationsOptions {
   readonly config:
     | ConversationsConfig
     | ((turn: TurnOwner) => ConversationsConfig | Promise<ConversationsConfig>);
-  /** The surroundings of a turn, worked out where it runs: `data`, `container`, … */
+  /** Does the work that turns start (`@Tool({ background: … })`), in any process; the store keeps its jobs. */
+  readonly engine?: JobEngine;
+  /** The tools of jobs, where `config` is a function; default: those of `config`. */
+  readonly jobTools?: RunJobsOptions['tools'];
+  /** The surroundings of a turn or a job, worked out where it runs: `data`, `container`, … */
   readonly scope?: (turn: TurnOwner) => CallScope | Promise<CallScope>;
   /** Whether this process takes turns; `false` where others do, and this one only prompts and reads. Default true. */
   readonly takesTurns?: boolean;
@@ -108,6 +119,8 @@ const STORE: OptionRule = { accepts: keepsConversations, fix: FIX };
 export const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
   store: required(STORE),
   config: required(either(FUNCTION, RECORD)),
+  engine: JOB_ENGINE,
+  jobTools: either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
   scope: FUNCTION,
   takesTurns: BOOLEAN,
   maxConcurrency: COUNT_LIMIT,
@@ -135,3 +148,37 @@ export const EVENTS_OPTIONS = optionTable<EventsOptions>('Conversations.events',
 });
 
 export const IDLE_OPTIONS = optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL });
+
+/**
+ * What does the jobs of turns: an engine, the store that keeps them, and their tools. `undefined` without an engine.
+ *
+ * @throws InvalidOptionsError (521) where one of them is missing.
+ */
+export function jobsOfOptions({
+  engine,
+  store,
+  config,
+  jobTools,
+}: ConversationsOptions): JobParts | undefined {
+  if (engine === undefined) return undefined;
+  const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
+  const where = 'Conversations';
+  refuseOptions([
+    ...(keepsJobs(store)
+      ? []
+      : [{ where, option: 'store', problem: 'store keeps no jobs, which engine needs', fix: FIX }]),
+    ...(tools === undefined
+      ? [
+          {
+            where,
+            option: 'jobTools',
+            problem: 'jobTools is missing, and config is a function',
+            fix: 'jobTools: registry',
+          },
+        ]
+      : []),
+  ]);
+  return { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
+}
+
+type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools'>;

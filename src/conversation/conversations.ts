@@ -9,9 +9,12 @@ import {
   type KeptConversation,
   type NumberedEvent,
 } from '../contract/conversation-log.js';
+import type { Job } from '../contract/job-engine.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { JobCompletion } from '../jobs/job-doer.js';
+import { type JobRunner, runJobs } from '../jobs/run-jobs.js';
 import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { FILLED_TEXT, LIST, required } from '../kernel/options.js';
@@ -25,12 +28,14 @@ import {
   EVENTS_OPTIONS,
   type EventsOptions,
   IDLE_OPTIONS,
+  jobsOfOptions,
   PROMPT_OPTIONS,
   type PromptOptions,
 } from './conversations-options.js';
 import { News, readEvents } from './event-reader.js';
 import { HeldConversation } from './held-conversation.js';
 import { CONTENT } from './options.js';
+import { enterCompletion } from './run-recovery.js';
 import { type TurnSurroundings, takeTurns } from './take-turns.js';
 
 const DEFAULT_LEASE_MS = 30_000;
@@ -85,6 +90,7 @@ export class Conversations {
   /** Those to look at again, or as soon as there is room. */
   readonly #wanted = new Set<string>();
   readonly #unwatch: () => void = () => {};
+  readonly #jobs: Promise<JobRunner | undefined> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -94,7 +100,9 @@ export class Conversations {
     this.#log = options.store.conversations;
     this.#safeLog = new SafeLog(options.logger);
     this.#leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
+    const jobs = jobsOfOptions(options);
     if (options.takesTurns === false) return;
+    if (jobs !== undefined) this.#jobs = this.#runJobs(jobs);
     this.#unwatch = this.#log.watch((news) => this.#hear(news));
     this.#poll();
   }
@@ -210,15 +218,15 @@ export class Conversations {
   }
 
   /**
-   * Takes no more turns, and resolves when those that run here have ended or wait for answers; other processes go on
-   * with the rest.
+   * Takes no more turns, and resolves when those that run here have ended or wait for answers, and the jobs that
+   * run here have ended; other processes go on with the rest.
    */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#unwatch();
     clearTimeout(this.#timer);
     this.#wanted.clear();
-    await Promise.all(this.#taking.values());
+    await Promise.all([...this.#taking.values(), this.#jobs?.then((runner) => runner?.close())]);
   }
 
   async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
@@ -294,9 +302,10 @@ export class Conversations {
   }
 
   #surroundings(): TurnSurroundings {
-    const { store, config, scope, logger } = this.#options;
+    const { store, engine, config, scope, logger } = this.#options;
     return {
       store,
+      engine,
       leaseMs: this.#leaseMs,
       isClosing: () => this.#isClosed,
       configOf: async (turn) => {
@@ -310,6 +319,20 @@ export class Conversations {
         );
       },
     };
+  }
+
+  /** Does jobs in this process. What a job comes to has entered its conversation before the engine forgets it. */
+  async #runJobs(parts: NonNullable<ReturnType<typeof jobsOfOptions>>): Promise<JobRunner | undefined> {
+    const { scope, logger } = this.#options;
+    const onAsyncResult = (completion: JobCompletion) => enterCompletion(this.#log, completion);
+    const jobScope = async ({ scope: { conversationId = '', owner } }: Job) =>
+      (await scope?.({ conversationId, owner })) ?? {};
+    try {
+      return await runJobs({ ...parts, jobScope, onAsyncResult, ...(logger ? { logger } : {}) });
+    } catch (error) {
+      this.#safeLog.warn('Jobs are not done in this process: the engine cannot be reached', { error });
+      return undefined;
+    }
   }
 
   /** Looks again and again for conversations that nobody goes on with: their process died, or was too busy. */

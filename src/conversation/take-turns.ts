@@ -1,5 +1,6 @@
 import type { CallScope } from '../contract/call.js';
 import type { InboxContent, InboxEntry, OpenTurn } from '../contract/conversation-log.js';
+import type { JobEngine } from '../contract/job-engine.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { CheckpointStore, KeptRun } from '../contract/run-checkpoint.js';
@@ -19,6 +20,7 @@ import type { HeldConversation } from './held-conversation.js';
 /** What the turns of conversations are taken with. */
 export interface TurnSurroundings {
   readonly store: CheckpointStore;
+  readonly engine: JobEngine | undefined;
   readonly leaseMs: number;
   readonly configOf: (turn: TurnOwner) => ConversationsConfig | Promise<ConversationsConfig>;
   readonly scopeOf: (turn: TurnOwner) => CallScope | Promise<CallScope>;
@@ -110,7 +112,7 @@ async function runTurn(
   { turn, run, answers }: StandingTurn,
   surroundings: TurnSurroundings,
 ): Promise<ToolLoopResult> {
-  const { store, leaseMs } = surroundings;
+  const { store, engine, leaseMs } = surroundings;
   const { runId } = turn;
   const { owner } = turn.entry.content;
   const of = { conversationId: held.conversation.conversationId, ...(owner === undefined ? {} : { owner }) };
@@ -118,6 +120,7 @@ async function runTurn(
   const config = {
     ...withCompletions(given, { of, runId }, surroundings),
     ...{ store, leaseMs, runId, signal: held.turnSignal() },
+    ...(engine === undefined ? {} : { engine }),
   };
   const scope = { ...(await surroundings.scopeOf(of)), ...of };
   const watched = { scope, sink: (event: LoopEvent) => held.events.write(eventJson(event)) };

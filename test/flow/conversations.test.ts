@@ -9,6 +9,7 @@ import {
   defineTool,
   type LLMProvider,
   type LLMRequest,
+  MemoryJobEngine,
   type NumberedEvent,
   type ToolCall,
 } from 'toolwright';
@@ -337,6 +338,34 @@ function describeFleet(fleet: () => Fleet): void {
     const view = await conversations.idle('c1');
     expect(view?.turns).toBe(2);
     expect(view?.messages.at(-2)).toEqual({ role: 'user', content: '[System: async:report] the figures' });
+  });
+
+  test('work of an engine is done in any process, and enters as a turn, once', async () => {
+    const { open } = fleet();
+    const engine = new MemoryJobEngine();
+    const done: string[] = [];
+    const tools = [
+      defineTool({
+        name: 'report',
+        ...SAY,
+        background: true,
+        execute: (_args, { conversationId, idempotencyKey }) => {
+          done.push(idempotencyKey);
+          return `the figures of ${conversationId}`;
+        },
+      }),
+    ];
+    const workers = [open({ engine }, { tools }), open({ engine }, { tools })];
+    const front = open({ takesTurns: false });
+    await front.prompt('c1', 'call report', { owner: { user: 'u1' } });
+    const events = await readUntil(front, 'c1', ({ type, turn }) => type === 'turn-end' && isTurn(turn, 2));
+    expect(events.filter(({ event }) => event.type === 'turn-start')).toHaveLength(2);
+    const view = await front.idle('c1');
+    expect(view?.turns).toBe(2);
+    expect(view?.messages.at(-2)?.content).toBe('[System: async:report] the figures of c1');
+    expect(done).toHaveLength(1);
+    for (const worker of workers) await worker.close();
+    await engine.close();
   });
 
   test('`close` lets the turn that runs end, and leaves the rest to others', async () => {

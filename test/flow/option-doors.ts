@@ -289,6 +289,8 @@ const satelliteRun: Required<SatelliteRunOptions> = {
 const conversationsOptions: Required<ConversationsOptions> = {
   store,
   config: { provider, model: 'm' },
+  engine,
+  jobTools: tools,
   scope: () => ({}),
   takesTurns: false,
   maxConcurrency: 2,
@@ -400,7 +402,7 @@ export const LOOP_DOORS: readonly Door[] = [
   door<ToolLoopConfig>('runToolLoop', config, { ...withEngine, enter: (given) => runToolLoop(given, []) }),
   door<ConversationsOptions>('Conversations', conversationsOptions, {
     required: ['store', 'config'],
-    enter: (given) => new Conversations(given),
+    enter: (given) => new Conversations(given).close(),
   }),
   door<ChatHandlerOptions>(
     'createChatHandler',
@@ -437,7 +439,7 @@ export const LOOP_DOORS: readonly Door[] = [
   door<ConversationIdleOptions>(
     'Conversations.idle',
     { signal },
-    { enter: (given) => conversations().idle('c1', given) },
+    { enter: (given) => conversations().idle('nobody', given) },
   ),
   door<AnsweredRun>(
     'answerStoredRun, the run',
