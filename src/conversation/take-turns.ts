@@ -69,6 +69,12 @@ async function continueTurn(
   surroundings: TurnSurroundings,
 ): Promise<boolean> {
   const run = await surroundings.store.read(turn.runId);
+  // Ids of conversations may be a client's to choose, and the id of somebody's run may look like one of a turn.
+  if (run !== undefined && !isSameOwner(run.state.owner, turn.entry.content.owner)) {
+    const message = `The turn was not taken: the store has a run '${turn.runId}' of another owner.`;
+    await failTurn(held, turn, new ToolwrightError('RunNotAllowed', message));
+    return true;
+  }
   if (run?.status === 'ended') {
     await commitTurn(held, turn, { result: endedRun(run), answers: undefined });
     return true;

@@ -11,6 +11,7 @@ import {
   type LLMRequest,
   MemoryJobEngine,
   type NumberedEvent,
+  runToolLoop,
   type ToolCall,
 } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
@@ -167,6 +168,20 @@ function describeFleet(fleet: () => Fleet): void {
       { content: 'Yes' },
       { content: 'As before' },
     ]);
+  });
+
+  test('a run of somebody else whose id looks like that of a turn is not told', async () => {
+    const store = new MemoryRunStore();
+    const config = { provider: echoProvider(), model: 'm' };
+    const victim = { owner: { user: 'u1' } };
+    await runToolLoop(
+      { ...config, store, checkpoint: 'step', runId: 'order.1' },
+      [{ role: 'user', content: 'secret' }],
+      victim,
+    );
+    const conversations = open({ store });
+    await conversations.prompt('order', 'Hi', { owner: { user: 'u2' } });
+    expect(await conversations.idle('order')).toMatchObject({ status: 'idle', messages: [] });
   });
 
   test('turns are taken one at a time and in order, whoever takes them', async () => {
