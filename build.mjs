@@ -30,7 +30,8 @@ const besideRoot = {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
     const others =
       /[\\/](?:testing|builtin|tsyringe|mcp|ai-sdk|chat|nestjs|openai|offline|winston|postgres|bullmq|pg-boss)[\\/]index\.js$/;
-    const commands = /[\\/](?:eval-command|list-command|mcp-command|open-application)\.js$/;
+    const commands =
+      /[\\/](?:eval-command|list-command|mcp-command|runs-command|worker-command|open-application)\.js$/;
     const filter = new RegExp(`${others.source}|${commands.source}`);
     // On the first line: the lines of the source map stay what they are.
     onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));

@@ -44,26 +44,33 @@ export class Listener {
   }
 
   async #connect(): Promise<PostgresClient | undefined> {
+    let client: PostgresClient | undefined;
+    let isLost = false;
+    const lose = (): void => {
+      if (isLost) return;
+      isLost = true;
+      client?.release(true);
+      this.#reconnect();
+    };
     try {
-      const client = await this.#database.connect();
+      client = await this.#database.connect();
       client.on('notification', ({ channel, payload = '' }) => {
         if (channel === this.#channel) for (const { hear } of [...this.#hearers]) hear(payload);
       });
-      client.on('error', () => this.#reconnect(client));
+      client.on('error', lose);
       await client.query({ text: `LISTEN "${this.#channel}"` });
       this.#pauseMs = FIRST_PAUSE_MS;
       // Those who began to listen before this moment, too.
       for (const { miss } of [...this.#hearers]) miss();
       return client;
     } catch {
-      this.#reconnect();
+      lose();
       return undefined;
     }
   }
 
   /** The connection was lost, or there was none. */
-  #reconnect(broken?: PostgresClient): void {
-    broken?.release(true);
+  #reconnect(): void {
     this.#connection = undefined;
     if (this.#isClosed || this.#hearers.size === 0) return;
     this.#timer = setTimeout(() => {
