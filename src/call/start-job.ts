@@ -76,6 +76,7 @@ export class JobTask implements CallWork {
       tool: tool.name,
       conversationId: scope.conversationId,
       line: lineOf(scope),
+      isJob: true,
       mayRun: () => true,
       cancel: (reason) => {
         this.#dispatch

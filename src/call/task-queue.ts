@@ -19,6 +19,8 @@ interface QueuedWork extends Omit<BackgroundTask, 'status'> {
   readonly line: string;
   /** Begins the work. Absent for work that is under way already: it is only listed, and takes no slot. */
   readonly run?: () => void;
+  /** A job of an engine: it goes on without this process. */
+  readonly isJob?: boolean;
   /** Whether it may begin now; ends it where it may not any more. */
   mayRun(): boolean;
   /** Ends the work as cancelled; whether it had no result yet. */
@@ -65,6 +67,7 @@ export class TaskQueue {
   #idlers: (() => void)[] = [];
   #running = 0;
   #isServing = false;
+  #listsJobs = true;
 
   constructor(options: TaskQueueOptions = {}) {
     checkOptions(options, OPTIONS);
@@ -105,6 +108,7 @@ export class TaskQueue {
   /** Takes work in and runs it when its turn comes, which may be now. For the framework. */
   enter(work: QueuedWork): void {
     const entry: Entry = { work, status: 'waiting', isSettled: false };
+    if (work.isJob && !this.#listsJobs) return;
     this.#entries.set(work.id, entry);
     if (work.run === undefined) {
       this.#start(entry);
@@ -141,6 +145,17 @@ export class TaskQueue {
       this.#tell(entry, { type: 'task-end', task: taskOf(entry), result });
       this.#free(entry);
     }
+    this.#tellIdlers();
+  }
+
+  /** Lists no jobs of engines any more: a process that ends neither waits for them nor ends them. For the framework. */
+  leaveJobs(): void {
+    this.#listsJobs = false;
+    for (const [id, { work }] of this.#entries) if (work.isJob) this.#entries.delete(id);
+    this.#tellIdlers();
+  }
+
+  #tellIdlers(): void {
     if (this.#entries.size > 0) return;
     const idlers = this.#idlers;
     this.#idlers = [];

@@ -123,8 +123,9 @@ export class RunningCalls {
     return running;
   }
 
-  /** Waits until nothing runs any more; after `limitMs` what still runs is aborted. */
+  /** Waits until nothing runs here any more; after `limitMs` what still runs is aborted. */
   async end(limitMs: number): Promise<void> {
+    this.#tasks.leaveJobs();
     await this.#settled(limitMs);
     this.#ending.abort(SHUTDOWN);
     for (const { context, reject } of this.#calls) {

@@ -15,7 +15,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
-import { answerStoredRun, foldRun, MemoryJobEngine, Tool, ToolContext } from 'toolwright';
+import { answerStoredRun, foldRun, MemoryJobEngine, runToolLoop, Tool, ToolContext } from 'toolwright';
 import type { ToolwrightModuleOptions } from 'toolwright/nestjs';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
@@ -182,6 +182,39 @@ describe('ToolwrightModule in a fleet', () => {
     ]);
     expect(jobs).toEqual(['reprice of cleo']);
     expect(intercepted).toEqual(['reprice']);
+  });
+
+  test('a shutdown neither waits for jobs nor cancels them, and a worker does them', async () => {
+    roles.cleo = 'clerk';
+    const store = newStore();
+    const engine = new MemoryJobEngine();
+    const first = await openShop({ store, engine }, [calling('reprice'), { content: 'Begun' }]);
+    await first.toolwright.conversations.prompt('c1', 'Reprice', { owner: 'cleo' });
+    await first.toolwright.conversations.idle('c1');
+    await first.module.close();
+    const { jobs } = await store.jobs.listJobs({});
+    expect(jobs.map(({ job }) => job.tool)).toEqual(['reprice']);
+    const worker = await openShop({ store, engine, worker: true }, [{ content: 'Done' }]);
+    for await (const { event } of worker.toolwright.conversations.events('c1'))
+      if (event.type === 'turn-end' && event.content === 'Done') break;
+    expect((await worker.toolwright.conversations.snapshot('c1'))?.turns).toBe(2);
+  });
+
+  test('what came of a job enters its conversation where nobody else hears of it', async () => {
+    roles.cleo = 'clerk';
+    const store = newStore();
+    const engine = new MemoryJobEngine();
+    const { tools, toolwright } = await openShop({ store, worker: false });
+    await toolwright.conversations.prompt('c1', 'Reprice', { owner: 'cleo' });
+    const provider = new ScriptedProvider([calling('reprice'), { content: 'Begun' }]);
+    const scope = toolwright.scopeOf({ user: 'cleo', role: 'clerk' }, { conversationId: 'c1' });
+    const config = { provider, model: 'm', tools, store, engine, runId: 'c1.1' };
+    await runToolLoop(config, [{ role: 'user', content: 'Reprice' }], scope);
+    const worker = await openShop({ store, engine, worker: true }, [{ content: 'Hi' }, { content: 'Done' }]);
+    for await (const { event } of worker.toolwright.conversations.events('c1'))
+      if (event.type === 'turn-end' && event.content === 'Done') break;
+    const view = await worker.toolwright.conversations.snapshot('c1');
+    expect(view?.messages.at(-2)?.content).toBe('[System: async:reprice] repriced for cleo');
   });
 
   test('a guard refuses in a job as in a request', async () => {
