@@ -3,6 +3,7 @@ import {
   type CallScope,
   defineTool,
   type Effect,
+  MemoryJobEngine,
   type Reconciliation,
   type RecoverOptions,
   recoverRuns,
@@ -292,6 +293,48 @@ describe('recoverRuns', () => {
         .map(({ runId }) => runId)
         .sort(),
     ).toEqual(['a', 'b', 'c', 'r']);
+  });
+
+  test('starts the job of a background tool once, also where its process died before it heard of that', async () => {
+    let now = 0;
+    const store = new MemoryRunStore({ now: () => now });
+    const engine = new MemoryJobEngine();
+    let dies = (): void => {};
+    const death = new Promise<void>((resolve) => {
+      dies = resolve;
+    });
+    const dying = new Proxy(store, {
+      get: (target, name) => {
+        const method = Reflect.get(target, name) as (...args: unknown[]) => unknown;
+        if (typeof method !== 'function') return method;
+        return (...args: unknown[]) => {
+          const isResult =
+            ['append', 'end'].includes(String(name)) && JSON.stringify(args[1]).includes('"calls","calls"');
+          if (!isResult) return method.apply(target, args);
+          dies();
+          return NEVER;
+        };
+      },
+    });
+    const mail = defineTool({ name: 'mail', description: 'Mails', background: true, execute: () => 'sent' });
+    const config = {
+      model: 'm',
+      tools: [mail],
+      engine,
+      checkpoint: 'step',
+      runId: 'r',
+      leaseMs: LEASE,
+    } as const;
+    const toolCalls = [{ id: 'c1', name: 'mail', arguments: {} }];
+    const first = new ScriptedProvider([{ content: '', toolCalls }, { content: 'Done' }]);
+    runToolLoop({ ...config, provider: first, store: dying }, messages).catch(() => {});
+    await death;
+    now = LEASE;
+    const provider = new ScriptedProvider([{ content: 'Done' }]);
+    const [recovered] = await recoverRuns({ store, config: { ...config, provider, store } });
+    expect(recovered).toMatchObject({ result: { status: 'completed', toolCalls: [{ status: 'started' }] } });
+    expect((await store.jobs.listJobs()).jobs).toHaveLength(1);
+    await engine.close();
   });
 
   test('is told of by a resume of a run that was lost', async () => {
