@@ -21,7 +21,8 @@ interface EffectFacts {
 }
 
 /** The key of what a call does: the same wherever and how often the same call is made. */
-export function effectKey({ of, tool, arguments: args }: EffectFacts): string {
+export function effectKey(effect: EffectFacts): string {
+  const { of, tool, arguments: args } = effect;
   const place = typeof of === 'string' ? [of] : [of.runId, of.step, of.index];
   return digestOf([...place, tool, args]);
 }

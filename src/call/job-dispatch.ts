@@ -55,7 +55,7 @@ export class JobDispatch {
     this.#followers.set(jobId, follower);
     this.#unsubscribe ??= this.#engine.subscribe((news) => this.#hear(news));
     this.#unsubscribe.catch(follower.onError);
-    this.#looking ??= setInterval(() => this.#lookForAll(), LOOK_EVERY_MS);
+    this.#looking ??= setInterval(() => this.#lookForAll(), LOOK_EVERY_MS).unref();
     void this.#look(jobId);
   }
 

@@ -100,10 +100,8 @@ export function openMessage(
 }
 
 /** Parses the arguments of a call, once. */
-export function parseCall(
-  { id, name, arguments: args, providerItems }: ToolCall,
-  place: CallPlace,
-): ParsedCall {
+export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
+  const { id, name, arguments: args, providerItems } = sent;
   const read = readArguments(args);
   const call = { id, name, arguments: args, read, text: textOf(args, read), place };
   return providerItems === undefined ? call : { ...call, providerItems };
