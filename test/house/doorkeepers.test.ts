@@ -41,6 +41,7 @@ const OPEN_TO_EXAMPLES = new Set([
   'zod',
   '@sinclair/typebox',
   '@modelcontextprotocol/client',
+  'pg',
 ]);
 
 /** The files whose job is to load what they are told. */
