@@ -28,6 +28,7 @@ export type { NameFilter, RegisteredTool } from './call/registration.js';
 export { TaskQueue, type TaskQueueOptions } from './call/task-queue.js';
 export { type ToolCallResult, ToolRegistry, type ToolRegistryOptions } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';
+export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/watch-calls.js';
 export type {
   Answer,
   ApprovalAnswer,

@@ -65,6 +65,7 @@ export function callTool(
     if (found === undefined) return notFound(received);
     const tool = found.open();
     const plan = planOf(found, tool, environment.coerce);
+    environment.onStep?.('find');
     return checked(received, { tool, plan, ready: checkArguments(tool, plan, request) });
   } catch (cause) {
     return broken(received, cause);
@@ -153,6 +154,7 @@ function checked(
   { tool, plan, ready }: Found & { readonly ready: ReadyArguments | Promise<ReadyArguments> },
 ): Answer {
   if (ready instanceof Promise) return checkLater(call, { tool, plan, checking: ready });
+  call.environment.onStep?.('check');
   if (!ready.ok) return reject(call, ready);
   const { value, hydrated: args = value, repairs, removed, isAccepted } = ready;
   return proceed(readyCall(call, { tool, plan, checked: value, args, repairs, removed, isAccepted }));
@@ -226,7 +228,8 @@ function enter(call: Call, obstacle: Obstacle | undefined): Answer {
 }
 
 function run(call: Call): Answer {
-  const { tool, plan, task, log } = call;
+  const { tool, plan, task, log, environment } = call;
+  environment.onStep?.('allow');
   if (log.isRead) log.started(call.checked);
   if (task instanceof JobTask) return startAsJob(call, task);
   if (task !== undefined && tool.background)
@@ -253,6 +256,7 @@ function endOfTurn(end: BodyEnd | ToolResult | undefined): BodyEnd {
 /** write */
 function conclude(call: Call, end: BodyEnd): Answer {
   try {
+    call.environment.onStep?.('run');
     const replay = call.context?.replay;
     return replay === undefined || call.scope.signal?.aborted
       ? finish(call, writeEnd(call, end))
@@ -304,6 +308,7 @@ function finish(call: ReceivedCall & Partial<Pick<Call, 'task' | 'context'>>, wr
 
 function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
+  call.environment.onStep?.('write');
   if (!call.environment.isRecorded) return result;
   const plain = callRecord(call, end);
   const isKept = call.environment.recordsKeys && 'checked' in call;

@@ -14,8 +14,8 @@ import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallPlace } from './effect-key.js';
 import type { JobDispatch } from './job-dispatch.js';
+import type { ToolEntry } from './plan.js';
 import type { Redaction } from './redact.js';
-import type { ToolEntry } from './registration.js';
 import type { TaskQueue } from './task-queue.js';
 
 /** A call to be made; `arguments` is an object or raw JSON text. */
@@ -48,6 +48,9 @@ export interface OnceValue {
   readonly value?: unknown;
   readonly arguments: JsonObject;
 }
+
+/** The steps of a call that are timed; reading the arguments counts as a part of their check. */
+export type CallStep = 'find' | 'check' | 'allow' | 'run' | 'write';
 
 /** What becomes of a call that had begun, where its tool cannot tell what came of it. */
 export type OnUnknown = 'ask' | 'error' | 'rerun';
@@ -95,6 +98,8 @@ export interface CallEnvironment {
   readonly onUnknown?: OnUnknown;
   /** Where the work of background tools goes, in place of this process. */
   readonly jobs?: JobDispatch;
+  /** Hears of the end of each step of a call. */
+  readonly onStep?: (step: CallStep) => void;
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
   readonly canSuspend?: boolean;
 }

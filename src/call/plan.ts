@@ -33,12 +33,20 @@ export interface CallPlan {
 }
 
 /** What keeps the plan of the tool that it gave last. */
-export interface PlannedEntry {
+interface PlannedEntry {
   plan?: CallPlan;
   /** The same where calls of it may be direct: it is the tool of every call, and takes nothing but arguments. */
   direct?: CallPlan;
   /** The tool of every call, where that is always the same. */
   readonly fixed?: ToolDefinition;
+}
+
+/** One registered tool. */
+export interface ToolEntry extends PlannedEntry {
+  /** The tool that serves the next call. */
+  readonly open: () => ToolDefinition;
+  /** The tool as it was when it was registered: what is offered. */
+  readonly offered: ToolDefinition;
 }
 
 /** Mending by default; one set of plans for each choice of the registry. */

@@ -13,18 +13,11 @@ import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../k
 import { toolMethods } from '../metadata/class-record.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
 import { unloadedParts } from '../schema/schema-source.js';
-import type { PlannedEntry } from './plan.js';
+import type { ToolEntry } from './plan.js';
+import type { CallWatcher } from './watch-calls.js';
 
 /** What can be registered: a tool, or a function that makes a new one for each call. */
 export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);
-
-/** One registered tool. */
-export interface ToolEntry extends PlannedEntry {
-  /** The tool that serves the next call. */
-  readonly open: () => ToolDefinition;
-  /** The tool as it was when it was registered: what is offered. */
-  readonly offered: ToolDefinition;
-}
 
 /** Names and the tools behind them, in order of registration. */
 export interface ToolTable {
@@ -32,6 +25,8 @@ export interface ToolTable {
   entries(): Iterable<readonly [string, ToolEntry]>;
   /** Grows whenever something changes. */
   readonly revision: number;
+  /** Sees the calls of all who share the table. */
+  watcher: CallWatcher | undefined;
   /** Tells a listener of every change; what it returns ends that. */
   onChange(listener: () => void): () => void;
 }
@@ -40,6 +35,7 @@ export interface ToolTable {
 export class WritableToolTable implements ToolTable {
   readonly #entries = new Map<string, ToolEntry>();
   readonly #listeners = new Set<() => void>();
+  watcher: CallWatcher | undefined;
   #revision = 0;
 
   get revision(): number {
@@ -89,6 +85,14 @@ export class ToolTableView implements ToolTable {
 
   get revision(): number {
     return this.#source.revision;
+  }
+
+  get watcher(): CallWatcher | undefined {
+    return this.#source.watcher;
+  }
+
+  set watcher(watcher: CallWatcher | undefined) {
+    this.#source.watcher = watcher;
   }
 
   get(name: string): ToolEntry | undefined {

@@ -40,6 +40,7 @@ import {
 import { answerText } from './result-text.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
+import { type CallWatcher, makeCall, WATCHED, WATCHER } from './watch-calls.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
 export interface InvokeOptions
@@ -165,6 +166,25 @@ export class ToolRegistry {
     return this.#table.onChange(listener);
   }
 
+  /** Who sees the calls, where somebody does. */
+  get watcher(): CallWatcher | undefined {
+    return this.#table.watcher;
+  }
+
+  /**
+   * Lets somebody see the calls of this registry and of its views, and hold them; what it returns ends that.
+   *
+   * @throws ToolDeclarationError (502) where somebody watches already.
+   */
+  watch(watcher: CallWatcher): () => void {
+    checkArguments({ of: 'ToolRegistry.watch', given: { watcher }, rules: { watcher: WATCHER } });
+    if (this.#table.watcher !== undefined) throw new ToolDeclarationError([WATCHED]);
+    this.#table.watcher = watcher;
+    return () => {
+      if (this.#table.watcher === watcher) this.#table.watcher = undefined;
+    };
+  }
+
   /** The tool for the next call: of one that a function makes, a new instance each time. */
   get(name: string): ToolDefinition | undefined {
     return this.#table.get(name)?.open();
@@ -225,12 +245,18 @@ export class ToolRegistry {
       isRecorded: true as const,
       canSuspend: true,
     };
-    return (call, scope, attempt) => callTool(shared, call, { scope, attempt });
+    const table = this.#table;
+    return (request, scope, attempt) =>
+      table.watcher === undefined
+        ? callTool(shared, request, { scope, attempt })
+        : makeCall(table.watcher, { environment: shared, request, scope, attempt });
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
   execute(name: string, args?: unknown): Promise<ToolResult> {
-    const result = answerCall(this.#environment, this.#numbered(name, args), ANYWHERE);
+    const request = this.#numbered(name, args);
+    if (this.#table.watcher !== undefined) return this.#watched(this.#environment, request, {});
+    const result = answerCall(this.#environment, request, ANYWHERE);
     return result instanceof Promise ? result : Promise.resolve(result);
   }
 
@@ -247,6 +273,7 @@ export class ToolRegistry {
       typeof onAsyncResult === 'function'
         ? { ...this.#environment, onAsyncResult, tasks: this.tasks }
         : this.#environment;
+    if (this.#table.watcher !== undefined) return this.#watched(environment, request, scope ?? {});
     const result = answerCall(environment, request, { scope: scope ?? {} });
     return result instanceof Promise ? result : Promise.resolve(result);
   }
@@ -259,8 +286,14 @@ export class ToolRegistry {
     const { name, arguments: args, id: given } = recordOrNone(call);
     const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
     const environment = { ...this.#environment, isRecorded: true as const };
-    const { record } = await callTool(environment, { id, name, arguments: args }, { scope: scope ?? {} });
+    const parts = { environment, request: { id, name, arguments: args }, scope: scope ?? {} };
+    const { record } = await makeCall(this.#table.watcher, parts);
     return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
+  }
+
+  async #watched(environment: CallEnvironment, request: CallRequest, scope: CallScope): Promise<ToolResult> {
+    const recorded = { ...environment, isRecorded: true as const };
+    return (await makeCall(this.#table.watcher, { environment: recorded, request, scope })).result;
   }
 
   #numbered(name: string, args: unknown): NumberedCall {

@@ -27,6 +27,7 @@ import {
   type RunStart,
   type RunSurroundings,
   targetOf,
+  watchedRun,
 } from './loop-run.js';
 import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
@@ -39,7 +40,9 @@ export async function driveLoop(
   start: RunStart,
   surroundings: RunSurroundings,
 ): Promise<ToolLoopResult> {
-  const run = beginRun(config, start, surroundings);
+  const begun = beginRun(config, start, surroundings);
+  const { watcher } = begun.tools;
+  const run = watcher === undefined ? begun : watchedRun(begun, watcher);
   if ('lost' in start) replaySteps(run, start.lost);
   const { sink, resumed, keeper } = run;
   if (keeper !== undefined) await keeper.begin(run);

@@ -1,5 +1,6 @@
 import type { OnceValue, OnUnknown } from '../call/invocation.js';
 import type { Invoker, ToolRegistry } from '../call/tool-registry.js';
+import type { CallWatcher } from '../call/watch-calls.js';
 import type { CallRecord, CallScope } from '../contract/call.js';
 import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
 import type { RunCheckpoint } from '../contract/run-checkpoint.js';
@@ -7,7 +8,7 @@ import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type CallNumberer, hasUsageParts } from './ask-model.js';
 import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-message.js';
-import type { EventSink, LoopStatus, ToolLoopResult } from './events.js';
+import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
@@ -111,6 +112,25 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   isAnswerAsked: boolean;
   /** The last reply said nothing, and the model is asked once more. */
   isAskedAgain: boolean;
+}
+
+/** Sees the runs over a registry, too. */
+interface RunWatcher extends CallWatcher {
+  /** A run begins or goes on; what hears of its events, at once, and changes nothing of it. */
+  aroundRun(run: LoopRun): (event: LoopEvent) => void;
+}
+
+/** The run with its watcher's ear beside its own sink. Nobody streams from the model for a watcher alone. */
+export function watchedRun(run: LoopRun, watcher: CallWatcher): LoopRun {
+  if (!('aroundRun' in watcher)) return run;
+  const { sink, hasReader } = run;
+  const hear = (watcher as RunWatcher).aroundRun(run);
+  if (sink === undefined) return { ...run, sink: hear, hasReader: hasReader ?? (() => false) };
+  const both: EventSink = (event) => {
+    hear(event);
+    return sink(event);
+  };
+  return { ...run, sink: both };
 }
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };

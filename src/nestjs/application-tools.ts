@@ -1,5 +1,6 @@
 import type { DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
-import { type RegisteredTool, type ToolEntry, WritableToolTable } from '../call/registration.js';
+import type { ToolEntry } from '../call/plan.js';
+import { type RegisteredTool, WritableToolTable } from '../call/registration.js';
 import type { TaskQueue } from '../call/task-queue.js';
 import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../call/tool-registry.js';
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/call.js';
