@@ -7,7 +7,12 @@ import type { Message, UserMessage } from './llm-provider.js';
 export type InboxContent = {
   readonly owner?: unknown;
 } & (
-  | { readonly kind: 'prompt'; readonly content: UserMessage['content'] }
+  | {
+      readonly kind: 'prompt';
+      readonly content: UserMessage['content'];
+      /** Key of an earlier entry: its turn and all after it are forgotten, and this one takes their place. */
+      readonly replaces?: string;
+    }
   | {
       readonly kind: 'answers';
       readonly answers: readonly Answer[];
@@ -68,7 +73,20 @@ export interface OpenTurn {
   /** The entry that began it. */
   readonly entry: InboxEntry;
   readonly runId: string;
+  /** Number of its first event. */
+  readonly firstEvent?: number;
 }
+
+/** A turn that a history has. */
+export interface KeptTurn {
+  readonly number: number;
+  /** Of the entry that began it. */
+  readonly key: string;
+  readonly firstEvent?: number;
+}
+
+/** A message of a history; the first one of a turn says which turn that is. */
+export type KeptMessage = Message & { readonly turn?: KeptTurn };
 
 /** A conversation as it stands; plain JSON. */
 export interface KeptConversation {
@@ -76,7 +94,7 @@ export interface KeptConversation {
   /** The owner of what entered it first. */
   readonly owner?: unknown;
   /** What was said in turns that have ended; in it, every call has its answer. */
-  readonly messages: readonly Message[];
+  readonly messages: readonly KeptMessage[];
   /** Turns begun so far. */
   readonly turns: number;
   readonly turn?: OpenTurn;
@@ -103,7 +121,7 @@ export interface ConversationCommit {
   /** The turn that is open from now on; `null`: none. It also ends what was asked of the turn before. */
   readonly turn?: OpenTurn | null;
   /** The history keeps so many messages, and these follow them. */
-  readonly history?: { readonly keep: number; readonly messages: readonly Message[] };
+  readonly history?: { readonly keep: number; readonly messages: readonly KeptMessage[] };
   /** Positions of entries that need no turn any more. */
   readonly done?: readonly number[];
   /** What readers are told with it. */

@@ -81,10 +81,15 @@ export interface PromptOptions {
   readonly owner?: unknown;
   /** Refuses the prompt where the conversation has another owner, who is that of its first prompt. Default false. */
   readonly onlyOwner?: boolean;
+  /**
+   * Key of an earlier prompt that the history has (`turns` of a snapshot): its turn and all after it are forgotten
+   * when this one's has ended, and the model is not shown them.
+   */
+  readonly replaces?: string;
 }
 
 /** What answers bring along. */
-export interface AnswersOptions extends Omit<PromptOptions, 'onlyOwner'> {
+export interface AnswersOptions extends Pick<PromptOptions, 'key' | 'owner'> {
   /** Who answered, where that is not the owner: any JSON. */
   readonly answeredBy?: unknown;
 }
@@ -133,6 +138,7 @@ export const PROMPT_OPTIONS = optionTable<PromptOptions>('Conversations.prompt',
   key: FILLED_TEXT,
   owner: JSON_VALUE,
   onlyOwner: BOOLEAN,
+  replaces: FILLED_TEXT,
 });
 
 export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer', {

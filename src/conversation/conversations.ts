@@ -8,9 +8,10 @@ import {
   isNewsOf,
   type KeptConversation,
   type NumberedEvent,
+  type OpenTurn,
 } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
-import type { UserMessage } from '../contract/llm-provider.js';
+import type { Message, UserMessage } from '../contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { JobCompletion } from '../jobs/job-doer.js';
@@ -34,6 +35,7 @@ import {
 } from './conversations-options.js';
 import { News, readEvents } from './event-reader.js';
 import { HeldConversation } from './held-conversation.js';
+import { type HistoryTurn, historyBefore, historyOf } from './kept-turns.js';
 import { CONTENT } from './options.js';
 import { enterCompletion } from './run-recovery.js';
 import { type TurnSurroundings, takeTurns } from './take-turns.js';
@@ -52,7 +54,11 @@ export interface ConversationView {
    */
   readonly status: 'idle' | 'running' | 'suspended';
   /** What was said in turns that have ended. */
-  readonly messages: KeptConversation['messages'];
+  readonly messages: readonly Message[];
+  /** These turns, and where in `messages` each begins; those of older versions are missing. */
+  readonly history: readonly HistoryTurn[];
+  /** The turn that runs or waits. */
+  readonly turn?: OpenTurn;
   /** What the turn waits for. */
   readonly pending: readonly PendingCall[];
   /** What waits for a turn. */
@@ -111,7 +117,8 @@ export class Conversations {
    * Puts a prompt into the conversation, which begins with its first one; its turn is taken after all that entered
    * before. Resolves as soon as it is kept.
    *
-   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` where the conversation has another owner.
+   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` where the conversation has another owner,
+   *   `ConversationNotReady` (526) where the history has no turn that `replaces` began.
    */
   async prompt(
     conversationId: string,
@@ -124,8 +131,9 @@ export class Conversations {
       rules: { conversationId: required(FILLED_TEXT), content: required(CONTENT) },
     });
     checkOptions(options, PROMPT_OPTIONS);
-    const { key = crypto.randomUUID(), onlyOwner = false } = options;
-    const prompt = plainJson({ kind: 'prompt', content, ...ownerIn(options) }) as InboxContent;
+    const { key = crypto.randomUUID(), onlyOwner = false, replaces } = options;
+    const prompt = plainJson({ kind: 'prompt', content, replaces, ...ownerIn(options) }) as InboxContent;
+    if (replaces !== undefined) await this.#checkReplaced(conversationId, { key, replaces });
     const entered = await this.#log.enter({ conversationId, key, content: prompt, onlyOwner });
     if (entered !== undefined) return entered;
     throw new ToolwrightError(
@@ -183,14 +191,16 @@ export class Conversations {
   async snapshot(conversationId: string): Promise<ConversationView | undefined> {
     const kept = await this.#log.read(conversationId);
     if (kept === undefined) return undefined;
-    const { owner, messages, inbox, turns, turn, lastEvent } = kept;
+    const { owner, inbox, turns, turn, lastEvent } = kept;
+    const { messages, turns: history } = historyOf(kept);
     const run = turn && (await this.#options.store.load(turn.runId));
     const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
     const isOpen = turn !== undefined || inbox.length > 0;
     const status = isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle';
     const owned = owner === undefined ? {} : { owner };
     const pending = run?.pending ?? [];
-    return { conversationId, ...owned, status, messages, pending, inbox, turns, lastEvent };
+    const open = turn === undefined ? {} : { turn };
+    return { conversationId, ...owned, ...open, status, messages, history, pending, inbox, turns, lastEvent };
   }
 
   /** Resolves with the conversation as soon as it is idle or suspended, wherever its turns are taken. */
@@ -237,6 +247,14 @@ export class Conversations {
     });
     // Only prompts can be refused.
     return entered as EnteredEntry;
+  }
+
+  async #checkReplaced(conversationId: string, { key, replaces }: PromptOptions): Promise<void> {
+    const kept = await this.#log.read(conversationId);
+    const history = historyOf(kept ?? { messages: [] });
+    const entries = [kept?.turn?.entry, ...(kept?.inbox ?? []), ...history.turns];
+    // Sent before, it may have taken that place already.
+    if (!entries.some((entry) => entry?.key === key)) historyBefore(history, replaces);
   }
 
   /** Refuses at once what could only be refused later; what changes until then is told as `answers-refused`. */

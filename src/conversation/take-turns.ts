@@ -6,6 +6,7 @@ import type { Message } from '../contract/llm-provider.js';
 import type { CheckpointStore, KeptRun } from '../contract/run-checkpoint.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { plainJson } from '../kernel/json.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
 import { driveRun } from '../loop/kept-run.js';
@@ -16,6 +17,7 @@ import type { ConversationsConfig, TurnOwner } from './conversations-options.js'
 import { errorJson, eventJson, outcomeJson } from './event-json.js';
 import { callOfContext, completionContent, completionKey, turnMessage } from './events.js';
 import type { HeldConversation } from './held-conversation.js';
+import { historyBefore, historyOf, messagesOfTurn } from './kept-turns.js';
 
 /** What the turns of conversations are taken with. */
 export interface TurnSurroundings {
@@ -49,7 +51,15 @@ async function takeNext(held: HeldConversation, surroundings: TurnSurroundings):
   const [entry] = inbox;
   if (entry === undefined) return false;
   if (entry.content.kind === 'answers') await refuseAnswers(held, entry, nothingAsked());
-  else await beginTurn(held, { number: turns + 1, entry, runId: `${conversationId}.${turns + 1}` });
+  else {
+    const firstEvent = held.conversation.lastEvent + 1;
+    await beginTurn(held, {
+      number: turns + 1,
+      entry,
+      runId: `${conversationId}.${turns + 1}`,
+      firstEvent,
+    });
+  }
   return true;
 }
 
@@ -87,12 +97,20 @@ async function continueTurn(
   } catch (error) {
     held.lost.throwIfAborted();
     if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, error);
-    else if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError)
-      await failTurn(held, turn, error);
+    else if (isFinal(error)) await failTurn(held, turn, error);
     // The store, or what the application gives, may be right the next time.
     else throw error;
   }
   return true;
+}
+
+/** Whether the turn can never be run: its author's options are wrong, or what it was to replace is gone. */
+function isFinal(error: unknown): boolean {
+  return (
+    error instanceof InvalidOptionsError ||
+    error instanceof ToolDeclarationError ||
+    (ToolwrightError.is(error) && error.name === 'ConversationNotReady')
+  );
 }
 
 /** A run that ended before the conversation had its end. */
@@ -129,7 +147,12 @@ async function runTurn(
     ...(engine === undefined ? {} : { engine }),
   };
   const scope = { ...(await surroundings.scopeOf(of)), ...of };
-  const watched = { scope, sink: (event: LoopEvent) => held.events.write(eventJson(event)) };
+  const sink = (event: LoopEvent) => {
+    // Answers that are wrong are refused before.
+    if (event.type === 'run-start' && answers !== undefined) void held.events.write(takenJson(answers));
+    return held.events.write(eventJson(event));
+  };
+  const watched = { scope, sink };
   if (run === undefined)
     return isKept(await driveRun(config, { messages: startOf(held, turn, given) }, watched));
   const stored = { store, runId, leaseMs };
@@ -137,6 +160,17 @@ async function runTurn(
     return isKept(await driveLostRun(config, { ...stored, surroundings: watched }));
   const resumption = { scope, ...answersOf(answers, owner) };
   return isKept(await driveStoredRun(config, stored, { resumption, surroundings: watched }));
+}
+
+/** Readers know from it where the turn goes on with the answers that they sent, by their key. */
+function takenJson({ key, content }: InboxEntry): JsonObject {
+  const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
+  return plainJson({
+    type: 'answers-taken',
+    key,
+    ids: answers.map(({ id }) => id),
+    answeredBy,
+  }) as JsonObject;
 }
 
 /** Without an entry, the turn is aborted: its calls need no answers. */
@@ -157,7 +191,11 @@ function startOf(
   const { content } = entry;
   const said = content.kind === 'answers' ? undefined : turnMessage(content);
   const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
-  return [...system, ...held.conversation.messages, ...(said ? [said] : [])];
+  return [...system, ...messagesBefore(held, content), ...(said ? [said] : [])];
+}
+
+function messagesBefore({ conversation }: HeldConversation, content: InboxContent): readonly Message[] {
+  return historyBefore(historyOf(conversation), content.kind === 'prompt' ? content.replaces : undefined);
 }
 
 /** Completions enter the conversation, whichever process holds it then. */
@@ -205,10 +243,12 @@ async function commitTurn(
     await held.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
     return;
   }
-  const { length: keep } = held.conversation.messages;
+  const { length: keep } = messagesBefore(held, turn.entry.content);
   const [first] = result.messages;
-  const said = result.messages.slice(first?.role === 'system' ? 1 : 0);
-  const history = { keep, messages: said.slice(keep) };
+  const said = result.messages.slice(first?.role === 'system' ? 1 : 0).slice(keep);
+  const { number, firstEvent, entry } = turn;
+  const kept = { number, key: entry.key, ...(firstEvent === undefined ? {} : { firstEvent }) };
+  const history = { keep, messages: messagesOfTurn(said, kept) };
   await held.commit({ turn: null, history, done, events: [{ type: 'turn-end', ...outcome }] });
 }
 

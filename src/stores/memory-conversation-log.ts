@@ -10,12 +10,12 @@ import type {
   HoldRenewal,
   InboxEntry,
   KeptConversation,
+  KeptMessage,
   NewInboxEntry,
   NumberedEvent,
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { Message } from '../contract/llm-provider.js';
 import { checkAge } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
 
@@ -227,7 +227,7 @@ export class MemoryConversationLog implements ConversationLog {
     return {
       conversationId,
       ...(owner === undefined ? {} : { owner: JSON.parse(owner) }),
-      messages: row.messages.map((message) => JSON.parse(message) as Message),
+      messages: row.messages.map((message) => JSON.parse(message) as KeptMessage),
       turns,
       ...(turn === undefined ? {} : { turn: JSON.parse(turn) as OpenTurn }),
       inbox: waiting.map(entryOf),
@@ -243,6 +243,6 @@ function entryOf({ position, key, json }: KeptEntry): InboxEntry {
   return { position, key, content: JSON.parse(json) };
 }
 
-function toJson(message: Message): string {
+function toJson(message: KeptMessage): string {
   return JSON.stringify(message);
 }

@@ -11,12 +11,12 @@ import type {
   HoldRenewal,
   InboxEntry,
   KeptConversation,
+  KeptMessage,
   NewInboxEntry,
   NumberedEvent,
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { Message } from '../contract/llm-provider.js';
 import { checkAge } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
 import { inTransaction } from './open-database.js';
@@ -178,7 +178,9 @@ export class SqliteConversationLog implements ConversationLog {
     return {
       conversationId: id,
       ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) }),
-      messages: this.#sql.messages.all({ id }).map(({ message }) => JSON.parse(String(message)) as Message),
+      messages: this.#sql.messages
+        .all({ id })
+        .map(({ message }) => JSON.parse(String(message)) as KeptMessage),
       turns: Number(row.turns),
       ...(row.turn === null ? {} : { turn: JSON.parse(String(row.turn)) as OpenTurn }),
       inbox: this.#sql.inbox.all({ id }).map(entryOf),

@@ -150,6 +150,67 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await other.idle('c1')).toMatchObject({ turns: 1, messages: { length: 2 } });
   });
 
+  test('`replaces` cuts the history before an earlier turn, and the model is not shown what was there', async () => {
+    const asked: LLMRequest[] = [];
+    const { open } = fleet();
+    const [one, other] = [open({}, { provider: echoProvider(asked) }), open({ takesTurns: false })];
+    for (const [key, text] of [
+      ['k1', 'One'],
+      ['k2', 'Two'],
+      ['k3', 'Three'],
+    ] as const)
+      await one.prompt('c1', text, { key });
+    const before = await one.idle('c1');
+    expect(before?.history).toMatchObject([
+      { number: 1, key: 'k1', begins: 0, firstEvent: 1 },
+      { number: 2, key: 'k2', begins: 2 },
+      { number: 3, key: 'k3', begins: 4 },
+    ]);
+    const again = { key: 'k4', replaces: 'k2' };
+    expect(await other.prompt('c1', 'Two again', again)).toMatchObject({ isNew: true });
+    const view = await one.idle('c1');
+    expect(view?.messages.map(({ content }) => content)).toEqual([
+      'One',
+      'heard: One',
+      'Two again',
+      'heard: Two again',
+    ]);
+    expect(view?.history.map(({ key }) => key)).toEqual(['k1', 'k4']);
+    expect(asked.at(-1)?.messages.map((message) => Object.keys(message))).toEqual([
+      ['role', 'content'],
+      ['role', 'content'],
+      ['role', 'content'],
+    ]);
+    // The first event of each turn is where it says.
+    for (const { firstEvent = 0, number } of view?.history ?? [])
+      for await (const { event } of one.events('c1', { after: firstEvent - 1, upTo: firstEvent }))
+        expect(event).toMatchObject({ type: 'turn-start', turn: { number } });
+    expect(await other.prompt('c1', 'Two again', again)).toMatchObject({ isNew: false });
+    await expect(other.prompt('c1', 'No', { replaces: 'k3' })).rejects.toMatchObject({ code: 526 });
+    await expect(other.prompt('c2', 'No', { replaces: 'k1' })).rejects.toMatchObject({ code: 526 });
+  });
+
+  test('a turn that was to replace another one which is gone by then fails, and nothing is lost', async () => {
+    const { open } = fleet();
+    const front = open({ takesTurns: false });
+    const worker = open();
+    await front.prompt('c1', 'One', { key: 'k1' });
+    await front.idle('c1');
+    await worker.close();
+    await front.prompt('c1', 'This', { key: 'k2', replaces: 'k1' });
+    await front.prompt('c1', 'That', { key: 'k3', replaces: 'k1' });
+    const view = await open().idle('c1');
+    expect(view?.messages.map(({ content }) => content)).toEqual(['This', 'heard: This']);
+    const ends: unknown[] = [];
+    for await (const { event } of front.events('c1', { upTo: view?.lastEvent ?? 0 }))
+      if (event.type === 'turn-end') ends.push([event.status, (event.error as { code?: number })?.code]);
+    expect(ends).toEqual([
+      ['completed', undefined],
+      ['completed', undefined],
+      ['failed', 526],
+    ]);
+  });
+
   test('a conversation keeps the owner of its first prompt, and `onlyOwner` refuses others', async () => {
     const { open } = fleet();
     const front = open({ takesTurns: false });

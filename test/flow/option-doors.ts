@@ -299,7 +299,7 @@ const conversationsOptions: Required<ConversationsOptions> = {
   logger: console,
 };
 const conversations = () => new Conversations(conversationsOptions);
-const keyed: Required<Omit<PromptOptions, 'onlyOwner'>> = { key: 'k1', owner: { user: 'u1' } };
+const keyed: Required<Pick<PromptOptions, 'key' | 'owner'>> = { key: 'k1', owner: { user: 'u1' } };
 
 const moduleOptions: Required<ToolwrightModuleOptions> = (() => {
   const { signal: _1, tools: _2, ...loop } = config;
@@ -420,7 +420,7 @@ export const LOOP_DOORS: readonly Door[] = [
   ),
   door<PromptOptions>(
     'Conversations.prompt',
-    { ...keyed, onlyOwner: false },
+    { ...keyed, onlyOwner: false, replaces: 'k0' },
     {
       open: ['owner'],
       enter: (given) => conversations().prompt('c1', 'Hi', given),

@@ -1,0 +1,50 @@
+import type { KeptConversation, KeptMessage, KeptTurn } from '../contract/conversation-log.js';
+import type { Message } from '../contract/llm-provider.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+
+/** A turn of a history, and where in its messages it begins. */
+export interface HistoryTurn extends KeptTurn {
+  readonly begins: number;
+}
+
+/** What was said, and in which turns. */
+interface ConversationHistory {
+  readonly messages: readonly Message[];
+  readonly turns: readonly HistoryTurn[];
+}
+
+/** Takes apart what a log keeps as one: models are sent messages, and nothing about turns. */
+export function historyOf({ messages }: Pick<KeptConversation, 'messages'>): ConversationHistory {
+  const turns: HistoryTurn[] = [];
+  const said = messages.map((kept, begins): Message => {
+    if (kept.turn === undefined) return kept;
+    const { turn, ...message } = kept;
+    turns.push({ ...turn, begins });
+    return message;
+  });
+  return { messages: said, turns };
+}
+
+/** Messages that a turn has added, as a log keeps them. */
+export function messagesOfTurn(messages: readonly Message[], turn: KeptTurn): readonly KeptMessage[] {
+  const [first, ...others] = messages;
+  return first === undefined ? [] : [{ ...first, turn }, ...others];
+}
+
+/**
+ * The history that a turn goes on from: all of it, or what was before the turn that it replaces.
+ *
+ * @throws ToolwrightError `ConversationNotReady` (526) where the history has no such turn.
+ */
+export function historyBefore(
+  history: ConversationHistory,
+  replaces: string | undefined,
+): readonly Message[] {
+  if (replaces === undefined) return history.messages;
+  const turn = history.turns.find(({ key }) => key === replaces);
+  if (turn !== undefined) return history.messages.slice(0, turn.begins);
+  throw new ToolwrightError(
+    'ConversationNotReady',
+    `The history has no turn that '${replaces}' began, so that nothing can take its place.`,
+  );
+}
