@@ -8,6 +8,7 @@ export { Param } from '../decorators/param.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
 export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './call/answer-wait.js';
+export type { CheckedArguments } from './call/edited-call.js';
 export type { CallPlace } from './call/effect-key.js';
 export type {
   AnsweredInvocation,
@@ -37,6 +38,7 @@ export type {
   CallScope,
   CallStatus,
   ClientAnswer,
+  EditedCall,
   GivenAnswer,
   LogListener,
   OutcomeAnswer,

@@ -1,10 +1,10 @@
 import { createResultChecker } from '../checking/checker.js';
 import { summarizeFaults } from '../checking/faults.js';
 import type { CallJournal, PendingKind, Wait } from '../contract/call.js';
-import type { JsonSchema } from '../contract/json-schema.js';
+import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkArguments } from '../errors/author-fault.js';
-import { isRecord, plainJson } from '../kernel/json.js';
+import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
 import {
   ANYTHING,
   BOOLEAN,
@@ -18,7 +18,7 @@ import {
 /** An answer without the id that says which wait it is for. */
 export type WaitAnswer =
   | { readonly result: unknown }
-  | { readonly approved: boolean; readonly reason?: string }
+  | { readonly approved: boolean; readonly reason?: string; readonly arguments?: JsonObject }
   | { readonly value: unknown }
   | { readonly outcome: 'done'; readonly result?: unknown }
   | { readonly outcome: 'not-done' };
@@ -39,7 +39,7 @@ const EXPECTED: Readonly<Record<PendingKind, Readonly<Record<'noun' | 'field' | 
   approval: {
     noun: 'an approval',
     field: 'approved',
-    form: '{ id, approved: true } or { id, approved: false, reason }',
+    form: '{ id, approved: true }, { id, approved: true, arguments } or { id, approved: false, reason }',
   },
   question: { noun: 'a question', field: 'value', form: '{ id, value }' },
   outcome: {
@@ -60,7 +60,7 @@ const CALL: OptionRule = {
 
 /** Other keys may stand beside these: those of what was pending. */
 const ANSWER = optionTable<
-  Readonly<Record<'id' | 'result' | 'approved' | 'reason' | 'value' | 'outcome', unknown>>
+  Readonly<Record<'id' | 'result' | 'approved' | 'reason' | 'value' | 'outcome' | 'arguments', unknown>>
 >(
   'an answer',
   {
@@ -70,13 +70,15 @@ const ANSWER = optionTable<
     reason: TEXT,
     value: ANYTHING,
     outcome: oneOf('done', 'not-done'),
+    arguments: ANYTHING,
   },
   { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
 );
 
 /**
  * Writes an answer into the journal of its call; the call is made again with it. A refusal answers any wait.
- * The given journal stays as it is.
+ * The given journal stays as it is. Arguments that come with a yes are checked when the call is made again; to know
+ * before, ask `registry.check`.
  *
  * @example
  * ```ts
@@ -98,15 +100,17 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
     // Looked at as it is: JSON makes a yes of what only looks like one.
     const { approved, reason } = answer as { readonly approved: unknown; readonly reason?: unknown };
     if (typeof approved !== 'boolean') return { ok: false, problem: '`approved` is neither true nor false' };
+    if (!approved && isEdit(answer, journal)) return NO_EDIT;
     if (!approved) return refuse(journal, reason);
   }
   const { noun, field, form } = EXPECTED[wait.kind];
   if (!Object.hasOwn(answer, field)) return { ok: false, problem: `${noun} is answered by ${form}` };
+  if (wait.kind === 'approval') return approve(journal, answer);
+  if (isEdit(answer, journal)) return NO_EDIT;
   if (wait.kind === 'outcome') return tellOutcome(journal, answer as Readonly<Record<string, unknown>>);
   const given = asJson((answer as Record<string, unknown>)[field]);
   if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
   if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };
-  if (wait.kind === 'approval') return { ok: true, journal: { ...journal, approved: true } };
   return answerQuestion({ wait, journal }, given.value);
 }
 
@@ -119,6 +123,24 @@ function asJson(given: unknown): { readonly value: unknown } | undefined {
   if (given instanceof Error) return undefined;
   const value = plainJson(ToolResult.is(given) ? { ...given, error: undefined } : given);
   return value === undefined ? undefined : { value };
+}
+
+const NO_EDIT: AnsweredWait = { ok: false, problem: 'only a yes to an approval changes the arguments' };
+
+/** What is pending may stand beside an answer, its arguments included: the same ones are no edit. */
+function isEdit(answer: object, { arguments: asked }: CallJournal): boolean {
+  const { arguments: given } = answer as { readonly arguments?: unknown };
+  return given !== undefined && canonicalJson(plainJson(given)) !== canonicalJson(asked);
+}
+
+/** Answers and work of `once` were about other arguments: they do not count for edited ones. */
+function approve(journal: CallJournal, answer: object): AnsweredWait {
+  if (!isEdit(answer, journal)) return { ok: true, journal: { ...journal, approved: true } };
+  const given: unknown = plainJson((answer as { readonly arguments?: unknown }).arguments);
+  if (!isRecord(given)) return { ok: false, problem: '`arguments` is no object that JSON can say' };
+  const { arguments: original } = journal;
+  const edited = { arguments: given, approved: true, edited: { original }, answers: [], once: [] } as const;
+  return { ok: true, journal: { ...journal, ...edited } };
 }
 
 function refuse(journal: CallJournal, reason: unknown): AnsweredWait {

@@ -13,6 +13,7 @@ import {
 } from './check-arguments.js';
 import { type Call, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
 import { createDirectCaller, type LeftCall } from './direct-call.js';
+import { asEdited, countsFor, editedRequest, editsOf } from './edited-call.js';
 import type {
   BodyEnd,
   CallEnd,
@@ -66,7 +67,7 @@ export function callTool(
     const tool = found.open();
     const plan = planOf(found, tool, environment.coerce);
     environment.onStep?.('find');
-    return checked(received, { tool, plan, ready: checkArguments(tool, plan, request) });
+    return checked(received, { tool, plan, ready: checkArguments(tool, plan, asEdited(request)) });
   } catch (cause) {
     return broken(received, cause);
   }
@@ -154,6 +155,10 @@ function checked(
   { tool, plan, ready }: Found & { readonly ready: ReadyArguments | Promise<ReadyArguments> },
 ): Answer {
   if (ready instanceof Promise) return checkLater(call, { tool, plan, checking: ready });
+  if (call.request.journal?.edited?.isChecked && !countsFor(call.request.journal, ready)) {
+    const { journal: _, ...request } = call.request;
+    return checked({ ...call, request }, { tool, plan, ready: checkArguments(tool, plan, request) });
+  }
   call.environment.onStep?.('check');
   if (!ready.ok) return reject(call, ready);
   const { value, hydrated: args = value, repairs, removed, isAccepted } = ready;
@@ -172,10 +177,11 @@ function readyCall(
   { tool, plan, checked, args, repairs = NONE, removed = NONE, isAccepted }: ReadyParts,
 ): Call {
   if (log.isRead) log.mended({ repairs, removed });
+  const asked = request.journal === undefined ? request : withJournalFor(checked, request);
   // The tool may change what it is given; nobody looks at what was sent where there is no record and no context.
   const isSeen = environment.isRecorded || !tool.ignoresContext;
   return {
-    request: request.journal === undefined ? request : withJournalFor(checked, request),
+    request: asked,
     environment,
     scope,
     attempt,
@@ -183,7 +189,8 @@ function readyCall(
     since,
     tool,
     plan,
-    sent: isSeen ? keptArguments(request, plan, isAccepted) : request.arguments,
+    // Of edited arguments, what the model had sent.
+    sent: isSeen ? keptArguments(request, plan, isAccepted && asked === request) : request.arguments,
     checked,
     args,
     repairs,
@@ -198,6 +205,7 @@ const NONE: readonly string[] = [];
 /** What was said about other arguments does not count: a changed schema may have changed a default. */
 function withJournalFor(checked: Call['checked'], request: CallRequest): CallRequest {
   const { journal, ...others } = request;
+  if (journal?.edited !== undefined) return editedRequest(request, journal, checked);
   return canonicalJson(checked) === canonicalJson(journal?.arguments) ? request : others;
 }
 
@@ -312,7 +320,8 @@ function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   if (!call.environment.isRecorded) return result;
   const plain = callRecord(call, end);
   const isKept = call.environment.recordsKeys && 'checked' in call;
-  const record = isKept ? { ...plain, idempotencyKey: keyOfEffect(call) } : plain;
+  const told = call.request.journal?.edited === undefined ? plain : { ...plain, ...editsOf(call.request) };
+  const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };
 }

@@ -1,10 +1,11 @@
 import type { CallRecord } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { StoredResult } from '../contract/run-state.js';
 import { type Content, errorResult, ToolResult } from '../contract/tool-result.js';
 import type { ErrorName } from '../errors/toolwright-error.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { plainJson } from '../kernel/json.js';
+import { canonicalJson, plainJson } from '../kernel/json.js';
 
 /** What is kept of a result that was cut, for the application. */
 export interface CutDetails {
@@ -60,7 +61,7 @@ const MAX_KEY = 64;
  * The last line of a tool message where keys of the arguments were taken away: a model that is not told takes
  * `list({ status: 'paid' })` for a list of what is paid. Nothing where there were none.
  */
-export function ignoredText({ name, removed }: Pick<CallRecord, 'name' | 'removed'>): string | undefined {
+function ignoredText({ name, removed }: Pick<CallRecord, 'name' | 'removed'>): string | undefined {
   const first = removed[0];
   if (first === undefined) return undefined;
   if (removed.length === 1) return `Ignored: ${shown(first)} is not an argument of ${name}.`;
@@ -69,11 +70,40 @@ export function ignoredText({ name, removed }: Pick<CallRecord, 'name' | 'remove
   return `Ignored: ${keys}${more} are not arguments of ${name}.`;
 }
 
-/** The text that answers a call: its result's, and what was ignored. */
-export function answerText(record: Pick<CallRecord, 'name' | 'removed' | 'result'>): string {
-  const text = resultText(record.result);
-  const ignored = ignoredText(record);
-  return ignored === undefined ? text : `${text}\n\n${ignored}`;
+/** The text that answers a call: its result's, and what else there is to say of its arguments. */
+export function answerText(record: CallRecord): string {
+  return [resultText(record.result), ...notesOf(record)].join('\n\n');
+}
+
+/** What a tool message says below the result: what of the arguments was ignored, and what somebody changed. */
+export function notesOf(record: CallRecord): readonly string[] {
+  if (record.removed.length === 0 && record.edited === undefined) return NONE;
+  return [ignoredText(record), editedText(record)].filter((note) => note !== undefined);
+}
+
+const NONE: readonly string[] = [];
+
+const MAX_EDITS = 4_000;
+
+/**
+ * A line of the tool message where whoever approved the call changed its arguments: the history has those of the
+ * model, and a model that is not told takes a result for one of what it had asked for.
+ */
+function editedText({ edited, arguments: args = {} }: CallRecord): string | undefined {
+  if (edited === undefined) return undefined;
+  const { original } = edited;
+  const isChanged = (key: string) => canonicalJson(args[key]) !== canonicalJson(original[key]);
+  const changed = Object.keys(args).filter((key) => !Object.hasOwn(original, key) || isChanged(key));
+  const left = Object.keys(original).filter((key) => !Object.hasOwn(args, key));
+  const now = changed.length > 0 ? ` They are now ${JSON.stringify(pick(args, changed))}.` : '';
+  const without = left.length > 0 ? ` Left out: ${left.map(shown).join(', ')}.` : '';
+  const told = `Whoever approved this call changed its arguments first.${now}${without}`;
+  if (told.length <= MAX_EDITS) return told;
+  return `${whole(told.slice(0, MAX_EDITS))}… (${told.length - MAX_EDITS} more characters are not shown)`;
+}
+
+function pick(args: JsonObject, keys: readonly string[]): JsonObject {
+  return Object.fromEntries(keys.map((key) => [key, args[key]]));
 }
 
 /** On one line, whatever a model takes for a key. */

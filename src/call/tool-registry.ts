@@ -23,6 +23,7 @@ import {
   TEXT,
 } from '../kernel/options.js';
 import { answerCall, callTool } from './call-tool.js';
+import { type CheckedArguments, checkOnly } from './edited-call.js';
 import type { CallEnvironment, CallOrigin, CallRequest, DescribeError, Invocation } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
@@ -294,6 +295,19 @@ export class ToolRegistry {
   async #watched(environment: CallEnvironment, request: CallRequest, scope: CallScope): Promise<ToolResult> {
     const recorded = { ...environment, isRecorded: true as const };
     return (await makeCall(this.#table.watcher, { environment: recorded, request, scope })).result;
+  }
+
+  /**
+   * Reads and checks the arguments of a call without making it. Policies are not asked. Never throws.
+   *
+   * @example
+   * ```ts
+   * const checked = await tools.check('find_orders', { customerId: 'cus_123' });
+   * console.log(checked.ok ? checked.arguments : checked.problem);
+   * ```
+   */
+  check(name: string, args: unknown): Promise<CheckedArguments> {
+    return checkOnly(this.#environment, { id: '', name, arguments: args });
   }
 
   #numbered(name: string, args: unknown): NumberedCall {

@@ -5,8 +5,8 @@ type Fields = Readonly<Record<string, unknown>>;
 /** What a client asks for. Of its messages only the last counts: what was said before is the server's to know. */
 export type ChatRequest = { readonly chatId: string } & (
   | { readonly kind: 'prompt'; readonly messageId: string; readonly text: string }
-  /** The parts of the assistant message that the client has answered. */
-  | { readonly kind: 'answers'; readonly parts: readonly Fields[] }
+  /** The parts of the assistant message that the client has answered, and arguments that it changed, by approval. */
+  | { readonly kind: 'answers'; readonly parts: readonly Fields[]; readonly edits: Fields }
   | { readonly kind: 'reconnect'; readonly lastEvent: number | undefined }
   | { readonly kind: 'stop' }
 );
@@ -27,7 +27,7 @@ export async function readChatRequest(request: Request, maxRequestBytes: number)
 
 function readPost(body: unknown): ChatRequest {
   if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
-  const { id, messages, trigger = 'submit-message', messageId } = body;
+  const { id, messages, trigger = 'submit-message', messageId, edits } = body;
   const chatId = checkId(id);
   if (trigger !== 'submit-message')
     throw new HttpFault(422, `The trigger ${JSON.stringify(trigger)} is not supported.`);
@@ -35,7 +35,8 @@ function readPost(body: unknown): ChatRequest {
   if (!isRecord(last) || !Array.isArray(last.parts))
     throw new HttpFault(400, 'The last message has no parts.');
   const parts = last.parts.filter(isRecord);
-  if (last.role === 'assistant') return { kind: 'answers', chatId, parts };
+  if (last.role === 'assistant')
+    return { kind: 'answers', chatId, parts, edits: isRecord(edits) ? edits : {} };
   if (last.role !== 'user')
     throw new HttpFault(400, 'The last message must be of the user or the assistant.');
   // An edited message stands for other words in a history that is not the client's to change.

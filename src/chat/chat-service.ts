@@ -1,4 +1,5 @@
 import type { ConversationView } from '../conversation/conversations.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isSameOwner, ownerOf } from '../loop/options.js';
 import type { ChatHandlerOptions } from './chat-options.js';
 import { type ChatRequest, HttpFault, readChatRequest } from './chat-request.js';
@@ -83,12 +84,15 @@ export class ChatService {
   }
 
   async #answer({ asked, owner, view, request }: Asked<'answers'>): Promise<Response> {
-    const { chatId, parts } = asked;
-    const answers = clientAnswers(parts, view?.pending ?? []);
+    const { chatId } = asked;
+    const answers = clientAnswers(asked, view?.pending ?? []);
     if (view === undefined || answers.length === 0)
       throw new HttpFault(409, 'Nothing waits for these answers.');
     const key = crypto.randomUUID();
-    await this.#options.conversations.answer(chatId, answers, { key, owner });
+    await this.#options.conversations.answer(chatId, answers, { key, owner }).catch((error: unknown) => {
+      const isTheirEdit = Object.keys(asked.edits).length > 0 && ToolwrightError.is(error);
+      throw isTheirEdit && error.name === 'InvalidAnswer' ? new HttpFault(422, error.message) : error;
+    });
     const { lastEvent } = view;
     const read = (source: EventSource) => readAnsweredTurn(source, { key, lastEvent });
     return this.#stream(request, chatId, { read, goesOn: true });

@@ -3,19 +3,35 @@ import { isRecord } from '../kernel/json.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** What a client says of pending calls. */
+interface ClientWord {
+  readonly parts: readonly Fields[];
+  /** Arguments in place of those that it was asked about, by the id of the approval. */
+  readonly edits: Fields;
+}
+
 /**
  * The answers that the parts of a client's message give to what is pending. Everything else in them is the client's
  * word, and counts for nothing.
  */
-export function clientAnswers(parts: readonly Fields[], pending: readonly PendingCall[]): readonly Answer[] {
+export function clientAnswers(
+  { parts, edits }: ClientWord,
+  pending: readonly PendingCall[],
+): readonly Answer[] {
   const tools = parts.filter(({ type }) => /^(?:tool-|dynamic-tool$)/.test(String(type)));
   return pending.flatMap((wait) => {
     for (const part of tools) {
       const answer = answerIn(part, wait);
-      if (answer !== undefined) return [answer];
+      if (answer !== undefined) return [withEdit(answer, edits)];
     }
     return [];
   });
+}
+
+/** Arguments that are none are refused with the answer. */
+function withEdit(answer: Answer, edits: Fields): Answer {
+  if (!Object.hasOwn(edits, answer.id)) return answer;
+  return { ...answer, arguments: edits[answer.id] } as Answer;
 }
 
 function answerIn(part: Fields, wait: PendingCall): Answer | undefined {

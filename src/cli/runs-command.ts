@@ -1,11 +1,14 @@
 import { parseArgs } from 'node:util';
 import type { Answer } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
 import { answerStoredRun } from '../loop/answer-stored-run.js';
 import { cancelRun } from '../loop/cancel-run.js';
 import { foldRun } from '../loop/fold-run.js';
+import type { ToolLoopConfig } from '../loop/options.js';
 import { recoverRuns } from '../loop/recover-runs.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { configOfModule, openModule } from './open-module.js';
@@ -29,6 +32,8 @@ const OPTIONS = {
   to: { type: 'string' },
   approve: { type: 'boolean' },
   refuse: { type: 'boolean' },
+  arguments: { type: 'string' },
+  module: { type: 'string' },
   value: { type: 'string' },
   result: { type: 'string' },
   done: { type: 'string' },
@@ -175,13 +180,26 @@ async function answerRun(call: RunsCall): Promise<number> {
     surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
     return 0;
   }
-  const left = await answerStoredRun({ store, runId }, answers, { ...owned, ...answeredBy });
+  const tools = await editedWith(call);
+  const left = await answerStoredRun({ store, runId }, answers, { ...owned, ...answeredBy, ...tools });
   const rest =
     left.length === 0
       ? 'a worker goes on with it'
       : `it still waits for ${left.map((item) => item.id).join(', ')}`;
   surroundings.out(`${runId}: ${rest}\n`);
   return 0;
+}
+
+/** The tools that check edited arguments: those of the module with the config of the runs. */
+async function editedWith({ options, surroundings }: RunsCall): Promise<Pick<ToolLoopConfig, 'tools'>> {
+  const { arguments: edited, module: named } = options;
+  if (edited === undefined) return {};
+  if (named === undefined)
+    throw new UserFault(
+      '--arguments are checked by their tool: --module dist/worker.js, which exports the config of the runs',
+    );
+  const { tools } = configOfModule(named, (await openModule(named, surroundings.folder)).exports);
+  return tools === undefined ? {} : { tools };
 }
 
 /** The conversation whose open turn has this run: runs of conversations have its id and a number. */
@@ -192,9 +210,11 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
 }
 
 function answerOf(id: string, options: RunsOptions): Answer {
-  const { approve, refuse, value, result, done, reason } = options;
+  const { approve, refuse, value, result, done, reason, arguments: edited } = options;
+  const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
+  if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
   const given: Answer[] = [
-    ...(approve ? [{ id, approved: true }] : []),
+    ...(approve ? [{ id, approved: true, ...edits }] : []),
     ...(refuse ? [{ id, approved: false, ...(reason === undefined ? {} : { reason }) }] : []),
     ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
     ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
@@ -204,6 +224,12 @@ function answerOf(id: string, options: RunsOptions): Answer {
   const [answer, second] = given;
   if (answer !== undefined && second === undefined) return answer;
   throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
+}
+
+function objectOf(option: string, text: string): JsonObject {
+  const value = json(option, text);
+  if (isRecord(value)) return value;
+  throw new UserFault(`${option} is a JSON object: ${option} '{"amount":40}', not '${text}'`);
 }
 
 function json(option: string, text: string): unknown {

@@ -115,6 +115,8 @@ export interface CallRecord {
   readonly answeredBy?: unknown;
   /** Who gave each of the answers, in the order in which they came. */
   readonly answers?: readonly GivenAnswer[];
+  /** Where whoever approved the call changed its arguments: what they were before. `arguments` has what ran. */
+  readonly edited?: EditedCall;
   /** The call's `context.idempotencyKey`; only where a store keeps the steps of the run. */
   readonly idempotencyKey?: string;
   readonly result: ToolResult;
@@ -173,11 +175,21 @@ export interface ClientAnswer {
   readonly result: unknown;
 }
 
-/** A yes or a no. A no answers any kind of pending call; its reason becomes the call's result. */
+/**
+ * A yes or a no. A no answers any kind of pending call; its reason becomes the call's result. A yes to an approval
+ * may come with other arguments, which are checked as a model's are, and the model is told of the change.
+ *
+ * @example
+ * ```ts
+ * const answer: ApprovalAnswer = { id: 'approval_…', approved: true, arguments: { invoice: 'A-1', amount: 40 } };
+ * ```
+ */
 export interface ApprovalAnswer {
   readonly id: string;
   readonly approved: boolean;
   readonly reason?: string;
+  /** All arguments of the call, in place of those that are pending; the same ones change nothing. */
+  readonly arguments?: JsonObject;
 }
 
 /** The user's answer to a question; checked against its schema. */
@@ -213,6 +225,14 @@ export interface AnsweredQuestion {
   readonly value: unknown;
 }
 
+/** Arguments of a call that somebody changed when they approved it. */
+export interface EditedCall {
+  /** What the model had sent, as the tool would have got it. */
+  readonly original: JsonObject;
+  /** Who changed them, where the resume said who (`answeredBy`). */
+  readonly editedBy?: unknown;
+}
+
 /** Who gave an answer; recorded apart from on whose behalf the run goes on. */
 export interface GivenAnswer {
   readonly kind: PendingKind;
@@ -230,6 +250,8 @@ export interface CallJournal {
   /** What all of this was said about: it counts for no other arguments. */
   readonly arguments: JsonObject;
   readonly approved?: true;
+  /** The arguments are not the model's but those of whoever approved the call; checked: as the tool gets them. */
+  readonly edited?: { readonly original: JsonObject; readonly isChecked?: true };
   /** Somebody said no. */
   readonly refused?: { readonly reason?: string };
   /** What the client's side made of the call. */

@@ -12,6 +12,7 @@ import {
 } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { JobCompletion } from '../jobs/job-doer.js';
@@ -20,6 +21,7 @@ import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { FILLED_TEXT, LIST, required } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/options.js';
+import { resumeWith } from '../loop/resume.js';
 import {
   ANSWERS_OPTIONS,
   type AnswersOptions,
@@ -32,6 +34,7 @@ import {
   jobsOfOptions,
   PROMPT_OPTIONS,
   type PromptOptions,
+  type TurnOwner,
 } from './conversations-options.js';
 import { News, readEvents } from './event-reader.js';
 import { HeldConversation } from './held-conversation.js';
@@ -267,10 +270,23 @@ export class Conversations {
       throw new ToolwrightError('RunNotAllowed', 'The answers were not taken: the turn has another owner.');
     const ids = new Set(run.pending.map(({ id }) => id));
     const unknown = answers.filter((answer) => !ids.has(answer?.id)).map((answer) => `'${answer?.id}'`);
-    if (unknown.length === 0) return;
-    const waits = [...ids].map((id) => `'${id}'`).join(', ');
-    const message = `The conversation does not wait for ${unknown.join(', ')}; it waits for ${waits}.`;
-    throw new ToolwrightError('InvalidAnswer', message);
+    if (unknown.length > 0) {
+      const waits = [...ids].map((id) => `'${id}'`).join(', ');
+      const message = `The conversation does not wait for ${unknown.join(', ')}; it waits for ${waits}.`;
+      throw new ToolwrightError('InvalidAnswer', message);
+    }
+    const of = { conversationId, ...(owner === undefined ? {} : { owner }) };
+    if (answers.some((answer) => 'arguments' in answer)) await this.#checkEdits(run, answers, of);
+  }
+
+  /** Where this process has the tools of the turn; otherwise whoever takes it checks what was edited. */
+  async #checkEdits(run: RunState, answers: readonly Answer[], of: TurnOwner): Promise<void> {
+    const { config } = this.#options;
+    const { tools, stateSecret } = typeof config === 'function' ? await config(of) : config;
+    if (tools === undefined) return;
+    const { owner } = of;
+    const scope = owner === undefined ? {} : { owner };
+    await resumeWith({ tools, stateSecret }, run, { answers, scope, isCertain: true });
   }
 
   #hear({ conversationId, about }: ConversationNews): void {

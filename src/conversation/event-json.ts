@@ -42,8 +42,10 @@ export function errorJson(error: unknown): JsonObject {
   return { name: String(name), message: errorMessage(error), ...(typeof code === 'number' ? { code } : {}) };
 }
 
-function given({ result, taskId }: CallRecord): JsonObject {
-  return { result: resultJson(result), taskId };
+/** Of edited arguments, also those that ran: `call-start` told of the model's. */
+function given({ result, taskId, edited, arguments: args }: CallRecord): JsonObject {
+  const told = { result: resultJson(result), taskId };
+  return edited === undefined ? told : { ...told, arguments: args, edited };
 }
 
 /** All of a result that JSON can say, except the error, which is for logs. */

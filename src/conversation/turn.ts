@@ -1,6 +1,7 @@
 import type { CallScope } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { AsyncCallback } from '../contract/tool.js';
+import type { ToolwrightError } from '../errors/toolwright-error.js';
 import { onAbort } from '../kernel/async.js';
 import { driveLoop } from '../loop/drive.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
@@ -11,7 +12,7 @@ import {
   type RunStart,
   type RunSurroundings,
 } from '../loop/loop-run.js';
-import { checkOwner } from '../loop/options.js';
+import { checkOwner, type Ownership } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import { progressOf } from '../loop/suspend.js';
@@ -215,7 +216,7 @@ async function drive(current: CurrentTurn, { config, surroundings }: Drive): Pro
   }
   let start: RunStart;
   try {
-    start = startOf(current, config);
+    start = await startOf(current, config);
   } catch (error) {
     // An abort ends a turn also where its run cannot be gone on with; then there is nothing to begin.
     if (!signal.aborted) throw error;
@@ -224,7 +225,10 @@ async function drive(current: CurrentTurn, { config, surroundings }: Drive): Pro
   return driveLoop(config, start, surroundings);
 }
 
-function startOf({ begin, history, scope, isCertain }: CurrentTurn, config: ConversationConfig): RunStart {
+function startOf(
+  { begin, history, scope, isCertain }: CurrentTurn,
+  config: ConversationConfig,
+): RunStart | Promise<RunStart> {
   if (begin.status !== 'running') {
     const { answers, answeredBy } = begin.status === 'answered' ? begin : { answers: [] };
     return resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain });
@@ -234,4 +238,14 @@ function startOf({ begin, history, scope, isCertain }: CurrentTurn, config: Conv
   const messages =
     content === undefined ? history.messages : [{ role: 'system' as const, content }, ...history.messages];
   return begin.progress === undefined ? { messages } : { progress: { ...begin.progress, messages } };
+}
+
+/** Why a turn is not its scope's, where it is not. */
+export function ownerFault(of: Ownership, scope: CallScope): ToolwrightError | undefined {
+  try {
+    checkOwner(of, scope);
+    return undefined;
+  } catch (error) {
+    return error as ToolwrightError;
+  }
 }

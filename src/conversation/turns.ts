@@ -12,7 +12,6 @@ import { plainJson } from '../kernel/json.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { historyFaults } from '../loop/given-history.js';
 import { abortedBefore } from '../loop/loop-run.js';
-import { checkOwner, type Ownership } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
 import { signState } from '../loop/suspend.js';
 import {
@@ -33,7 +32,7 @@ import {
   type ValidSnapshot,
   withoutStore,
 } from './snapshot.js';
-import { CurrentTurn, HistoryView, runTurn, type TurnParts } from './turn.js';
+import { CurrentTurn, HistoryView, ownerFault, runTurn, type TurnParts } from './turn.js';
 
 /** The config of a conversation, what it left out filled in. */
 interface ReadyConfig extends ConversationConfig {
@@ -79,7 +78,10 @@ export class Turns {
   }
 
   prompt(content: UserMessage['content'], options: TurnOptions): Promise<ToolLoopResult> {
-    return this.#enter({ kind: 'prompt', content: copyOf(content) }, options);
+    return this.#enter(
+      { kind: 'prompt', content: typeof content === 'string' ? content : [...content] },
+      options,
+    );
   }
 
   /** A turn that begins with what was said last. */
@@ -132,10 +134,9 @@ export class Turns {
     const { signal, scope } = options;
     const { suspended } = this;
     const current = this.#current;
-    if (current === undefined || suspended === undefined)
-      throw new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
+    if (current === undefined || suspended === undefined) throw nothingAsked();
     const answeredBy = plainJson(options.answeredBy);
-    resumeWith(this.#config, suspended.state, {
+    const checking = resumeWith(this.#config, suspended.state, {
       answers,
       answeredBy,
       // A scope that is given must name the owner, too.
@@ -143,15 +144,20 @@ export class Turns {
       // Of a run that the store keeps, the store's state decides in the end.
       isCertain: current.isCertain || suspended.isKept,
     });
-    const answered = this.#put({
-      turn: { ...current.turn, resumedBy: 'answer' },
-      scope: this.#within(current.scope, scope),
-      signal: anySignal(signal, scope?.signal),
-      status: { ...suspended, status: 'answered', answers, answeredBy },
-      history: current.history,
-      isCertain: current.isCertain,
-    });
-    return this.#run(answered);
+    const goOn = (): Promise<ToolLoopResult> => {
+      // Somebody else was quicker, while edited arguments were checked.
+      if (this.suspended !== suspended || this.#isClosed) throw nothingAsked();
+      const answered = this.#put({
+        turn: { ...current.turn, resumedBy: 'answer' },
+        scope: this.#within(current.scope, scope),
+        signal: anySignal(signal, scope?.signal),
+        status: { ...suspended, status: 'answered', answers, answeredBy },
+        history: current.history,
+        isCertain: current.isCertain,
+      });
+      return this.#run(answered);
+    };
+    return checking instanceof Promise ? checking.then(goOn) : goOn();
   }
 
   abort(reason: unknown): void {
@@ -372,23 +378,14 @@ export class Turns {
   }
 }
 
-function ownerFault(of: Ownership, scope: CallScope): ToolwrightError | undefined {
-  try {
-    checkOwner(of, scope);
-    return undefined;
-  } catch (error) {
-    return error as ToolwrightError;
-  }
-}
-
 const RUNNING = 'a turn is running: wait for its end, or `idle()`';
 
 function notReady(what: string, why: string): ToolwrightError {
   return new ToolwrightError('ConversationNotReady', `${what}, because ${why}.`);
 }
 
-function copyOf(content: UserMessage['content']): UserMessage['content'] {
-  return typeof content === 'string' ? content : [...content];
+function nothingAsked(): ToolwrightError {
+  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
 }
 
 function closedError(): DOMException {

@@ -1,6 +1,6 @@
 import { callRecord } from '../call/call-tool.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
-import { abortedResult, failedResult, ignoredText, resultText } from '../call/result-text.js';
+import { abortedResult, failedResult, notesOf, resultText } from '../call/result-text.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
@@ -224,7 +224,7 @@ function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefin
   const notes = verdict?.notes.size ? verdict.notes : undefined;
   for (const record of records) {
     const note = notes?.get(record.id);
-    messages.push(toolMessage(record.id, record.result, ignoredText(record), note));
+    messages.push(toolMessage(record.id, record.result, ...notesOf(record), note));
     toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);

@@ -5,7 +5,7 @@ import { checkOptions } from '../errors/author-fault.js';
 import { plainJson } from '../kernel/json.js';
 import { FILLED_TEXT, JSON_VALUE, optionTable, protecting, required, secret } from '../kernel/options.js';
 import { claimedByAnother } from './claimed-run.js';
-
+import { LOOP_RULES, type ResumeConfig } from './options.js';
 import { resumeWith } from './resume.js';
 import { claimRun } from './stored-run.js';
 import { signState } from './suspend.js';
@@ -24,6 +24,8 @@ export interface AnswerStoredRunOptions {
   readonly answeredBy?: unknown;
   /** That of the run's config, where it has one. */
   readonly stateSecret?: string;
+  /** The tools of the run: edited arguments are checked against them, and refused without them. */
+  readonly tools?: ResumeConfig['tools'];
 }
 
 const RUN = optionTable<AnsweredRun>('the answered run', {
@@ -35,6 +37,7 @@ const OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
   owner: JSON_VALUE,
   answeredBy: JSON_VALUE,
   stateSecret: protecting(secret(FILLED_TEXT)),
+  tools: LOOP_RULES.tools,
 });
 
 /** How long others wait where this process dies in between. */
@@ -61,12 +64,12 @@ export async function answerStoredRun(
   checkOptions(run, RUN);
   checkOptions(options, OPTIONS);
   const { store, runId } = run;
-  const { owner, answeredBy, stateSecret } = options;
+  const { owner, answeredBy, stateSecret, tools } = options;
   const { claimed, state } = await claimRun({ store, runId, leaseMs: LEASE_MS });
   try {
     const scope = owner === undefined ? {} : { owner };
     const given = { answers, answeredBy: plainJson(answeredBy), scope, isCertain: true };
-    const start = resumeWith({ stateSecret } as Parameters<typeof resumeWith>[0], state, given);
+    const start = await resumeWith({ stateSecret, tools }, state, given);
     const answered = ('suspended' in start ? start.suspended : state) as RunState;
     const isKept =
       answered.pending.length > 0

@@ -58,7 +58,7 @@ interface HeldRun {
  */
 export async function driveClaimed(
   config: ResumeConfig,
-  start: () => RunStart,
+  start: () => RunStart | Promise<RunStart>,
   { claimed, first, surroundings }: HeldRun,
 ): Promise<ToolLoopResult> {
   const keeper = new StepKeeper({ claimed, first, keepsOnce: config.checkpoint === 'call' });
@@ -67,7 +67,7 @@ export async function driveClaimed(
   const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
   let result: ToolLoopResult;
   try {
-    result = await driveLoop({ ...config, signal, onLimit }, start(), { ...surroundings, keeper });
+    result = await driveLoop({ ...config, signal, onLimit }, await start(), { ...surroundings, keeper });
   } catch (error) {
     claimed.lost.throwIfAborted();
     if (keeper.isUnderWay) await keeper.fail(error);

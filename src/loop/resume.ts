@@ -1,6 +1,8 @@
 import { answerWait } from '../call/answer-wait.js';
+import type { CheckedArguments } from '../call/edited-call.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import type { Answer, CallJournal, Wait } from '../contract/call.js';
-import type { StoredCall } from '../contract/run-state.js';
+import type { RunState, StoredCall, StoredWaitingCall } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { RunStart } from './loop-run.js';
 import { checkOwner, type ResumeConfig, type ResumeOptions } from './options.js';
@@ -13,29 +15,85 @@ export interface Resumption extends ResumeOptions {
   readonly isCertain?: boolean;
 }
 
+/** What of a config a resume needs before anything runs. */
+type ResumedConfig = { readonly [Part in 'stateSecret' | 'tools']?: ResumeConfig[Part] | undefined };
+
 /**
- * A run that goes on from its state, with the answers in its calls.
+ * A run that goes on from its state, with the answers in its calls; a promise where arguments were edited, because
+ * they are checked first.
  *
  * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) and `InvalidAnswer` (514), which names every
  *   answer that fits nothing.
  */
-export function resumeWith(config: ResumeConfig, given: unknown, resumption: Resumption): RunStart {
-  const { answers, answeredBy, scope = {}, model, isCertain = false } = resumption;
+export function resumeWith(
+  config: ResumedConfig,
+  given: unknown,
+  resumption: Resumption,
+): RunStart | Promise<RunStart> {
+  const { answeredBy, scope = {}, model, isCertain = false } = resumption;
   const secret = config?.stateSecret;
   const { state, waits } = validateState(given, secret);
   const isKnown = isCertain || isSignedWith(state, secret);
   const isForged = !isKnown && state.signature !== undefined;
   checkOwner({ owner: state.owner, isCertain: isKnown, isForged }, scope);
-  const calls = applyAnswers(state.open.calls, waits, { answers, answeredBy });
-  const unanswered = new Set(calls.flatMap((call) => (call.status === 'waiting' ? call.waits : [])));
-  return {
-    suspended: {
-      ...state,
-      ...(model === undefined ? {} : { model }),
-      open: { ...state.open, calls },
-      pending: waits.filter(({ wait }) => unanswered.has(wait)).map(({ pending }) => pending),
-    },
+  const answered = applyAnswers(state.open.calls, waits, { answers: resumption.answers, answeredBy });
+  const startWith = (calls: readonly StoredCall[]): RunStart => {
+    const unanswered = new Set(calls.flatMap((call) => (call.status === 'waiting' ? call.waits : [])));
+    return {
+      suspended: {
+        ...state,
+        ...(model === undefined ? {} : { model }),
+        open: { ...state.open, calls },
+        pending: waits.filter(({ wait }) => unanswered.has(wait)).map(({ pending }) => pending),
+      },
+    };
   };
+  return answered.some(isUncheckedEdit)
+    ? checkEdits(answered, toolsOf(config, state)).then(startWith)
+    : startWith(answered);
+}
+
+function isUncheckedEdit(call: StoredCall): call is StoredWaitingCall {
+  const edited = call.status === 'waiting' ? call.journal.edited : undefined;
+  return edited !== undefined && edited.isChecked === undefined;
+}
+
+/** What the run was offered and is given now: nobody checks with tools that it may not use. */
+function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegistry | undefined {
+  if (tools === undefined) return undefined;
+  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+  return names === undefined ? registry : registry.view({ allow: [...names] });
+}
+
+/** Arguments that were edited, as their tools will get them. Whoever edited them hears of all that is wrong. */
+async function checkEdits(
+  calls: readonly StoredCall[],
+  tools: ToolRegistry | undefined,
+): Promise<readonly StoredCall[]> {
+  const faults: string[] = [];
+  const checkEdit = async (call: StoredCall): Promise<StoredCall> => {
+    if (!isUncheckedEdit(call)) return call;
+    const { id, name, journal } = call;
+    const checked = await tools?.check(name, journal.arguments);
+    const problem = problemOf(checked);
+    if (!checked?.ok || problem !== undefined) {
+      faults.push(`the edited arguments of '${name}' (${id}): ${problem}`);
+      return call;
+    }
+    const { original } = journal.edited ?? { original: journal.arguments };
+    const edited = { original, isChecked: true as const };
+    return { ...call, journal: { ...journal, arguments: checked.arguments, edited } };
+  };
+  const checked = await Promise.all(calls.map(checkEdit));
+  if (faults.length > 0) throw invalid(faults);
+  return checked;
+}
+
+function problemOf(checked: CheckedArguments | undefined): string | undefined {
+  if (checked === undefined) return 'they can be checked only where the tools are given';
+  if (!checked.ok) return checked.problem;
+  // A person means what they write: what the tool does not know is told instead of taken away.
+  return checked.removed.length > 0 ? `there is no ${checked.removed.join(', ')}` : undefined;
 }
 
 /** Puts answers into the calls that wait for them, in any order; the given calls stay as they are. */

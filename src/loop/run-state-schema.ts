@@ -41,7 +41,10 @@ const JOURNAL = object(
     answers: list(object({ index: COUNT, message: TEXT })),
     once: list(object({ key: TEXT })),
   },
-  { given: list(object({ kind: KIND, index: COUNT })) },
+  {
+    given: list(object({ kind: KIND, index: COUNT })),
+    edited: object({ original: { type: 'object' } }),
+  },
 );
 
 /** A history, as far as the loop relies on its form. */

@@ -74,7 +74,8 @@ export function streamToolLoop(
  * Goes on with a suspended run. Answers come in any order, by the ids of `pending`; as long as
  * some are missing, the run stays suspended and nothing runs. Then the calls that waited are made, those that
  * had run are not made again, and the loop goes on. Tools are looked up anew by name, and the scope is given
- * again, so that another process can do this.
+ * again, so that another process can do this. A yes may come with other `arguments`: they are checked like a
+ * model's before anything runs, and what is wrong with them is `InvalidAnswer`.
  *
  * The run keeps what it had: its model; of the given tools, those that it was offered before; and its owner, whose
  * scope must be given. Whoever answers for the owner is named apart: `{ scope, answeredBy }`.
@@ -102,7 +103,8 @@ export async function resumeToolLoop(
   options: ResumeOptions | CallScope = {},
 ): Promise<ToolLoopResult> {
   const read = readResume({ config, options });
-  return driveRun(config, resumeWith(config, state, { ...read, answers }), { scope: read.scope ?? {} });
+  const start = await resumeWith(config, state, { ...read, answers });
+  return driveRun(config, start, { scope: read.scope ?? {} });
 }
 
 /**
@@ -129,7 +131,8 @@ export function streamResumedToolLoop(
     const start = resumeWith(config, state, { ...read, answers });
     return {
       signal: config.signal,
-      drive: (signal, sink) => driveRun({ ...config, signal }, start, { scope: read.scope ?? {}, sink }),
+      drive: async (signal, sink) =>
+        driveRun({ ...config, signal }, await start, { scope: read.scope ?? {}, sink }),
     };
   });
 }

@@ -102,7 +102,7 @@ async function drive(
   // A throw at the limit would come after the calls have run; then the run must be forgotten first.
   const onLimit = config?.onLimit === 'throw' ? 'return' : config?.onLimit;
   try {
-    const start = resumeWith(config, state, { ...resumption, isCertain: true });
+    const start = await resumeWith(config, state, { ...resumption, isCertain: true });
     return await driveLoop({ ...config, signal, onLimit }, start, {
       ...surroundings,
       keep: { save: (state) => claimed.release(state) },

@@ -121,7 +121,7 @@ export class ToolwrightService {
       const resumed = await this.#runs.resume(prepared, run, answeredBy);
       const config = { ...resumed.config, signal };
       const read = readResume(resumed);
-      const start = resumeWith(config, state, { ...read, answers });
+      const start = await resumeWith(config, state, { ...read, answers });
       return driveRun(config, start, { scope: resumed.options.scope, sink });
     };
     return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));

@@ -448,7 +448,12 @@ export const LOOP_DOORS: readonly Door[] = [
   ),
   door<AnswerStoredRunOptions>(
     'answerStoredRun',
-    { owner: { user: 'u1' }, answeredBy: 'clerk', stateSecret: 'a secret of thirty-two characters' },
+    {
+      owner: { user: 'u1' },
+      answeredBy: 'clerk',
+      stateSecret: 'a secret of thirty-two characters',
+      tools: [],
+    },
     {
       protecting: ['stateSecret'],
       open: ['owner', 'answeredBy'],

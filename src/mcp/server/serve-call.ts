@@ -15,7 +15,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import type { Invocation } from '../../call/invocation.js';
-import { ignoredText, isCutDetails, resultText } from '../../call/result-text.js';
+import { isCutDetails, notesOf, resultText } from '../../call/result-text.js';
 import type { Invoker, ToolRegistry } from '../../call/tool-registry.js';
 import type { CallJournal, CallRecord, CallScope, Suspension } from '../../contract/call.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
@@ -255,8 +255,7 @@ function textOf(content: unknown): string | undefined {
 function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {
   const { result } = record;
   const content = contentOf(result);
-  const ignored = ignoredText(record);
-  if (ignored !== undefined) content.push({ type: 'text', text: ignored });
+  for (const text of notesOf(record)) content.push({ type: 'text', text });
   const shown = textForUser(result);
   // What the user is to see and the model need not, in the protocol's words (MCP, annotations).
   if (shown !== undefined) content.push({ type: 'text', text: shown, annotations: { audience: ['user'] } });

@@ -166,6 +166,33 @@ describe('createChatHandler', () => {
     expect(done.message?.parts.at(-1)).toMatchObject({ type: 'text', text: 'heard: Bonn' });
   });
 
+  test('an approval may come with edited arguments, which the tool checks', async () => {
+    const ran: unknown[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      parameters: { type: 'object', properties: { amount: { type: 'integer', default: 100 } } },
+      approval: true,
+      execute: (args) => `paid ${ran.push(args)}`,
+    });
+    const config = { provider: namingProvider(), model: 'm', tools: [pay] };
+    const { handler, conversations } = start({}, { config });
+    const chat = chatOf(handler);
+    const asked = await readMessage(await chat.post({ id: 'c1', messages: [said('call pay')] }));
+    const answer = withApproval(asked.message, true);
+    const [wait] = (await conversations.snapshot('c1'))?.pending ?? [];
+    const edited = (amount: unknown) =>
+      chat.post({ id: 'c1', messages: [answer], edits: { [wait?.id ?? '']: { amount } } });
+    const refused = await edited('much');
+    expect(refused.status).toBe(422);
+    expect(await refused.text()).toContain('amount: must be integer');
+    expect(ran).toEqual([]);
+    const { message, violations } = await readMessage(await edited(40), answer);
+    expect(violations).toEqual([]);
+    expect(message?.parts[1]).toMatchObject({ state: 'output-available', output: 'paid 1' });
+    expect(ran).toEqual([{ amount: 40 }]);
+  });
+
   test('a history that the client has made up does not reach the model', async () => {
     const asked: LLMRequest[] = [];
     const { handler } = start({}, {}, namingProvider(asked));

@@ -116,6 +116,51 @@ describe('toolwright runs', () => {
     expect((await runs('show', 'r1')).out).toContain('ended: completed');
   });
 
+  test('an approval with edited arguments is checked by the tools of the module', async () => {
+    const [first = '', second = ''] = await suspend();
+    const edit = (args: string, ...more: readonly string[]) =>
+      runs('answer', 'r1', '--to', first, '--approve', '--arguments', args, ...more);
+    expect(await edit('{"sku":"B2"}')).toMatchObject({
+      code: 2,
+      error: expect.stringContaining('--module dist/worker.js'),
+    });
+    expect(await runs('answer', 'r1', '--to', first, '--refuse', '--arguments', '{}')).toMatchObject({
+      code: 2,
+      error: expect.stringContaining('--arguments go with --approve'),
+    });
+    writeFileSync(
+      join(folder, 'worker.mjs'),
+      `const place = {
+        name: 'place', description: 'Place', approval: true, execute: () => 'placed',
+        parameters: { type: 'object', properties: { sku: { type: 'string' } }, required: ['sku'] },
+      };
+      export const config = { provider: { chat() {} }, model: 'm', tools: [place] };`,
+    );
+    const module = ['--module', 'worker.mjs', '--by', 'clerk 7'];
+    expect(await edit('[]', ...module)).toMatchObject({ code: 2 });
+    expect(await edit('{"sku":2}', ...module)).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('sku: must be string'),
+    });
+    expect(await edit('{"sku":"B2"}', ...module)).toMatchObject({ code: 0, error: '' });
+    await runs('answer', 'r1', '--to', second, '--refuse');
+    const { provider: _, ...given } = config();
+    const provider = new ScriptedProvider([{ content: 'Done' }]);
+    const [recovered] = await recoverRuns({ store, config: { ...given, provider } });
+    expect(recovered).toMatchObject({
+      result: {
+        toolCalls: [
+          {
+            status: 'success',
+            arguments: { sku: 'B2' },
+            edited: { original: { sku: 'A1' }, editedBy: 'clerk 7' },
+          },
+          { status: 'refused' },
+        ],
+      },
+    });
+  });
+
   test('an answer for a conversation enters its inbox', async () => {
     const { runId: _, store: __, checkpoint: ___, ...given } = config();
     const conversations = new Conversations({ store, config: given, pollMs: 20 });
