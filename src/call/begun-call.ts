@@ -11,7 +11,7 @@ import type { Obstacle } from './invocation.js';
  * or that nobody knows. `undefined` where it may be made.
  */
 export async function obstacleOfBegun(call: Call): Promise<Obstacle | undefined> {
-  const { tool, environment } = call;
+  const { tool, environment, request } = call;
   const { readOnly, idempotent } = tool.annotations ?? {};
   // A job has the key of its call: one that was started is not started again.
   if (readOnly || idempotent || (tool.background && environment.jobs !== undefined)) return undefined;
@@ -21,7 +21,7 @@ export async function obstacleOfBegun(call: Call): Promise<Obstacle | undefined>
   const message = `The process died while '${tool.name}' ran. It is not known whether it was done.`;
   if (environment.onUnknown === 'error')
     return { how: 'threw', error: new ToolwrightError('OutcomeUnknown', message) };
-  return { how: 'waits', wait: { kind: 'outcome', index: 0, message } };
+  return { how: 'waits', wait: { kind: 'outcome', index: request.journal?.reruns ?? 0, message } };
 }
 
 /** What the tool itself says of a call that had begun. One that cannot say it knows nothing. */

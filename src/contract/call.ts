@@ -212,7 +212,7 @@ export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer | OutcomeAns
 /** One thing that a suspended call waits for, before a run gives it an id. */
 export interface Wait {
   readonly kind: PendingKind;
-  /** Of a question: its index among those of its call, from 0. Otherwise 0. */
+  /** Of a question: its index among those of its call, from 0. Of an outcome: its call's `reruns`. Otherwise 0. */
   readonly index: number;
   readonly message?: string;
   readonly schema?: JsonSchema;
@@ -258,6 +258,8 @@ export interface CallJournal {
   readonly result?: { readonly value: unknown };
   /** What came of the call when it was made before, and nobody knew. */
   readonly outcome?: { readonly status: 'done'; readonly value?: unknown } | { readonly status: 'not-done' };
+  /** How often it began again because it was said not to be done: a word of before counts for that beginning alone. */
+  readonly reruns?: number;
   readonly answers: readonly AnsweredQuestion[];
   /** Who gave the answers so far, where that was said. */
   readonly given?: readonly GivenAnswer[];

@@ -57,11 +57,11 @@ export class HeldConversation {
     return this.#lost.signal;
   }
 
-  /** Ends a turn that begins to run now: somebody asks for that, or the conversation is lost. */
+  /** Ends a turn that begins to run now, where somebody asks for that. One that is `lost` has not ended. */
   turnSignal(): AbortSignal {
     this.#turnStop = new AbortController();
     if (this.conversation.isAbortAsked) this.#turnStop.abort(abortAsked());
-    return AbortSignal.any([this.#lost.signal, this.#turnStop.signal]);
+    return this.#turnStop.signal;
   }
 
   /** Commits, and reads what became of the conversation. */

@@ -85,11 +85,12 @@ async function continueTurn(
     await failTurn(held, turn, new ToolwrightError('RunNotAllowed', message));
     return true;
   }
+  // Where the run is not suspended, the process that took the answers died before it had told so.
+  const answers = run === undefined ? undefined : firstAnswers(held);
   if (run?.status === 'ended') {
-    await commitTurn(held, turn, { result: endedRun(run), answers: undefined });
+    await commitTurn(held, turn, { result: endedRun(run), answers });
     return true;
   }
-  const answers = run?.status === 'suspended' ? firstAnswers(held) : undefined;
   if (run?.status === 'suspended' && answers === undefined && !held.conversation.isAbortAsked) return false;
   try {
     const result = await runTurn(held, { turn, run, answers }, surroundings);
@@ -152,7 +153,7 @@ async function runTurn(
     if (event.type === 'run-start' && answers !== undefined) void held.events.write(takenJson(answers));
     return held.events.write(eventJson(event));
   };
-  const watched = { scope, sink };
+  const watched = { scope, sink, left: held.lost };
   if (run === undefined)
     return isKept(await driveRun(config, { messages: startOf(held, turn, given) }, watched));
   const stored = { store, runId, leaseMs };

@@ -102,6 +102,12 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
     if (!(await this.#request.store.remove(this.claim))) throw this.#takenOver();
   }
 
+  /** Leaves the run as it stands to whoever takes it over when the lease has ended; nothing more is written. */
+  abandon(reason: unknown): void {
+    this.leave();
+    this.#lost.abort(reason);
+  }
+
   /** Renews the lease no more. */
   leave(): void {
     this.#isOver = true;
@@ -138,20 +144,15 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
 
   #takenOver(): ToolwrightError {
     const error = claimedByAnother(this.claim.runId);
-    this.#lose(error);
+    this.abandon(error);
     return error;
   }
 
   #failed(cause: unknown): ToolwrightError {
     const message = `The store could not keep run '${this.claim.runId}': ${errorMessage(cause)}`;
     const error = new ToolwrightError('RunStoreFailed', message, { cause });
-    this.#lose(error);
+    this.abandon(error);
     return error;
-  }
-
-  #lose(error: ToolwrightError): void {
-    this.leave();
-    this.#lost.abort(error);
   }
 }
 

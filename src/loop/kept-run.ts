@@ -1,6 +1,7 @@
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunStore } from '../contract/run-state.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
+import { onAbort } from '../kernel/async.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
@@ -65,6 +66,8 @@ export async function driveClaimed(
   const signal = config.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
   // A throw at the limit would come before the end is kept.
   const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
+  const { left } = surroundings;
+  const unfollow = left === undefined ? () => {} : onAbort(left, () => claimed.abandon(left.reason));
   let result: ToolLoopResult;
   try {
     result = await driveLoop({ ...config, signal, onLimit }, await start(), { ...surroundings, keeper });
@@ -75,6 +78,8 @@ export async function driveClaimed(
     else if (first === 'checkpoint') await claimed.giveBack();
     claimed.leave();
     throw error;
+  } finally {
+    unfollow();
   }
   claimed.lost.throwIfAborted();
   if (config.onLimit === 'throw' && result.status === 'limit') throw result.error;

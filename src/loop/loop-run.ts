@@ -40,6 +40,8 @@ export interface RunSurroundings {
   readonly keeper?: RunKeeper;
   /** What becomes of calls that had begun when their process died. */
   readonly onUnknown?: OnUnknown;
+  /** Aborted where a kept run is no longer this process's to go on with: it is left as it stands, for others. */
+  readonly left?: AbortSignal;
   /** Keeps the run where it is suspended; default: the config's store. */
   readonly keep?: Pick<RunStore, 'save'>;
   /** Whether anybody reads the text while it is written, asked before each request; default: where there is a sink. */

@@ -44,6 +44,7 @@ const JOURNAL = object(
   {
     given: list(object({ kind: KIND, index: COUNT })),
     edited: object({ original: { type: 'object' } }),
+    reruns: COUNT,
   },
 );
 

@@ -1,4 +1,4 @@
-import type { CallRecord } from '../contract/call.js';
+import type { CallJournal, CallRecord } from '../contract/call.js';
 import type { CheckpointStore, RunCheckpoint, RunEntry, StoredEnd } from '../contract/run-checkpoint.js';
 import type { RunState, StoredCall } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -199,13 +199,7 @@ export class StepKeeper implements RunKeeper {
     const { journal } = call;
     if (!this.#begun.has(index))
       return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal };
-    // That it was not done counts for this time; should nobody know again, somebody is asked again.
-    const { outcome: _, ...known } = journal ?? {};
-    return {
-      ...stored,
-      status: 'begun',
-      ...(journal === undefined ? {} : { journal: known as typeof journal }),
-    };
+    return { ...stored, status: 'begun', ...(journal === undefined ? {} : { journal: ofRerun(journal) }) };
   }
 
   #tell(index: number, call: StoredCall): void {
@@ -233,6 +227,11 @@ export class StepKeeper implements RunKeeper {
   #write(write: Parameters<ClaimedRun<CheckpointStore>['write']>[0]['write']): Promise<void> {
     return this.#claimed.write({ write });
   }
+}
+
+/** That a call was not done counts for one more beginning; should nobody know again, somebody is asked anew. */
+function ofRerun({ outcome, ...known }: CallJournal): CallJournal {
+  return outcome === undefined ? known : { ...known, reruns: (known.reruns ?? 0) + 1 };
 }
 
 /** A run as of now; without its last message where that is open. */

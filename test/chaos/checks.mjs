@@ -64,6 +64,7 @@ async function unansweredOf({ conversationId: id, messages, turns }, store) {
 /** Events are numbered without a gap, and tell each turn once. */
 async function eventFaults(id, turns, { conversations }) {
   const counts = new Map();
+  const faults = [];
   let last = 0;
   for (;;) {
     const page = await conversations.events({ conversationId: id, after: last, limit: 500 });
@@ -72,11 +73,12 @@ async function eventFaults(id, turns, { conversations }) {
       if (number !== last + 1) return [`${id}: event ${number} follows ${last}`];
       last = number;
       counts.set(event.type, (counts.get(event.type) ?? 0) + 1);
+      if (event.type === 'turn-end' && event.status !== 'completed')
+        faults.push(`${id}: turn ${event.turn.number} ended as ${event.status}: ${JSON.stringify(event.error)}`);
     }
   }
-  return ['turn-start', 'turn-end']
-    .filter((type) => counts.get(type) !== turns)
-    .map((type) => `${id}: ${counts.get(type) ?? 0} times ${type} in ${turns} turns`);
+  const miscounted = ['turn-start', 'turn-end'].filter((type) => counts.get(type) !== turns);
+  return [...faults, ...miscounted.map((type) => `${id}: ${counts.get(type) ?? 0} times ${type} in ${turns} turns`)];
 }
 
 /** Every completion is in its conversation once; without an engine, work dies with its process. */
@@ -87,8 +89,16 @@ function completionFaults({ conversationId: id, messages }, { engine, counts }) 
   return PROMPTS.flatMap((prompt) => {
     const call = `${promptOf(id, prompt)}/report0`;
     const times = told.filter(({ content }) => content.includes(call)).length;
-    return times === 1 ? [] : [`${call}: has ${times} completions`];
+    return times === 1 ? [] : [`${call}: has ${times} completions; ${answerTo(call, messages)}`];
   });
+}
+
+/** What the model was answered to a call that started work. */
+function answerTo(call, messages) {
+  const asked = messages.findIndex(({ toolCalls }) => toolCalls?.some((made) => made.arguments.call === call));
+  const { id } = messages[asked]?.toolCalls.find((made) => made.arguments.call === call) ?? {};
+  const answer = id && messages.slice(asked + 1).find(({ tool_call_id }) => tool_call_id === id);
+  return `it was answered '${answer?.content}'`;
 }
 
 /** A call has one key, and is made again where that is allowed. */

@@ -64,14 +64,26 @@ class DeadRun {
     this.#isAlive = true;
   }
 
+  /** Its process is dead again once the call is under way again. */
+  async dieAgain(resume: () => Promise<unknown>): Promise<void> {
+    const { length } = this.contexts;
+    this.#isAlive = false;
+    resume().catch(() => {});
+    while (this.contexts.length === length) await new Promise((resolve) => setImmediate(resolve));
+    this.now += LEASE;
+    this.#isAlive = true;
+  }
+
   recover(options: Partial<RecoverOptions> = {}) {
     return recoverRuns({ store: this.store, config: this.config, leaseMs: LEASE, ...options });
   }
 
-  resume(answer: { readonly outcome: 'done'; readonly result?: unknown } | { readonly outcome: 'not-done' }) {
-    const [pending] = this.store.load('r')?.pending ?? [];
-    const answers = [{ id: pending?.id ?? '', ...answer }];
-    const config = { ...this.config, checkpoint: 'step' } as const;
+  resume(
+    answer: { readonly outcome: 'done'; readonly result?: unknown } | { readonly outcome: 'not-done' },
+    id = this.store.load('r')?.pending[0]?.id ?? '',
+  ) {
+    const answers = [{ id, ...answer }];
+    const config = { ...this.config, checkpoint: 'step', leaseMs: LEASE } as const;
     return resumeStoredRun(config, { store: this.store, runId: 'r' }, answers);
   }
 }
@@ -129,6 +141,25 @@ describe('recoverRuns', () => {
     });
     const [first, second] = run.contexts;
     expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
+  });
+
+  test('takes `not-done` for one more time: should its process die again, its word counts no more', async () => {
+    const run = new DeadRun();
+    await run.die();
+    await run.recover();
+    const [first] = run.store.load('r')?.pending ?? [];
+    await run.dieAgain(() => run.resume({ outcome: 'not-done' }));
+    await run.recover();
+    const [second] = run.store.load('r')?.pending ?? [];
+    expect(second).toMatchObject({ kind: 'outcome', callId: 'c1' });
+    expect(second?.id).not.toBe(first?.id);
+    expect(run.contexts).toHaveLength(2);
+    await expect(run.resume({ outcome: 'not-done' }, first?.id)).rejects.toMatchObject({
+      name: 'InvalidAnswer',
+    });
+    expect(run.contexts).toHaveLength(2);
+    const resumed = await run.resume({ outcome: 'not-done' });
+    expect(resumed.toolCalls).toMatchObject([{ result: { forLLM: 'worked at try 3' } }]);
   });
 
   test('takes a no for a refusal', async () => {

@@ -1,0 +1,154 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import {
+  Conversations,
+  type ConversationsOptions,
+  type ConversationView,
+  defineTool,
+  type LLMProvider,
+  type ToolContext,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { historyFaults } from './strict-history.js';
+
+const LEASE = 60;
+const NEVER = new Promise<never>(() => {});
+
+/** Calls `pay` for a prompt, and then says what came of it. */
+const provider: LLMProvider = {
+  async chat({ messages }) {
+    const last = messages.at(-1);
+    if (last?.role === 'tool')
+      return { content: `heard: ${last.content}`, toolCalls: [], finishReason: 'stop' };
+    return {
+      content: '',
+      toolCalls: [{ id: 'call_1', name: 'pay', arguments: {} }],
+      finishReason: 'tool_calls',
+    };
+  },
+};
+
+/** Processes on one store that die, or hang for so long that another one goes on with what they had. */
+class Fleet {
+  now = 1_700_000_000_000;
+  readonly store = new MemoryRunStore({ now: () => this.now });
+  readonly payments: ToolContext[] = [];
+  readonly front = this.#conversations(this.store, { takesTurns: false });
+
+  /** A process whose payments come to what `pay` gives. */
+  start(pay: (context: ToolContext) => unknown, annotations = {}) {
+    let isAlive = true;
+    const tool = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      annotations,
+      execute: (_args, context) => {
+        this.payments.push(context);
+        return pay(context);
+      },
+    });
+    const store = seenBy(this.store, () => isAlive);
+    const conversations = this.#conversations(store, {
+      config: { provider, model: 'm', tools: [tool], toolTimeoutMs: Number.POSITIVE_INFINITY },
+    });
+    const die = (): void => {
+      isAlive = false;
+      this.now += LEASE;
+    };
+    return { conversations, die };
+  }
+
+  paid(times: number): Promise<unknown> {
+    return insist(() => this.payments.length >= times || undefined);
+  }
+
+  /** The conversation as soon as it waits for what came of a payment, and not for the one of before. */
+  asked(before?: string): Promise<ConversationView['pending'][number]> {
+    return insist(async () => {
+      const [pending] = (await this.front.snapshot('c1'))?.pending ?? [];
+      return pending?.id === before ? undefined : pending;
+    });
+  }
+
+  async events(): Promise<readonly unknown[]> {
+    const events = await this.store.conversations.events({ conversationId: 'c1', after: 0, limit: 1000 });
+    return events.map(({ event }) => event.type);
+  }
+
+  #conversations(store: MemoryRunStore, options: Partial<ConversationsOptions>): Conversations {
+    const config = { provider, model: 'm' };
+    return new Conversations({ store, config, leaseMs: LEASE, pollMs: 5, ...options });
+  }
+}
+
+/** A store as a process sees it: once that is dead, nothing that it says arrives, and nothing comes back. */
+function seenBy<Target extends object>(target: Target, isAlive: () => boolean): Target {
+  return new Proxy(target, {
+    get: (_, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value === 'object' && value !== null) return seenBy(value, isAlive);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => (isAlive() ? value.apply(target, args) : NEVER);
+    },
+  });
+}
+
+/** Looks until there is something. */
+async function insist<Found>(look: () => Found | undefined | Promise<Found | undefined>): Promise<Found> {
+  for (let looks = 0; looks < 5000; looks += 1) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await pause(2);
+  }
+  throw new Error('It never came to that');
+}
+
+test('Conversations: an answer `not-done` lets a call be made once more, also where its process dies again', async () => {
+  const fleet = new Fleet();
+  const { front, payments } = fleet;
+  await front.prompt('c1', 'Pay');
+  const first = fleet.start(() => NEVER);
+  await fleet.paid(1);
+  first.die();
+  const second = fleet.start(() => NEVER);
+  const { id } = await fleet.asked();
+  await front.answer('c1', [{ id, outcome: 'not-done' }]);
+  await fleet.paid(2);
+  second.die();
+  const third = fleet.start(() => 'paid');
+  const again = await fleet.asked(id);
+  expect(payments).toHaveLength(2);
+  await expect(front.answer('c1', [{ id, outcome: 'not-done' }])).rejects.toMatchObject({ code: 514 });
+  await front.answer('c1', [{ id: again.id, outcome: 'not-done' }]);
+  const view = await front.idle('c1');
+  expect(view?.messages.at(-1)).toMatchObject({ content: 'heard: paid' });
+  expect(new Set(payments.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+  expect(payments).toHaveLength(3);
+  expect(await fleet.events()).not.toContain('answers-refused');
+  await third.conversations.close();
+});
+
+test('Conversations: a turn whose conversation is lost goes on elsewhere, and is not told as aborted', async () => {
+  const fleet = new Fleet();
+  const { front, store } = fleet;
+  await front.prompt('c1', 'Pay');
+  const hanging = fleet.start(
+    ({ signal }) => new Promise((resolve) => signal?.addEventListener('abort', resolve)),
+    {
+      idempotent: true,
+    },
+  );
+  await fleet.paid(1);
+  fleet.now += LEASE;
+  const other = { conversationId: 'c1', claim: 'somebody else', leaseMs: LEASE };
+  expect(store.conversations.hold(other)).toMatchObject({ status: 'held' });
+  await hanging.conversations.close();
+  expect(store.read('c1.1')?.status).toBe('running');
+  fleet.now += LEASE;
+  const next = fleet.start(() => 'paid', { idempotent: true });
+  const view = await front.idle('c1');
+  expect(view?.messages.at(-1)).toMatchObject({ content: 'heard: paid' });
+  expect(historyFaults(view?.messages ?? [])).toEqual([]);
+  expect((await fleet.events()).filter((type) => type === 'turn-end')).toHaveLength(1);
+  await next.conversations.close();
+});
