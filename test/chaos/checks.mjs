@@ -74,11 +74,16 @@ async function eventFaults(id, turns, { conversations }) {
       last = number;
       counts.set(event.type, (counts.get(event.type) ?? 0) + 1);
       if (event.type === 'turn-end' && event.status !== 'completed')
-        faults.push(`${id}: turn ${event.turn.number} ended as ${event.status}: ${JSON.stringify(event.error)}`);
+        faults.push(
+          `${id}: turn ${event.turn.number} ended as ${event.status}: ${JSON.stringify(event.error)}`,
+        );
     }
   }
   const miscounted = ['turn-start', 'turn-end'].filter((type) => counts.get(type) !== turns);
-  return [...faults, ...miscounted.map((type) => `${id}: ${counts.get(type) ?? 0} times ${type} in ${turns} turns`)];
+  return [
+    ...faults,
+    ...miscounted.map((type) => `${id}: ${counts.get(type) ?? 0} times ${type} in ${turns} turns`),
+  ];
 }
 
 /** Every completion is in its conversation once; without an engine, work dies with its process. */
@@ -95,10 +100,13 @@ function completionFaults({ conversationId: id, messages }, { engine, counts }) 
 
 /** What the model was answered to a call that started work. */
 function answerTo(call, messages) {
-  const asked = messages.findIndex(({ toolCalls }) => toolCalls?.some((made) => made.arguments.call === call));
-  const { id } = messages[asked]?.toolCalls.find((made) => made.arguments.call === call) ?? {};
-  const answer = id && messages.slice(asked + 1).find(({ tool_call_id }) => tool_call_id === id);
-  return `it was answered '${answer?.content}'`;
+  for (const [index, { tool_calls: calls = [] }] of messages.entries()) {
+    const made = calls.find(({ function: { arguments: args } }) => JSON.parse(args).call === call);
+    if (made === undefined) continue;
+    const answer = messages.slice(index).find(({ tool_call_id: id }) => id === made.id);
+    return `the call was answered '${answer?.content}'`;
+  }
+  return 'the call was never made';
 }
 
 /** A call has one key, and is made again where that is allowed. */

@@ -1,6 +1,6 @@
 // A process that takes the turns of conversations, and does their jobs where there is an engine. It is killed.
 import { setTimeout as pause } from 'node:timers/promises';
-import { Conversations, defineTool, runJobs } from '../../dist/src/index.js';
+import { Conversations, defineTool } from '../../dist/src/index.js';
 import { openEngine, openStore } from './open.mjs';
 
 const setting = JSON.parse(process.argv[2]);
@@ -31,7 +31,7 @@ function tool(name, options) {
       await pause(Math.random() * workMs);
       await tell('do', { key: idempotencyKey, call });
       await pause(Math.random() * workMs);
-      return `${name} was done`;
+      return `${call} was done`;
     },
   });
 }
@@ -74,27 +74,16 @@ const provider = {
 
 const store = openStore(setting);
 const engine = openEngine(setting);
-const config = { provider, model: 'm', tools, ...(engine ? { engine } : {}) };
-const conversations = new Conversations({ store, config, leaseMs, pollMs: leaseMs / 4 });
-const jobs =
-  engine &&
-  (await runJobs({
-    engine,
-    store,
-    tools,
-    sweepMs: 1000,
-    silentForMs: 5000,
-    // Whoever started the work may be dead by now; with the same key, it is told once.
-    onAsyncResult: async ({ job }) => {
-      const { id, tool: name, callId, scope, arguments: args } = job;
-      const content = { kind: 'completion', tool: name, callId, taskId: id, text: `done: ${args.call}` };
-      const { conversationId } = scope;
-      await store.conversations.enter({ conversationId, key: `completion ${id}`, content });
-    },
-  }));
+const conversations = new Conversations({
+  store,
+  config: { provider, model: 'm', tools },
+  ...(engine ? { engine } : {}),
+  leaseMs,
+  pollMs: leaseMs / 4,
+});
 
 process.on('message', async () => {
-  await Promise.all([conversations.close(), jobs?.close()]);
+  await conversations.close();
   await engine?.close();
   await store.close?.();
   process.disconnect();
