@@ -8,7 +8,7 @@ const door = {
   '^toolwright/mcp$': '<rootDir>/src/mcp/index.ts',
   '^toolwright/nestjs$': '<rootDir>/src/nestjs/index.ts',
   '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
-  '^toolwright/(testing|builtin|tsyringe|stores|postgres|satellite|bullmq|pg-boss|plugin|jest|ai-sdk|chat)$':
+  '^toolwright/(testing|builtin|tsyringe|stores|postgres|satellite|bullmq|pg-boss|plugin|jest|ai-sdk|chat|opentelemetry)$':
     '<rootDir>/src/$1/index.ts',
 };
 

@@ -26,8 +26,9 @@ export {
   registerFunction,
 } from './call/register-function.js';
 export type { NameFilter, RegisteredTool } from './call/registration.js';
+export type { ToolRegistryOptions } from './call/registry-options.js';
 export { TaskQueue, type TaskQueueOptions } from './call/task-queue.js';
-export { type ToolCallResult, ToolRegistry, type ToolRegistryOptions } from './call/tool-registry.js';
+export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';
 export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/watch-calls.js';
 export type {
@@ -167,6 +168,7 @@ export type {
   TakenRun,
 } from './contract/run-checkpoint.js';
 export type { ClaimOutcome, RunClaim, RunLease, RunState, RunStore } from './contract/run-state.js';
+export type { Telemetry } from './contract/telemetry.js';
 export type {
   AgentToolResult,
   AgentToolUpdateCallback,

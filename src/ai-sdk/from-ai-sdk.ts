@@ -5,6 +5,7 @@ import {
   type LLMRequest,
   type LLMResponse,
   type LLMStreamPart,
+  type ProviderIdentity,
   REQUEST,
 } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
@@ -94,6 +95,17 @@ export function fromAiSdk(
   return new ModelProvider(model, options);
 }
 
+/** What the AI SDK calls its providers, and what the OpenTelemetry conventions do; many names are the same. */
+const VENDORS: readonly (readonly [RegExp, string])[] = [
+  [/^azure/, 'azure.ai.openai'],
+  [/^amazon-bedrock|^bedrock/, 'aws.bedrock'],
+  [/^google\.vertex|^vertex/, 'gcp.vertex_ai'],
+  [/^google/, 'gcp.gemini'],
+  [/^mistral/, 'mistral_ai'],
+  [/^moonshotai/, 'moonshot_ai'],
+  [/^xai/, 'x_ai'],
+];
+
 class ModelProvider implements AiSdkProvider {
   readonly #model: LanguageModelV4 | ((modelId: string) => LanguageModelV4);
   readonly #options: FromAiSdkOptions;
@@ -108,6 +120,12 @@ class ModelProvider implements AiSdkProvider {
 
   itemKey(model: string): string {
     return this.#keyOf(this.#meant(model));
+  }
+
+  identity(model: string): ProviderIdentity {
+    const { provider } = this.#meant(model);
+    const [, name] = VENDORS.find(([vendor]) => vendor.test(provider)) ?? [];
+    return { name: name ?? provider.split('.')[0] ?? provider };
   }
 
   supportsResponseFormat(model: string): boolean {

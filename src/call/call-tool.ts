@@ -31,6 +31,7 @@ import { failedResult } from './result-text.js';
 import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
+import { endTrace, startTrace } from './trace-call.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
 type CallAnswer = ToolResult | Invocation;
@@ -55,12 +56,16 @@ export function callTool(
 export function callTool(
   environment: CallEnvironment,
   request: CallRequest,
-  { scope, attempt = 1 }: CallOrigin,
+  { scope, attempt = 1, trace }: CallOrigin & Partial<Pick<ReceivedCall, 'trace'>>,
 ): Answer {
-  const { logger, isRecorded } = environment;
+  const { logger, isRecorded, telemetry } = environment;
+  if (telemetry?.isOn && trace === undefined) {
+    const begun = startTrace(telemetry, { environment, request, scope, attempt });
+    return begun.within(() => callTool(environment, request, { scope, attempt, trace: begun } as CallOrigin));
+  }
   const log = logger === undefined ? CallLog.none : new CallLog(environment, request);
   const since = logger !== undefined || isRecorded ? performance.now() : 0;
-  const received: ReceivedCall = { request, environment, scope, attempt, log, since };
+  const received: ReceivedCall = { request, environment, scope, attempt, log, trace, since };
   try {
     const found = environment.find(request.name);
     if (found === undefined) return notFound(received);
@@ -87,7 +92,7 @@ const callDirectly = createDirectCaller(takeUp);
 /** Goes on in steps with a direct call that has come to more than its result. */
 function takeUp(left: LeftCall): ToolResult | Promise<ToolResult>;
 function takeUp({ environment, request, scope, attempt = 1, plan, accepted, at }: LeftCall): Answer {
-  const received = { environment, request, scope, attempt, log: CallLog.none, since: 0 };
+  const received = { environment, request, scope, attempt, log: CallLog.none, trace: undefined, since: 0 };
   const { tool } = plan;
   try {
     if (at.how === 'broken') return broken(received, at.error);
@@ -173,7 +178,7 @@ interface ReadyParts
 }
 
 function readyCall(
-  { request, environment, scope, attempt, log, since }: ReceivedCall,
+  { request, environment, scope, attempt, log, trace, since }: ReceivedCall,
   { tool, plan, checked, args, repairs = NONE, removed = NONE, isAccepted }: ReadyParts,
 ): Call {
   if (log.isRead) log.mended({ repairs, removed });
@@ -186,6 +191,7 @@ function readyCall(
     scope,
     attempt,
     log,
+    trace,
     since,
     tool,
     plan,
@@ -317,6 +323,7 @@ function finish(call: ReceivedCall & Partial<Pick<Call, 'task' | 'context'>>, wr
 function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
   call.environment.onStep?.('write');
+  if (call.trace !== undefined) endTrace(call.trace, call, end);
   if (!call.environment.isRecorded) return result;
   const plain = callRecord(call, end);
   const isKept = call.environment.recordsKeys && 'checked' in call;

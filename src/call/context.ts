@@ -2,6 +2,7 @@ import type { CallScope, LogListener } from '../contract/call.js';
 import type { JsonObject, SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
+import type { CallTrace } from '../contract/telemetry.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import {
   type OncePart,
@@ -31,6 +32,8 @@ export interface ReceivedCall {
   readonly scope: CallScope;
   readonly attempt: number;
   readonly log: CallLog;
+  /** Where it is recorded. */
+  readonly trace: CallTrace | undefined;
   /** When the call began, by `performance.now()`; 0 where no time is taken. */
   readonly since: number;
 }
@@ -194,6 +197,11 @@ export class CallContext extends ToolContext {
     return controller.signal;
   }
 
+  /** Where the call is recorded. For the framework. */
+  get trace(): CallTrace | undefined {
+    return this.#call.trace;
+  }
+
   /** Whether the call was answered before its tool had ended. For the framework. */
   get isStopped(): boolean {
     return this.#stopped !== undefined;
@@ -258,6 +266,7 @@ export class CallContext extends ToolContext {
       keyOf: (part) => partKey(this.idempotencyKey, part),
       keep: this.#keepOnce,
       refusal: () => this.#cannotAsk(),
+      onReplay: (of, key) => this.trace?.event({ type: 'replay', of, key }),
     });
     return this.#replay;
   }

@@ -78,6 +78,7 @@ function isAlone(
   return (
     environment.isRecorded !== true &&
     environment.logger === undefined &&
+    (environment.telemetry === undefined || !environment.telemetry.isOn) &&
     environment.policies === undefined &&
     environment.toolTimeoutMs === undefined &&
     environment.onAsyncResult === undefined &&

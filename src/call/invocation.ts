@@ -9,7 +9,8 @@ import type {
   Wait,
 } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { Logger } from '../contract/ports.js';
+import type { Logger, TracePlace } from '../contract/ports.js';
+import type { McpArrival, Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallPlace } from './effect-key.js';
@@ -37,6 +38,10 @@ export interface CallRequest {
   readonly hasBegun?: boolean;
   /** Keeps what `context.once` has done before the tool goes on. */
   readonly keepOnce?: KeepOnce;
+  /** Where it came as a message of the Model Context Protocol. */
+  readonly mcp?: McpArrival;
+  /** The call that started it as a job. */
+  readonly startedBy?: TracePlace;
 }
 
 /** Keeps one value of `context.once`; rejects where it cannot be kept. */
@@ -71,6 +76,8 @@ export interface CallEnvironment {
   /** The names of the tools that there are, for those who ask for another one. */
   readonly names?: () => readonly string[];
   readonly logger?: Logger;
+  /** Records calls. */
+  readonly telemetry?: Telemetry;
   /** `false`: arguments are not logged. */
   readonly logArguments?: boolean;
   /** Keeps secrets out of the log; default: what is known to be one. */

@@ -17,6 +17,8 @@ export interface ReplayOptions {
   readonly keyOf: (part: string) => string;
   /** Keeps what was done once at once; rejects where it cannot. */
   readonly keep?: (done: OnceEntry) => Promise<void>;
+  /** Hears of what is not done or asked again. */
+  readonly onReplay: (of: 'once' | 'answer', key: string) => void;
 }
 
 type OnceEntry = CallJournal['once'][number];
@@ -59,6 +61,8 @@ export class Replay {
     const answered = [...this.#unused].find((entry) => entry.message === message && entry.index === index);
     if (answered === undefined) throw this.#suspend({ kind: 'question', index, message, schema });
     this.#unused.delete(answered);
+    // The question may say whose it is: only its number is told.
+    this.#options.onReplay('answer', String(index));
     return revive(plainJson(answered.value));
   }
 
@@ -69,7 +73,10 @@ export class Replay {
   async once<Value>(given: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
     const key = keyOf(given);
     const finished = this.#finished.get(key);
-    if (finished !== undefined) return plainJson(finished.value) as Value;
+    if (finished !== undefined) {
+      if (!this.#works.has(key)) this.#options.onReplay('once', key);
+      return plainJson(finished.value) as Value;
+    }
     let running = this.#works.get(key);
     if (running === undefined) {
       running = this.#finish(key, work);

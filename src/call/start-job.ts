@@ -111,7 +111,7 @@ export class JobTask implements CallWork {
 }
 
 function jobOf(call: Call): Job {
-  const { tool, checked, request } = call;
+  const { tool, checked, request, trace } = call;
   const idempotencyKey = keyOfEffect(call);
   return {
     // The same call has the same job, also where it is made again after a crash.
@@ -123,6 +123,7 @@ function jobOf(call: Call): Job {
     idempotencyKey,
     callId: request.id,
     ...(request.place === undefined ? {} : { runId: request.place.runId }),
+    ...(trace?.place === undefined ? {} : { trace: trace.place }),
   };
 }
 

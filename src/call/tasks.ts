@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Trace } from '../contract/telemetry.js';
 import type { AsyncCallback, AsyncTool, ContextualTool, ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { asyncResult, ToolResult } from '../contract/tool-result.js';
@@ -12,6 +13,7 @@ import { failedResult } from './result-text.js';
 import { Deadline } from './run-body.js';
 import { runWork, settled, settleWork, type WorkOf } from './settle-work.js';
 import { lineOf, TaskQueue } from './task-queue.js';
+import { traceTask } from './trace-call.js';
 import { ExclusiveTurn } from './turns.js';
 
 /** The task whose work runs here, so that work which it starts is known to be a part of it. */
@@ -33,6 +35,7 @@ export class CallTask implements CallWork {
   #isAcknowledged = false;
   #deadline: Deadline | undefined;
   #unfollow: (() => void) | undefined;
+  #trace: Trace<ToolResult> | undefined;
   /** Whoever makes room in the queue, or cancels, must not lend its own async context to this call. */
   #inContextOfCall: <Value>(run: () => Value) => Value = (run) => run();
 
@@ -131,6 +134,7 @@ export class CallTask implements CallWork {
   #discard(result: ToolResult): void {
     this.#state = 'discarded';
     this.#letGo();
+    this.#trace?.end(result);
     if (this.#id !== undefined) this.#queue.end(this.#id, result, () => {});
   }
 
@@ -138,7 +142,7 @@ export class CallTask implements CallWork {
   #awaitCallback(): void {
     this.#enter();
     if (this.isSettled) this.#letGo();
-    else this.#setLimit();
+    else this.#begun();
   }
 
   #enter(run?: () => void): void {
@@ -171,8 +175,14 @@ export class CallTask implements CallWork {
   }
 
   #run(work: () => unknown): void {
+    this.#begun();
+    const run = () => current.run(this, () => runWork(work, this.#workOf));
+    this.#completeWith(this.#trace === undefined ? run() : this.#trace.within(run));
+  }
+
+  #begun(): void {
     this.#setLimit();
-    this.#completeWith(current.run(this, () => runWork(work, this.#workOf)));
+    this.#trace = traceTask(this.#call, this.#id ?? '');
   }
 
   #completeWith(value: Promise<unknown>): void {
@@ -240,6 +250,7 @@ export class CallTask implements CallWork {
     }
     this.#state = 'completed';
     this.#completion = write();
+    this.#trace?.end(this.#completion);
     if (this.#isAcknowledged) this.#deliver();
     this.#letGo();
   }

@@ -1,33 +1,18 @@
 import type { CallScope, ToolPolicy } from '../contract/call.js';
-import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
-import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
-import { RUN_STORE, type RunStore } from '../contract/run-state.js';
+import type { Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { checkArguments, checkOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
-import {
-  BOOLEAN,
-  either,
-  FUNCTION,
-  instanceOf,
-  LIMIT,
-  LOGGER,
-  listOf,
-  MILLISECONDS,
-  optionTable,
-  protecting,
-  type RulesOf,
-  TEXT,
-} from '../kernel/options.js';
+import { FUNCTION, instanceOf } from '../kernel/options.js';
 import { answerCall, callTool } from './call-tool.js';
 import { type CheckedArguments, checkOnly } from './edited-call.js';
-import type { CallEnvironment, CallOrigin, CallRequest, DescribeError, Invocation } from './invocation.js';
+import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
-import { createRedaction } from './redact.js';
+import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,
   NAME_FILTER,
@@ -38,15 +23,18 @@ import {
   ToolTableView,
   WritableToolTable,
 } from './registration.js';
+import { REGISTRY_OPTIONS, type ToolRegistryOptions } from './registry-options.js';
 import { answerText } from './result-text.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
+import { redactionIn } from './trace-call.js';
 import { type CallWatcher, makeCall, WATCHED, WATCHER } from './watch-calls.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
 export interface InvokeOptions
   extends Pick<CallEnvironment, 'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs'> {
   readonly logger?: Logger;
+  readonly telemetry?: Telemetry;
   readonly toolTimeoutMs?: number;
   readonly attempt?: number;
   readonly onAsyncResult?: AsyncCallback;
@@ -86,6 +74,8 @@ export class ToolRegistry {
   readonly toolTimeoutMs: number | undefined;
   /** What the work that tools start goes through, where a run brings no queue of its own. */
   readonly tasks: TaskQueue;
+  /** Records the calls of the registry, where it was given one. */
+  readonly telemetry: Telemetry | undefined;
   readonly #options: ToolRegistryOptions;
   readonly #log: SafeLog;
   readonly #table: ToolTable;
@@ -100,6 +90,7 @@ export class ToolRegistry {
     checkOptions(options, REGISTRY_OPTIONS);
     this.#log = new SafeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
+    this.telemetry = options.telemetry;
     const { policy, tasks, redact, engine, store, ...others } = options;
     this.tasks = tasks ?? new TaskQueue();
     this.#environment = {
@@ -230,6 +221,11 @@ export class ToolRegistry {
     return this.toProviderDefs();
   }
 
+  /** What keeps secrets out of what is recorded; `undefined` where arguments are not to be told at all. For the framework. */
+  get redaction(): Redaction | undefined {
+    return redactionIn(this.#environment);
+  }
+
   /** Makes a call, as the loop and the bridges do: one that has to wait for somebody is suspended. Never throws. */
   async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
     return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
@@ -336,51 +332,6 @@ function recordOrNone<Call>(call: Call): Call {
 
 /** A call without a scope. */
 const ANYWHERE: CallOrigin = { scope: {} };
-
-/** Options of a `ToolRegistry`. */
-export interface ToolRegistryOptions {
-  readonly logger?: Logger;
-  /** Whether arguments are logged, at level `debug`, with their secrets hidden; default: `true`. */
-  readonly logArguments?: boolean;
-  /** Keys of arguments that are hidden in the log as `password` and the like are: `['customerNo']`. */
-  readonly redact?: readonly string[];
-  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
-  readonly toolTimeoutMs?: number;
-  /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
-  readonly describeError?: DescribeError;
-  /** Decides about every call; a run may bring another, and then both must allow it. */
-  readonly policy?: ToolPolicy;
-  /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
-  readonly coerce?: boolean;
-  /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
-  readonly maxResultChars?: number;
-  /** What the work that tools start goes through; default: one without a limit. */
-  readonly tasks?: TaskQueue;
-  /** Where the work of background tools goes, in place of this process; needs a `store`. */
-  readonly engine?: JobEngine;
-  /** Keeps what was started, so that nothing of it is lost: a `SqliteRunStore`, for example. */
-  readonly store?: RunStore | StoreWithJobs;
-}
-
-/** What each of them may be. */
-export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
-  logger: LOGGER,
-  logArguments: BOOLEAN,
-  redact: protecting(listOf(TEXT, "an array of names: ['customerNo']")),
-  toolTimeoutMs: MILLISECONDS,
-  describeError: protecting(FUNCTION),
-  policy: protecting(FUNCTION),
-  coerce: BOOLEAN,
-  maxResultChars: LIMIT,
-  tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
-  engine: JOB_ENGINE,
-  store: either(RUN_STORE, { accepts: keepsJobs, fix: 'a store that keeps jobs' }),
-};
-
-const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGISTRY_RULES, {
-  timeoutMs: 'toolTimeoutMs: …',
-  tools: 'new ToolRegistry().register(...tools)',
-});
 
 /** A call that came without an id. Its number is written out only for those who ask. */
 class NumberedCall implements CallRequest {

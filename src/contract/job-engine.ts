@@ -1,5 +1,6 @@
 import { withMethods } from '../kernel/options.js';
 import type { JsonObject } from './json-schema.js';
+import type { TracePlace } from './ports.js';
 
 /** What a job keeps of the scope of its call: what JSON can say of it, and never `data`. */
 export interface JobScope {
@@ -27,6 +28,8 @@ export interface Job {
   readonly idempotencyKey: string;
   readonly callId: string;
   readonly runId?: string;
+  /** Where the call stands in a trace, which the work links to. */
+  readonly trace?: TracePlace;
 }
 
 /** The pause before an attempt that follows a failed one. */

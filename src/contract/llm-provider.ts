@@ -105,6 +105,15 @@ export type LLMStreamPart =
   | { readonly type: 'call-input-end'; readonly callId: string }
   | { readonly type: 'response'; readonly response: LLMResponse };
 
+/** Who answers requests. */
+export interface ProviderIdentity {
+  /** As the OpenTelemetry conventions call it (`gen_ai.provider.name`): `openai`, `anthropic`, `gcp.gemini`. */
+  readonly name: string;
+  /** Of its server. */
+  readonly address?: string;
+  readonly port?: number;
+}
+
 /**
  * A model behind one method. Implementations throw when no reply could be had; the loop turns that into
  * status `failed` with a valid history.
@@ -126,6 +135,8 @@ export interface LLMProvider {
    * Items of other keys stay in the history and out of its requests; without this method all of them do.
    */
   itemKey?(model: string): string;
+  /** Who answers for this model, for traces and metrics. */
+  identity?(model: string): ProviderIdentity;
   /** Whether this model keeps to a `responseFormat` with a schema; otherwise a tool is offered for a final answer. */
   supportsResponseFormat?(model: string): boolean;
 }

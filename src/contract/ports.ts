@@ -16,6 +16,14 @@ export interface Logger {
   isLevelEnabled?(level: string): boolean;
 }
 
+/** Where work stands in a trace (W3C Trace Context), as plain JSON: it is kept with states and jobs. */
+export interface TracePlace {
+  readonly traceparent: string;
+  readonly tracestate?: string;
+  /** Milliseconds since 1970 at which work stopped there; of what waited. */
+  readonly at?: number;
+}
+
 /** What an instance is asked for by: a class, or a token that the container knows. */
 export type InjectionToken<Instance = unknown> =
   // biome-ignore lint/suspicious/noExplicitAny: only `any` accepts every constructor signature

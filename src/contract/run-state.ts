@@ -2,6 +2,7 @@ import { withMethods } from '../kernel/options.js';
 import type { CallJournal, CallRecord, PendingCall, Wait } from './call.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message, ProviderItems, Usage } from './llm-provider.js';
+import type { TracePlace } from './ports.js';
 import type { Content } from './tool-result.js';
 
 /** A result as a state keeps it: all of it that JSON can say, except the error, which is for logs. */
@@ -112,6 +113,8 @@ export interface RunState {
     readonly seen: readonly string[];
     readonly counts: readonly (readonly [string, number])[];
   };
+  /** Where the run stood in a trace, which the one that goes on links to; absent where nobody recorded it. */
+  readonly trace?: TracePlace;
   /**
    * HMAC-SHA256 of all the rest, with the config's `stateSecret`; base64url. Without a secret, the state of a run
    * that has an owner is signed with a key that lives as long as the process.

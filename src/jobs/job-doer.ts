@@ -115,11 +115,11 @@ export class JobDoer {
       const message = `No worker has the tool '${job.tool}' that the job was started with.`;
       return { result: failedResult('ToolNotFound', message), isFailure: true };
     }
-    const { callId: id, tool: name, arguments: args, idempotencyKey } = job;
+    const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
     // Somebody has said yes to these arguments, or nobody was asked, before the job was started.
     const journal = { arguments: args, approved: true as const, answers: [], once: [] };
     const invocation = await tools.invoke(
-      { id, name, arguments: args, journal, idempotencyKey },
+      { id, name, arguments: args, journal, idempotencyKey, startedBy },
       await this.#scopeOf(job, attempt),
       {
         attempt: attempt.attempt,

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SafeLog } from '../call/log.js';
+import type { RequestTrace } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
-import { askModel, type Failure, type PartListener, type Reply } from './ask-model.js';
+import type { Failure, PartListener, Reply } from './ask-model.js';
 import { type LoopRun, targetOf } from './loop-run.js';
 import { buildRequest, type Offer } from './request.js';
+import { askWithin, requestEnd, traceOfRequest } from './trace-run.js';
 
 const DEFAULT_RETRIES = 2;
 const FIRST_PAUSE_MS = 500;
@@ -15,7 +17,8 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 interface FailedRequest {
   readonly failure: Failure;
   readonly offer: Offer;
-  readonly onPart?: PartListener;
+  readonly onPart?: PartListener | undefined;
+  readonly trace: RequestTrace | undefined;
 }
 
 /**
@@ -23,7 +26,9 @@ interface FailedRequest {
  * the run, which is asked from then on. Once a part of the reply was told nothing is tried again: it would be told
  * twice.
  */
-export async function askAgain(run: LoopRun, { failure, offer, onPart }: FailedRequest): Promise<Reply> {
+export async function askAgain(run: LoopRun, failed: FailedRequest): Promise<Reply> {
+  const { failure, offer, onPart } = failed;
+  let { trace } = failed;
   let reply: Reply = failure;
   for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.isTold; ) {
     const { cause } = reply.error;
@@ -31,15 +36,25 @@ export async function askAgain(run: LoopRun, { failure, offer, onPart }: FailedR
     const { providerRetries = DEFAULT_RETRIES } = run.config;
     const wait = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
     if (wait === undefined) {
-      if (run.failedOver === run.fallback.length) return reply;
+      if (run.failedOver === run.fallback.length) break;
       run.failedOver += 1;
       tries = 0;
     }
     await tellOfRetry(run, reply, wait ?? 0);
-    if (!(await hasPassed(wait ?? 0, run.signal))) return { ok: false, reason: 'aborted' };
-    run.providerRetries += 1;
-    reply = await askModel(targetOf(run).provider, buildRequest(run, offer), { onPart });
+    if (!(await hasPassed(wait ?? 0, run.signal))) reply = { ok: false, reason: 'aborted' };
+    else {
+      run.providerRetries += 1;
+      const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+      if (wait !== undefined) trace?.event({ type: 'request-retry', delayMs: wait, error: reply.error });
+      else {
+        // Another model is another request.
+        trace?.end(requestEnd(reply));
+        trace = traceOfRequest(run, asked);
+      }
+      reply = await askWithin(trace, asked);
+    }
   }
+  trace?.end(requestEnd(reply));
   return reply;
 }
 

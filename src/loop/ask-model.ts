@@ -41,10 +41,10 @@ export type PartListener = (part: ReplyPart) => void | Promise<void>;
 export type Failure = Extract<Reply, { readonly reason: 'failed' }>;
 
 /** Who hears of a request. */
-interface AskListeners {
-  readonly onPart?: PartListener;
+export interface AskListeners {
+  readonly onPart?: PartListener | undefined;
   /** Says what becomes of a failure; default: it is the reply. */
-  readonly onFailure?: (failure: Failure) => Reply | Promise<Reply>;
+  readonly onFailure?: ((failure: Failure) => Reply | Promise<Reply>) | undefined;
 }
 
 /**

@@ -2,6 +2,7 @@ import { jobsOf } from '../call/job-dispatch.js';
 import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
+import type { RequestTrace } from '../contract/telemetry.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { anySignal } from '../kernel/async.js';
@@ -33,6 +34,7 @@ import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
 import { SentMessages } from './sent-messages.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
+import { askWithin, driveTraced, requestEnd, traceOfRequest, traceOfRun } from './trace-run.js';
 
 /** The one loop: ask, run the calls, answer them, ask again. */
 export async function driveLoop(
@@ -40,11 +42,13 @@ export async function driveLoop(
   start: RunStart,
   surroundings: RunSurroundings,
 ): Promise<ToolLoopResult> {
-  const begun = beginRun(config, start, surroundings);
-  const { watcher } = begun.tools;
-  const run = watcher === undefined ? begun : watchedRun(begun, watcher);
+  let run = surroundings.run ?? beginRun(config, start, surroundings);
+  const { watcher } = run.tools;
+  if (watcher !== undefined && surroundings.run === undefined) run = watchedRun(run, watcher);
+  const { sink, resumed, keeper, trace } = run;
+  if (trace !== undefined && surroundings.run === undefined)
+    return driveTraced(run, trace, () => driveLoop(config, start, { ...surroundings, run }));
   if ('lost' in start) replaySteps(run, start.lost);
-  const { sink, resumed, keeper } = run;
   if (keeper !== undefined) await keeper.begin(run);
   await sink?.({ type: 'run-start' });
   const resumedEnd = resumed?.open && (await resumeCalls(run, resumed.open, resumed.pending));
@@ -175,8 +179,17 @@ function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
   const { sink, hasReader } = run;
   const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
-  const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart });
-  return askModel(targetOf(run).provider, buildRequest(run, offer), { onPart, onFailure });
+  const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+  const trace = run.trace === undefined ? undefined : traceOfRequest(run, asked);
+  const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart, trace });
+  if (trace === undefined) return askModel(asked.provider, asked.request, { onPart, onFailure });
+  return endRequest(trace, askWithin(trace, { ...asked, onFailure }));
+}
+
+async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
+  const reply = await asking;
+  trace.end(requestEnd(reply));
+  return reply;
 }
 
 const WITH_TOOLS: Offer = { withTools: true };
@@ -242,9 +255,11 @@ function beginRun(
   const tools = before?.tools === undefined ? registry : onlyKnown(registry, before.tools);
   const signal = anySignal(config.signal, scope.signal);
   const options = callOptionsOf(config, tools);
+  const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
+  const { telemetry = tools.telemetry } = config;
   return {
     config,
-    runId: resumed?.runId ?? config.runId ?? crypto.randomUUID(),
+    runId,
     owner: ownerOf(scope),
     tools,
     offered: before?.tools ?? [],
@@ -265,6 +280,7 @@ function beginRun(
     fallback: (config.fallback ?? []).map((next) => ('chat' in next ? { provider: next } : next)),
     failedOver: 0,
     providerRetries: 0,
+    trace: telemetry && traceOfRun(telemetry, { runId, config, tools, scope, before: before?.trace }),
     invoke: tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options),
     synchronous: new Set(),
     resumed,
@@ -303,15 +319,17 @@ function defaultIterations({ provider }: ToolLoopConfig): number {
 
 /** Only what the run says: what it leaves out is the registry's. */
 function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
-  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store } = config;
+  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store, telemetry } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
-  const isPlain = !(onAsyncResult || tasks || logger || policy || engine) && maxResultChars === undefined;
+  const isPlain =
+    !(onAsyncResult || tasks || logger || policy || engine || telemetry) && maxResultChars === undefined;
   if (isPlain) return { toolTimeoutMs };
   return {
     toolTimeoutMs,
     ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
     ...(tasks ? { tasks } : {}),
     ...(logger ? { logger } : {}),
+    ...(telemetry ? { telemetry } : {}),
     ...(policy ? { policy } : {}),
     ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
     ...(maxResultChars === undefined ? {} : { maxResultChars }),

@@ -5,6 +5,7 @@ import type { CallRecord, CallScope } from '../contract/call.js';
 import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
 import type { RunCheckpoint } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state.js';
+import type { RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type CallNumberer, hasUsageParts } from './ask-model.js';
 import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-message.js';
@@ -35,6 +36,8 @@ export interface RunKeeper {
 /** Where a run takes place, and who watches it. */
 export interface RunSurroundings {
   readonly scope: CallScope;
+  /** The run itself, where it has begun to be recorded. */
+  readonly run?: LoopRun;
   readonly sink?: EventSink;
   /** Keeps all that the run does. */
   readonly keeper?: RunKeeper;
@@ -53,7 +56,16 @@ export interface RunSurroundings {
 /** How far a run has come at a moment when every call of its history has its answer; plain JSON. */
 export type RunProgress = Pick<
   RunState,
-  'owner' | 'tools' | 'model' | 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'retries' | 'guard'
+  | 'owner'
+  | 'tools'
+  | 'model'
+  | 'messages'
+  | 'toolCalls'
+  | 'iterations'
+  | 'usage'
+  | 'retries'
+  | 'guard'
+  | 'trace'
 >;
 
 /** A run that was under way when its process died, and how far it had come. */
@@ -93,6 +105,8 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   failedOver: number;
   /** Requests that were made again, or of another provider. */
   providerRetries: number;
+  /** Where it is recorded. */
+  readonly trace: RunTrace | undefined;
   /** Makes the calls of the run. */
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */

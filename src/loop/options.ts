@@ -13,6 +13,7 @@ import {
 } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { RUN_STORE, type RunStore } from '../contract/run-state.js';
+import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -125,6 +126,10 @@ export interface ToolLoopConfig {
   readonly signal?: AbortSignal;
   /** Default: the registry's. */
   readonly logger?: Logger;
+  /** Records the run, its requests and its calls: `openTelemetry()`; default: the registry's. */
+  readonly telemetry?: Telemetry;
+  /** What the agent is called in traces and metrics: `invoke_agent billing`. */
+  readonly agentName?: string;
   /** Hears of completions of work that tools started; with it, such tools answer at once. */
   readonly onAsyncResult?: AsyncCallback;
   /** What the work that tools start goes through; default: the registry's. */
@@ -179,6 +184,8 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   engine: JOB_ENGINE,
   signal: SIGNAL,
   logger: LOGGER,
+  telemetry: TELEMETRY,
+  agentName: FILLED_TEXT,
   onAsyncResult: FUNCTION,
   tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
 };

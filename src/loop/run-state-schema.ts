@@ -63,6 +63,7 @@ const OPTIONAL_PARTS = {
   tools: list(TEXT),
   model: TEXT,
   guard: object({ seen: list(TEXT), counts: COUNTS }),
+  trace: object({ traceparent: TEXT }, { tracestate: TEXT, at: { type: 'number' } }),
 };
 
 /** How far a run has come, without its messages. */

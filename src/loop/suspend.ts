@@ -48,6 +48,7 @@ function writeState(run: LoopRun, open: RunState['open'], pending?: readonly Pen
 /** How far a run has come; what is in it is still the run's own. */
 export function progressOf(run: LoopRun): RunProgress {
   const { owner, offered, tools, config, messages, toolCalls, iterations, usage, retries, guard } = run;
+  const place = run.trace?.place;
   return {
     ...(owner === undefined ? {} : { owner }),
     // Those that were registered while it went on are its own, too.
@@ -59,6 +60,7 @@ export function progressOf(run: LoopRun): RunProgress {
     usage,
     retries: retries.spent,
     ...(guard === undefined ? {} : { guard: guard.memory }),
+    ...(place === undefined ? {} : { trace: { ...place, at: Date.now() } }),
   };
 }
 

@@ -48,6 +48,7 @@ export function withTextTools(provider: LLMProvider, options: TextToolsOptions =
   const wrapped: LLMProvider = {
     ...TEXT_TOOLS,
     ...(provider.itemKey ? { itemKey: provider.itemKey.bind(provider) } : {}),
+    ...(provider.identity ? { identity: provider.identity.bind(provider) } : {}),
     async chat(request) {
       const response = await provider.chat(toTextRequest(request, options));
       const reply = new TextReply(toolsOf(request));

@@ -75,6 +75,7 @@ import {
 } from 'toolwright/nestjs';
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
+import { openTelemetry } from 'toolwright/opentelemetry';
 import { type PgBossEngineOptions, pgBossEngine } from 'toolwright/pg-boss';
 import {
   before,
@@ -245,12 +246,15 @@ const config: Required<ToolLoopConfig> = {
   engine,
   signal,
   logger: console,
+  telemetry: openTelemetry(),
+  agentName: 'shop',
   onAsyncResult: () => {},
   tasks: new TaskQueue(),
 };
 
 const registryOptions: Required<ToolRegistryOptions> = {
   logger: console,
+  telemetry: openTelemetry(),
   logArguments: false,
   redact: ['pin'],
   toolTimeoutMs: 1000,

@@ -18,6 +18,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   '@modelcontextprotocol/client': /^src\/mcp\/client\//,
   '@modelcontextprotocol/node': /^src\/mcp\/server\//,
   '@ai-sdk/provider': /^src\/ai-sdk\//,
+  '@opentelemetry/api': /^src\/opentelemetry\//,
   bullmq: /^src\/bullmq\//,
   'pg-boss': /^src\/pg-boss\//,
   pg: /^src\/postgres\//,

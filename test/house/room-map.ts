@@ -31,6 +31,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   postgres: 'runs, started work and conversations in PostgreSQL',
   typegen: 'from the types and comments of a project to the generated file',
   chat: 'chats of people over HTTP, as the UI message stream of the AI SDK or as plain events',
+  opentelemetry: 'runs, requests and calls as spans and metrics of OpenTelemetry',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
   testing:
     'for tests: scripted providers, a harness of tools, recordings, faults of the network, what models are offered, what a provider has to do',

@@ -29,6 +29,7 @@ const RANKS: Readonly<Record<string, number>> = {
   postgres: 11,
   typegen: 11,
   chat: 11,
+  opentelemetry: 11,
   satellite: 12,
   testing: 12,
   cli: 12,

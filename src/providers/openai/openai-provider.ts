@@ -4,6 +4,7 @@ import {
   type LLMRequest,
   type LLMResponse,
   type LLMStreamPart,
+  type ProviderIdentity,
   REQUEST,
 } from '../../contract/llm-provider.js';
 import { checkArguments, checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
@@ -31,6 +32,7 @@ import { describeFailure, uselessReply } from './describe-failure.js';
 import { familyKey, knowsResponseFormat } from './model-family.js';
 import { toResponsesBody } from './responses/responses-body.js';
 import { ResponsesReply } from './responses/responses-reply.js';
+import { serverIdentity } from './server-identity.js';
 import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
 
 type Api = 'chat' | 'responses';
@@ -69,6 +71,7 @@ export class OpenAIProvider implements LLMProvider {
   readonly #store: boolean;
   readonly #strict: StrictTools;
   readonly #responseFormat: boolean | undefined;
+  #identity: ProviderIdentity | undefined;
   /** Facts about the server, not about a request. */
   readonly #refused = new Set<string>();
 
@@ -83,6 +86,12 @@ export class OpenAIProvider implements LLMProvider {
   /** Items of one family of models are understood by that family alone, and by no other API. */
   itemKey(model: string): string {
     return familyKey(this.#api, model);
+  }
+
+  /** Told by the address of the server. */
+  identity(): ProviderIdentity {
+    this.#identity ??= serverIdentity(this.#client.baseURL);
+    return this.#identity;
   }
 
   /** As `responseFormat` of the options says; without it, models of OpenAI at OpenAI, but for the oldest. */

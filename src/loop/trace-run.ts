@@ -1,0 +1,93 @@
+import type { LLMProvider, LLMRequest, Usage } from '../contract/llm-provider.js';
+import type { TracePlace } from '../contract/ports.js';
+import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../contract/telemetry.js';
+import { type AskListeners, askModel, type PartListener, type Reply } from './ask-model.js';
+import type { ToolLoopResult } from './events.js';
+import type { LoopRun } from './loop-run.js';
+
+/** What is known of a run when it begins, or goes on. */
+interface BeginningRun extends Pick<LoopRun, 'runId' | 'config' | 'tools' | 'scope'> {
+  readonly before: TracePlace | undefined;
+}
+
+/** Records a run, where anybody records. */
+export function traceOfRun(
+  telemetry: Telemetry,
+  { runId, config, tools, scope, before }: BeginningRun,
+): RunTrace | undefined {
+  if (!telemetry.isOn) return undefined;
+  const { agentName: agent, model } = config;
+  const { conversationId } = scope;
+  return telemetry.startRun({ runId, model, agent, conversationId, before, redaction: tools.redaction });
+}
+
+/** Drives a run as a part of its trace, which ends with it. */
+export async function driveTraced(
+  run: LoopRun,
+  trace: RunTrace,
+  drive: () => Promise<ToolLoopResult>,
+): Promise<ToolLoopResult> {
+  const { iterations, usage } = run;
+  const calls = run.toolCalls.length;
+  const counts = () => ({
+    requests: run.iterations - iterations,
+    calls: run.toolCalls.length - calls,
+    usage: usageSince(run.usage, usage),
+    messages: run.messages,
+  });
+  try {
+    const result = await trace.within(drive);
+    const { status, error, pending } = result;
+    trace.end({ status, error, waits: pending?.map(({ kind }) => kind), ...counts() });
+    return result;
+  } catch (error) {
+    trace.end({ status: 'failed', error, ...counts() });
+    throw error;
+  }
+}
+
+function usageSince(now: Usage, before: Usage): Usage {
+  return {
+    inputTokens: now.inputTokens - before.inputTokens,
+    outputTokens: now.outputTokens - before.outputTokens,
+    totalTokens: now.totalTokens - before.totalTokens,
+  };
+}
+
+/** A request to be made, and who hears of it. */
+interface AskedRequest {
+  readonly provider: LLMProvider;
+  readonly request: LLMRequest;
+  readonly onPart: PartListener | undefined;
+  readonly onFailure?: AskListeners['onFailure'];
+}
+
+/** Asks the provider once, within a trace where there is one, which goes on: it may be asked again. */
+export function askWithin(
+  trace: RequestTrace | undefined,
+  { provider, request, onPart, onFailure }: AskedRequest,
+): Promise<Reply> {
+  if (trace === undefined) return askModel(provider, request, { onPart, onFailure });
+  const onTracedPart: PartListener | undefined =
+    onPart &&
+    ((part) => {
+      trace.part();
+      return onPart(part);
+    });
+  return trace.within(() => askModel(provider, request, { onPart: onTracedPart, onFailure }));
+}
+
+/** Records a request of a run. */
+export function traceOfRequest(
+  { trace, tools }: LoopRun,
+  { provider, request, onPart }: AskedRequest,
+): RequestTrace | undefined {
+  const isStreamed = onPart !== undefined;
+  return trace?.startRequest({ provider, request, isStreamed, redaction: tools.redaction });
+}
+
+/** A request has its reply, or none. */
+export function requestEnd(reply: Reply): TracedRequestEnd {
+  if (reply.ok) return { how: 'replied', response: reply.response };
+  return reply.reason === 'aborted' ? { how: 'aborted' } : { how: 'failed', error: reply.error.cause };
+}

@@ -1,0 +1,163 @@
+import type { Attributes } from '@opentelemetry/api';
+import type { CallTrace, McpFacts, TracedCall, TracedCallEnd, TracedTask } from '../contract/telemetry.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { ContentWriter, type RecordedContent } from './content.js';
+import { ERROR_TYPE, GEN_AI, OWN } from './gen-ai-names.js';
+import { arrivalOf, mcpAttributes } from './message-span.js';
+import { type Failure, given, linkTo, OpenSpan, type Recorder, typeOfError } from './spans.js';
+
+/** `execute_tool {name}`, or `tools/call {name}` where it came as a message of MCP: one call, whoever makes it. */
+export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
+  readonly #call: TracedCall;
+  readonly #writer: ContentWriter | undefined;
+  readonly #content: RecordedContent;
+
+  constructor(recorder: Recorder, call: TracedCall, content: RecordedContent) {
+    const { name, tool, mcp, startedBy, redaction } = call;
+    // Whatever a model makes up would be a name of a span of its own.
+    const target = tool === undefined ? '' : ` ${name}`;
+    const arrival = mcp && arrivalOf(recorder, mcp);
+    super(recorder, {
+      name: mcp === undefined ? `execute_tool${target}` : `${mcp.method}${target}`,
+      kind: mcp === undefined ? recorder.api.SpanKind.INTERNAL : recorder.api.SpanKind.SERVER,
+      attributes: callAttributes(call),
+      parent: arrival?.parent,
+      links: [...(arrival?.links ?? []), ...linkTo(recorder, startedBy, 'started_by')],
+    });
+    this.#call = call;
+    this.#content = content;
+    this.#writer = redaction && this.span.isRecording() ? new ContentWriter(redaction) : undefined;
+  }
+
+  onMcp(facts: McpFacts): void {
+    if (this.span.isRecording()) this.span.setAttributes(mcpAttributes(facts));
+  }
+
+  protected conclude(end: TracedCallEnd, seconds: number): Failure | undefined {
+    const { status } = end;
+    const failure = this.#failureOf(end);
+    // What waits, or goes on elsewhere, is counted where it is carried out.
+    if (status !== 'suspended' && status !== 'started') this.#measure(seconds, failure);
+    if (this.span.isRecording()) this.#describe(end);
+    return failure;
+  }
+
+  #measure(seconds: number, failure: Failure | undefined): void {
+    const { toolDuration, mcpServerDuration } = this.recorder.instruments;
+    const { tool, mcp } = this.#call;
+    const name = tool === undefined ? 'unknown' : tool.name;
+    const error = failure === undefined ? {} : { [ERROR_TYPE]: failure.type };
+    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: name, ...error };
+    toolDuration.record(seconds, { ...about, [GEN_AI.toolType]: 'function' }, this.context);
+    if (mcp === undefined) return;
+    const { method, protocolVersion, transport } = mcp;
+    const facts = mcpAttributes({ method, protocolVersion, transport });
+    mcpServerDuration.record(seconds, { ...facts, ...about }, this.context);
+  }
+
+  #describe({ status, result, arguments: args, repairs, removed, waits, taskId }: TracedCallEnd): void {
+    this.span.setAttributes(
+      given({
+        [OWN.callStatus]: status,
+        [OWN.repairs]: repairs.length === 0 ? undefined : repairs.map(placeOf),
+        [OWN.removed]: removed.length === 0 ? undefined : [...removed],
+        [OWN.waits]: waits === undefined ? undefined : [...waits],
+        [OWN.taskId]: taskId,
+      }),
+    );
+    const writer = this.#writer;
+    if (writer === undefined) return;
+    const told = args ?? this.#call.arguments;
+    if (this.#content.arguments && told !== undefined)
+      this.span.setAttribute(GEN_AI.callArguments, writer.arguments(told));
+    if (this.#content.results && status !== 'suspended')
+      this.span.setAttribute(GEN_AI.callResult, writer.result(result));
+  }
+
+  #failureOf({ status, result }: TracedCallEnd): Failure | undefined {
+    const type = failureType({ status, result }, this.#call.mcp !== undefined);
+    if (type === undefined) return undefined;
+    // What the model is told may repeat what was given.
+    const isTold = this.#content.results && this.#writer !== undefined;
+    return isTold ? { type, message: this.#writer?.text(result.forLLM) } : { type };
+  }
+}
+
+/** Repairs may tell values; where something was mended tells enough. */
+function placeOf(repair: string): string {
+  return /^[^:]{0,120}/.exec(repair)?.[0] ?? '';
+}
+
+function callAttributes({ id, name, tool, attempt, answered, mcp, conversationId }: TracedCall): Attributes {
+  return given({
+    [GEN_AI.operation]: 'execute_tool',
+    [GEN_AI.tool]: name,
+    [GEN_AI.toolType]: tool === undefined ? undefined : 'function',
+    [GEN_AI.toolDescription]: tool?.description,
+    [GEN_AI.callId]: id,
+    [GEN_AI.conversation]: conversationId,
+    [OWN.attempt]: attempt > 1 ? attempt : undefined,
+    [OWN.answered]: answered?.length ? [...answered] : undefined,
+    ...(mcp === undefined ? {} : mcpAttributes(mcp)),
+  });
+}
+
+/** What a call failed with; nothing where it did not. */
+function failureType(
+  { status, result }: Pick<TracedCallEnd, 'status' | 'result'>,
+  isMcp: boolean,
+): string | undefined {
+  switch (status) {
+    case 'timed_out':
+      return 'timeout';
+    case 'aborted':
+    case 'refused':
+      return status;
+    case 'suspended':
+    case 'started':
+      return undefined;
+    default:
+      if (!result.isError) return undefined;
+      return isMcp ? 'tool_error' : typeOfResult(result);
+  }
+}
+
+/** Our own errors say that a tool failed; why says what it threw. */
+function typeOfResult({ error }: ToolResult): string {
+  const { cause } = (error ?? {}) as { readonly cause?: unknown };
+  return error === undefined ? 'tool_error' : typeOfError(cause instanceof Error ? cause : named(error));
+}
+
+function named(error: unknown): unknown {
+  // Its code is a number of our own table; its name says the same in words.
+  return error instanceof Error ? { name: error.name } : error;
+}
+
+/** Work that outlives its call, in a trace of its own that links to it. */
+export class TaskSpan extends OpenSpan<ToolResult> {
+  readonly #tool: string;
+
+  constructor(recorder: Recorder, { taskId, callId, tool, startedBy }: TracedTask) {
+    const { api } = recorder;
+    super(recorder, {
+      name: `run_task ${tool}`,
+      kind: api.SpanKind.INTERNAL,
+      attributes: { [OWN.taskId]: taskId, [GEN_AI.tool]: tool, [GEN_AI.callId]: callId },
+      parent: api.trace.deleteSpan(api.context.active()),
+      links: linkTo(recorder, startedBy, 'started_by'),
+    });
+    this.#tool = tool;
+  }
+
+  protected conclude(result: ToolResult, seconds: number): Failure | undefined {
+    const failure = result.isError ? { type: typeOfResult(result) } : undefined;
+    const error = failure === undefined ? {} : { [ERROR_TYPE]: failure.type };
+    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: this.#tool, ...error };
+    this.recorder.instruments.toolDuration.record(
+      seconds,
+      { ...about, [GEN_AI.toolType]: 'function' },
+      this.context,
+    );
+    return failure;
+  }
+}

@@ -1,0 +1,142 @@
+import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import type {
+  CallTrace,
+  RequestTrace,
+  RunTrace,
+  Telemetry,
+  Trace,
+  TracedCall,
+  TracedMessage,
+  TracedMessageEnd,
+  TracedRequest,
+  TracedRun,
+  TracedTask,
+} from '../contract/telemetry.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { BOOLEAN, either, objectOf, optionTable, withMethods } from '../kernel/options.js';
+import { CallSpan, TaskSpan } from './call-span.js';
+import type { RecordedContent } from './content.js';
+import { createInstruments, type Instruments } from './instruments.js';
+import { loadApi } from './load-api.cjs';
+import { MessageSpan } from './message-span.js';
+import { RequestSpan } from './request-span.js';
+import { RunSpan } from './run-span.js';
+import type { Recorder } from './spans.js';
+
+/** Options of {@link openTelemetry}. */
+export interface OpenTelemetryOptions {
+  /**
+   * What of the contents is recorded, without the secrets that the log leaves out; `true`: all of it. Default:
+   * nothing, because contents hold what people said and what concerns them.
+   */
+  readonly content?: boolean | RecordedContent;
+  /** Default: the one that the application has registered. */
+  readonly tracerProvider?: TracerProvider;
+  /** Default: the one that the application has registered. */
+  readonly meterProvider?: MeterProvider;
+}
+
+const OPTIONS = optionTable<OpenTelemetryOptions>(
+  'openTelemetry',
+  {
+    content: either(
+      BOOLEAN,
+      objectOf<RecordedContent>(
+        { arguments: BOOLEAN, results: BOOLEAN, messages: BOOLEAN },
+        { fix: '{ arguments: true, results: true, messages: true }' },
+      ),
+    ),
+    tracerProvider: withMethods(['getTracer'], 'a TracerProvider of OpenTelemetry'),
+    meterProvider: withMethods(['getMeter'], 'a MeterProvider of OpenTelemetry'),
+  },
+  {
+    recordInputs: 'content: { arguments: true, messages: true }',
+    recordOutputs: 'content: { results: true }',
+  },
+);
+
+/**
+ * Records runs, requests to models, calls of tools and messages of MCP as spans and metrics of OpenTelemetry, by the
+ * names of its GenAI conventions. It goes where a logger goes: to a registry, to a run, to NestJS, to MCP. Nothing is
+ * recorded, and nothing is slower, as long as the application has no SDK registered.
+ *
+ * Contents are recorded only where `content` asks for it. `@opentelemetry/api` has to be installed; it is loaded when
+ * this is called.
+ *
+ * @throws InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * import { openTelemetry } from 'toolwright/opentelemetry';
+ *
+ * const telemetry = openTelemetry();
+ * const tools = new ToolRegistry({ telemetry });
+ * const run = await runToolLoop({ provider, model: 'gpt-5', tools, agentName: 'shop' }, messages);
+ * ```
+ */
+export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
+  checkOptions(options, OPTIONS);
+  return new OpenTelemetry(options);
+}
+
+/** The scope of all that is recorded here. */
+const SCOPE = 'toolwright';
+const ALL: RecordedContent = { arguments: true, results: true, messages: true };
+
+class OpenTelemetry implements Telemetry {
+  readonly #api = loadApi();
+  readonly #options: OpenTelemetryOptions;
+  readonly #content: RecordedContent;
+  /** Where nobody has registered anything, the API has one that does nothing. */
+  readonly #noTracers = new this.#api.ProxyTracerProvider().getDelegate();
+  readonly #noMeter = this.#api.createNoopMeter();
+  #instruments: { readonly of: MeterProvider; readonly made: Instruments } | undefined;
+
+  constructor(options: OpenTelemetryOptions) {
+    this.#options = options;
+    const { content = false } = options;
+    this.#content = typeof content === 'object' ? content : content ? ALL : {};
+  }
+
+  get isOn(): boolean {
+    const { tracerProvider, meterProvider } = this.#options;
+    if (tracerProvider !== undefined || meterProvider !== undefined) return true;
+    const tracers = this.#api.trace.getTracerProvider();
+    if (!(tracers instanceof this.#api.ProxyTracerProvider) || tracers.getDelegate() !== this.#noTracers)
+      return true;
+    return this.#api.metrics.getMeter(SCOPE) !== this.#noMeter;
+  }
+
+  startRun(run: TracedRun): RunTrace {
+    return new RunSpan(this.#recorder, run, this.#content);
+  }
+
+  startRequest(request: TracedRequest): RequestTrace {
+    return new RequestSpan(this.#recorder, request, { content: this.#content });
+  }
+
+  startCall(call: TracedCall): CallTrace {
+    return new CallSpan(this.#recorder, call, this.#content);
+  }
+
+  startTask(task: TracedTask): Trace<ToolResult> {
+    return new TaskSpan(this.#recorder, task);
+  }
+
+  startMessage(message: TracedMessage): Trace<TracedMessageEnd> & Pick<CallTrace, 'carrier'> {
+    return new MessageSpan(this.#recorder, message);
+  }
+
+  get #recorder(): Recorder {
+    const { trace, metrics } = this.#api;
+    const { tracerProvider = trace, meterProvider = metrics.getMeterProvider() } = this.#options;
+    if (this.#instruments?.of !== meterProvider)
+      this.#instruments = { of: meterProvider, made: createInstruments(meterProvider.getMeter(SCOPE)) };
+    return {
+      api: this.#api,
+      tracer: tracerProvider.getTracer(SCOPE),
+      instruments: this.#instruments.made,
+    };
+  }
+}

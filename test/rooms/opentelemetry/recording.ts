@@ -1,0 +1,94 @@
+import { context, metrics, propagation, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import {
+  InMemorySpanExporter,
+  type ReadableSpan,
+  type Sampler,
+  SimpleSpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+
+/** One point of a metric. */
+export interface MetricPoint {
+  readonly name: string;
+  readonly unit: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  /** The sum of a counter, or count and sum of a histogram. */
+  readonly value: unknown;
+}
+
+/** An SDK as an application registers it, and what it has recorded. */
+export class Recording {
+  readonly #spans = new InMemorySpanExporter();
+  readonly #metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  readonly #reader = new PeriodicExportingMetricReader({
+    exporter: this.#metrics,
+    exportIntervalMillis: 3_600_000,
+  });
+  readonly #tracers: TracerProvider;
+  readonly #meters = new MeterProvider({ readers: [this.#reader] });
+
+  constructor(options: { readonly sampler?: Sampler } = {}) {
+    this.#tracers = new TracerProvider({
+      ...options,
+      spanProcessors: [new SimpleSpanProcessor({ exporter: this.#spans })],
+    });
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    propagation.setGlobalPropagator(
+      new CompositePropagator({ propagators: [new W3CTraceContextPropagator(), new W3CBaggagePropagator()] }),
+    );
+    trace.setGlobalTracerProvider(this.#tracers);
+    metrics.setGlobalMeterProvider(this.#meters);
+  }
+
+  /** The spans that have ended, in the order in which they began. */
+  get spans(): readonly ReadableSpan[] {
+    const order = ({ startTime: [seconds, nanos] }: ReadableSpan) => seconds * 1e9 + nanos;
+    return this.#spans.getFinishedSpans().toSorted((one, other) => order(one) - order(other));
+  }
+
+  get names(): readonly string[] {
+    return this.spans.map(({ name }) => name);
+  }
+
+  /** The span of this name; fails where there is none, or more than one. */
+  span(name: string): ReadableSpan {
+    const found = this.spans.filter((span) => span.name === name);
+    if (found.length !== 1)
+      throw new Error(`${found.length} spans '${name}' among: ${this.names.join(', ')}`);
+    return found[0] as ReadableSpan;
+  }
+
+  /** The name of the span that this one is a part of. */
+  parentOf(span: ReadableSpan): string | undefined {
+    const id = span.parentSpanContext?.spanId;
+    return this.spans.find((other) => other.spanContext().spanId === id)?.name;
+  }
+
+  /** All that was measured so far. */
+  async points(): Promise<readonly MetricPoint[]> {
+    await this.#reader.forceFlush();
+    const latest = this.#metrics.getMetrics().at(-1);
+    return (latest?.scopeMetrics ?? []).flatMap(({ metrics: measured }) =>
+      measured.flatMap(({ descriptor: { name, unit }, dataPoints }) =>
+        dataPoints.map(({ attributes, value }) => ({ name, unit, attributes, value })),
+      ),
+    );
+  }
+
+  forget(): void {
+    this.#spans.reset();
+  }
+
+  async end(): Promise<void> {
+    for (const api of [trace, metrics, context, propagation]) api.disable();
+    await Promise.all([this.#tracers.shutdown(), this.#meters.shutdown()]);
+  }
+}
