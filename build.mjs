@@ -29,7 +29,7 @@ const besideRoot = {
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
     const others =
-      /[\\/](?:testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|nestjs|openai|offline|winston|postgres|bullmq|pg-boss)[\\/]index\.js$/;
+      /[\\/](?:testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/]\w+)[\\/]index\.js$/;
     const commands =
       /[\\/](?:eval-command|list-command|mcp-command|runs-command|worker-command|open-application)\.js$/;
     const filter = new RegExp(`${others.source}|${commands.source}`);

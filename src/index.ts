@@ -209,6 +209,7 @@ export {
   toolResult,
   userResult,
 } from './contract/tool-result.js';
+export type { Touch, Touches } from './contract/touch.js';
 export { Conversation } from './conversation/conversation.js';
 export { Conversations, type ConversationView } from './conversation/conversations.js';
 export type {

@@ -117,10 +117,10 @@ class AiSdkCalls {
 
   behaviourOf(tool: string): Omit<AiSdkTool, 'description' | 'inputSchema'> {
     const { approval, execution, ignoresContext, strict, output } = this.#registry.offered(tool) ?? {};
-    const needsYes = approval !== undefined && approval !== false;
+    const mayNeedYes = isGuarded(approval) || this.#invoking.policy !== undefined;
     return {
       ...(strict !== undefined && { strict }),
-      ...(needsYes && {
+      ...(mayNeedYes && {
         needsApproval: (input: unknown, of: AiSdkExecution) => this.#needsApproval({ ...of, input, tool }),
       }),
       // Whoever executes it at the client's side gives what is no output of ours.
@@ -140,19 +140,15 @@ class AiSdkCalls {
   /** Asks as a call would, up to where it would ask somebody: what cannot run anyway needs nobody's yes. */
   async #needsApproval(call: Calling): Promise<boolean> {
     let isNeeded = false;
-    const policy: ToolPolicy = async (request) => {
-      isNeeded = await wantsApproval(request);
+    const given = this.#invoking.policy;
+    const asking: ToolPolicy = async (request) => {
+      const decision = given === undefined ? true : await given(request);
+      const asks = isRecord(decision) && 'ask' in decision && decision.ask === true;
+      const allows =
+        decision === true || (isRecord(decision) && 'allow' in decision && decision.allow === true);
+      isNeeded = asks || (allows && (await wantsApproval(request)));
       return false;
     };
-    const given = this.#invoking.policy;
-    const asking: ToolPolicy =
-      given === undefined
-        ? policy
-        : async (request) => {
-            const decision = await given(request);
-            const isAllowed = decision === true || (isRecord(decision) && decision.allow === true);
-            return isAllowed ? policy(request) : false;
-          };
     await this.#registry.invoke(requestOf(call), await this.#scopeOf(call), {
       ...this.#invoking,
       policy: asking,
@@ -219,6 +215,10 @@ function requestOf({ toolCallId, tool, input }: Calling) {
   return { id: toolCallId, name: tool, arguments: copyOfJson(input) };
 }
 
+function isGuarded(approval: ToolDefinition['approval']): boolean {
+  return approval !== undefined && approval !== false;
+}
+
 /** Fails closed, as the call itself does. */
 async function wantsApproval({
   tool,
@@ -226,7 +226,7 @@ async function wantsApproval({
   context,
 }: Parameters<ToolPolicy>[0]): Promise<boolean> {
   const { approval }: Pick<ToolDefinition, 'approval'> = tool;
-  if (typeof approval !== 'function') return true;
+  if (typeof approval !== 'function') return isGuarded(approval);
   try {
     return (await approval(args, context)) !== false;
   } catch {

@@ -20,15 +20,18 @@ export async function allowCall(call: Call): Promise<Obstacle | undefined> {
   // Before the policies: a refusal would tell of something done that it was not.
   const unknown = request.hasBegun && outcome === undefined ? await obstacleOfBegun(call) : undefined;
   if (unknown !== undefined) return unknown;
+  let asking: Asking | undefined;
   for (const policy of environment.policies ?? []) {
-    const reason = refusalBy(policy, call);
-    const told = typeof reason === 'object' ? await reason : reason;
-    if (told !== undefined) return { how: 'refused', reason: told };
+    const word = wordOf(policy, call);
+    const told = isThenable(word) ? await word : word;
+    if (typeof told === 'string') return { how: 'refused', reason: told };
+    asking ??= told;
   }
-  const needsYes = plan.isGuarded && approved === undefined && (await needsApproval(call));
+  const needsYes =
+    approved === undefined && (asking !== undefined || (plan.isGuarded && (await needsApproval(call))));
   // An abort ends the call, whatever it would wait for.
   if (scope.signal?.aborted) return { how: 'aborted' };
-  if (needsYes) return { how: 'waits', wait: { kind: 'approval', index: 0 } };
+  if (needsYes) return { how: 'waits', wait: { kind: 'approval', index: 0, ...asking } };
   return tool.execution === 'client' ? { how: 'waits', wait: { kind: 'client', index: 0 } } : undefined;
 }
 
@@ -37,8 +40,14 @@ function clientResult(value: unknown): unknown {
   return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
 }
 
-/** Why a policy does not allow a call. Fails closed: a policy that cannot decide has not said yes. */
-function refusalBy(policy: ToolPolicy, call: Call): string | undefined | Promise<string | undefined> {
+/** A policy wants somebody's yes first, and may say why. */
+type Asking = Pick<Wait, 'message'>;
+
+/**
+ * Nothing where a policy allows a call, why it does not, or that it asks. Fails closed: a policy that cannot
+ * decide has not said yes.
+ */
+function wordOf(policy: ToolPolicy, call: Call): PolicyWord | Promise<PolicyWord> {
   const { tool, checked, scope, log } = call;
   const fail = (error: unknown): string => {
     if (scope.signal?.aborted) return 'the run was aborted';
@@ -48,16 +57,22 @@ function refusalBy(policy: ToolPolicy, call: Call): string | undefined | Promise
   };
   try {
     const decision = policy({ tool, arguments: checked, context: contextOf(call) });
-    if (!isThenable(decision)) return refusalIn(decision);
-    return withinLimits(decision, limitsOf(call)).then(refusalIn).catch(fail);
+    if (!isThenable(decision)) return wordIn(decision);
+    return withinLimits(decision, limitsOf(call)).then(wordIn).catch(fail);
   } catch (error) {
     return fail(error);
   }
 }
 
-function refusalIn(decision: PolicyDecision | undefined): string | undefined {
+type PolicyWord = string | Asking | undefined;
+
+function wordIn(decision: PolicyDecision | undefined): PolicyWord {
   if (decision === true) return undefined;
   if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
+  if ('ask' in decision) {
+    if (decision.ask !== true) return decision.reason ?? 'it is not allowed';
+    return decision.reason === undefined ? {} : { message: decision.reason };
+  }
   return decision.allow === true ? undefined : (decision.reason ?? 'it is not allowed');
 }
 

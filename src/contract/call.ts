@@ -129,8 +129,14 @@ export interface PolicyRequest {
   readonly context: ToolContext;
 }
 
-/** A policy's word. The reason of a refusal goes to the model. */
-export type PolicyDecision = boolean | { readonly allow: boolean; readonly reason?: string };
+/**
+ * A policy's word. The reason of a refusal goes to the model; that of an `ask`, which makes the call wait for an
+ * approval, to whoever gives it (`PendingCall.message`).
+ */
+export type PolicyDecision =
+  | boolean
+  | { readonly allow: boolean; readonly reason?: string }
+  | { readonly ask: true; readonly reason?: string };
 
 /**
  * Decides whether a call may run. Fails closed: whatever is not plainly a yes is a no, a policy that throws
@@ -163,7 +169,7 @@ export interface PendingCall {
   readonly tool: string;
   /** As the tool would get them: checked, mended, defaults filled in; JSON. */
   readonly arguments: JsonObject;
-  /** Of a question: what is asked. Of an outcome: what is known of the call. */
+  /** Of a question: what is asked. Of an outcome: what is known of the call. Of an approval: why a policy asks. */
   readonly message?: string;
   /** Of a question: what the answer's value must fit. */
   readonly schema?: JsonSchema;

@@ -70,6 +70,11 @@ export interface ToolOptions extends ToolBehaviour {
    * and the `ToolContext`.
    */
   readonly compensate?: string;
+  /**
+   * Name of a method of the same class that says what a call would touch: it is given the arguments and the
+   * `ToolContext`, and gives `Touch`es. Policies judge by them (`toolwright/toolbox/permissions`).
+   */
+  readonly touches?: string;
 }
 
 /**

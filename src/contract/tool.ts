@@ -4,6 +4,7 @@ import type { Message } from './llm-provider.js';
 import type { InstanceResolver } from './ports.js';
 import type { ToolContext } from './tool-context.js';
 import type { Content, ToolResult } from './tool-result.js';
+import type { Touches } from './touch.js';
 
 /**
  * The hand-written contract: an object with these four members is a tool and can be registered
@@ -122,6 +123,8 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly reconcile?: Reconcile;
   /** Undoes a call that succeeded (`compensateRun`). */
   readonly compensate?: Compensate;
+  /** Says what a call would touch, to policies that ask. */
+  readonly touches?: Touches;
   /** Where `context.resolve` looks when the call brings no container of its own. */
   readonly container?: InstanceResolver;
 }

@@ -23,8 +23,8 @@ export type ArgumentsOf<Source> = ValueOf<Source, JsonObject>;
 
 /** Options of {@link defineTool}. */
 export interface DefineToolOptions<Source extends SchemaSource>
-  extends Omit<ToolOptions, 'parameters' | 'name' | 'reconcile' | 'compensate'>,
-    Pick<ToolDefinition, 'reconcile' | 'compensate'> {
+  extends Omit<ToolOptions, 'parameters' | 'name' | 'reconcile' | 'compensate' | 'touches'>,
+    Pick<ToolDefinition, 'reconcile' | 'compensate' | 'touches'> {
   readonly name: string;
   /** Default: no arguments. */
   readonly parameters?: Source;
@@ -91,6 +91,7 @@ export function toDefinition<Source extends SchemaSource>(
     hydrate,
     reconcile: options.reconcile,
     compensate: options.compensate,
+    touches: options.touches,
     ignoresContext: (execute && ignoresContext(execute)) || undefined,
     execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
   });

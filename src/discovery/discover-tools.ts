@@ -219,14 +219,9 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
     output,
     isOutputInferred: planned.isOutputInferred,
     hydrate,
-    reconcile:
-      options.reconcile === undefined
-        ? undefined
-        : (companion(options.reconcile, open) as ToolDefinition['reconcile']),
-    compensate:
-      options.compensate === undefined
-        ? undefined
-        : (companion(options.compensate, open) as ToolDefinition['compensate']),
+    reconcile: companion(options.reconcile, open) as ToolDefinition['reconcile'],
+    compensate: companion(options.compensate, open) as ToolDefinition['compensate'],
+    touches: companion(options.touches, open) as ToolDefinition['touches'],
     observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
   });
@@ -235,7 +230,8 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
 }
 
 /** A method that a tool names, on the instance that a call of the tool would get. */
-function companion(name: string, open: MethodCalling['open']) {
+function companion(name: string | undefined, open: MethodCalling['open']) {
+  if (name === undefined) return undefined;
   return async (effect: unknown, context: ToolContext): Promise<unknown> => {
     const instance = (await open(context)) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
     return instance[name]?.(effect, context);

@@ -15,12 +15,13 @@ type ToolParts = Pick<
   | 'container'
   | 'reconcile'
   | 'compensate'
+  | 'touches'
   | 'execute'
 >;
 
 /** A finished definition: the author's options and what was derived, frozen, without empty fields. */
 export function freezeTool(
-  options: Omit<ToolOptions, 'reconcile' | 'compensate'>,
+  options: Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches'>,
   parts: ToolParts,
 ): ToolDefinition {
   const all: Readonly<Record<string, unknown>> = {

@@ -154,7 +154,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const ownFaults: ParameterFault[] = [
     ...toolOptionFaults(said),
     ...unloadedSchemaFaults(said),
-    ...(own.reconcile === undefined && own.compensate === undefined ? [] : companionFaults(toolset, own)),
+    ...companionFaults(toolset, own),
   ];
   if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name));
   const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
@@ -195,7 +195,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
 
 /** Methods that a tool names as its companions, and that the class does not have. */
 function companionFaults(toolset: ClassType, options: ToolOptions): readonly ParameterFault[] {
-  return (['reconcile', 'compensate'] as const).flatMap((role) => {
+  return (['reconcile', 'compensate', 'touches'] as const).flatMap((role) => {
     const name: unknown = options[role];
     if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) return [];
     const problem = `its \`${role}\` names '${name}', which is no method of ${toolset.name}`;

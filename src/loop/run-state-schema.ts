@@ -33,7 +33,7 @@ const ITEMS = { providerItems: { type: 'object' } };
 
 const KIND = { enum: ['client', 'approval', 'question', 'outcome'] };
 
-const WAIT = object({ kind: KIND, index: COUNT });
+const WAIT = object({ kind: KIND, index: COUNT }, { message: TEXT });
 
 const JOURNAL = object(
   {

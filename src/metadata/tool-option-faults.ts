@@ -114,6 +114,7 @@ const TOOL = optionTable<ToolOptions>(
     output: ANYTHING,
     reconcile: METHOD_NAME,
     compensate: METHOD_NAME,
+    touches: METHOD_NAME,
     ...BEHAVIOUR,
   },
   MEANT,
@@ -136,6 +137,7 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   checkedAs: ANYTHING,
   reconcile: FUNCTION,
   compensate: FUNCTION,
+  touches: FUNCTION,
   container: ANYTHING,
 };
 
@@ -156,7 +158,7 @@ export function givenOptions<Options extends object>(given: Options): Options {
 const MEMBERS = { name: ANYTHING, description: ANYTHING, parameters: ANYTHING, execute: ANYTHING };
 
 const AGENT_TOOL = optionTable<
-  Omit<ToolOptions, 'reconcile' | 'compensate'> & typeof MEMBERS & { readonly label: string }
+  Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches'> & typeof MEMBERS & { readonly label: string }
 >('agentTool', { ...MEMBERS, description: TEXT, label: TEXT, output: ANYTHING, ...BEHAVIOUR }, MEANT);
 
 const HAND_WRITTEN = optionTable<ToolDefinition & ContextualTool & AsyncTool>('a tool', {

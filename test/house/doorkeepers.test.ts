@@ -22,6 +22,8 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   bullmq: /^src\/bullmq\//,
   'pg-boss': /^src\/pg-boss\//,
   pg: /^src\/postgres\//,
+  diff: /^src\/toolbox\/files\//,
+  ignore: /^src\/toolbox\/files\//,
   winston: /^src\/logging\/winston\//,
   typescript: /^src\/typegen\/compiler\//,
   '@nestjs/common': /^src\/nestjs\//,

@@ -41,6 +41,8 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'providers/openai': 'OpenAI and compatible servers, by Chat Completions or Responses',
   'providers/offline': 'a deterministic stand-in without a model',
   'logging/winston': 'a logger',
+  'toolbox/paths': 'paths within a folder, and patterns of paths',
+  'toolbox/files': 'tools that read and change the files of one folder',
 };
 
 /** A room with what it takes from others, and what others take from it. */

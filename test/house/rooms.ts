@@ -38,7 +38,10 @@ const RANKS: Readonly<Record<string, number>> = {
 };
 
 /** Folders whose subfolders are leaves, each a room of its own. */
-const LEAF_FOLDERS = new Set(['providers', 'logging']);
+const LEAF_FOLDERS: Readonly<Record<string, number>> = { providers: 11, logging: 11, toolbox: 11 };
+
+/** What several toolsets need. */
+const BELOW_TOOLSETS: Readonly<Record<string, number>> = { 'toolbox/paths': 10.5 };
 
 /** The declaration side: sees contract, errors and metadata, and stands right above them. */
 const DECLARATION: Room = { name: 'decorators', rank: 2.5 };
@@ -55,7 +58,11 @@ export function roomOf(path: string): Room | undefined {
   if (top === 'decorators') return DECLARATION;
   if (top === 'examples') return EXAMPLES;
   if (path === 'src/index.ts') return DOOR;
-  if (LEAF_FOLDERS.has(folder)) return { name: `${folder}/${leaf}`, rank: 11 };
+  const leafRank = LEAF_FOLDERS[folder];
+  if (leafRank !== undefined) {
+    const name = `${folder}/${leaf}`;
+    return { name, rank: BELOW_TOOLSETS[name] ?? leafRank };
+  }
   const rank = RANKS[folder];
   return top === 'src' && rank !== undefined ? { name: folder, rank } : undefined;
 }

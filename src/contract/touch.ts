@@ -1,0 +1,33 @@
+import type { JsonObject } from './json-schema.js';
+import type { ToolContext } from './tool-context.js';
+
+/**
+ * One thing that a call would touch, for policies to judge before anything has happened. What a call touches is
+ * said by its tool (`@Tool({ touches })`), which knows its arguments; whether that may be is said elsewhere.
+ *
+ * - `read` and `write`: a file or a folder, relative to the folder that the tool works in, with `/`, without `..`;
+ *   an absolute path is outside of it. Whatever changes, creates or removes is `write`.
+ * - `run`: a program and its arguments, word by word; `undefined` stands for words that are not known before it
+ *   runs. What a program starts in turn is an entry of its own.
+ * - `open`: an address that is asked, as a URL.
+ * - `unknown`: it cannot be told, and why.
+ */
+export type Touch =
+  | { readonly action: 'read' | 'write'; readonly path: string }
+  | { readonly action: 'run'; readonly words: readonly (string | undefined)[] }
+  | { readonly action: 'open'; readonly url: string }
+  | { readonly action: 'unknown'; readonly why: string };
+
+/**
+ * Says what a call would touch: of arguments that fit the schema, before the call. It changes nothing. Where it
+ * throws, the call touches what is unknown.
+ *
+ * @example
+ * ```ts
+ * const touches: Touches = ({ file }) => [{ action: 'write', path: String(file) }];
+ * ```
+ */
+export type Touches = (
+  args: JsonObject,
+  context: ToolContext,
+) => readonly Touch[] | Promise<readonly Touch[]>;

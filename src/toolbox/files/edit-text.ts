@@ -1,0 +1,109 @@
+/** One replacement in a text. */
+export interface TextEdit {
+  /** What is there, exactly; it has to be there once, unless `all`. */
+  readonly oldText: string;
+  readonly newText: string;
+  /** Replace it wherever it is. */
+  readonly all?: boolean;
+}
+
+/** What became of edits: all of them, or none and why. */
+export type Edited =
+  | { readonly ok: true; readonly text: string; readonly replacements: number }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** A part of a text, and what it becomes. */
+interface Replacement {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+  /** Which edit wants it, from 1. */
+  readonly edit: number;
+}
+
+const MOST_NAMED_LINES = 5;
+
+/**
+ * Makes all edits of a text, or none. Each is looked for in the text as it is, so that their order says nothing;
+ * two that touch the same characters are refused. Where all lines of a text end in `\r\n`, the `\n` of edits are
+ * meant so.
+ */
+export function editText(text: string, edits: readonly TextEdit[]): Edited {
+  const replacements: Replacement[] = [];
+  const problems: string[] = [];
+  for (const [index, edit] of edits.entries()) {
+    const found = placesOf(text, inLineEndsOf(text, edit));
+    if (found.ok) for (const one of found.places) replacements.push({ ...one, edit: index + 1 });
+    else problems.push(`edit ${index + 1}: ${found.problem}`);
+  }
+  replacements.sort((one, other) => one.start - other.start || one.edit - other.edit);
+  for (const [index, next] of replacements.entries()) {
+    const before = replacements[index - 1];
+    if (before !== undefined && next.start < before.end)
+      problems.push(
+        `edits ${before.edit} and ${next.edit} change the same text in line ${lineAt(text, next.start)}`,
+      );
+  }
+  if (problems.length > 0) return { ok: false, problems };
+  const edited = applied(text, replacements);
+  if (edited === text) return { ok: false, problems: ['the text would stay as it is'] };
+  return { ok: true, text: edited, replacements: replacements.length };
+}
+
+function applied(text: string, replacements: readonly Replacement[]): string {
+  const parts: string[] = [];
+  let end = 0;
+  for (const replacement of replacements) {
+    parts.push(text.slice(end, replacement.start), replacement.text);
+    end = replacement.end;
+  }
+  return parts.join('') + text.slice(end);
+}
+
+/** Models write `\n`; a text that has nothing but `\r\n` keeps them. */
+function inLineEndsOf(text: string, edit: TextEdit): TextEdit {
+  const hasOther = /(?<!\r)\n/.test(text) || !text.includes('\r\n');
+  if (hasOther || edit.oldText.includes('\r\n')) return edit;
+  const ended = (part: string): string => part.replace(/\r?\n/g, '\r\n');
+  return { ...edit, oldText: ended(edit.oldText), newText: ended(edit.newText) };
+}
+
+type Places =
+  | { readonly ok: true; readonly places: readonly Omit<Replacement, 'edit'>[] }
+  | { readonly ok: false; readonly problem: string };
+
+function placesOf(text: string, { oldText, newText, all = false }: TextEdit): Places {
+  if (oldText === '')
+    return { ok: false, problem: 'oldText is empty; to write a whole file there is another tool' };
+  const starts: number[] = [];
+  // Each place counts, also where two overlap: then it is not said which of them is meant.
+  for (let at = text.indexOf(oldText); at >= 0; at = text.indexOf(oldText, at + (all ? oldText.length : 1)))
+    starts.push(at);
+  if (starts.length === 0) return { ok: false, problem: whyNotFound(text, oldText) };
+  if (starts.length > 1 && !all) return { ok: false, problem: whyNotUnique(text, starts) };
+  return { ok: true, places: starts.map((start) => ({ start, end: start + oldText.length, text: newText })) };
+}
+
+function whyNotUnique(text: string, starts: readonly number[]): string {
+  const named = starts.slice(0, MOST_NAMED_LINES).map((start) => lineAt(text, start));
+  const rest = starts.length > named.length ? ', …' : '';
+  return `oldText is there ${starts.length} times (lines ${named.join(', ')}${rest}); take in more of what is around it, or set all: true`;
+}
+
+/** The most frequent slip is in white space: then it is said where. */
+function whyNotFound(text: string, oldText: string): string {
+  const wanted = oldText.trim().split(/\s+/).map(escaped).join('\\s+');
+  const near = wanted.length > 0 && wanted.length < 20_000 ? new RegExp(wanted).exec(text) : null;
+  if (near === null) return 'oldText is not there; it has to be repeated exactly';
+  return `oldText is not there, but in line ${lineAt(text, near.index)} is a text that differs in nothing but white space`;
+}
+
+function escaped(word: string): string {
+  return word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+}
+
+function lineAt(text: string, index: number): number {
+  let line = 1;
+  for (let at = text.indexOf('\n'); at >= 0 && at < index; at = text.indexOf('\n', at + 1)) line += 1;
+  return line;
+}

@@ -1,0 +1,306 @@
+import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
+import type { JsonObject } from '../../contract/json-schema.js';
+import type { ToolDefinition } from '../../contract/tool.js';
+import { ToolResult } from '../../contract/tool-result.js';
+import type { Touch } from '../../contract/touch.js';
+import { discoverTools } from '../../discovery/discover-tools.js';
+import { globMatcher } from '../paths/glob.js';
+import { changeFile, moveOver, patchFiles, removeFrom } from './change-files.js';
+import { describeFiles, describeFolder, describeLines } from './describe-found.js';
+import { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
+import { editText, type TextEdit } from './edit-text.js';
+import { FileSystem } from './file-system.js';
+import { lineFinder } from './line-search.js';
+import { readPatch } from './patch-text.js';
+import { readByBytes, readByLines } from './read-file.js';
+import { findFiles, searchFiles } from './search-files.js';
+
+/** How far the file tools go in one call. A subclass may have others. */
+export interface FileLimits {
+  /** Lines that one reading gives; default: 2,000. */
+  readonly lines: number;
+  /** Bytes that one reading gives; default: 100,000. */
+  readonly bytes: number;
+  /** Of an image that goes to the model; default: 5,000,000. */
+  readonly imageBytes: number;
+  /** Of a file that is edited, or read whole; larger ones are read in parts. Default: 16,000,000. */
+  readonly fileBytes: number;
+  /** Paths that a call gives; default: 500. */
+  readonly paths: number;
+  /** For how long a search goes on; default: 20,000. */
+  readonly searchMs: number;
+}
+
+const LIMITS: FileLimits = {
+  lines: 2_000,
+  bytes: 100_000,
+  imageBytes: 5_000_000,
+  fileBytes: 16_000_000,
+  paths: 500,
+  searchMs: 20_000,
+};
+
+const EDITS = {
+  type: 'array',
+  minItems: 1,
+  maxItems: 100,
+  items: {
+    type: 'object',
+    properties: {
+      oldText: { type: 'string', minLength: 1, description: 'What is there, exactly, white space included' },
+      newText: { type: 'string', description: 'What is to be there instead; empty to remove it' },
+      all: { type: 'boolean', description: 'Replace it wherever it is; otherwise it has to be there once' },
+    },
+    required: ['oldText', 'newText'],
+  },
+};
+
+const PATH = 'Path, relative to the folder, e.g. src/index.ts';
+const VERSION = 'The version that reading the file told; it is refused where the file is another one now';
+
+/**
+ * Tools for the files of one folder: read, list, find, search, write, edit, patch, move and delete. Where they work is
+ * the {@link FileSystem} that is injected. What they may do is for a policy to say
+ * (`toolwright/toolbox/permissions`): without one, they do what they are told.
+ *
+ * @example
+ * ```ts
+ * import { container, type InjectionToken } from 'tsyringe';
+ *
+ * container.register(FileSystem as InjectionToken<FileSystem>, { useValue: new DiskFileSystem({ root: process.cwd() }) });
+ * tools.register(...discoverTools({ toolsets: [FileTools] }));
+ * ```
+ */
+@Toolset({ name: 'Files', description: 'Reads and changes the files of one folder.' })
+export class FileTools {
+  protected readonly limits: FileLimits = LIMITS;
+
+  constructor(protected readonly files: FileSystem) {}
+
+  /** The lines of a file with their numbers and its version, or an image as a part. */
+  @Tool({
+    description:
+      'Read a file: its lines, each after its number and a tab, and its version. Images are shown. Of long files, read on with fromLine; of long lines, with fromByte.',
+    annotations: { title: 'Read file', readOnly: true },
+    touches: 'pathRead',
+  })
+  readFile(
+    @Param({ description: PATH, required: true }) path: string,
+    @Param({ description: 'First line, from 1', type: () => Number, minimum: 1, multipleOf: 1 }) fromLine = 1,
+    @Param({ description: 'How many lines', type: () => Number, minimum: 1, multipleOf: 1, required: false })
+    lines?: number,
+    @Param({
+      description: 'First byte, from 0, to read by bytes instead of lines',
+      type: () => Number,
+      minimum: 0,
+      multipleOf: 1,
+      required: false,
+    })
+    fromByte?: number,
+    @Param({ description: 'How many bytes', type: () => Number, minimum: 1, multipleOf: 1, required: false })
+    bytes?: number,
+  ): Promise<ToolResult> {
+    const { limits } = this;
+    if (fromByte === undefined && bytes === undefined)
+      return readByLines(this.files, {
+        path,
+        fromLine,
+        lines: Math.min(lines ?? limits.lines, limits.lines),
+        limits,
+      });
+    return readByBytes(this.files, {
+      path,
+      from: fromByte ?? 0,
+      most: Math.min(bytes ?? limits.bytes, limits.bytes),
+    });
+  }
+
+  /** Names in a folder, with kinds and sizes. */
+  @Tool({
+    description: 'List a folder: names, what each is, and sizes in bytes.',
+    annotations: { title: 'List folder', readOnly: true },
+    touches: 'pathRead',
+  })
+  listFiles(
+    @Param({ description: 'Path of the folder; default: the folder itself' }) path = '.',
+  ): Promise<string> {
+    return describeFolder(this.files, path, this.limits.paths);
+  }
+
+  /** Paths that fit a pattern. */
+  @Tool({
+    description:
+      'Find files by a pattern of their paths, such as src/**/*.ts. What .gitignore names is left out.',
+    annotations: { title: 'Find files', readOnly: true },
+    touches: 'pathRead',
+  })
+  async findFiles(
+    @Param({ description: 'Pattern, relative to path: * ? ** [a-z] {a,b}', required: true }) pattern: string,
+    @Param({ description: 'Folder to look in; default: the folder itself' }) path = '.',
+    @Param({ description: 'Also files that .gitignore names' }) withIgnored = false,
+    context?: ToolContext,
+  ): Promise<string> {
+    const selection = { path, fits: globMatcher(pattern), withIgnored, signal: context?.signal };
+    return describeFiles(await findFiles(this.files, selection, this.limits.paths));
+  }
+
+  /** Lines that have a text or fit a pattern. */
+  @Tool({
+    description:
+      'Search the lines of files for a text, or a regular expression. Gives paths, numbers of lines and lines. What .gitignore names is left out, and binary files are.',
+    annotations: { title: 'Search files', readOnly: true },
+    touches: 'pathRead',
+  })
+  async searchFiles(
+    @Param({ description: 'What to look for', required: true }) text: string,
+    @Param({ description: 'The text is a regular expression (JavaScript), matched line by line' })
+    regex = false,
+    @Param({ description: 'Capitals and small letters are the same' }) ignoreCase = false,
+    @Param({ description: 'Folder or file to look in; default: the folder itself' }) path = '.',
+    @Param({
+      description: 'Pattern of the paths of files, e.g. **/*.ts',
+      required: false,
+      type: () => String,
+    })
+    files?: string,
+    @Param({ description: 'Lines to show around each', minimum: 0, maximum: 20, multipleOf: 1 }) around = 0,
+    @Param({ description: 'How many lines that fit', minimum: 1, maximum: 1000, multipleOf: 1 }) most = 100,
+    @Param({ description: 'Also files that .gitignore names' }) withIgnored = false,
+    context?: ToolContext,
+  ): Promise<string> {
+    const found = await searchFiles(this.files, {
+      path,
+      fits: files === undefined ? undefined : globMatcher(files),
+      withIgnored,
+      signal: context?.signal,
+      find: lineFinder({ text, isPattern: regex, ignoresCase: ignoreCase }),
+      context: around,
+      most,
+      until: performance.now() + this.limits.searchMs,
+    });
+    return describeLines(found);
+  }
+
+  /** Writes a file whole. */
+  @Tool({
+    description:
+      'Write a file whole; folders that it needs are made. A file that is there is replaced only where its version is given.',
+    annotations: { title: 'Write file', destructive: true, idempotent: true },
+    touches: 'pathWritten',
+  })
+  writeFile(
+    @Param({ description: PATH, required: true }) path: string,
+    @Param({ description: 'All of the text', required: true }) text: string,
+    @Param({ description: VERSION, required: false }) version?: string,
+  ): Promise<ToolResult> {
+    return changeFile(this.files, { path, version, isWhole: true, limits: this.limits }, () => ({
+      ok: true,
+      text,
+    }));
+  }
+
+  /** Replaces texts in a file: all of them, or none. */
+  @Tool({
+    description:
+      'Edit a file: replace exact texts in it. Each edit is looked for in the file as it is now; all are made, or none.',
+    annotations: { title: 'Edit file', destructive: true },
+    touches: 'pathWritten',
+  })
+  editFile(
+    @Param({ description: PATH, required: true }) path: string,
+    @Param({ description: 'The replacements', schema: EDITS, required: true }) edits: readonly TextEdit[],
+    @Param({ description: VERSION, required: false }) version?: string,
+  ): Promise<ToolResult> {
+    return changeFile(this.files, { path, version, isWhole: false, limits: this.limits }, (text) =>
+      editText(text, edits),
+    );
+  }
+
+  /** Applies a unified patch to any number of files: all of it, or nothing. */
+  @Tool({
+    description:
+      'Apply a unified patch (diff -u, git diff) to files; it may make, rename and remove some. It fits exactly, or nothing is done.',
+    annotations: { title: 'Patch files', destructive: true },
+    touches: 'pathsPatched',
+  })
+  patchFiles(@Param({ description: 'The patch', required: true }) patch: string): Promise<ToolResult> {
+    return patchFiles(this.files, patch, this.limits);
+  }
+
+  /** Moves or renames a file or a folder. */
+  @Tool({
+    description: 'Move or rename a file or a folder to where nothing is yet.',
+    annotations: { title: 'Move file', destructive: true },
+    touches: 'pathsMoved',
+  })
+  moveFile(
+    @Param({ description: 'Path now', required: true }) from: string,
+    @Param({ description: 'Path then', required: true }) to: string,
+  ): Promise<string> {
+    return moveOver(this.files, from, to);
+  }
+
+  /** Removes a file, a link or a folder. */
+  @Tool({
+    description: 'Delete a file, a link (not what it leads to), or a folder.',
+    annotations: { title: 'Delete file', destructive: true },
+    touches: 'pathWritten',
+  })
+  deleteFile(
+    @Param({ description: PATH, required: true }) path: string,
+    @Param({ description: 'A folder goes with everything in it; otherwise it has to be empty' })
+    withContents = false,
+  ): Promise<string> {
+    return removeFrom(this.files, path, { withContents });
+  }
+
+  /** What a call that reads touches. */
+  protected pathRead({ path = '.' }: JsonObject): readonly Touch[] {
+    return this.touched('read', path);
+  }
+
+  /** What a call that writes one path touches. */
+  protected pathWritten({ path }: JsonObject): readonly Touch[] {
+    return this.touched('write', path);
+  }
+
+  /** What a move touches. */
+  protected pathsMoved({ from, to }: JsonObject): readonly Touch[] {
+    return [...this.touched('write', from), ...this.touched('write', to)];
+  }
+
+  /** What a patch touches. */
+  protected pathsPatched({ patch }: JsonObject): readonly Touch[] {
+    const read = readPatch(String(patch));
+    if (!read.ok) return [];
+    const paths = read.files.flatMap(({ from, to }) => [from, to]).filter((path) => path !== undefined);
+    return [...new Set(paths)].flatMap((path) => this.touched('write', path));
+  }
+
+  /** A path that leads out is refused by the tool itself, and touches nothing. */
+  protected touched(action: 'read' | 'write', path: unknown): readonly Touch[] {
+    try {
+      return [{ action, path: this.files.pathOf(String(path)) }];
+    } catch {
+      return [];
+    }
+  }
+}
+
+/**
+ * The file tools of one folder on disk, or of any {@link FileSystem}, without a container.
+ *
+ * @throws InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * tools.register(...fileTools({ root: process.cwd() }));
+ * ```
+ */
+export function fileTools(options: DiskFileSystemOptions | FileSystem): ToolDefinition[] {
+  const files = options instanceof FileSystem ? options : new DiskFileSystem(options);
+  const instance = new FileTools(files);
+  // The container of one class has nothing else to give.
+  const resolve = <Instance>(): Instance => instance as Instance;
+  return discoverTools({ toolsets: [FileTools], container: { resolve } });
+}

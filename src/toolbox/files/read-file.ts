@@ -1,0 +1,169 @@
+import { ToolResult, toolResult } from '../../contract/tool-result.js';
+import { type FileBytes, type FileSystem, FileSystemError, missing, wrongKind } from './file-system.js';
+import { contentOf, hasZero, linesOf, shownLine, versionOf } from './file-text.js';
+
+/** Bounds of one reading. */
+interface ReadLimits {
+  readonly bytes: number;
+  readonly imageBytes: number;
+  readonly fileBytes: number;
+}
+
+/** Which lines to read. */
+interface LinesWanted {
+  readonly path: string;
+  readonly fromLine: number;
+  readonly lines: number;
+  readonly limits: ReadLimits;
+}
+
+const MOST_OF_A_LINE = 2_000;
+
+/** Lines with their numbers, an image, or what else a file is. */
+export async function readByLines(files: FileSystem, wanted: LinesWanted): Promise<ToolResult> {
+  const { limits } = wanted;
+  const path = files.pathOf(wanted.path);
+  const info = await files.info(path);
+  if (info === undefined) throw missing(path);
+  if (info.kind === 'file' && info.size > limits.fileBytes) return readHuge(files, { ...wanted, path });
+  const { bytes } = await files.read(path);
+  const content = contentOf(bytes);
+  if (content.kind === 'image') return image({ path, bytes, mimeType: content.mimeType }, limits);
+  if (content.kind === 'binary')
+    return toolResult(
+      `${path}: ${bytes.length} bytes that cannot be shown as lines: ${content.why}. Read some of them with fromByte and bytes.`,
+    );
+  const lines = linesOf(content.text);
+  const shown = numbered(lines.slice(wanted.fromLine - 1), wanted);
+  const version = `version ${versionOf(bytes)}`;
+  if (lines.length === 0) return toolResult(`${path}: empty, ${version}`);
+  if (wanted.fromLine > lines.length)
+    return toolResult(`${path}: ${lines.length} lines, ${version}; there is no line ${wanted.fromLine}`);
+  const last = wanted.fromLine + shown.length - 1;
+  const ends = content.lineEnd === '\r\n' ? ', lines end in \\r\\n' : '';
+  const rest =
+    last < lines.length ? `\n(${lines.length - last} more lines; read on with fromLine ${last + 1})` : '';
+  return toolResult(
+    `${path}: lines ${wanted.fromLine}–${last} of ${lines.length}, ${version}${ends}\n${shown.join('\n')}${rest}`,
+  );
+}
+
+/** As many as were asked for and have room; at least one. */
+function numbered(
+  lines: readonly string[],
+  { fromLine, lines: most, limits }: LinesWanted,
+): readonly string[] {
+  const shown: string[] = [];
+  let room = limits.bytes;
+  for (const line of lines.slice(0, most)) {
+    const text = `${fromLine + shown.length}\t${shownLine(line, MOST_OF_A_LINE)}`;
+    room -= Buffer.byteLength(text) + 1;
+    if (room < 0 && shown.length > 0) break;
+    shown.push(text);
+  }
+  return shown;
+}
+
+interface FoundImage {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  readonly mimeType: string;
+}
+
+function image({ path, bytes, mimeType }: FoundImage, { imageBytes }: ReadLimits): ToolResult {
+  if (bytes.length > imageBytes)
+    return toolResult(`${path}: an image of ${bytes.length} bytes; more than ${imageBytes} are not shown.`);
+  const text = `${path}: ${mimeType}, ${bytes.length} bytes`;
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  return new ToolResult({
+    forLLM: text,
+    content: [
+      { type: 'text', content: text },
+      { type: 'image', data, mimeType },
+    ],
+  });
+}
+
+const PIECE_BYTES = 1024 * 1024;
+
+/** Goes through a file in pieces up to the lines that are wanted; it has no version, because it cannot be edited. */
+async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolResult> {
+  const { path, fromLine, lines: most, limits } = wanted;
+  const decoder = new TextDecoder();
+  const found: string[] = [];
+  let [line, left, stamp, size] = [1, '', '', Number.POSITIVE_INFINITY];
+  for (let from = 0; from < size && found.length < most; from += PIECE_BYTES) {
+    const piece: FileBytes = await files.read(path, { from, most: PIECE_BYTES });
+    if (from === 0 && hasZero(piece.bytes)) return toolResult(`${path}: ${piece.size} bytes; it is binary.`);
+    if (stamp !== '' && stamp !== piece.stamp)
+      throw new FileSystemError('changed', `'${path}' changed while it was read. Read it again.`);
+    ({ size, stamp } = piece);
+    const parts = (left + decoder.decode(piece.bytes, { stream: true })).split('\n');
+    // What no line end follows yet; of an endless line only its beginning is kept.
+    left = (parts.pop() ?? '').slice(0, PIECE_BYTES);
+    for (const part of parts) {
+      if (line >= fromLine && found.length < most) found.push(part.endsWith('\r') ? part.slice(0, -1) : part);
+      line += 1;
+    }
+  }
+  if (found.length < most && left !== '' && line >= fromLine) found.push(left);
+  const shown = numbered(found, { ...wanted, limits });
+  const about = `${path}: ${size} bytes, too large to be read whole or edited`;
+  if (shown.length === 0) return toolResult(`${about}; there is no line ${fromLine}`);
+  const last = fromLine + shown.length - 1;
+  return toolResult(
+    `${about}; lines ${fromLine}–${last}\n${shown.join('\n')}\n(read on with fromLine ${last + 1})`,
+  );
+}
+
+/** Which bytes to read. */
+interface BytesWanted {
+  readonly path: string;
+  readonly from: number;
+  readonly most: number;
+}
+
+const MOST_HEX_BYTES = 2_048;
+
+/** Bytes as text where they are text, from one whole character to another; otherwise in hexadecimal. */
+export async function readByBytes(files: FileSystem, { path, from, most }: BytesWanted): Promise<ToolResult> {
+  const known = files.pathOf(path);
+  const { bytes, size } = await files.read(known, { from, most });
+  if (size === 0) return toolResult(`${known}: empty`);
+  if (from >= size) return toolResult(`${known}: ${size} bytes; there is no byte ${from}`);
+  if (bytes.length === 0) throw wrongKind(known, 'other', 'file');
+  const text = wholeCharacters(bytes);
+  const shown = text === undefined ? bytes.subarray(0, MOST_HEX_BYTES) : text.bytes;
+  const start = from + (text?.skipped ?? 0);
+  const end = start + shown.length;
+  const rest = end < size ? `\n(${size - end} more bytes; read on with fromByte ${end})` : '';
+  const form = text === undefined ? ', in hexadecimal' : '';
+  const body =
+    text?.text ??
+    Buffer.from(shown)
+      .toString('hex')
+      .replace(/(..)(?!$)/g, '$1 ');
+  return toolResult(`${known}: bytes ${start}–${end - 1} of ${size}${form}\n${body}${rest}`);
+}
+
+/** Without the halves of characters at both ends; `undefined` where it is no text. */
+function wholeCharacters(bytes: Uint8Array) {
+  if (hasZero(bytes)) return undefined;
+  let skipped = 0;
+  while (skipped < 3 && isInside(bytes[skipped])) skipped += 1;
+  let end = bytes.length;
+  while (end > skipped && end > bytes.length - 3 && isInside(bytes[end - 1])) end -= 1;
+  for (const part of [bytes.subarray(skipped), bytes.subarray(skipped, Math.max(skipped, end - 1))]) {
+    try {
+      return { text: new TextDecoder('utf-8', { fatal: true }).decode(part), bytes: part, skipped };
+    } catch {
+      // Without the character that is cut at the end it may be text.
+    }
+  }
+  return undefined;
+}
+
+/** A byte of a character that is not its first. */
+function isInside(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}

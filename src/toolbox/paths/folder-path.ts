@@ -1,0 +1,86 @@
+/** Where a path has to stay. */
+interface PathFrame {
+  /** The folder, absolute: a path that begins with it is taken as one within it. */
+  readonly root?: string;
+  /** Whose names are meant; default: the machine's. */
+  readonly platform?: NodeJS.Platform;
+}
+
+/** A path within a folder, or why it is none. */
+type FolderPath =
+  | {
+      readonly ok: true /** With `/`, without `.` and `..`; `.` for the folder itself. */;
+      readonly path: string;
+    }
+  | { readonly ok: false; readonly problem: string };
+
+const MOST_CHARACTERS = 4_096;
+
+/** Controls, and marks that change how a name looks to whoever is asked about it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/u;
+
+/** Names of devices on Windows, in every folder and with any ending. */
+const DEVICES = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\.|$)/i;
+
+/**
+ * Reads a path as somebody wrote it: relative to a folder, or absolute within it. It is read by its text alone;
+ * whether there are links on the way is for who opens it.
+ *
+ * @example
+ * ```ts
+ * folderPath('src/../a.txt'); // { ok: true, path: 'a.txt' }
+ * folderPath('../a.txt'); // { ok: false, problem: "'../a.txt' leads out of the folder" }
+ * ```
+ */
+export function folderPath(given: string, frame: PathFrame = {}): FolderPath {
+  const { platform = process.platform } = frame;
+  const isWindows = platform === 'win32';
+  if (given.length > MOST_CHARACTERS) return wrong(`a path has at most ${MOST_CHARACTERS} characters`);
+  if (UNSEEN.test(given) || !given.isWellFormed())
+    return wrong(`${JSON.stringify(given)} has characters in it that cannot be seen`);
+  const text = isWindows ? given.replaceAll('\\', '/') : given;
+  const relative = withoutRoot(text, frame.root?.replaceAll(isWindows ? '\\' : '/', '/'), isWindows);
+  if (relative === undefined) return wrong(`'${given}' is outside of the folder`);
+  const segments: string[] = [];
+  for (const segment of relative.split('/')) {
+    if (segment === '' || segment === '.') continue;
+    if (segment !== '..') segments.push(segment);
+    else if (segments.pop() === undefined) return wrong(`'${given}' leads out of the folder`);
+  }
+  const foreign = isWindows ? segments.find(isForeignOnWindows) : undefined;
+  if (foreign !== undefined) return wrong(`'${foreign}' is no name of a file on Windows`);
+  return { ok: true, path: segments.join('/') || '.' };
+}
+
+function wrong(problem: string): FolderPath {
+  return { ok: false, problem };
+}
+
+/** `undefined` where it is absolute and elsewhere. */
+function withoutRoot(text: string, root: string | undefined, isWindows: boolean): string | undefined {
+  const isAbsolute = text.startsWith('/') || (isWindows && /^[a-z]:/i.test(text));
+  if (!isAbsolute) return text;
+  if (root === undefined) return undefined;
+  const [path, folder] = isWindows ? [text.toLowerCase(), root.toLowerCase()] : [text, root];
+  if (path === folder) return '';
+  const start = folder.endsWith('/') ? folder : `${folder}/`;
+  return path.startsWith(start) ? text.slice(start.length) : undefined;
+}
+
+/** A stream of a file (`a:b`), a device, or a name that Windows takes for another one. */
+function isForeignOnWindows(segment: string): boolean {
+  return segment.includes(':') || /[. ]$/.test(segment) || DEVICES.test(segment) || /[<>"|?*]/.test(segment);
+}
+
+/** The folder of a path and its last name; nothing for the folder itself. */
+export function splitPath(path: string): { readonly folder: string; readonly name: string } | undefined {
+  if (path === '.') return undefined;
+  const end = path.lastIndexOf('/');
+  return end < 0 ? { folder: '.', name: path } : { folder: path.slice(0, end), name: path.slice(end + 1) };
+}
+
+/** A path of a name in a folder. */
+export function joinPath(folder: string, name: string): string {
+  return folder === '.' ? name : `${folder}/${name}`;
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from '@jest/globals';
+import { defineTool, resumeToolLoop, runToolLoop, type ToolPolicy, ToolRegistry } from 'toolwright';
+import { toAiSdkTools } from 'toolwright/ai-sdk';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const pay = defineTool({ name: 'pay', description: 'Pay', execute: () => 'paid' });
+const asking: ToolPolicy = () => ({ ask: true, reason: 'it costs money' });
+const messages = [{ role: 'user', content: 'Pay' }] as const;
+
+function config(policy: ToolPolicy) {
+  const provider = new ScriptedProvider([{ toolCalls: [{ id: 'c1', name: 'pay' }] }, { content: 'done' }]);
+  return { provider, model: 'm', tools: [pay], policy };
+}
+
+describe('a policy that asks', () => {
+  test('suspends the run, and says why', async () => {
+    const run = await runToolLoop(config(asking), messages);
+    expect(run.status).toBe('suspended');
+    expect(run.pending).toMatchObject([{ kind: 'approval', tool: 'pay', message: 'it costs money' }]);
+  });
+
+  test('is content with a yes, and a no is one', async () => {
+    for (const approved of [true, false]) {
+      const given = config(asking);
+      const { state, pending } = await runToolLoop(given, messages);
+      const stored = JSON.parse(JSON.stringify(state));
+      const run = await resumeToolLoop(given, stored, [{ id: pending?.[0]?.id ?? '', approved }]);
+      expect(run.toolCalls.map(({ status }) => status)).toEqual([approved ? 'success' : 'refused']);
+    }
+  });
+
+  test('refuses where nobody can be asked', async () => {
+    const { isError, forLLM } = await new ToolRegistry({ policy: asking }).register(pay).execute('pay', {});
+    expect([isError, forLLM]).toEqual([
+      true,
+      expect.stringContaining('needs an approval, and nobody can give it'),
+    ]);
+  });
+
+  test('is overruled by one that refuses, whichever comes first', async () => {
+    for (const [own, given] of [
+      [asking, () => false],
+      [() => ({ allow: false, reason: 'no' }), asking],
+    ] as const) {
+      const tools = new ToolRegistry({ policy: own }).register(pay);
+      const run = await runToolLoop({ ...config(given), tools }, messages);
+      expect(run.toolCalls.map(({ status }) => status)).toEqual(['refused']);
+    }
+  });
+
+  test('that does not plainly ask has refused', async () => {
+    const odd = (() => ({ ask: 'yes' })) as unknown as ToolPolicy;
+    const run = await runToolLoop(config(odd), messages);
+    expect(run.toolCalls.map(({ status }) => status)).toEqual(['refused']);
+  });
+
+  test('makes the AI SDK ask', async () => {
+    const tools = toAiSdkTools(new ToolRegistry().register(pay), {}, { policy: asking });
+    const needsApproval = tools.pay?.needsApproval as (input: unknown, options: object) => Promise<boolean>;
+    expect(await needsApproval({}, { toolCallId: 'c1', messages: [] })).toBe(true);
+  });
+});

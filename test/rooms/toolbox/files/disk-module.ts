@@ -1,0 +1,1 @@
+export { DiskFileSystem } from '../../../../src/toolbox/files/disk-file-system.js';

@@ -1,0 +1,515 @@
+import { describe, expect, test } from '@jest/globals';
+import { discoverTools, type ToolPolicy, ToolRegistry } from 'toolwright';
+import { FileSystem, FileTools, fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
+import 'reflect-metadata';
+import { container, type InjectionToken } from 'tsyringe';
+import { TOOLBOXES, versionIn } from './folders.js';
+
+const lines = (count: number): string =>
+  Array.from({ length: count }, (_, index) => `line ${index + 1}\n`).join('');
+
+describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
+  describe('read_file', () => {
+    test('gives lines with their numbers, how many there are, and a version', async () => {
+      const { call } = toolbox({ 'a.txt': 'one\ntwo\n' });
+      const { forLLM, isError } = await call('read_file', { path: 'a.txt' });
+      expect(isError).toBe(false);
+      expect(forLLM).toMatch(/^a\.txt: lines 1–2 of 2, version [0-9a-f]{12}\n1\tone\n2\ttwo$/);
+    });
+
+    test('reads on where it ended, line by line, without a gap', async () => {
+      const { call } = toolbox({ 'a.txt': lines(2_500) });
+      const first = await call('read_file', { path: 'a.txt' });
+      expect(first.forLLM).toContain('lines 1–2000 of 2500');
+      expect(first.forLLM).toContain('(500 more lines; read on with fromLine 2001)');
+      const second = await call('read_file', { path: 'a.txt', fromLine: 2001 });
+      expect(second.forLLM).toContain('lines 2001–2500 of 2500');
+      expect(second.forLLM).toContain('\n2001\tline 2001\n');
+      expect(second.forLLM).not.toContain('read on');
+    });
+
+    test('gives as many lines as were asked for', async () => {
+      const { call } = toolbox({ 'a.txt': lines(10) });
+      const { forLLM } = await call('read_file', { path: 'a.txt', fromLine: 3, lines: 2 });
+      expect(forLLM).toContain('lines 3–4 of 10');
+      expect(forLLM).toContain('\n3\tline 3\n4\tline 4\n(6 more lines');
+    });
+
+    test('tells that there is no such line', async () => {
+      const { call } = toolbox({ 'a.txt': lines(3) });
+      expect((await call('read_file', { path: 'a.txt', fromLine: 9 })).forLLM).toMatch(
+        /a\.txt: 3 lines, .*there is no line 9/,
+      );
+    });
+
+    test('reads a last line without an end, an empty file and lines that end in \\r\\n', async () => {
+      const { call } = toolbox({ 'a.txt': 'one\ntwo', 'empty.txt': '', 'dos.txt': 'one\r\ntwo\r\n' });
+      expect((await call('read_file', { path: 'a.txt' })).forLLM).toMatch(
+        /lines 1–2 of 2.*\n1\tone\n2\ttwo$/,
+      );
+      expect((await call('read_file', { path: 'empty.txt' })).forLLM).toMatch(/^empty\.txt: empty, version/);
+      expect((await call('read_file', { path: 'dos.txt' })).forLLM).toMatch(
+        /lines end in \\r\\n\n1\tone\n2\ttwo$/,
+      );
+    });
+
+    test('shows the beginning of a long line, and how to read the rest', async () => {
+      const { call } = toolbox({ 'a.txt': `${'x'.repeat(5_000)}\nend\n` });
+      const { forLLM } = await call('read_file', { path: 'a.txt' });
+      expect(forLLM).toContain('… (3000 more characters)');
+      expect(forLLM).toContain('\n2\tend');
+      const rest = await call('read_file', { path: 'a.txt', fromByte: 2_000, bytes: 3_003 });
+      expect(rest.forLLM).toContain(`${'x'.repeat(3_000)}\nen`);
+    });
+
+    test('never gives more bytes than its limit', async () => {
+      const { call } = toolbox({ 'a.txt': `${'y'.repeat(1_500)}\n`.repeat(500) });
+      const { forLLM } = await call('read_file', { path: 'a.txt' });
+      expect(forLLM.length).toBeLessThan(101_000);
+      expect(forLLM).toMatch(/read on with fromLine 67\)$/);
+    });
+
+    test('reads bytes from one whole character to another', async () => {
+      const { call } = toolbox({ 'a.txt': 'aéz€b' });
+      expect((await call('read_file', { path: 'a.txt', fromByte: 2, bytes: 4 })).forLLM).toBe(
+        'a.txt: bytes 3–3 of 8\nz\n(4 more bytes; read on with fromByte 4)',
+      );
+      expect((await call('read_file', { path: 'a.txt', fromByte: 4 })).forLLM).toBe(
+        'a.txt: bytes 4–7 of 8\n€b',
+      );
+      expect((await call('read_file', { path: 'a.txt', fromByte: 99 })).forLLM).toContain(
+        'there is no byte 99',
+      );
+    });
+
+    test('tells that a file is binary, and shows its bytes where they are asked for', async () => {
+      const { call } = toolbox({ 'a.bin': new Uint8Array([1, 0, 255, 16]) });
+      expect((await call('read_file', { path: 'a.bin' })).forLLM).toContain('4 bytes that cannot be shown');
+      expect((await call('read_file', { path: 'a.bin', fromByte: 0 })).forLLM).toContain(
+        'in hexadecimal\n01 00 ff 10',
+      );
+    });
+
+    test('shows images as parts, by what they begin with', async () => {
+      const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 1]);
+      const { call } = toolbox({ 'a.dat': png, 'b.png': 'no image' });
+      const { content } = await call('read_file', { path: 'a.dat' });
+      expect(content?.[1]).toEqual({
+        type: 'image',
+        mimeType: 'image/png',
+        data: Buffer.from(png).toString('base64'),
+      });
+      expect((await call('read_file', { path: 'b.png' })).content).toBeUndefined();
+    });
+
+    test('tells what is missing, what is a folder, and what leads out', async () => {
+      const { call } = toolbox({ 'a/b.txt': '' });
+      const told = async (path: string): Promise<string> => {
+        const { isError, forLLM } = await call('read_file', { path });
+        expect(isError).toBe(true);
+        return forLLM;
+      };
+      expect(await told('c.txt')).toBe("There is no 'c.txt'.");
+      expect(await told('a')).toBe("'a' is a folder, not a file.");
+      expect(await told('a/b.txt/c')).toBe("'a/b.txt' is a file, not a folder.");
+      expect(await told('../c.txt')).toBe("'../c.txt' leads out of the folder.");
+      // In memory there is nothing else.
+      expect(await told('/etc/passwd')).toMatch(
+        /^('\/etc\/passwd' is outside of the folder|There is no 'etc\/passwd')\.$/,
+      );
+      expect(await told('a\u0000b')).toContain('cannot be seen');
+      expect(await told('')).toBe("'.' is a folder, not a file.");
+    });
+  });
+
+  describe('list_files', () => {
+    test('tells kinds and sizes, sorted; the folder itself by default', async () => {
+      const { call } = toolbox({ 'b.txt': 'four', 'a/c.txt': '' });
+      expect((await call('list_files', {})).forLLM).toBe('.: 2 entries\na/\nb.txt, 4 bytes');
+      expect((await call('list_files', { path: 'b.txt' })).forLLM).toMatch(
+        /^b\.txt: a file, 4 bytes, changed 2/,
+      );
+      expect((await call('list_files', { path: 'nowhere' })).isError).toBe(true);
+    });
+  });
+
+  describe('find_files', () => {
+    const tree = {
+      'src/a.ts': '',
+      'src/deep/b.ts': '',
+      'src/deep/c.js': '',
+      'd.ts': '',
+      'out/e.ts': '',
+      '.gitignore': 'out/\n*.log\n!keep.log\n',
+      'x.log': '',
+      'keep.log': '',
+      'src/deep/.gitignore': 'c.*\n',
+      '.git/config': '',
+    };
+
+    test('finds by pattern, without what .gitignore files name', async () => {
+      const { call } = toolbox(tree);
+      const found = async (args: object): Promise<string> => (await call('find_files', args)).forLLM;
+      expect(await found({ pattern: '**/*.ts' })).toBe('d.ts\nsrc/a.ts\nsrc/deep/b.ts');
+      expect(await found({ pattern: '*.ts' })).toBe('d.ts');
+      expect(await found({ pattern: 'src/**' })).toBe('src/a.ts\nsrc/deep/.gitignore\nsrc/deep/b.ts');
+      expect(await found({ pattern: '**/*.{js,log}' })).toBe('keep.log');
+      expect(await found({ pattern: '*.ts', path: 'src/deep' })).toBe('src/deep/b.ts');
+      expect(await found({ pattern: 'nothing' })).toBe('No file fits.');
+    });
+
+    test('finds what is ignored where that is asked for, or where the search begins in it', async () => {
+      const { call } = toolbox(tree);
+      const found = async (args: object): Promise<string> => (await call('find_files', args)).forLLM;
+      expect(await found({ pattern: '**/*.{js,log}', withIgnored: true })).toBe(
+        'keep.log\nx.log\nsrc/deep/c.js',
+      );
+      expect(await found({ pattern: '*', path: 'out' })).toBe('out/e.ts');
+    });
+
+    test('tells that there are more than it shows', async () => {
+      const { call } = toolbox(
+        Object.fromEntries(Array.from({ length: 510 }, (_, index) => [`f${index}`, ''])),
+      );
+      const { forLLM } = await call('find_files', { pattern: '*' });
+      expect(forLLM.split('\n')).toHaveLength(501);
+      expect(forLLM).toContain('more than 500');
+    });
+  });
+
+  describe('search_files', () => {
+    const tree = {
+      'a.ts': 'const needle = 1;\nlet other;\nlet last;\n',
+      'b/c.ts': 'zero\none\nNeedle\ntwo\nthree\nfour\nneedle\n',
+      'd.bin': new Uint8Array([...Buffer.from('needle'), 0]),
+      'e.js': 'needle (twice) needle\r\n',
+    };
+
+    test('gives lines with their numbers, file by file', async () => {
+      const { call } = toolbox(tree);
+      expect((await call('search_files', { text: 'needle' })).forLLM).toBe(
+        '3 lines fit (4 files searched).\n\na.ts\n1: const needle = 1;\n\ne.js\n1: needle (twice) needle\n\nb/c.ts\n7: needle',
+      );
+    });
+
+    test('takes a text literally, and a regular expression where it is said', async () => {
+      const { call } = toolbox(tree);
+      const count = async (args: object): Promise<string> =>
+        (await call('search_files', args)).forLLM.slice(0, 12);
+      expect(await count({ text: 'needle (twice)' })).toBe('1 line fits ');
+      expect(await count({ text: 'needle (twice)', regex: true })).toBe('No line fits');
+      expect(await count({ text: '^n..dle$', regex: true })).toBe('1 line fits ');
+      expect(await count({ text: 'NEEDLE', ignoreCase: true })).toBe('4 lines fit ');
+      expect(await count({ text: 'needle', files: '**/*.ts' })).toBe('2 lines fit ');
+      expect(await count({ text: 'needle', path: 'a.ts' })).toBe('1 line fits ');
+      expect(await count({ text: 'needle', path: 'b' })).toBe('1 line fits ');
+    });
+
+    test('shows lines around, and where some are left out', async () => {
+      const { call } = toolbox(tree);
+      const { forLLM } = await call('search_files', {
+        text: 'needle',
+        ignoreCase: true,
+        path: 'b',
+        around: 1,
+      });
+      expect(forLLM).toBe(
+        '2 lines fit (1 file searched).\n\nb/c.ts\n2- one\n3: Needle\n4- two\n--\n6- four\n7: needle',
+      );
+    });
+
+    test('tells that there are more lines than were wanted', async () => {
+      const { call } = toolbox({ 'a.txt': 'x\n'.repeat(50), 'b.txt': 'x\n' });
+      const { forLLM } = await call('search_files', { text: 'x', most: 50 });
+      expect(forLLM).toContain('50 lines fit');
+      expect(forLLM).toContain('more than 50 lines');
+      expect(forLLM).not.toContain('b.txt');
+      const all = await call('search_files', { text: 'x', most: 51 });
+      expect(all.forLLM).toContain('51 lines fit (2 files searched).');
+    });
+
+    test('refuses what is no pattern, what takes for ever, and nothing', async () => {
+      const { call } = toolbox({ 'a.txt': `${'a'.repeat(3_000)}\n` });
+      const told = async (text: string): Promise<string> => {
+        const { isError, forLLM } = await call('search_files', { text, regex: true });
+        return `${isError} ${forLLM}`;
+      };
+      expect(await told('(unclosed')).toMatch(/^true The pattern cannot be read/);
+      expect(await told('')).toMatch(/^true/);
+      for (const evil of ['(a+)+$', '(a|a)*b', '(a*)*b', '^(\\w+\\s?)*$', '(?=(a+)+b)'])
+        expect(await told(evil)).toMatch(/^true The pattern may take for ever/);
+      for (const slow of ['.*.*.*.*.*=.*', '(a{1,30}){1,30}b', '(a*)\\1*\\1*\\1*b'])
+        expect(await told(slow)).toMatch(/^true The pattern (takes too long|may take for ever)/);
+      expect(await told('a.*b.*c')).toMatch(/^false No line fits/);
+    });
+
+    test('cuts long lines', async () => {
+      const { call } = toolbox({ 'a.txt': `needle${'x'.repeat(1_000)}` });
+      const { forLLM } = await call('search_files', { text: 'needle' });
+      expect(forLLM).toContain('… (706 more characters)');
+    });
+  });
+
+  describe('write_file', () => {
+    test('makes a file and the folders that it needs, byte for byte', async () => {
+      const { call, texts } = toolbox();
+      const text = 'a\\nb\r\nc\u00e9\n';
+      const { isError, forLLM } = await call('write_file', { path: 'new/deep/a.txt', text });
+      expect([isError, forLLM]).toEqual([false, expect.stringMatching(/^new\/deep\/a\.txt: made, version /)]);
+      expect(texts()).toEqual({ 'new/deep/a.txt': text });
+    });
+
+    test('replaces a file only where its version is given, and that is the one that is there', async () => {
+      const { call, texts } = toolbox({ 'a.txt': 'old' });
+      const blind = await call('write_file', { path: 'a.txt', text: 'new' });
+      expect(blind.forLLM).toBe(
+        "There is a 'a.txt' already. Read it, and give its version to replace it; or edit it.",
+      );
+      const version = versionIn(await call('read_file', { path: 'a.txt' }));
+      const wrong = await call('write_file', { path: 'a.txt', text: 'new', version: '000000000000' });
+      expect(wrong.forLLM).toBe(
+        `'a.txt' has changed since it was read: its version is ${version}, not 000000000000. Read it again.`,
+      );
+      expect(texts()).toEqual({ 'a.txt': 'old' });
+      expect((await call('write_file', { path: 'a.txt', text: 'new', version })).isError).toBe(false);
+      expect(texts()).toEqual({ 'a.txt': 'new' });
+    });
+
+    test('shows people what has changed', async () => {
+      const { call } = toolbox({ 'a.txt': 'one\ntwo\n' });
+      const version = versionIn(await call('read_file', { path: 'a.txt' }));
+      const { forUser, forLLM } = await call('write_file', { path: 'a.txt', text: 'one\n2\n', version });
+      expect(forUser).toContain('--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n');
+      expect(forLLM).not.toContain('@@');
+    });
+
+    test('is refused where a folder is, and below a file', async () => {
+      const { call } = toolbox({ 'a/b.txt': '' });
+      expect((await call('write_file', { path: 'a', text: '' })).isError).toBe(true);
+      expect((await call('write_file', { path: '.', text: '' })).isError).toBe(true);
+      expect((await call('write_file', { path: 'a/b.txt/c', text: '' })).isError).toBe(true);
+      expect((await call('write_file', { path: '../b.txt', text: '' })).isError).toBe(true);
+    });
+  });
+
+  describe('edit_file', () => {
+    test('makes several edits at once, each of the file as it was', async () => {
+      const { call, texts } = toolbox({ 'a.txt': 'one two three' });
+      const edits = [
+        { oldText: 'one', newText: 'two' },
+        { oldText: 'two', newText: 'one' },
+        { oldText: ' three', newText: '' },
+      ];
+      expect((await call('edit_file', { path: 'a.txt', edits })).forLLM).toMatch(/^a\.txt: changed, version/);
+      expect(texts()).toEqual({ 'a.txt': 'two one' });
+    });
+
+    test('makes none where one cannot be made, and tells why of each', async () => {
+      const { call, texts } = toolbox({ 'a.txt': 'x\nx\ny = 1;\nz' });
+      const edits = [
+        { oldText: 'x', newText: '1' },
+        { oldText: 'z', newText: '2' },
+        { oldText: 'nothing', newText: '3' },
+        { oldText: 'y  =\n1;', newText: '4' },
+      ];
+      const { isError, forLLM } = await call('edit_file', { path: 'a.txt', edits });
+      expect(isError).toBe(true);
+      expect(forLLM.split('\n')).toEqual([
+        "'a.txt' was not changed:",
+        '- edit 1: oldText is there 2 times (lines 1, 2); take in more of what is around it, or set all: true',
+        '- edit 3: oldText is not there; it has to be repeated exactly',
+        '- edit 4: oldText is not there, but in line 3 is a text that differs in nothing but white space',
+      ]);
+      expect(texts()).toEqual({ 'a.txt': 'x\nx\ny = 1;\nz' });
+    });
+
+    test('replaces a text wherever it is where that is said', async () => {
+      const { call, texts } = toolbox({ 'a.txt': 'x x x' });
+      await call('edit_file', { path: 'a.txt', edits: [{ oldText: 'x', newText: '$&y', all: true }] });
+      expect(texts()).toEqual({ 'a.txt': '$&y $&y $&y' });
+    });
+
+    test('refuses edits of the same text, edits that change nothing, and an empty text', async () => {
+      const { call } = toolbox({ 'a.txt': 'abc' });
+      const told = async (...edits: object[]): Promise<string> =>
+        (await call('edit_file', { path: 'a.txt', edits })).forLLM;
+      expect(await told({ oldText: 'ab', newText: '' }, { oldText: 'bc', newText: '' })).toContain(
+        'edits 1 and 2 change the same text in line 1',
+      );
+      expect(await told({ oldText: 'a', newText: 'a' })).toContain('the text would stay as it is');
+      expect(await told({ oldText: '', newText: 'a' })).toContain('oldText');
+    });
+
+    test('counts a text that overlaps itself as being there twice', async () => {
+      const { call } = toolbox({ 'a.txt': 'aaa' });
+      const { forLLM } = await call('edit_file', { path: 'a.txt', edits: [{ oldText: 'aa', newText: 'b' }] });
+      expect(forLLM).toContain('is there 2 times');
+    });
+
+    test('keeps the ends of lines of a file that has only \\r\\n, and its mark of UTF-8', async () => {
+      const { call, texts } = toolbox({ 'a.txt': '\ufeffone\r\ntwo\r\n' });
+      const edits = [{ oldText: 'one\ntwo', newText: '1\n2\n3' }];
+      expect((await call('edit_file', { path: 'a.txt', edits })).isError).toBe(false);
+      expect(texts()).toEqual({ 'a.txt': '\ufeff1\r\n2\r\n3\r\n' });
+    });
+
+    test('is refused where the file has changed since it was read, is missing or is no text', async () => {
+      const { call, files } = toolbox({ 'a.txt': 'one', 'b.bin': new Uint8Array([0, 1]) });
+      const version = versionIn(await call('read_file', { path: 'a.txt' }));
+      await files.write('a.txt', new TextEncoder().encode('one and more'));
+      const edits = [{ oldText: 'one', newText: 'two' }];
+      expect((await call('edit_file', { path: 'a.txt', edits, version })).forLLM).toMatch(
+        /has changed since it was read/,
+      );
+      expect((await call('edit_file', { path: 'b.bin', edits })).forLLM).toContain(
+        'cannot be edited: it is binary',
+      );
+      expect((await call('edit_file', { path: 'c.txt', edits })).forLLM).toBe("There is no 'c.txt'.");
+    });
+  });
+
+  describe('patch_files', () => {
+    const patch = [
+      'diff --git a/a.txt b/a.txt',
+      '--- a/a.txt',
+      '+++ b/a.txt',
+      '@@ -1,3 +1,3 @@',
+      ' one',
+      '-two',
+      '+2',
+      ' three',
+      'diff --git a/new/b.txt b/new/b.txt',
+      'new file mode 100644',
+      '--- /dev/null',
+      '+++ b/new/b.txt',
+      '@@ -0,0 +1 @@',
+      '+made',
+      'diff --git a/c.txt b/c.txt',
+      'deleted file mode 100644',
+      '--- a/c.txt',
+      '+++ /dev/null',
+      '@@ -1 +0,0 @@',
+      '-gone',
+      'diff --git a/d.txt b/e.txt',
+      'similarity index 50%',
+      'rename from d.txt',
+      'rename to e.txt',
+      '--- a/d.txt',
+      '+++ b/e.txt',
+      '@@ -1,2 +1,2 @@',
+      ' stays',
+      '-before',
+      '+after',
+      '',
+    ].join('\n');
+    const before = { 'a.txt': 'one\ntwo\nthree\n', 'c.txt': 'gone\n', 'd.txt': 'stays\nbefore\n' };
+
+    test('changes, makes, removes and renames files', async () => {
+      const { call, texts } = toolbox(before);
+      const { isError, forLLM } = await call('patch_files', { patch });
+      expect([isError, forLLM.split('\n').map((line) => line.replace(/, version.*/, ''))]).toEqual([
+        false,
+        ['a.txt: changed', 'new/b.txt: made', 'c.txt: removed', 'e.txt: moved from d.txt'],
+      ]);
+      expect(texts()).toEqual({
+        'a.txt': 'one\n2\nthree\n',
+        'e.txt': 'stays\nafter\n',
+        'new/b.txt': 'made\n',
+      });
+    });
+
+    test('does nothing where a part does not fit, and tells which', async () => {
+      const { call, texts } = toolbox({ ...before, 'd.txt': 'other\n', 'new/b.txt': 'there' });
+      const { isError, forLLM } = await call('patch_files', { patch });
+      expect(isError).toBe(true);
+      expect(forLLM).toBe(
+        "Nothing was patched:\n- There is a 'new/b.txt' already.\n- 'd.txt' is not as the patch has it. Read it again.",
+      );
+      expect(texts()).toEqual({ ...before, 'd.txt': 'other\n', 'new/b.txt': 'there' });
+    });
+
+    test('refuses what is no patch, and paths that lead out', async () => {
+      const { call } = toolbox(before);
+      expect((await call('patch_files', { patch: 'hello' })).forLLM).toContain('nothing in it to be done');
+      const out = '--- /dev/null\n+++ b/../../evil.txt\n@@ -0,0 +1 @@\n+x\n';
+      expect((await call('patch_files', { patch: out })).forLLM).toContain('leads out of the folder');
+    });
+  });
+
+  describe('move_file and delete_file', () => {
+    test('move to where nothing is, and make the folders that are needed', async () => {
+      const { call, texts } = toolbox({ 'a.txt': 'a', 'b.txt': 'b', 'c/d.txt': 'd' });
+      expect((await call('move_file', { from: 'a.txt', to: 'b.txt' })).forLLM).toBe(
+        "There is a 'b.txt' already.",
+      );
+      expect((await call('move_file', { from: 'x.txt', to: 'y.txt' })).forLLM).toBe("There is no 'x.txt'.");
+      expect((await call('move_file', { from: 'a.txt', to: 'new/a.txt' })).forLLM).toBe(
+        'a.txt is now new/a.txt',
+      );
+      expect((await call('move_file', { from: 'c', to: 'new/c' })).isError).toBe(false);
+      expect((await call('move_file', { from: 'new', to: 'new/inner' })).isError).toBe(true);
+      expect(texts()).toEqual({ 'b.txt': 'b', 'new/a.txt': 'a', 'new/c/d.txt': 'd' });
+    });
+
+    test('delete a file; a folder with something in it only where that is said', async () => {
+      const { call, texts } = toolbox({ 'a.txt': 'a', 'c/d/e.txt': 'd', 'f.txt': '' });
+      expect((await call('delete_file', { path: 'a.txt' })).forLLM).toBe('a.txt: removed');
+      expect((await call('delete_file', { path: 'c' })).forLLM).toBe("'c' is a folder with something in it.");
+      expect((await call('delete_file', { path: 'c', withContents: true })).isError).toBe(false);
+      expect((await call('delete_file', { path: 'c' })).forLLM).toBe("There is no 'c'.");
+      expect((await call('delete_file', { path: '.', withContents: true })).isError).toBe(true);
+      expect(texts()).toEqual({ 'f.txt': '' });
+    });
+  });
+});
+
+describe('FileTools', () => {
+  test('is injected with the file system that is registered, and tells where none is', async () => {
+    const own = container.createChildContainer();
+    expect(() => discoverTools({ toolsets: [FileTools], container: own })).toThrow(
+      /no FileSystem is registered/,
+    );
+    own.register(FileSystem as InjectionToken<FileSystem>, {
+      useValue: new MemoryFileSystem({ 'a.txt': 'injected' }),
+    });
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [FileTools], container: own }));
+    expect((await tools.execute('read_file', { path: 'a.txt' })).forLLM).toContain('injected');
+  });
+
+  test('says what a call would touch, before it is made', async () => {
+    const touched: unknown[] = [];
+    const policy: ToolPolicy = async ({ tool, arguments: args, context }) => {
+      touched.push(await tool.touches?.(args, context));
+      return false;
+    };
+    const tools = new ToolRegistry({ policy }).register(...fileTools(new MemoryFileSystem()));
+    const patch = '--- a/x.txt\n+++ b/y.txt\n@@ -1 +1 @@\n-a\n+b\n';
+    await tools.execute('read_file', { path: './a/../b.txt' });
+    await tools.execute('list_files', {});
+    await tools.execute('write_file', { path: 'c.txt', text: '' });
+    await tools.execute('move_file', { from: 'd', to: 'e' });
+    await tools.execute('patch_files', { patch });
+    await tools.execute('delete_file', { path: '../out' });
+    expect(touched).toEqual([
+      [{ action: 'read', path: 'b.txt' }],
+      [{ action: 'read', path: '.' }],
+      [{ action: 'write', path: 'c.txt' }],
+      ['d', 'e'].map((path) => ({ action: 'write', path })),
+      ['x.txt', 'y.txt'].map((path) => ({ action: 'write', path })),
+      [],
+    ]);
+  });
+
+  test('ends a search when it is aborted', async () => {
+    const files = new MemoryFileSystem(
+      Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`${index}/a`, 'x'])),
+    );
+    const tools = new ToolRegistry().register(...fileTools(files));
+    const { isError } = await tools.executeWithContext(
+      'search_files',
+      { text: 'y' },
+      { signal: AbortSignal.abort() },
+    );
+    expect(isError).toBe(true);
+  });
+});
