@@ -290,6 +290,8 @@ export {
   strictSchema,
 } from './schema/strict/strict-schema.js';
 export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-strict.js';
+export { ToolIndex, type ToolQuery } from './search/tool-index.js';
+export type { SearchedTool } from './search/tool-terms.js';
 export {
   type ParsedText,
   parseToolRequest,

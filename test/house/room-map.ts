@@ -18,6 +18,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   call: 'one call from its name to its result, the registry, work in the background',
   jobs: 'started work on an engine: the engine of one process, and doing jobs as calls',
   text: 'calls in the text of models without native tool calling',
+  search: 'tools by what somebody needs: an index of their words, and a port for vectors',
   loop: 'requests and calls in turn until a run ends; suspending and resuming it',
   conversation: 'several runs over one history: turns, inbox, snapshots',
   builtin: 'ready-made tools: calculator, current time',

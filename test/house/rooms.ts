@@ -12,6 +12,7 @@ const RANKS: Readonly<Record<string, number>> = {
   validators: 3,
   schema: 4,
   checking: 5,
+  search: 5.5,
   discovery: 6,
   call: 7,
   jobs: 7.5,

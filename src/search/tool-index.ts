@@ -1,0 +1,201 @@
+import { isWeak, kindredOf } from './kindred-words.js';
+import { type Candidate, orderCandidates, type QueryTerms } from './order-candidates.js';
+import { namesIn, requestTerms } from './terms.js';
+import { type SearchedTool, toolTerms } from './tool-terms.js';
+
+/** What a search is to give. */
+export interface ToolQuery {
+  /** Default: 5. */
+  readonly limit?: number;
+  /** Whether a tool may be found. */
+  readonly accepts?: (name: string) => boolean;
+}
+
+/** One tool in the index. */
+interface Entry extends Candidate {
+  readonly place: number;
+}
+
+/** The tools that one word says something of, by their places in the index. */
+interface Posting {
+  readonly places: number[];
+  readonly impacts: number[];
+}
+
+/** What a word counts that says little, and one that means the same as another. */
+const WORDS = { weak: 0.4, kindred: 0.7 };
+/** How many times a word counts that a query has again and again, at most: once and this much. */
+const REPETITION = { most: 0.5 };
+const LIMIT = 5;
+/** So many tools are looked at more closely. */
+const CANDIDATES = 64;
+
+/**
+ * Tools by their words: names, descriptions, parameters and values, ranked by BM25F. Adding, replacing and removing a
+ * tool costs what that tool costs; the same tools give the same answers whatever order they came in.
+ *
+ * @example
+ * ```ts
+ * const index = new ToolIndex();
+ * for (const tool of tools.tools()) index.add(tool);
+ * index.search('which invoices are open?'); // ['list_invoices', 'find_invoice', …]
+ * ```
+ */
+export class ToolIndex {
+  readonly #entries = new Map<string, Entry>();
+  readonly #places: (Entry | undefined)[] = [];
+  readonly #free: number[] = [];
+  readonly #postings = new Map<string, Posting>();
+  /** By names in small letters. */
+  readonly #alike = new Map<string, Set<string>>();
+  #scores = new Float64Array(256);
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Adds a tool, in place of one of the same name. */
+  add(tool: SearchedTool): void {
+    const { name } = tool;
+    this.remove(name);
+    const { terms, impacts } = toolTerms(tool);
+    const place = this.#free.pop() ?? this.#places.length;
+    const entry: Entry = { name, place, terms, impacts };
+    for (let index = 0; index < terms.length; index += 1)
+      this.#post(terms[index] as string, place, impacts[index] as number);
+    this.#places[place] = entry;
+    this.#entries.set(name, entry);
+    const key = name.toLowerCase();
+    const alike = this.#alike.get(key);
+    if (alike === undefined) this.#alike.set(key, new Set([name]));
+    else alike.add(name);
+  }
+
+  remove(name: string): void {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return;
+    const { place, terms } = entry;
+    for (const term of terms) {
+      const { places, impacts } = this.#postings.get(term) as Posting;
+      const index = places.indexOf(place);
+      // The order within a posting says nothing: the last one takes the place of the removed one.
+      const lastPlace = places.pop() as number;
+      const lastImpact = impacts.pop() as number;
+      if (index === places.length) continue;
+      places[index] = lastPlace;
+      impacts[index] = lastImpact;
+    }
+    this.#entries.delete(name);
+    this.#places[place] = undefined;
+    this.#free.push(place);
+    const key = name.toLowerCase();
+    const alike = this.#alike.get(key);
+    alike?.delete(name);
+    if (alike?.size === 0) this.#alike.delete(key);
+  }
+
+  /** Names of the tools that fit a query best, the best one first. */
+  search(query: string, { limit = LIMIT, accepts = acceptAll }: ToolQuery = {}): readonly string[] {
+    const named = namesIn(query).flatMap((name) => [...(this.#alike.get(name) ?? [])].sort());
+    const terms = this.#weigh(query);
+    const candidates = this.#best(terms, { count: Math.max(CANDIDATES, 2 * limit), accepts });
+    const ordered = orderCandidates(candidates, terms, limit);
+    return [...new Set([...named.filter(accepts), ...ordered])].slice(0, limit);
+  }
+
+  #post(term: string, place: number, impact: number): void {
+    let posting = this.#postings.get(term);
+    if (posting === undefined) {
+      posting = { places: [], impacts: [] };
+      this.#postings.set(term, posting);
+    }
+    posting.places.push(place);
+    posting.impacts.push(impact);
+  }
+
+  /** The words of a query that the index knows, and those that mean the same, with what they are worth. */
+  #weigh(query: string): QueryTerms {
+    const counts = new Map<string, number>();
+    for (const term of requestTerms(query)) counts.set(term, (counts.get(term) ?? 0) + 1);
+    const weighed: QueryTerms[number][] = [];
+    for (const [term, count] of counts) {
+      const often = (count * (REPETITION.most + 1)) / (count + REPETITION.most);
+      const weight = often * (isWeak(term) ? WORDS.weak : 1);
+      const meanings = new Map<string, number>();
+      const add = (meaning: string, share: number): void => {
+        const rarity = this.#rarity(meaning);
+        if (rarity > 0) meanings.set(meaning, weight * share * rarity);
+      };
+      for (const kindred of kindredOf(term)) add(kindred, WORDS.kindred);
+      add(term, 1);
+      if (meanings.size > 0) weighed.push({ term, meanings, worth: Math.max(...meanings.values()) });
+    }
+    return weighed;
+  }
+
+  /** How much a word tells tools apart; nothing where no tool has it. */
+  #rarity(term: string): number {
+    const count = this.#postings.get(term)?.places.length ?? 0;
+    return count === 0 ? 0 : Math.log(1 + (this.#entries.size - count + 0.5) / (count + 0.5));
+  }
+
+  /** The tools with the highest scores, the highest one first; where scores are equal, by name. */
+  #best(
+    terms: QueryTerms,
+    { count, accepts }: Required<Pick<ToolQuery, 'accepts'>> & { readonly count: number },
+  ): readonly Entry[] {
+    const touched = this.#score(terms);
+    const scores = this.#scores;
+    const best: { readonly entry: Entry; readonly score: number }[] = [];
+    let lowest = 0;
+    for (const place of touched) {
+      const score = scores[place] as number;
+      scores[place] = 0;
+      if (score < lowest) continue;
+      const entry = this.#places[place] as Entry;
+      const isFull = best.length >= count;
+      const last = best[best.length - 1];
+      if (isFull && last !== undefined && score === last.score && entry.name > last.entry.name) continue;
+      if (!accepts(entry.name)) continue;
+      if (isFull) best.pop();
+      let index = best.length;
+      while (index > 0 && isBefore({ entry, score }, best[index - 1])) index -= 1;
+      best.splice(index, 0, { entry, score });
+      if (best.length >= count) lowest = best[best.length - 1]?.score ?? 0;
+    }
+    return best.map(({ entry }) => entry);
+  }
+
+  /** Puts the score of every tool that the words say something of in its place, and gives those places. */
+  #score(terms: QueryTerms): readonly number[] {
+    if (this.#scores.length < this.#places.length) this.#scores = new Float64Array(2 * this.#places.length);
+    const scores = this.#scores;
+    const touched: number[] = [];
+    for (const { meanings } of terms)
+      for (const [term, weight] of meanings) {
+        const { places, impacts } = this.#postings.get(term) as Posting;
+        for (let index = 0; index < places.length; index += 1) {
+          const place = places[index] as number;
+          const score = scores[place] as number;
+          if (score === 0) touched.push(place);
+          scores[place] = score + weight * (impacts[index] as number);
+        }
+      }
+    return touched;
+  }
+}
+
+interface Scored {
+  readonly entry: Candidate;
+  readonly score: number;
+}
+
+/** By code units, which no locale changes. */
+function isBefore(one: Scored, other: Scored | undefined): boolean {
+  if (other === undefined) return false;
+  return one.score === other.score ? one.entry.name < other.entry.name : one.score > other.score;
+}
+
+function acceptAll(): boolean {
+  return true;
+}
