@@ -41,6 +41,8 @@ export type {
   ClientAnswer,
   EditedCall,
   GivenAnswer,
+  HookMoment,
+  HookNote,
   LogListener,
   OutcomeAnswer,
   PendingCall,
@@ -92,6 +94,19 @@ export {
   type TypeReference,
   type TypeToken,
 } from './contract/declaration.js';
+export type {
+  AfterCall,
+  AfterResponse,
+  BeforeCall,
+  BeforeRequest,
+  BeforeRun,
+  EndedCall,
+  HookedCall,
+  HookedFailure,
+  HookedRequest,
+  Hooks,
+  OnError,
+} from './contract/hooks.js';
 export type {
   DeadJob,
   DeadJobQuery,

@@ -11,9 +11,10 @@ import {
   type ReadyArguments,
   withHydrated,
 } from './check-arguments.js';
-import { type Call, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
+import { type Call, type CallHooks, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
 import { createDirectCaller, type LeftCall } from './direct-call.js';
 import { asEdited, countsFor, editedRequest, editsOf } from './edited-call.js';
+import { HookedCallLife } from './hooked-call.js';
 import type {
   BodyEnd,
   CallEnd,
@@ -65,14 +66,18 @@ export function callTool(
   }
   const log = logger === undefined ? CallLog.none : new CallLog(environment, request);
   const since = logger !== undefined || isRecorded ? performance.now() : 0;
-  const received: ReceivedCall = { request, environment, scope, attempt, log, trace, since };
+  const plain: ReceivedCall = { request, environment, scope, attempt, log, trace, since };
+  const { hooks } = environment;
+  const received = hooks === undefined ? plain : { ...plain, hooked: new HookedCallLife(hooks, plain) };
   try {
     const found = environment.find(request.name);
     if (found === undefined) return notFound(received);
     const tool = found.open();
     const plan = planOf(found, tool, environment.coerce);
     environment.onStep?.('find');
-    return checked(received, { tool, plan, ready: checkArguments(tool, plan, asEdited(request)) });
+    if (received.hooked !== undefined) return checkHooked(received, received.hooked, { tool, plan });
+    const sent = request.journal?.edited === undefined ? request : asEdited(request);
+    return checked(received, { tool, plan, ready: checkArguments(tool, plan, sent) });
   } catch (cause) {
     return broken(received, cause);
   }
@@ -117,7 +122,21 @@ function notFound(call: ReceivedCall): Answer {
   const near = namesByNearness(name, call.environment.names?.() ?? []).slice(0, MAX_SUGGESTED);
   const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
   const result = failedResult('ToolNotFound', `tool not found: ${name}${suggestion}`);
-  return answer(call, { status: 'rejected', result });
+  return answerEarly(call, { status: 'rejected', result });
+}
+
+/** The same, with the arguments that hooks leave. */
+function checkHooked(received: ReceivedCall, hooked: CallHooks, { tool, plan }: Found): Answer {
+  return hooked
+    .before(tool)
+    .then((before) => {
+      if ('end' in before)
+        return answerEarly({ ...received, tool }, writeEnd({ ...received, tool, plan }, before.end));
+      const { request } = before;
+      const ready = checkArguments(tool, plan, asEdited(request));
+      return checked({ ...received, request }, { tool, plan, ready });
+    })
+    .catch((cause) => broken(received, cause));
 }
 
 /** Only a tool's declaration gets here: a schema that is not one, a factory, a constructor, a getter. */
@@ -125,7 +144,7 @@ function broken(call: ReceivedCall, cause: unknown): Answer {
   const message = `The tool '${call.request.name}' cannot be called: ${errorMessage(cause)}`;
   const result = failedResult('InvalidToolSignature', message, cause);
   call.log.ended(result, performance.now() - call.since);
-  return answer(call, { status: 'error', result });
+  return answerEarly(call, { status: 'error', result });
 }
 
 interface Found {
@@ -152,7 +171,7 @@ function checkLater(
 
 function reject(call: ReceivedCall, { faults, message }: ReadyArguments & { readonly ok: false }): Answer {
   if (call.log.isRead) call.log.rejected(faults, performance.now() - call.since);
-  return answer(call, { status: 'rejected', result: failedResult('InvalidArguments', message) });
+  return answerEarly(call, { status: 'rejected', result: failedResult('InvalidArguments', message) });
 }
 
 function checked(
@@ -178,7 +197,7 @@ interface ReadyParts
 }
 
 function readyCall(
-  { request, environment, scope, attempt, log, trace, since }: ReceivedCall,
+  { request, environment, scope, attempt, log, trace, since, hooked }: ReceivedCall,
   { tool, plan, checked, args, repairs = NONE, removed = NONE, isAccepted }: ReadyParts,
 ): Call {
   if (log.isRead) log.mended({ repairs, removed });
@@ -193,6 +212,7 @@ function readyCall(
     log,
     trace,
     since,
+    hooked,
     tool,
     plan,
     // Of edited arguments, what the model had sent.
@@ -221,6 +241,7 @@ function proceed(call: Call): Answer {
   const { onAsyncResult, policies, jobs } = environment;
   const dispatch = tool.background ? jobs : undefined;
   const isDirect =
+    call.hooked === undefined &&
     request.journal === undefined &&
     !request.hasBegun &&
     onAsyncResult === undefined &&
@@ -237,8 +258,16 @@ function proceed(call: Call): Answer {
 }
 
 function enter(call: Call, obstacle: Obstacle | undefined): Answer {
-  if (obstacle === undefined) return run(call);
-  return finish(call, obstacle.how === 'waits' ? suspendCall(call, obstacle.wait) : writeEnd(call, obstacle));
+  if (obstacle !== undefined)
+    return finish(
+      call,
+      obstacle.how === 'waits' ? suspendCall(call, obstacle.wait) : writeEnd(call, obstacle),
+    );
+  const { hooked } = call;
+  if (hooked === undefined) return run(call);
+  return hooked
+    .beforeRun(call)
+    .then((hindrance) => (hindrance === undefined ? run(call) : finish(call, writeEnd(call, hindrance))));
 }
 
 function run(call: Call): Answer {
@@ -309,10 +338,15 @@ function concludeReplay(
   });
 }
 
+/** A call that ends, with what it has by then. */
+type FinishedCall = ReceivedCall & Partial<Pick<Call, 'task' | 'context' | 'tool' | 'checked'>>;
+
 /** The call has ended: gives back what it held, once its work has completed. */
-function finish(call: ReceivedCall & Partial<Pick<Call, 'task' | 'context'>>, written: CallEnd): Answer {
-  const { task, context, log } = call;
-  const end = task === undefined ? written : task.outlive(written);
+function finish(call: FinishedCall, written: CallEnd): Answer {
+  const { task, context, log, hooked } = call;
+  const end = task === undefined || hooked?.isHeard ? written : task.outlive(written);
+  if (hooked?.isHeard === false && end.status !== 'suspended')
+    return hooked.after(end, call).then((heard) => finish(call, heard));
   if (log.isRead) log.performed(end, performance.now() - call.since);
   task?.answered(end);
   if (context === undefined || end.taskId !== undefined) return answer(call, end);
@@ -320,12 +354,18 @@ function finish(call: ReceivedCall & Partial<Pick<Call, 'task' | 'context'>>, wr
   return context.isOpen ? context.close().then(() => answer(call, end)) : answer(call, end);
 }
 
+/** The call has ended before its tool could have run. */
+function answerEarly(call: FinishedCall, end: CallEnd): Answer {
+  return call.hooked?.after(end, call).then((heard) => answer(call, heard)) ?? answer(call, end);
+}
+
 function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
   call.environment.onStep?.('write');
   if (call.trace !== undefined) endTrace(call.trace, call, end);
   if (!call.environment.isRecorded) return result;
-  const plain = callRecord(call, end);
+  const known = callRecord(call, end);
+  const plain = call.hooked === undefined ? known : call.hooked.record(known);
   const isKept = call.environment.recordsKeys && 'checked' in call;
   const told = call.request.journal?.edited === undefined ? plain : { ...plain, ...editsOf(call.request) };
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;

@@ -113,7 +113,7 @@ const MOST_REVIEWED = 50;
 const NONE: readonly string[] = [];
 
 /** An object needs no reading; it is nearly all that providers deliver. */
-function readRaw(raw: unknown): ReadArguments {
+export function readRaw(raw: unknown): ReadArguments {
   return isRecord(raw) ? { ok: true, value: raw, repairs: NONE } : readArguments(raw);
 }
 

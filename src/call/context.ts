@@ -1,4 +1,4 @@
-import type { CallScope, LogListener } from '../contract/call.js';
+import type { CallRecord, CallScope, LogListener } from '../contract/call.js';
 import type { JsonObject, SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
@@ -16,7 +16,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, type Limits, onAbort } from '../kernel/async.js';
 import { argumentsBefore } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
-import type { CallEnd, CallEnvironment, CallRequest } from './invocation.js';
+import type { BodyEnd, CallEnd, CallEnvironment, CallRequest } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { Replay, type ReplayOptions } from './replay.js';
@@ -36,6 +36,8 @@ export interface ReceivedCall {
   readonly trace: CallTrace | undefined;
   /** When the call began, by `performance.now()`; 0 where no time is taken. */
   readonly since: number;
+  /** What hooks do about it; absent where there are none. */
+  readonly hooked?: CallHooks;
 }
 
 /** A call whose arguments are ready: the one record that every stage from here on reads. */
@@ -96,6 +98,22 @@ export interface CallWork {
   outlive(end: CallEnd): CallEnd;
   /** The call has its answer: a completion may follow, unless this was the last word. */
   answered(end: CallEnd): void;
+}
+
+/** What the hooks of a registry or a run do about one call, from its arguments to its end. Nothing of it rejects. */
+export interface CallHooks {
+  /** They have had their say about how the call ended. */
+  readonly isHeard: boolean;
+  /** The request with the arguments that the call goes on with, or why it does not. */
+  before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }>;
+  /** What keeps the tool from running now, if anything does. */
+  beforeRun(call: Call): Promise<BodyEnd | undefined>;
+  /** The end of the call as hooks leave it. */
+  after(end: CallEnd, call: Partial<Pick<Call, 'tool' | 'checked'>>): Promise<CallEnd>;
+  /** What started work came to, as hooks leave it. */
+  completed(call: Call, result: ToolResult): Promise<ToolResult>;
+  /** The record of the call, with what the model sent and what hooks did. */
+  record(record: CallRecord): CallRecord;
 }
 
 /** Hears why a call was stopped. */

@@ -8,6 +8,7 @@ import type {
   ToolPolicy,
   Wait,
 } from '../contract/call.js';
+import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Logger, TracePlace } from '../contract/ports.js';
 import type { McpArrival, Telemetry } from '../contract/telemetry.js';
@@ -107,6 +108,8 @@ export interface CallEnvironment {
   readonly jobs?: JobDispatch;
   /** Hears of the end of each step of a call. */
   readonly onStep?: (step: CallStep) => void;
+  /** What surrounds each call, in order. */
+  readonly hooks?: readonly Hooks[];
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
   readonly canSuspend?: boolean;
 }

@@ -1,4 +1,5 @@
 import type { ToolPolicy } from '../contract/call.js';
+import { HOOKS, type Hooks } from '../contract/hooks.js';
 import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
@@ -36,6 +37,11 @@ export interface ToolRegistryOptions {
   readonly describeError?: DescribeError;
   /** Decides about every call; a run may bring another, and then both must allow it. */
   readonly policy?: ToolPolicy;
+  /**
+   * Surround every call, whoever makes it, and every request of a run that is given this registry; those of the run
+   * come behind them.
+   */
+  readonly hooks?: readonly Hooks[];
   /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
   readonly coerce?: boolean;
   /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
@@ -57,6 +63,7 @@ export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
   toolTimeoutMs: MILLISECONDS,
   describeError: protecting(FUNCTION),
   policy: protecting(FUNCTION),
+  hooks: HOOKS,
   coerce: BOOLEAN,
   maxResultChars: LIMIT,
   tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),

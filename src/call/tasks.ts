@@ -277,11 +277,17 @@ export class CallTask implements CallWork {
   }
 
   #deliver(): void {
-    const { log, since } = this.#call;
-    const context = contextOf(this.#call);
     const result = this.#completion;
     this.#state = 'delivered';
     if (result === undefined) return;
+    const { hooked } = this.#call;
+    if (hooked === undefined) this.#handOver(result);
+    else void hooked.completed(this.#call, result).then((heard) => this.#handOver(heard));
+  }
+
+  #handOver(result: ToolResult): void {
+    const { log, since } = this.#call;
+    const context = contextOf(this.#call);
     const deliver = (): void => {
       log.completedAsync(result, performance.now() - since);
       callListener(

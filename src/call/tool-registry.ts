@@ -1,4 +1,5 @@
 import type { CallScope, ToolPolicy } from '../contract/call.js';
+import type { Hooks } from '../contract/hooks.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import type { Telemetry } from '../contract/telemetry.js';
@@ -40,6 +41,8 @@ export interface InvokeOptions
   readonly onAsyncResult?: AsyncCallback;
   readonly tasks?: TaskQueue;
   readonly policy?: ToolPolicy;
+  /** Behind those of the registry. */
+  readonly hooks?: readonly Hooks[];
   readonly maxResultChars?: number;
 }
 
@@ -76,6 +79,8 @@ export class ToolRegistry {
   readonly tasks: TaskQueue;
   /** Records the calls of the registry, where it was given one. */
   readonly telemetry: Telemetry | undefined;
+  /** What surrounds its calls, and the requests of runs that are given it. */
+  readonly hooks: readonly Hooks[];
   readonly #options: ToolRegistryOptions;
   readonly #log: SafeLog;
   readonly #table: ToolTable;
@@ -91,11 +96,13 @@ export class ToolRegistry {
     this.#log = new SafeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
     this.telemetry = options.telemetry;
-    const { policy, tasks, redact, engine, store, ...others } = options;
+    const { policy, tasks, redact, engine, store, hooks = [], ...others } = options;
+    this.hooks = hooks;
     this.tasks = tasks ?? new TaskQueue();
     this.#environment = {
       ...others,
       ...(policy ? { policies: [policy] } : {}),
+      ...(hooks.length > 0 ? { hooks } : {}),
       ...(redact ? { redact: createRedaction(redact) } : {}),
       ...(engine ? { jobs: jobsOf({ engine, store }, 'ToolRegistry') } : {}),
       find: (name) => this.#table.get(name),
@@ -232,12 +239,13 @@ export class ToolRegistry {
   }
 
   /** What makes the calls of a run: the same as {@link invoke}, with what they share worked out once. */
-  invoker({ policy, tasks = this.tasks, ...options }: InvokeOptions = {}): Invoker {
+  invoker({ policy, hooks = [], tasks = this.tasks, ...options }: InvokeOptions = {}): Invoker {
     const policies = policy && [...(this.#environment.policies ?? []), policy];
     const shared = {
       ...this.#environment,
       ...options,
       ...(policies ? { policies } : {}),
+      ...(hooks.length > 0 ? { hooks: [...this.hooks, ...hooks] } : {}),
       ...(options.onAsyncResult ? { tasks } : {}),
       isRecorded: true as const,
       canSuspend: true,

@@ -119,8 +119,28 @@ export interface CallRecord {
   readonly edited?: EditedCall;
   /** The call's `context.idempotencyKey`; only where a store keeps the steps of the run. */
   readonly idempotencyKey?: string;
+  /** What hooks did about it, in order; absent where they did nothing. */
+  readonly hooks?: readonly HookNote[];
   readonly result: ToolResult;
 }
+
+/** What a hook did. */
+export interface HookNote {
+  readonly hook: string;
+  readonly did: 'noted' | 'rewrote' | 'refused' | 'answered' | 'withheld' | 'failed';
+  /** Of these functions of the hook. */
+  readonly in: HookMoment;
+  readonly note?: unknown;
+}
+
+/** The functions of a hook. */
+export type HookMoment =
+  | 'beforeCall'
+  | 'beforeRun'
+  | 'afterCall'
+  | 'beforeRequest'
+  | 'afterResponse'
+  | 'onError';
 
 /** A call that is about to run: its arguments are checked, and nothing has happened yet. */
 export interface PolicyRequest {

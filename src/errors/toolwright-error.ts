@@ -200,6 +200,16 @@ export const ERROR_TABLE = {
       'A tool was changed after work with it had been started on an engine, and its arguments no longer fit.',
     remedy: 'Let the model start it again. While jobs wait, add parameters as optional ones only.',
   },
+  RequestRefused: {
+    code: 536,
+    happened: 'A hook did not let a request be made or its reply be used, or it failed.',
+    remedy: 'Nothing, if that was meant. Otherwise mend the hook: `cause` is what it threw.',
+  },
+  ResultWithheld: {
+    code: 537,
+    happened: 'A hook did not let the result of a call be seen, or it failed. The tool may have run.',
+    remedy: 'Nothing, if that was meant. Otherwise mend the hook; the log has what it threw.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

@@ -30,7 +30,7 @@ export async function askAgain(run: LoopRun, failed: FailedRequest): Promise<Rep
   const { failure, offer, onPart } = failed;
   let { trace } = failed;
   let reply: Reply = failure;
-  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.isTold; ) {
+  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.isTold && !reply.isFinal; ) {
     const { cause } = reply.error;
     tries += triesOf(cause);
     const { providerRetries = DEFAULT_RETRIES } = run.config;
@@ -51,7 +51,7 @@ export async function askAgain(run: LoopRun, failed: FailedRequest): Promise<Rep
         trace?.end(requestEnd(reply));
         trace = traceOfRequest(run, asked);
       }
-      reply = await askWithin(trace, asked);
+      reply = await askWithin(run, trace, asked);
     }
   }
   trace?.end(requestEnd(reply));

@@ -29,6 +29,8 @@ export type Reply =
       readonly error: ToolwrightError;
       /** Somebody was told a part of it by then. */
       readonly isTold?: boolean;
+      /** Another try would be no use, nor another provider. */
+      readonly isFinal?: boolean;
     };
 
 /** What of a reply is told while it is written. */
@@ -127,7 +129,7 @@ function isFilled(text: unknown): text is string {
 }
 
 /** Providers are other people's code: what they leave out gets its plain meaning. */
-function normalizeResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
+export function normalizeResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
   if (typeof response !== 'object' || response === null)
     throw new TypeError('the provider returned no response');
   const { content, usage, finishReason, rawFinishReason, reasoning } = response;

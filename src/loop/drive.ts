@@ -32,6 +32,7 @@ import {
 } from './loop-run.js';
 import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
+import { RequestHooks } from './request-hooks.js';
 import { SentMessages } from './sent-messages.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 import { askWithin, driveTraced, requestEnd, traceOfRequest, traceOfRun } from './trace-run.js';
@@ -81,7 +82,7 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     const { response } = reply;
     const { toolCalls } = response;
     addUsage(run, response.usage);
-    if (sink !== undefined) await sink(replyEvent('reply-end', run, response));
+    if (sink !== undefined) await sink(endedReply(run, response));
     let end: LoopEnd | undefined;
     if (toolCalls.length === 0) {
       const answer = answeredInText(run, response);
@@ -182,8 +183,9 @@ function send(run: LoopRun, offer: Offer): Promise<Reply> {
   const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
   const trace = run.trace === undefined ? undefined : traceOfRequest(run, asked);
   const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart, trace });
-  if (trace === undefined) return askModel(asked.provider, asked.request, { onPart, onFailure });
-  return endRequest(trace, askWithin(trace, { ...asked, onFailure }));
+  if (trace !== undefined) return endRequest(trace, askWithin(run, trace, { ...asked, onFailure }));
+  const { provider, request } = asked;
+  return run.hooks?.ask(run, { ...asked, onFailure }) ?? askModel(provider, request, { onPart, onFailure });
 }
 
 async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
@@ -214,7 +216,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const { response } = reply;
   const { content } = response;
   addUsage(run, response.usage);
-  await sink?.(replyEvent('reply-end', run, response));
+  await sink?.(endedReply(run, response));
   // Calls that come although none were offered are left out, and what the provider keeps of them: nobody answers them.
   const { providerItems: _, ...spoken } = response;
   run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
@@ -222,6 +224,13 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   run.onStep?.(run, end);
   await sink?.(replyEvent('step-end', run, response));
   return end;
+}
+
+/** The reply is there, and what hooks did about its request. */
+function endedReply(run: LoopRun, response: LLMResponse): LoopEvent {
+  const event = replyEvent('reply-end', run, response);
+  const notes = run.hooks?.takeNotes() ?? [];
+  return notes.length === 0 ? event : ({ ...event, hooks: notes } as LoopEvent);
 }
 
 /** What came of a reply, when it is there and when its calls are answered. */
@@ -281,6 +290,7 @@ function beginRun(
     failedOver: 0,
     providerRetries: 0,
     trace: telemetry && traceOfRun(telemetry, { runId, config, tools, scope, before: before?.trace }),
+    hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
     invoke: tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options),
     synchronous: new Set(),
     resumed,
@@ -319,10 +329,11 @@ function defaultIterations({ provider }: ToolLoopConfig): number {
 
 /** Only what the run says: what it leaves out is the registry's. */
 function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
-  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store, telemetry } = config;
+  const { onAsyncResult, tasks, logger, policy, hooks, maxResultChars, engine, store, telemetry } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
   const isPlain =
-    !(onAsyncResult || tasks || logger || policy || engine || telemetry) && maxResultChars === undefined;
+    !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry) &&
+    maxResultChars === undefined;
   if (isPlain) return { toolTimeoutMs };
   return {
     toolTimeoutMs,
@@ -331,6 +342,7 @@ function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptio
     ...(logger ? { logger } : {}),
     ...(telemetry ? { telemetry } : {}),
     ...(policy ? { policy } : {}),
+    ...(hooks ? { hooks } : {}),
     ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
     ...(maxResultChars === undefined ? {} : { maxResultChars }),
   };

@@ -1,4 +1,4 @@
-import type { CallRecord, PendingCall } from '../contract/call.js';
+import type { CallRecord, HookNote, PendingCall } from '../contract/call.js';
 import type { FinishReason, Message, Usage } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { ProgressUpdate } from '../contract/tool-context.js';
@@ -63,7 +63,11 @@ export type LoopEvent =
       readonly pending: readonly PendingCall[];
     }
   /** The reply is whole; its calls are made next. */
-  | ({ readonly type: 'reply-end' } & EndedReply)
+  | ({
+      readonly type: 'reply-end';
+      /** What hooks did about its request; absent where they did nothing. */
+      readonly hooks?: readonly HookNote[];
+    } & EndedReply)
   /** Its calls are answered. */
   | ({ readonly type: 'step-end' } & EndedReply)
   | { readonly type: 'run-end'; readonly result: ToolLoopResult };

@@ -1,13 +1,19 @@
 import type { OnceValue, OnUnknown } from '../call/invocation.js';
 import type { Invoker, ToolRegistry } from '../call/tool-registry.js';
 import type { CallWatcher } from '../call/watch-calls.js';
-import type { CallRecord, CallScope } from '../contract/call.js';
-import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
+import type { CallRecord, CallScope, HookNote } from '../contract/call.js';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type Message,
+  USAGE_PARTS,
+  type Usage,
+} from '../contract/llm-provider.js';
 import type { RunCheckpoint } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state.js';
 import type { RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { type CallNumberer, hasUsageParts } from './ask-model.js';
+import { type AskListeners, type CallNumberer, hasUsageParts, type Reply } from './ask-model.js';
 import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-message.js';
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
@@ -85,6 +91,20 @@ export type RunStart =
   | { readonly suspended: RunState }
   | { readonly lost: LostRun };
 
+/** Who is asked what, and who hears of the reply. */
+export interface Question extends AskListeners {
+  readonly provider: LLMProvider;
+  readonly request: LLMRequest;
+}
+
+/** What surrounds the requests of a run. */
+export interface RunHooks {
+  /** Asks the provider once. */
+  ask(run: LoopRun, question: Question): Promise<Reply>;
+  /** What was done about requests since this was asked last. */
+  takeNotes(): readonly HookNote[];
+}
+
 /** A run: what its steps need, and how far it has come. */
 export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'keeper'> {
   readonly config: ToolLoopConfig;
@@ -107,6 +127,8 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   providerRetries: number;
   /** Where it is recorded. */
   readonly trace: RunTrace | undefined;
+  /** What surrounds its requests; absent where nothing does. */
+  readonly hooks: RunHooks | undefined;
   /** Makes the calls of the run. */
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */

@@ -2,6 +2,7 @@ import type { RegisteredTool } from '../call/registration.js';
 import { TaskQueue } from '../call/task-queue.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, SCOPE, SCOPE_OPTION, type ToolPolicy } from '../contract/call.js';
+import { HOOKS, type Hooks } from '../contract/hooks.js';
 import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import type { SchemaSource } from '../contract/json-schema.js';
 import {
@@ -106,6 +107,8 @@ export interface ToolLoopConfig {
   readonly loopGuard?: LoopGuardOptions | false;
   /** Decides about every call of this run, beside the registry's policy: both must allow it. */
   readonly policy?: ToolPolicy;
+  /** Surround every call and every request of this run, behind those of the registry. */
+  readonly hooks?: readonly Hooks[];
   /** Characters of a result that the model sees at most; default: the registry's. */
   readonly maxResultChars?: number;
   /** Keeps the run where it is suspended, for `resumeStoredRun`. */
@@ -175,6 +178,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   onLimit: oneOf('return', 'throw', 'answer'),
   loopGuard: either(LOOP_GUARD, exactly(false)),
   policy: protecting(FUNCTION),
+  hooks: HOOKS,
   maxResultChars: LIMIT,
   store: RUN_STORE,
   checkpoint: oneOf('suspend', 'step', 'call'),

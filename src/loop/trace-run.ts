@@ -64,17 +64,21 @@ interface AskedRequest {
 
 /** Asks the provider once, within a trace where there is one, which goes on: it may be asked again. */
 export function askWithin(
+  run: LoopRun,
   trace: RequestTrace | undefined,
   { provider, request, onPart, onFailure }: AskedRequest,
 ): Promise<Reply> {
-  if (trace === undefined) return askModel(provider, request, { onPart, onFailure });
+  const ask = (listener: PartListener | undefined): Promise<Reply> =>
+    run.hooks?.ask(run, { provider, request, onPart: listener, onFailure }) ??
+    askModel(provider, request, { onPart: listener, onFailure });
+  if (trace === undefined) return ask(onPart);
   const onTracedPart: PartListener | undefined =
     onPart &&
     ((part) => {
       trace.part();
       return onPart(part);
     });
-  return trace.within(() => askModel(provider, request, { onPart: onTracedPart, onFailure }));
+  return trace.within(() => ask(onTracedPart));
 }
 
 /** Records a request of a run. */
@@ -89,5 +93,7 @@ export function traceOfRequest(
 /** A request has its reply, or none. */
 export function requestEnd(reply: Reply): TracedRequestEnd {
   if (reply.ok) return { how: 'replied', response: reply.response };
-  return reply.reason === 'aborted' ? { how: 'aborted' } : { how: 'failed', error: reply.error.cause };
+  return reply.reason === 'aborted'
+    ? { how: 'aborted' }
+    : { how: 'failed', error: reply.error.cause ?? reply.error };
 }

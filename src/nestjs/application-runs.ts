@@ -242,9 +242,9 @@ export class ApplicationRuns {
   }
 }
 
-/** What the loop takes of the module's options. The registry asks its policy itself; a run would ask it again. */
+/** What the loop takes of the module's options. The registry brings its policy and hooks; a run would ask them again. */
 function loopOptions(options: ToolwrightModuleOptions): Partial<ToolLoopConfig> {
-  const { tools: _1, policy: _2, ...others } = options;
+  const { tools: _1, policy: _2, hooks: _3, ...others } = options;
   return Object.fromEntries(Object.entries(others).filter(([name]) => Object.hasOwn(LOOP_RULES, name)));
 }
 

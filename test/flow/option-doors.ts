@@ -237,6 +237,7 @@ const config: Required<ToolLoopConfig> = {
   onLimit: 'return',
   loopGuard: false,
   policy: () => true,
+  hooks: [{ name: 'audit', afterCall: () => undefined }],
   maxResultChars: 1000,
   store,
   checkpoint: 'suspend',
@@ -260,6 +261,7 @@ const registryOptions: Required<ToolRegistryOptions> = {
   toolTimeoutMs: 1000,
   describeError: String,
   policy: () => true,
+  hooks: [{ name: 'audit', afterCall: () => undefined }],
   coerce: true,
   maxResultChars: 1000,
   tasks: new TaskQueue(),
@@ -375,13 +377,14 @@ function door<Options extends object>(
   };
 }
 
-const ofRun = { protecting: ['policy', 'stateSecret'], required: ['provider', 'model'] };
+const ofRun = { protecting: ['policy', 'hooks', 'stateSecret'], required: ['provider', 'model'] };
 /** An engine needs a store. */
 const withEngine = { ...ofRun, protecting: [...ofRun.protecting, 'store'] };
 const ofResume = { protecting: ofRun.protecting, required: ['provider'] };
 const ofScope = { protecting: ['owner'], open: ['owner'] };
 const ofModule = [
   'policy',
+  'hooks',
   'stateSecret',
   'redact',
   'describeError',
@@ -566,7 +569,7 @@ export const LOOP_DOORS: readonly Door[] = [
 
 export const TOOL_DOORS: readonly Door[] = [
   door<ToolRegistryOptions>('ToolRegistry', registryOptions, {
-    protecting: ['redact', 'describeError', 'policy', 'store'],
+    protecting: ['redact', 'describeError', 'policy', 'hooks', 'store'],
     enter: (given) => new ToolRegistry(given),
   }),
   door<NameFilter>(

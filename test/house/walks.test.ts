@@ -16,7 +16,7 @@ const CEILINGS: Readonly<Record<string, Ceiling>> = {
   'turn with a call': { files: 32, functions: 130 }, // 20, 90
   'discover a method': { files: 26, functions: 139 }, // 20, 70
   suspend: { files: 36, functions: 161 }, // 28
-  resume: { files: 39, functions: 189 }, // 28
+  resume: { files: 39, functions: 191 }, // 28
 };
 
 builtFile('dist/src/index.js');
