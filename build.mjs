@@ -7,6 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { buildPage } from './src/inspector/page/build.mjs';
 
 const root = fileURLToPath(new URL('.', import.meta.url));
 const { exports, bin, engines } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
@@ -29,7 +30,7 @@ const besideRoot = {
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
     const others =
-      /[\\/](?:testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/]\w+)[\\/]index\.js$/;
+      /[\\/](?:testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/]\w+)[\\/]index\.js$/;
     const commands =
       /[\\/](?:eval-command|list-command|mcp-command|runs-command|worker-command|open-application)\.js$/;
     const filter = new RegExp(`${others.source}|${commands.source}`);
@@ -89,6 +90,7 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
+await buildPage(join(root, 'dist', 'inspector'));
 for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url), 0o755);
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
   const file = new URL(path, import.meta.url);

@@ -165,6 +165,11 @@ export class ToolRegistry {
     return this.#table.onChange(listener);
   }
 
+  /** Those who decide about every call, beside a run's own. */
+  get policies(): readonly ToolPolicy[] {
+    return this.#environment.policies ?? [];
+  }
+
   /** Who sees the calls, where somebody does. */
   get watcher(): CallWatcher | undefined {
     return this.#table.watcher;

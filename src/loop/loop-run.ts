@@ -153,7 +153,7 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
 }
 
 /** Sees the runs over a registry, too. */
-interface RunWatcher extends CallWatcher {
+export interface RunWatcher extends CallWatcher {
   /** A run begins or goes on; what hears of its events, at once, and changes nothing of it. */
   aroundRun(run: LoopRun): (event: LoopEvent) => void;
 }

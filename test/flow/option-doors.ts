@@ -60,6 +60,7 @@ import { type AiSdkToolsOptions, type FromAiSdkOptions, fromAiSdk, toAiSdkTools 
 import { type CurrentTimeOptions, createCurrentTimeTool } from 'toolwright/builtin';
 import { type BullmqEngineOptions, bullmqEngine } from 'toolwright/bullmq';
 import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
+import { createInspector, type InspectorOptions } from 'toolwright/inspector';
 import {
   createMcpServer,
   followMcpTools,
@@ -424,6 +425,26 @@ export const LOOP_DOORS: readonly Door[] = [
       logger: console,
     },
     { required: ['conversations', 'authenticate'], enter: createChatHandler },
+  ),
+  door<InspectorOptions>(
+    'createInspector',
+    {
+      provider,
+      model: 'm',
+      systemPrompt: 'Be brief.',
+      store: new MemoryRunStore(),
+      stateSecret: 'k'.repeat(32),
+      scope: () => ({}),
+      scopeOf: () => ({}),
+      surroundings: () => [],
+      token: 't'.repeat(16),
+      allowedHosts: ['dev.example'],
+      path: '/inspector',
+      allowInProduction: true,
+      tests: { folder: 'test', setup: "import { tools } from './tools.js';" },
+      recordings: 'recordings',
+    },
+    { enter: (given) => createInspector(new ToolRegistry(), given).close() },
   ),
   door<PromptOptions>(
     'Conversations.prompt',

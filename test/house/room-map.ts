@@ -33,6 +33,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   typegen: 'from the types and comments of a project to the generated file',
   chat: 'chats of people over HTTP, as the UI message stream of the AI SDK or as plain events',
   opentelemetry: 'runs, requests and calls as spans and metrics of OpenTelemetry',
+  inspector: 'a page to see, call, hold and replay the tools of a registry, and its runs',
   satellite: 'the `tool_request` protocol over HTTP, both sides',
   testing:
     'for tests: scripted providers, a harness of tools, recordings, faults of the network, what models are offered, what a provider has to do',

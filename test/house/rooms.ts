@@ -22,7 +22,6 @@ const RANKS: Readonly<Record<string, number>> = {
   builtin: 11,
   mcp: 11,
   'ai-sdk': 11,
-  nestjs: 11,
   tsyringe: 11,
   stores: 11,
   bullmq: 11,
@@ -31,6 +30,9 @@ const RANKS: Readonly<Record<string, number>> = {
   typegen: 11,
   chat: 11,
   opentelemetry: 11,
+  // Over leaves: it shows what they send, and an application offers it.
+  inspector: 11.2,
+  nestjs: 11.5,
   satellite: 12,
   testing: 12,
   cli: 12,

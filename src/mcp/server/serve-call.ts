@@ -24,8 +24,9 @@ import type { ContentPart, FilePart, ToolResult } from '../../contract/tool-resu
 import { ToolwrightError } from '../../errors/toolwright-error.js';
 import { canonicalJson, copyOfJson } from '../../kernel/json.js';
 import { type Asked, askClient, readAnswers, type SealedState } from './ask-client.js';
+import { promisedOutput } from './listed-tool.js';
 import type { McpCaller, McpServerOptions } from './options.js';
-import { promisedOutput, type ToolLists } from './tool-lists.js';
+import type { ToolLists } from './tool-lists.js';
 
 /** What the servers of all connections share. */
 export interface ServedTools {

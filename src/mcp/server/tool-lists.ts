@@ -1,15 +1,9 @@
-import {
-  type ListToolsResult,
-  type Tool as McpTool,
-  ProtocolError,
-  ProtocolErrorCode,
-} from '@modelcontextprotocol/server';
+import { type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { NameFilter } from '../../call/registration.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import { titleText, toolsetsOf } from '../../call/tool-to-schema.js';
-import type { ToolAnnotations } from '../../contract/declaration.js';
-import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
+import { listedTool } from './listed-tool.js';
 
 const MARK = 'after:';
 /** Callers of most servers fall into a few groups that see the same. */
@@ -65,7 +59,7 @@ export class ToolLists {
     const last = page.at(-1);
     const isComplete = last === undefined || start + size >= tools.length;
     return {
-      tools: page.map(describeTool),
+      tools: page.map(listedTool),
       ...(isComplete ? {} : { nextCursor: Buffer.from(MARK + last.name).toString('base64url') }),
     };
   }
@@ -99,45 +93,4 @@ function positionAfter(cursor: string, positions: Listing['positions']): number 
   const position = last === undefined ? undefined : positions.get(last);
   if (position !== undefined) return position + 1;
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Unknown cursor: ask for the first page again');
-}
-
-const HINTS = {
-  readOnly: 'readOnlyHint',
-  destructive: 'destructiveHint',
-  idempotent: 'idempotentHint',
-  openWorld: 'openWorldHint',
-} as const satisfies Partial<Record<keyof ToolAnnotations, string>>;
-
-/** A tool as `tools/list` shows it; its schemas are the very objects that it declares. */
-function describeTool(tool: ToolDefinition): McpTool {
-  const { name, description, parameters, annotations } = tool;
-  const title = annotations?.title;
-  const hints = annotations && hintsOf(annotations);
-  const output = promisedOutput(tool);
-  return {
-    name,
-    ...(title === undefined ? {} : { title }),
-    ...(description ? { description } : {}),
-    // One root that is not said to be an object would make clients refuse the whole list.
-    inputSchema: (parameters.type === undefined
-      ? { type: 'object', ...parameters }
-      : parameters) as McpTool['inputSchema'],
-    ...(output === undefined ? {} : { outputSchema: output as McpTool['outputSchema'] }),
-    ...(hints ? { annotations: hints } : {}),
-  };
-}
-
-/** The output that a tool promises. Clients fail a call that breaks it, so that one read from types is none. */
-export function promisedOutput({ output, isOutputInferred }: ToolDefinition): JsonSchema | undefined {
-  return isOutputInferred ? undefined : output;
-}
-
-function hintsOf(annotations: ToolAnnotations): McpTool['annotations'] {
-  const { title } = annotations;
-  const hints = Object.entries(HINTS).flatMap(([name, hint]) => {
-    const value = annotations[name as keyof typeof HINTS];
-    return value === undefined ? [] : [[hint, value] as const];
-  });
-  if (title === undefined && hints.length === 0) return undefined;
-  return { ...(title === undefined ? {} : { title }), ...Object.fromEntries(hints) };
 }

@@ -1,0 +1,208 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
+import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
+import { FILLED_TEXT, optionTable, WHOLE } from '../kernel/options.js';
+import type { RunWatcher } from '../loop/loop-run.js';
+import { EventFeed } from './event-feed.js';
+import { checkInspector, type InspectorOptions } from './options.js';
+import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
+import { pageFile, SAFE_HEADERS } from './page-files.js';
+import { PendingBoard } from './pending-board.js';
+import { Recordings } from './recording.js';
+import { RequestGuard } from './request-guard.js';
+import { TrialCalls } from './trial-calls.js';
+import { TrialChats } from './trial-chats.js';
+import { WatchedCalls } from './watched-calls.js';
+import { WatchedRuns } from './watched-runs.js';
+
+/** Where an inspector listens. */
+export interface ListenOptions {
+  /** Default: one that is free. */
+  readonly port?: number;
+  /** Default: `127.0.0.1`. Another one needs `allowedHosts`. */
+  readonly host?: string;
+}
+
+/** A page on the tools of a registry, and what serves it. */
+export interface Inspector {
+  /** What the page has to bring; it is a part of the address that `listen` gives. */
+  readonly token: string;
+  /** Answers a request, as the Web's standard has it. */
+  fetch(request: Request): Promise<Response>;
+  /** The same for Node's `http`, Express and NestJS; from this machine alone, unless `allowedHosts` says otherwise. */
+  readonly node: NodeHandler;
+  /** Serves it on a port of its own; gives the address to open, with the token behind its `#`. */
+  listen(options?: ListenOptions): Promise<{ readonly url: string; readonly port: number }>;
+  /** Lets go what is held, and ends watching and serving. */
+  close(): Promise<void>;
+}
+
+const LISTEN = optionTable<ListenOptions>('inspector.listen', { port: WHOLE, host: FILLED_TEXT });
+
+/** Bytes of a request of the page at most. */
+const MOST_BYTES = 4 * 2 ** 20;
+
+const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/;
+
+/**
+ * A page on the tools of a registry: what models are sent of them, a form that calls them through the whole
+ * staircase, the runs over them as they go on and as the store keeps them, what waits for an answer, breakpoints, and
+ * replays that become tests. From its making on, the registry is watched. Who has the token can call every tool: it
+ * serves this machine alone, and there is none in production, unless the options say so.
+ *
+ * @throws InvalidOptionsError (521), in production, too; ToolDeclarationError (502) for a registry that is watched.
+ *
+ * @example
+ * ```ts
+ * const inspector = createInspector(tools, { provider, model: 'gpt-5' });
+ * const { url } = await inspector.listen();
+ * console.log(url); // http://127.0.0.1:53211/#token=…
+ * ```
+ */
+export function createInspector(registry: ToolRegistry, options: InspectorOptions = {}): Inspector {
+  checkInspector(registry, options);
+  const token = options.token ?? randomBytes(24).toString('base64url');
+  const guard = new RequestGuard({ token, allowedHosts: options.allowedHosts ?? [] });
+  const parts = partsOf(registry, options);
+  const { calls, runs, feed, chats } = parts;
+  const watcher: RunWatcher = {
+    aroundCall: (call) => calls.aroundCall(call),
+    aroundRun: (run) => runs.begin(run),
+  };
+  const unwatch = registry.watch(watcher);
+  const unfollow = registry.onChange(() => feed.tell('tools'));
+  const fetch = (request: Request): Promise<Response> => answer(request, { parts, guard });
+  const handler = nodeListener(fetch);
+  const node: NodeHandler = (request, response) => {
+    const { remoteAddress = '' } = request.socket;
+    if (options.allowedHosts !== undefined || LOOPBACK_ADDRESS.test(remoteAddress))
+      handler(request, response);
+    else response.writeHead(403).end();
+  };
+  const servers = new Set<Server>();
+  return {
+    ...{ token, fetch, node },
+    async listen(given = {}) {
+      checkOptions(given, LISTEN);
+      const { port = 0, host = '127.0.0.1' } = given;
+      const server = createServer(node);
+      servers.add(server);
+      await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve));
+      const { port: own } = server.address() as AddressInfo;
+      const name = host.includes(':') ? `[${host}]` : host;
+      return { url: `http://${name}:${own}${options.path ?? ''}/#token=${token}`, port: own };
+    },
+    async close() {
+      unwatch();
+      unfollow();
+      calls.close();
+      chats.close();
+      feed.close();
+      await Promise.all([...servers].map(closed));
+      servers.clear();
+    },
+  };
+}
+
+function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
+  const { store, stateSecret, provider, model, systemPrompt } = options;
+  const feed = new EventFeed();
+  const calls = new WatchedCalls(feed);
+  const runs = new WatchedRuns(feed);
+  const secret = stateSecret === undefined ? {} : { stateSecret };
+  const asked = { ...(provider ? { provider } : {}), ...(model ? { model } : {}) };
+  const scopeOf = options.scopeOf ?? ((owner: unknown) => (owner === undefined ? {} : { owner }));
+  const pending = new PendingBoard({
+    ...{ runs, store, stateSecret, scopeOf },
+    config: { ...asked, ...secret, tools: registry },
+  });
+  return {
+    ...{ registry, options, feed, calls, runs, pending },
+    trials: new TrialCalls(registry, calls),
+    chats: new TrialChats(registry, runs, systemPrompt),
+    recordings: new Recordings(options.recordings),
+  };
+}
+
+interface Served {
+  readonly parts: PageParts;
+  readonly guard: RequestGuard;
+}
+
+async function answer(request: Request, { parts, guard }: Served): Promise<Response> {
+  const refusal = guard.refusal(request);
+  if (refusal !== undefined) return problem(refusal.status, refusal.message);
+  const { pathname, searchParams: query } = new URL(request.url);
+  const { path: mount = '' } = parts.options;
+  if (pathname === mount && mount !== '')
+    return new Response(null, { status: 308, headers: { location: `${mount}/` } });
+  if (!pathname.startsWith(`${mount}/`)) return problem(404, 'nothing is here');
+  const path = pathname.slice(mount.length + 1);
+  if (!path.startsWith('api/')) {
+    const isAsked = request.method === 'GET' || request.method === 'HEAD';
+    return (isAsked && (await pageFile(path))) || problem(404, 'nothing is here');
+  }
+  const denied = guard.refusalOfCall(request);
+  if (denied !== undefined) return problem(denied.status, denied.message);
+  const page = `http://${request.headers.get('host') ?? new URL(request.url).host}${mount}/`;
+  return answerCall(parts, { request, path: path.slice('api/'.length), query, page });
+}
+
+interface AskedCall {
+  readonly request: Request;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly page: string;
+}
+
+async function answerCall(parts: PageParts, { request, path, query, page }: AskedCall): Promise<Response> {
+  const [name = '', ...rest] = path.split('/');
+  if (name === 'events' && request.method === 'GET') {
+    const headers = { ...SAFE_HEADERS, 'content-type': 'text/event-stream' };
+    return new Response(parts.feed.stream(request.signal), { headers });
+  }
+  const wanted = `${request.method} ${name}`;
+  const call = Object.hasOwn(PAGE_CALLS, wanted) ? PAGE_CALLS[wanted] : undefined;
+  if (call === undefined) return problem(404, 'nothing is here');
+  try {
+    const id = rest.map(decodeURIComponent).join('/');
+    const body = request.method === 'POST' ? await bodyOf(request) : {};
+    return Response.json((await call(parts, { id, query, body, page })) ?? {}, { headers: SAFE_HEADERS });
+  } catch (error) {
+    if (error instanceof PageFault) return problem(error.status, error.message);
+    return problem(500, errorMessage(error));
+  }
+}
+
+async function bodyOf(request: Request): Promise<Readonly<Record<string, unknown>>> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MOST_BYTES) throw new PageFault(`the body has more than ${MOST_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  try {
+    const body: unknown = JSON.parse(Buffer.concat(chunks).toString() || '{}');
+    if (isRecord(body)) return body;
+  } catch {
+    // Told below, as anything else that is no object.
+  }
+  throw new PageFault('the body is to be a JSON object');
+}
+
+function problem(status: number, message: string): Response {
+  return Response.json({ error: message }, { status, headers: SAFE_HEADERS });
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

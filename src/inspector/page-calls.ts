@@ -1,0 +1,214 @@
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { Answer, CallScope } from '../contract/call.js';
+import type { LLMProvider } from '../contract/llm-provider.js';
+import { isRecord } from '../kernel/json.js';
+import type { EventFeed } from './event-feed.js';
+import type { ChosenScope, InspectorOptions } from './options.js';
+import type { PendingBoard } from './pending-board.js';
+import { type Recording, type Recordings, recordCall, recordRun } from './recording.js';
+import { replay } from './replay.js';
+import { callDetail, callLine, heldLine, runDetail, runLine, storedLine } from './shown-runs.js';
+import { shownValue } from './shown-value.js';
+import { storedRun, storedRuns } from './stored-runs.js';
+import { toolCard, toolSummaries } from './tool-cards.js';
+import type { TrialAnswer, TrialCalls } from './trial-calls.js';
+import type { ChatModel, TrialChats } from './trial-chats.js';
+import type { WatchedCalls } from './watched-calls.js';
+import type { WatchedRuns } from './watched-runs.js';
+import { callTexts, saveTest, writeTest } from './written-test.js';
+
+/** All that the page can ask for. */
+export interface PageParts {
+  readonly registry: ToolRegistry;
+  readonly options: InspectorOptions;
+  readonly feed: EventFeed;
+  readonly calls: WatchedCalls;
+  readonly runs: WatchedRuns;
+  readonly trials: TrialCalls;
+  readonly chats: TrialChats;
+  readonly pending: PendingBoard;
+  readonly recordings: Recordings;
+}
+
+/** What of a request a call of the page looks at. */
+interface PageRequest {
+  /** The rest of the path. */
+  readonly id: string;
+  readonly query: URLSearchParams;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The address of the page, with a slash at its end. */
+  readonly page: string;
+}
+
+type PageCall = (parts: PageParts, request: PageRequest) => unknown;
+
+/** What somebody at the page did wrong, or what is not there (any more). */
+export class PageFault extends Error {
+  readonly status: 400 | 404;
+
+  constructor(message: string, status: 400 | 404 = 400) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** The calls of the page, by method and name. */
+export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
+  'GET about': ({ options }) => ({
+    hasModel: options.provider !== undefined && options.model !== undefined,
+    model: options.model,
+    hasStore: options.store !== undefined,
+    tests: options.tests,
+    recordings: options.recordings,
+  }),
+  'GET tools': async ({ registry, options, calls }, { id }) => {
+    if (id === '') return { tools: toolSummaries(registry), breakpoints: calls.breakpoints };
+    const card = await toolCard(id, { registry, surroundings: options.surroundings });
+    return card ?? missing('tool', id);
+  },
+  'GET calls': ({ calls, trials }, { id, page }) => {
+    if (id === '') return { calls: calls.list().map(callLine) };
+    const seen = calls.get(id) ?? missing('call', id);
+    const texts = callTexts({ tool: seen.tool, args: seen.arguments }, page);
+    return { ...(callDetail(seen, trials.isWaiting(id)) as object), texts };
+  },
+  'POST calls': async ({ trials, options }, { body }) => {
+    const { tool, arguments: args } = body;
+    const scope = await scopeFor(options, body.scope);
+    const seen = await trials.make({ tool: text('tool', tool), arguments: args, scope });
+    return callDetail(seen ?? missing('call', String(tool)), trials.isWaiting(seen?.key ?? ''));
+  },
+  'POST call-answers': async ({ trials }, { id, body }) => {
+    const seen = await said(trials.answer(id, body as unknown as TrialAnswer));
+    return callDetail(seen ?? missing('call', id), trials.isWaiting(seen?.key ?? ''));
+  },
+  'GET runs': async ({ runs, options }, { id, query }) => {
+    if (id !== '') return runOf(runs, options, id);
+    const { runs: stored, next } = await storedRuns(options.store, query.get('after') ?? undefined);
+    const own = runs.list().map(runLine);
+    const known = new Set(own.map(({ runId }) => runId));
+    const others = stored.filter(({ runId }) => !known.has(runId)).map(storedLine);
+    return { runs: [...own, ...others], next };
+  },
+  'GET pending': async ({ pending }) => ({ runs: shownValue(await pending.list()) }),
+  'POST answers': async ({ pending, feed }, { body }) => {
+    const { runId, answers, goesOn = 'here' } = body;
+    if (!Array.isArray(answers)) throw new PageFault('answers is to be a list');
+    const way = goesOn as 'here' | 'worker' | 'conversation';
+    await said(pending.answer({ runId: text('runId', runId), answers: answers as Answer[], goesOn: way }));
+    feed.tell('pending');
+    return {};
+  },
+  'GET chats': ({ chats }, { id }) => shownValue(chats.get(id)),
+  'POST chats': async ({ chats, options }, { id, body }) => {
+    const prompt = { id: text('id', id), text: text('text', body.text) };
+    const scope = await scopeFor(options, body.scope);
+    const model = await modelFor(options, body.with);
+    return shownValue(await said(async () => chats.prompt({ ...prompt, scope, model })));
+  },
+  'POST chat-aborts': ({ chats }, { id }) => {
+    chats.abort(id);
+    return shownValue(chats.get(id));
+  },
+  'GET held': ({ calls }) => ({ held: calls.held().map(heldLine), breakpoints: calls.breakpoints }),
+  'POST held': ({ calls }, { id, body }) => {
+    const reason =
+      typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was held and not let go';
+    if (!calls.release(id, body.how === 'refuse' ? { how: 'refuse', reason } : { how: 'go' }))
+      missing('held call', id);
+    return {};
+  },
+  'POST breakpoints': ({ calls, registry }, { id, body }) => {
+    if (registry.offered(id) === undefined) missing('tool', id);
+    calls.breakAt(id, body.state === 'on' ? 'on' : 'off');
+    return { breakpoints: calls.breakpoints };
+  },
+  'GET recordings': async ({ recordings }, { id }) => {
+    if (id !== '') return shownValue((await recordings.get(id)) ?? missing('recording', id));
+    return {
+      recordings: (await recordings.list()).map(({ id: name, kind, title, at, outcome }) => ({
+        ...{ id: name, kind, title, at, status: outcome.status, calls: outcome.calls.length },
+      })),
+    };
+  },
+  'POST recordings': async (parts, { body }) => {
+    const { id, title } = await parts.recordings.keep(await recordingOf(parts, body));
+    parts.feed.tell('recordings');
+    return { id, title };
+  },
+  'POST replays': async (parts, { body }) => {
+    const { registry, options } = parts;
+    const recording = await recordingOf(parts, body);
+    const scope = await scopeFor(options, body.scope ?? recording.scope);
+    const asked = body.with === 'model' ? { model: await modelFor(options, 'configured') } : {};
+    return shownValue(await replay(recording, { registry, scope, ...asked }));
+  },
+  'POST tests': async (parts, { body }) => {
+    const { tests } = parts.options;
+    const setup = typeof body.setup === 'string' && body.setup.trim() !== '' ? body.setup : tests?.setup;
+    const written = writeTest(await recordingOf(parts, body), setup);
+    if (body.save !== true || tests === undefined) return written;
+    return { ...written, path: await saveTest(written, tests) };
+  },
+};
+
+function missing(what: string, id: string): never {
+  throw new PageFault(`there is no ${what} '${id.slice(0, 100)}'`, 404);
+}
+
+function text(name: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new PageFault(`${name} is missing`);
+}
+
+/** What is refused is the person's to hear. */
+async function said<Value>(work: Promise<Value> | (() => Promise<Value>)): Promise<Value> {
+  try {
+    return await (typeof work === 'function' ? work() : work);
+  } catch (error) {
+    throw new PageFault(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<CallScope> {
+  if (given !== undefined && !isRecord(given)) throw new PageFault('scope is to be an object');
+  const chosen = (given ?? {}) as ChosenScope;
+  if (scope !== undefined) return scope(chosen);
+  const { request: _, ...others } = chosen;
+  return others as CallScope;
+}
+
+async function modelFor({ provider, model }: InspectorOptions, who: unknown): Promise<ChatModel> {
+  if (who === 'configured') {
+    if (provider === undefined || model === undefined)
+      throw new PageFault('no model is configured: createInspector(registry, { provider, model })');
+    return { provider, model };
+  }
+  const { OfflineProvider } = await import('../providers/offline/offline-provider.js');
+  return { provider: new OfflineProvider() as LLMProvider, model: 'offline' };
+}
+
+async function runOf(runs: WatchedRuns, { store }: InspectorOptions, id: string): Promise<unknown> {
+  const seen = runs.get(id);
+  if (seen !== undefined) return runDetail(seen);
+  return (await storedRun(store, id)) ?? missing('run', id);
+}
+
+/** What is to be recorded, replayed or tested: a kept recording, a run or a call. */
+async function recordingOf(
+  { recordings, runs, calls }: PageParts,
+  { recording, runId, key }: PageRequest['body'],
+): Promise<Recording> {
+  if (typeof recording === 'string')
+    return (await recordings.get(recording)) ?? missing('recording', recording);
+  if (typeof key === 'string') {
+    const seen = calls.get(key) ?? missing('call', key);
+    return recordCall(seen) ?? unfinished('call');
+  }
+  const seen = runs.get(text('runId', runId)) ?? missing('run of this process', String(runId));
+  return recordRun(seen) ?? unfinished('run');
+}
+
+function unfinished(what: string): never {
+  throw new PageFault(`the ${what} goes on: what it comes to is not known yet`);
+}

@@ -1,0 +1,129 @@
+import { useState } from 'preact/hooks';
+import { visibleText } from '../../kernel/visible-text.js';
+import { Action, Json, readJson, Text, useFieldId } from './parts.js';
+import { firstValue, type Schema } from './schema.js';
+import { SchemaField } from './schema-form.js';
+
+/** What a call waits for. */
+export interface Wait {
+  readonly kind: 'approval' | 'question' | 'client' | 'outcome';
+  readonly message?: string;
+  readonly schema?: Schema;
+}
+
+/** The same, with the call that waits. */
+export interface CallWait extends Wait {
+  readonly tool: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+type OnAnswer = (answer: Readonly<Record<string, unknown>>) => Promise<unknown>;
+
+/** What somebody may answer to a call that waits. */
+export function AnswerFields({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
+  const [reason, setReason] = useState('');
+  const id = useFieldId();
+  const refuse = () => onAnswer({ approved: false, ...(reason === '' ? {} : { reason }) });
+  return (
+    <div class="answer">
+      {wait.message !== undefined && <Text label="Message" value={wait.message} />}
+      {wait.kind === 'approval' && <Approval wait={wait} onAnswer={onAnswer} />}
+      {wait.kind === 'question' && <Question wait={wait} onAnswer={onAnswer} />}
+      {wait.kind === 'client' && (
+        <Written label="Result of the client" onSend={(result) => onAnswer({ result })} send="Give result" />
+      )}
+      {wait.kind === 'outcome' && (
+        <>
+          <Written
+            label="What it gave"
+            onSend={(result) => onAnswer({ outcome: 'done', result })}
+            send="It was done"
+          />
+          <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not done: make it</Action>
+        </>
+      )}
+      <div class="field">
+        <label for={id}>Reason of a refusal</label>
+        <input id={id} value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
+      </div>
+      <Action onDo={refuse}>Refuse {visibleText(wait.tool)}</Action>
+    </div>
+  );
+}
+
+function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
+  const [edited, setEdited] = useState<string>();
+  const id = useFieldId();
+  const approve = () =>
+    onAnswer({
+      approved: true,
+      ...(edited === undefined ? {} : { arguments: readJson(edited, 'What was edited') ?? {} }),
+    });
+  return (
+    <>
+      {edited === undefined ? (
+        <Json label={`Arguments of ${wait.tool}`} value={wait.arguments} />
+      ) : (
+        <div class="field">
+          <label for={id}>Edited arguments</label>
+          <textarea
+            id={id}
+            class="code"
+            rows={5}
+            spellcheck={false}
+            value={edited}
+            onInput={({ currentTarget }) => setEdited(currentTarget.value)}
+          />
+        </div>
+      )}
+      <Action onDo={approve}>
+        {edited === undefined ? 'Approve' : 'Approve as edited'} {visibleText(wait.tool)}
+      </Action>{' '}
+      {edited === undefined && (
+        <button type="button" onClick={() => setEdited(JSON.stringify(wait.arguments, null, 2))}>
+          Edit arguments
+        </button>
+      )}
+    </>
+  );
+}
+
+function Question({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
+  const schema = wait.schema ?? {};
+  const [value, setValue] = useState<unknown>(() => firstValue(schema, schema, 1));
+  return (
+    <>
+      <SchemaField name="answer" schema={schema} root={schema} value={value} isRequired onChange={setValue} />
+      <Action onDo={() => onAnswer({ value })}>Answer</Action>
+    </>
+  );
+}
+
+function Written({
+  label,
+  send,
+  onSend,
+}: {
+  label: string;
+  send: string;
+  onSend(value: unknown): Promise<unknown>;
+}) {
+  const [text, setText] = useState('');
+  const id = useFieldId();
+  return (
+    <>
+      <div class="field">
+        <label for={id}>{label}, as JSON</label>
+        <textarea
+          id={id}
+          class="code"
+          rows={3}
+          spellcheck={false}
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+      </div>
+      <Action onDo={() => onSend(readJson(text, label) ?? null)}>{send}</Action>
+    </>
+  );
+}

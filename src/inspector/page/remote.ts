@@ -1,0 +1,152 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/** What the inspector told when it refused something. */
+export class RemoteFault extends Error {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const TOKEN = 'toolwright-inspector-token';
+
+/** Takes the token out of the address, where a history or a screenshot would show it. */
+export function takeToken(): string | undefined {
+  const given = /^#token=(.+)$/.exec(location.hash)?.[1];
+  if (given !== undefined) {
+    sessionStorage.setItem(TOKEN, decodeURIComponent(given));
+    history.replaceState(null, '', '#/tools');
+  }
+  return sessionStorage.getItem(TOKEN) ?? undefined;
+}
+
+/** Keeps another token for this tab. */
+export function keepToken(token: string): void {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+function headers(): Record<string, string> {
+  return { authorization: `Bearer ${sessionStorage.getItem(TOKEN) ?? ''}` };
+}
+
+async function ask<Answer>(path: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(`api/${path}`, init);
+  const answer = (await response.json()) as Answer & { readonly error?: string };
+  if (!response.ok) throw new RemoteFault(answer.error ?? response.statusText, response.status);
+  return answer;
+}
+
+export function get<Answer>(path: string): Promise<Answer> {
+  return ask(path, { headers: headers() });
+}
+
+export function post<Answer>(path: string, body: unknown = {}): Promise<Answer> {
+  const sent = { ...headers(), 'content-type': 'application/json' };
+  return ask(path, { method: 'POST', headers: sent, body: JSON.stringify(body) });
+}
+
+type Listener = (changed: readonly string[]) => void;
+type TextListener = (runId: string, text: string) => void;
+
+const listeners = new Set<Listener>();
+const textListeners = new Set<TextListener>();
+
+/** Tells a listener what changed; what it gives ends that. */
+function onChange(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Tells a listener of text that a model writes. */
+export function onText(listener: TextListener): () => void {
+  textListeners.add(listener);
+  return () => textListeners.delete(listener);
+}
+
+const PAUSE_MS = 1_000;
+const TOPICS = ['tools', 'calls', 'runs', 'pending', 'held', 'recordings'];
+
+/** Follows the news of the inspector for as long as the page is open; tells whether it is there. */
+export async function followNews(onState: (state: 'open' | 'lost') => void): Promise<never> {
+  for (;;) {
+    try {
+      const response = await fetch('api/events', { headers: headers() });
+      if (!response.ok || response.body === null) throw new RemoteFault(response.statusText, response.status);
+      onState('open');
+      for (const listener of listeners) listener(TOPICS);
+      await readNews(response.body);
+    } catch {
+      // The server is gone, or was started anew: it is asked again.
+    }
+    onState('lost');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+async function readNews(body: ReadableStream<Uint8Array>): Promise<void> {
+  let rest = '';
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    rest += decoder.decode(read.value, { stream: true });
+    const parts = rest.split('\n\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) if (part.startsWith('data: ')) hear(part.slice('data: '.length));
+  }
+}
+
+interface News {
+  readonly changed: readonly string[];
+  readonly texts: readonly { readonly runId: string; readonly text: string }[];
+}
+
+function hear(line: string): void {
+  const { changed, texts } = JSON.parse(line) as News;
+  for (const { runId, text } of texts) for (const listener of textListeners) listener(runId, text);
+  if (changed.length > 0) for (const listener of listeners) listener(changed);
+}
+
+/** What the inspector answers, always as it is now. */
+export interface Remote<Answer> {
+  readonly answer?: Answer;
+  readonly fault?: string;
+  refresh(): void;
+}
+
+const SETTLE_MS = 60;
+
+/** Asks, and asks again when one of the topics has changed. */
+export function useRemote<Answer>(path: string | undefined, topics: readonly string[]): Remote<Answer> {
+  const [state, setState] = useState<{ path?: string; answer?: Answer; fault?: string }>({});
+  const [turn, setTurn] = useState(0);
+  const wanted = topics.join();
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = onChange((changed) => {
+      if (!changed.some((topic) => wanted.split(',').includes(topic))) return;
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        setTurn((before) => before + 1);
+      }, SETTLE_MS);
+    });
+    return () => {
+      clearTimeout(timer);
+      end();
+    };
+  }, [wanted]);
+  useEffect(() => {
+    if (path === undefined) return;
+    let isCurrent = true;
+    get<Answer>(path).then(
+      (answer) => isCurrent && setState({ path, answer }),
+      (error: Error) => isCurrent && setState({ path, fault: error.message }),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [path, turn]);
+  const { answer, fault } = state.path === path ? state : {};
+  return { answer, fault, refresh: () => setTurn((before) => before + 1) };
+}

@@ -1,0 +1,173 @@
+/** A JSON Schema, as far as the page looks into it. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** What kind of field a schema is written with; `json`: as JSON, where no form says all of it. */
+export type FieldKind =
+  | { readonly kind: 'fixed'; readonly value: unknown }
+  | { readonly kind: 'choice'; readonly values: readonly unknown[] }
+  | { readonly kind: 'union'; readonly alternatives: readonly Schema[] }
+  | {
+      readonly kind: 'object';
+      readonly properties: readonly (readonly [string, Schema])[];
+      readonly required: ReadonlySet<string>;
+    }
+  | { readonly kind: 'list'; readonly prefix: readonly Schema[]; readonly items: Schema | undefined }
+  | { readonly kind: 'text' | 'number' | 'boolean' | 'json' };
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The schema that `$ref` names, with what stands beside it; at most as many steps as there can be. */
+export function resolved(schema: Schema, root: Schema): Schema {
+  let current = schema;
+  for (let step = 0; step < 20 && typeof current.$ref === 'string'; step += 1) {
+    const { $ref, ...beside } = current;
+    const target = targetOf(String($ref), root);
+    if (target === undefined) return beside;
+    current = { ...target, ...beside };
+  }
+  return current;
+}
+
+function targetOf(reference: string, root: Schema): Schema | undefined {
+  if (!reference.startsWith('#')) return undefined;
+  let target: unknown = root;
+  for (const part of decodeURIComponent(reference.slice(1)).split('/').slice(1)) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (!(isSchema(target) || Array.isArray(target)) || !Object.hasOwn(target, key)) return undefined;
+    target = (target as Schema)[key];
+  }
+  return isSchema(target) ? target : undefined;
+}
+
+function list(value: unknown): readonly Schema[] {
+  return Array.isArray(value) ? value.map((member) => (isSchema(member) ? member : {})) : [];
+}
+
+/** Keywords by which values depend on each other: a form would promise what it cannot keep. */
+const ONLY_JSON = ['allOf', 'not', 'if', 'patternProperties', 'dependentSchemas', 'contains', '$dynamicRef'];
+
+/** With what a value of a schema is written. The call judges it: a form only helps to write it. */
+export function fieldKind(given: Schema, root: Schema): FieldKind {
+  const schema = resolved(given, root);
+  if ('const' in schema) return { kind: 'fixed', value: schema.const };
+  if (Array.isArray(schema.enum)) return { kind: 'choice', values: schema.enum };
+  const alternatives = list(schema.anyOf ?? schema.oneOf);
+  const { anyOf: _1, oneOf: _2, type, ...shared } = schema;
+  if (alternatives.length > 0)
+    return { kind: 'union', alternatives: alternatives.map((one) => ({ ...beside(shared, type), ...one })) };
+  if (Array.isArray(type))
+    return type.length === 1
+      ? fieldKind({ ...shared, type: type[0] }, root)
+      : { kind: 'union', alternatives: type.map((one) => ({ ...shared, type: one })) };
+  if (ONLY_JSON.some((keyword) => keyword in schema)) return { kind: 'json' };
+  return plainKind(schema, type);
+}
+
+/** What stands beside a union holds for each of its members, where it is an object. */
+function beside(shared: Schema, type: unknown): Schema {
+  const { title: _1, description: _2, default: _3, $defs: _4, ...others } = shared;
+  return type === undefined ? others : { type, ...others };
+}
+
+function plainKind(schema: Schema, type: unknown): FieldKind {
+  if (type === 'null') return { kind: 'fixed', value: null };
+  if (type === 'boolean') return { kind: 'boolean' };
+  if (type === 'integer' || type === 'number') return { kind: 'number' };
+  if (type === 'string') return { kind: 'text' };
+  if (type === 'array') {
+    const items = isSchema(schema.items) ? schema.items : undefined;
+    return { kind: 'list', prefix: list(schema.prefixItems), items };
+  }
+  const { properties } = schema;
+  if (!isSchema(properties) || Object.keys(properties).length === 0)
+    return type === 'object' && schema.additionalProperties === false
+      ? { kind: 'object', properties: [], required: new Set() }
+      : { kind: 'json' };
+  const known = Object.entries(properties).map(([key, part]) => [key, isSchema(part) ? part : {}] as const);
+  const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : []);
+  return { kind: 'object', properties: known, required };
+}
+
+/** A value to begin with: what is required, and defaults. */
+export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
+  const schema = resolved(given, root);
+  if ('default' in schema) return schema.default;
+  const field = fieldKind(schema, root);
+  if (field.kind === 'fixed') return field.value;
+  if (field.kind === 'choice') return field.values[0];
+  if (field.kind === 'union') return firstValue(field.alternatives[0] ?? {}, root, depth + 1);
+  if (field.kind === 'list') return field.prefix.map((item) => firstValue(item, root, depth + 1));
+  if (field.kind === 'text') return '';
+  if (field.kind === 'boolean') return false;
+  if (field.kind !== 'object') return depth === 0 ? {} : undefined;
+  // A schema that requires itself has no finite value: it is begun no deeper.
+  if (depth > DEEPEST) return {};
+  const members = field.properties
+    .filter(([key]) => field.required.has(key))
+    .map(([key, part]) => [key, firstValue(part, root, depth + 1)] as const);
+  return Object.fromEntries(members.filter(([, member]) => member !== undefined));
+}
+
+const DEEPEST = 6;
+
+/** What a schema takes, in a word or two. */
+export function typeName(given: Schema, root: Schema): string {
+  const schema = resolved(given, root);
+  const reference = typeof given.$ref === 'string' ? String(given.$ref.split('/').at(-1)) : undefined;
+  const { title, type, items } = schema;
+  if (typeof title === 'string') return title;
+  if ('const' in schema) return JSON.stringify(schema.const);
+  if (Array.isArray(schema.enum)) return 'one of';
+  const alternatives = list(schema.anyOf ?? schema.oneOf);
+  if (alternatives.length > 0) return alternatives.map((one) => typeName(one, root)).join(' or ');
+  if (type === 'array' && isSchema(items)) return `list of ${typeName(items, root)}`;
+  if (reference !== undefined && type === 'object') return reference;
+  if (Array.isArray(type)) return type.join(' or ');
+  return typeof type === 'string' ? type : 'anything';
+}
+
+/** The alternative that a value looks like most. */
+export function alternativeOf(value: unknown, alternatives: readonly Schema[], root: Schema): number {
+  const found = alternatives.map((alternative) => likeness(value, resolved(alternative, root), root));
+  return Math.max(0, found.indexOf(Math.max(...found)));
+}
+
+function likeness(value: unknown, schema: Schema, root: Schema): number {
+  if ('const' in schema) return schema.const === value ? 10 : 0;
+  if (Array.isArray(schema.enum)) return schema.enum.includes(value) ? 10 : 0;
+  const alternatives = list(schema.anyOf ?? schema.oneOf);
+  if (alternatives.length > 0)
+    return Math.max(...alternatives.map((one) => likeness(value, resolved(one, root), root)));
+  const { type, properties } = schema;
+  if (value === null) return type === 'null' ? 10 : 0;
+  if (Array.isArray(value)) return type === 'array' ? 5 : 0;
+  if (typeof value === 'number') return type === 'number' || type === 'integer' ? 5 : 0;
+  if (typeof value === 'string' || typeof value === 'boolean') return type === typeof value ? 5 : 0;
+  if (!isSchema(value) || !isSchema(properties)) return type === 'object' ? 2 : 0;
+  const known = Object.entries(value).filter(([key]) => Object.hasOwn(properties, key));
+  const fixed = known.map(([key, member]) => {
+    const part = resolved((properties as Readonly<Record<string, Schema>>)[key] ?? {}, root);
+    return 'const' in part ? (part.const === member ? 5 : -20) : 1;
+  });
+  return fixed.reduce((sum, points) => sum + points, 3);
+}
+
+/** The parts of a schema, for a tree of it. */
+export function partsOf(
+  given: Schema,
+  root: Schema,
+): readonly { readonly name: string; readonly schema: Schema; readonly isRequired?: boolean }[] {
+  const field = fieldKind(given, root);
+  if (field.kind === 'object')
+    return field.properties.map(([name, schema]) => ({ name, schema, isRequired: field.required.has(name) }));
+  if (field.kind === 'list')
+    return [
+      ...field.prefix.map((schema, index) => ({ name: `[${index}]`, schema })),
+      ...(field.items ? [{ name: '[…]', schema: field.items }] : []),
+    ];
+  if (field.kind === 'union')
+    return field.alternatives.map((schema, index) => ({ name: `alternative ${index + 1}`, schema }));
+  return [];
+}

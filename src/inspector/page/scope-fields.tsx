@@ -1,0 +1,74 @@
+import { useState } from 'preact/hooks';
+import { readJson, useFieldId } from './parts.js';
+
+/** What was written of a scope, as text. */
+export interface ScopeTexts {
+  readonly data: string;
+  readonly request: string;
+  readonly owner: string;
+  readonly chatId: string;
+  readonly channel: string;
+}
+
+const EMPTY: ScopeTexts = { data: '', request: '', owner: '', chatId: '', channel: '' };
+const KEPT = 'toolwright-inspector-scope';
+
+/** The scope that is written in this tab; the same for calls and chats. */
+export function useScope(): [ScopeTexts, (texts: ScopeTexts) => void] {
+  const [texts, setTexts] = useState<ScopeTexts>(() => {
+    const kept = sessionStorage.getItem(KEPT);
+    return kept === null ? EMPTY : { ...EMPTY, ...(JSON.parse(kept) as ScopeTexts) };
+  });
+  const keep = (changed: ScopeTexts) => {
+    sessionStorage.setItem(KEPT, JSON.stringify(changed));
+    setTexts(changed);
+  };
+  return [texts, keep];
+}
+
+/** The scope as it is sent. */
+export function scopeOf({ data, request, owner, chatId, channel }: ScopeTexts): Record<string, unknown> {
+  const parts = {
+    data: readJson(data, 'Data'),
+    request: readJson(request, 'Request'),
+    owner: readJson(owner, 'Owner'),
+    chatId: chatId || undefined,
+    channel: channel || undefined,
+  };
+  return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined));
+}
+
+const FIELDS = [
+  ['data', 'Data', 'what tools find in context.data, as JSON: {"userId": "u1"}'],
+  ['request', 'Request', 'what guards and providers find as the request, as JSON: {"user": {"id": "u1"}}'],
+  ['owner', 'Owner', 'on whose behalf, as JSON: {"user": "u1"}'],
+  ['chatId', 'Chat id', 'as text'],
+  ['channel', 'Channel', 'as text'],
+] as const;
+
+export function ScopeFields({ texts, onChange }: { texts: ScopeTexts; onChange(texts: ScopeTexts): void }) {
+  const id = useFieldId();
+  const isSet = Object.values(texts).some((text) => text !== '');
+  return (
+    <details class="scope">
+      <summary>Scope: {isSet ? 'as written here' : 'nothing set'}</summary>
+      {FIELDS.map(([name, label, hint]) => (
+        <div class="field" key={name}>
+          <label for={`${id}-${name}`}>{label}</label>
+          <p class="hint" id={`${id}-${name}-hint`}>
+            {hint}
+          </p>
+          <textarea
+            id={`${id}-${name}`}
+            class="code"
+            rows={1}
+            spellcheck={false}
+            aria-describedby={`${id}-${name}-hint`}
+            value={texts[name]}
+            onInput={({ currentTarget }) => onChange({ ...texts, [name]: currentTarget.value })}
+          />
+        </div>
+      ))}
+    </details>
+  );
+}

@@ -1,0 +1,213 @@
+import type { Answer, CallScope, PendingCall } from '../contract/call.js';
+import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
+import type { LLMProvider } from '../contract/llm-provider.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
+import type { RunState, RunStore } from '../contract/run-state.js';
+import { isRecord } from '../kernel/json.js';
+import { answerStoredRun } from '../loop/answer-stored-run.js';
+import type { ResumeConfig } from '../loop/options.js';
+import { resumeToolLoop } from '../loop/run.js';
+import { resumeStoredRun } from '../loop/stored-run.js';
+import type { SeenRun, WatchedRuns } from './watched-runs.js';
+
+/** A run that waits for somebody. */
+interface WaitingRun {
+  readonly runId: string;
+  readonly owner: unknown;
+  readonly model: string | undefined;
+  readonly since: number;
+  /** `process`: its state is this process's alone. */
+  readonly place: 'process' | 'store';
+  /** Where it can go on once it is answered. */
+  readonly goesOn: readonly ('here' | 'worker' | 'conversation')[];
+  readonly pending: readonly PendingCall[];
+}
+
+/** Answers of somebody at the page. */
+interface GivenAnswers {
+  readonly runId: string;
+  readonly answers: readonly Answer[];
+  readonly goesOn: 'here' | 'worker' | 'conversation';
+}
+
+/** What the board is made from. */
+interface BoardParts {
+  readonly runs: WatchedRuns;
+  readonly store: RunStore | undefined;
+  readonly stateSecret: string | undefined;
+  readonly scopeOf: (owner: unknown) => CallScope | Promise<CallScope>;
+  /** With what runs of the store go on here. */
+  readonly config: Omit<ResumeConfig, 'provider'> & { readonly provider?: LLMProvider };
+}
+
+const MOST_LISTED = 100;
+
+/** Who answered, where that is recorded. */
+const ANSWERED_BY = { inspector: true };
+
+/** The runs that wait: those of this process, and those of the store, whoever began them. */
+export class PendingBoard {
+  readonly #parts: BoardParts;
+
+  constructor(parts: BoardParts) {
+    this.#parts = parts;
+  }
+
+  async list(): Promise<readonly WaitingRun[]> {
+    const { runs } = this.#parts;
+    const own = runs.list().filter((seen) => seen.status === 'suspended');
+    const stored = await this.#stored();
+    const kept = new Set(stored.map(({ runId }) => runId));
+    return [...own.flatMap((seen) => (kept.has(seen.runId) ? [] : ofProcess(seen))), ...stored];
+  }
+
+  /**
+   * Answers a run. Here, it goes on in the background; what it comes to is seen among the runs.
+   *
+   * @throws ToolwrightError for answers that do not fit, and for a run that somebody else goes on with.
+   */
+  async answer({ runId, answers, goesOn }: GivenAnswers): Promise<void> {
+    const waiting = (await this.list()).find((run) => run.runId === runId);
+    if (waiting === undefined) throw new Error(`run '${runId}' waits for nothing`);
+    if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);
+    if (waiting.place === 'process') return this.#resume(runId, answers);
+    if (goesOn === 'worker') return this.#leave(waiting, answers);
+    if (goesOn === 'conversation') return this.#enter(waiting, answers);
+    return this.#resumeStored(waiting, answers);
+  }
+
+  async #stored(): Promise<readonly WaitingRun[]> {
+    const { store, runs } = this.#parts;
+    if (!isListed(store)) return this.#storedOfProcess();
+    const { runs: summaries } = await store.list({ status: 'suspended', limit: MOST_LISTED });
+    const states = await Promise.all(
+      summaries.map(async ({ runId, changedAt }) => ({ state: await store.load(runId), changedAt })),
+    );
+    const waiting = states.map(async ({ state, changedAt }) =>
+      state === undefined ? [] : [await this.#ofStore(state, changedAt, runs.get(state.runId))],
+    );
+    return (await Promise.all(waiting)).flat();
+  }
+
+  /** A store that lists nothing still has the runs that this process has put there. */
+  async #storedOfProcess(): Promise<readonly WaitingRun[]> {
+    const { runs } = this.#parts;
+    const suspended = runs.list().filter((seen) => seen.status === 'suspended');
+    const found = suspended.map(async (seen) => {
+      const state = await seen.run.config.store?.load(seen.runId);
+      return state === undefined ? [] : [await this.#ofStore(state, Date.now(), seen)];
+    });
+    return (await Promise.all(found)).flat();
+  }
+
+  async #ofStore(state: RunState, since: number, seen: SeenRun | undefined): Promise<WaitingRun> {
+    const { store, config } = this.#parts;
+    const { runId, owner, model, pending } = state;
+    const canDrive = seen !== undefined || config.provider !== undefined;
+    const isOfConversation = await conversationOf(runId, store);
+    const goesOn = isOfConversation
+      ? (['conversation'] as const)
+      : [...(canDrive ? (['here'] as const) : []), ...(isListed(store) ? (['worker'] as const) : [])];
+    return { runId, owner, model, since, place: 'store', goesOn, pending };
+  }
+
+  /** The state is the application's, too: what comes of it here, it does not hear. */
+  async #resume(runId: string, answers: readonly Answer[]): Promise<void> {
+    const seen = this.#parts.runs.get(runId);
+    const state = seen?.result?.state;
+    if (seen === undefined || state === undefined) throw new Error(`run '${runId}' waits for nothing`);
+    const { signal: _, ...config } = seen.run.config;
+    await begun(
+      resumeToolLoop(config, state, answers, { scope: scopeOf(seen), answeredBy: ANSWERED_BY }),
+      seen,
+    );
+  }
+
+  async #resumeStored({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
+    const { runs, config } = this.#parts;
+    const seen = runs.get(runId);
+    const store = seen?.run.config.store ?? this.#parts.store;
+    if (store === undefined) throw new Error('there is no store');
+    const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (config as ResumeConfig);
+    const scope = seen === undefined ? await this.#ownersScope(owner) : scopeOf(seen);
+    const options = { scope, answeredBy: ANSWERED_BY };
+    await begun(resumeStoredRun(own, { store, runId }, answers, options), seen);
+  }
+
+  async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
+    const { store, stateSecret } = this.#parts;
+    const options = { answeredBy: ANSWERED_BY, ...(stateSecret === undefined ? {} : { stateSecret }) };
+    const owned = owner === undefined ? options : { ...options, owner };
+    await answerStoredRun({ store: store as CheckpointStore, runId }, answers, owned);
+  }
+
+  async #enter({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
+    const log = logOf(this.#parts.store);
+    const conversationId = /^(.+)\.\d+$/s.exec(runId)?.[1];
+    if (log === undefined || conversationId === undefined) throw new Error('there is no conversation');
+    const content = {
+      kind: 'answers',
+      answers,
+      answeredBy: ANSWERED_BY,
+      ...(owner === undefined ? {} : { owner }),
+    } as const;
+    await log.enter({ conversationId, key: `inspector ${crypto.randomUUID()}`, content });
+  }
+
+  async #ownersScope(owner: unknown): Promise<CallScope> {
+    const scope = await this.#parts.scopeOf(owner);
+    return owner === undefined ? scope : { ...scope, owner };
+  }
+}
+
+function ofProcess(seen: SeenRun): readonly WaitingRun[] {
+  const { runId, owner, model, result, spans } = seen;
+  if (result?.state === undefined) return [];
+  const since = spans.findLast(({ kind }) => kind === 'wait')?.begin ?? seen.begin;
+  const { pending = [] } = result;
+  return [{ runId, owner, model, since, place: 'process', goesOn: ['here'], pending }];
+}
+
+function isListed(store: RunStore | undefined): store is CheckpointStore {
+  return CHECKPOINT_STORE.accepts(store);
+}
+
+/** The signal of whoever began the run may be long aborted. */
+function scopeOf({ run }: SeenRun): CallScope {
+  const { signal: _1, callId: _2, ...scope } = run.scope;
+  return scope;
+}
+
+/** Whether a run is the open turn of a conversation, which takes answers itself. */
+async function conversationOf(runId: string, store: RunStore | undefined): Promise<boolean> {
+  const log = logOf(store);
+  const conversationId = /^(.+)\.\d+$/s.exec(runId)?.[1];
+  if (log === undefined || conversationId === undefined) return false;
+  return (await log.read(conversationId))?.turn?.runId === runId;
+}
+
+function logOf(store: RunStore | undefined): ConversationLog | undefined {
+  const { conversations } = Object(store) as { readonly conversations?: unknown };
+  return isRecord(conversations) && CONVERSATION_LOG.accepts(conversations)
+    ? (conversations as unknown as ConversationLog)
+    : undefined;
+}
+
+/** Whether the answers were taken is known when the run goes on, or is over: the page need not wait for its end. */
+async function begun(run: Promise<unknown>, seen: SeenRun | undefined): Promise<void> {
+  const before = seen?.answers.length;
+  const goesOn = new Promise<void>((resolve) => {
+    const look = setInterval(() => {
+      if (seen === undefined || seen.answers.length === before) return;
+      clearInterval(look);
+      resolve();
+    }, LOOK_MS);
+    run.then(
+      () => clearInterval(look),
+      () => clearInterval(look),
+    );
+  });
+  await Promise.race([run, goesOn]);
+}
+
+const LOOK_MS = 20;

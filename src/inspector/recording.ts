@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CallRecord } from '../contract/call.js';
+import type { Message } from '../contract/llm-provider.js';
+import { isRecord, plainJson } from '../kernel/json.js';
+import type { SeenCall } from './watched-calls.js';
+import { type GivenReply, repliesIn, type SeenRun } from './watched-runs.js';
+
+/** What a model said in answer to one request. */
+export interface RecordedReply {
+  readonly content: string;
+  readonly toolCalls?: readonly {
+    readonly id?: string;
+    readonly name: string;
+    readonly arguments?: unknown;
+  }[];
+}
+
+/** What came of one call. */
+interface RecordedCall {
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly status: string;
+  readonly forLLM: string;
+  readonly forUser?: string;
+}
+
+/** What came of a recording when it was made, or when it was replayed. */
+export interface Outcome {
+  readonly status: string;
+  readonly content: string;
+  readonly calls: readonly RecordedCall[];
+}
+
+/** A run, or a single call as a run of its own, so that it can be made again; plain JSON. */
+export interface Recording {
+  readonly id: string;
+  readonly kind: 'call' | 'run';
+  readonly title: string;
+  readonly at: number;
+  readonly messages: readonly Message[];
+  /** What the model said, which is said again. */
+  readonly replies: readonly RecordedReply[];
+  /** What was answered, by each time that the run waited. */
+  readonly answers: readonly (readonly GivenReply[])[];
+  readonly scope: { readonly [part: string]: unknown };
+  readonly outcome: Outcome;
+}
+
+const LONGEST_TITLE = 60;
+
+/** A run that has ended or waits, as a recording; nothing for one that goes on. */
+export function recordRun(seen: SeenRun): Recording | undefined {
+  const { runId, given, answers, result, run } = seen;
+  if (result === undefined) return undefined;
+  const { state } = result;
+  const open = state && openReply(state.open);
+  const replies = [...recordedReplies(result.messages.slice(given.length)), ...(open ? [open] : [])];
+  return {
+    ...{ id: runId, kind: 'run', title: titleOf(lastPrompt(given)), at: seen.begin },
+    ...{ messages: plain(given), replies, answers, scope: plainScope(run.scope) },
+    outcome: outcomeOf(result.status, result.content, result.toolCalls),
+  };
+}
+
+/** A single call as a recording: of a model that makes it and says no more. */
+export function recordCall({
+  callId,
+  tool,
+  arguments: args,
+  at,
+  scope,
+  journal,
+  invocation,
+}: SeenCall): Recording | undefined {
+  if (invocation === undefined) return undefined;
+  const isDone = invocation.status !== 'suspended';
+  const content = isDone ? LAST_WORD : '';
+  return {
+    ...{ id: `call-${callId}`, kind: 'call', title: `a call of ${tool}`, at },
+    messages: [{ role: 'user', content: `Call ${tool}` }],
+    replies: [
+      { content: '', toolCalls: [{ name: tool, arguments: plain(args) }] },
+      ...(isDone ? [{ content }] : []),
+    ],
+    answers: journal === undefined ? [] : [repliesIn(tool, journal)],
+    scope: plainScope(scope),
+    outcome: outcomeOf(isDone ? 'completed' : 'suspended', content, isDone ? [invocation.record] : []),
+  };
+}
+
+const LAST_WORD = 'Done.';
+
+/** What came of calls, as recordings compare it. */
+export function outcomeOf(status: string, content: string, records: readonly CallRecord[]): Outcome {
+  const calls = records.map(({ name, rawArguments, arguments: args, status: ended, result }) => ({
+    ...{ name, arguments: plain(args ?? rawArguments), status: ended, forLLM: result.forLLM },
+    ...(result.forUser ? { forUser: result.forUser } : {}),
+  }));
+  return { status, content, calls };
+}
+
+function recordedReplies(messages: readonly Message[]): readonly RecordedReply[] {
+  return messages.flatMap((message) => {
+    if (message.role !== 'assistant') return [];
+    const toolCalls = (message.tool_calls ?? []).map(({ id, function: called }) => ({
+      ...{ id, name: called.name, arguments: called.arguments },
+    }));
+    const content = typeof message.content === 'string' ? message.content : '';
+    return [{ content, ...(toolCalls.length > 0 ? { toolCalls } : {}) }];
+  });
+}
+
+/** The message whose calls wait. */
+function openReply({
+  content,
+  calls,
+}: NonNullable<NonNullable<SeenRun['result']>['state']>['open']): RecordedReply {
+  const toolCalls = calls.map((call) =>
+    call.status === 'settled'
+      ? { id: call.record.id, name: call.record.name, arguments: call.record.rawArguments }
+      : { id: call.id, name: call.name, arguments: call.arguments },
+  );
+  return { content, toolCalls };
+}
+
+function lastPrompt(messages: readonly Message[]): string {
+  const prompt = messages.findLast(({ role }) => role === 'user')?.content;
+  return typeof prompt === 'string' ? prompt : 'a run';
+}
+
+function titleOf(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line;
+}
+
+/** What of a scope is plain data. */
+function plainScope({ channel, chatId, conversationId, owner, data }: SeenCall['scope']): Recording['scope'] {
+  const parts = { channel, chatId, conversationId, owner, data };
+  return Object.fromEntries(
+    Object.entries(parts).flatMap(([name, part]) => {
+      const value = part === undefined ? undefined : plain(part);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+function plain<Value>(value: Value): Value {
+  try {
+    return plainJson(value) as Value;
+  } catch {
+    // What JSON has no form for was not the model's, and is left out.
+    return undefined as Value;
+  }
+}
+
+/** Keeps recordings: in a folder, where there is one, so that they outlive the process. */
+export class Recordings {
+  readonly #folder: string | undefined;
+  readonly #kept = new Map<string, Recording>();
+  #loaded: Promise<void> | undefined;
+
+  constructor(folder: string | undefined) {
+    this.#folder = folder;
+  }
+
+  async keep(recording: Recording): Promise<Recording> {
+    await this.#load();
+    const kept = { ...recording, id: `${Date.now()}-${randomUUID().slice(0, 8)}` };
+    this.#kept.set(kept.id, kept);
+    if (this.#folder !== undefined) {
+      await mkdir(this.#folder, { recursive: true });
+      await writeFile(join(this.#folder, `${kept.id}.json`), `${JSON.stringify(kept, null, 2)}\n`);
+    }
+    return kept;
+  }
+
+  async list(): Promise<readonly Recording[]> {
+    await this.#load();
+    return [...this.#kept.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+  }
+
+  async get(id: string): Promise<Recording | undefined> {
+    await this.#load();
+    return this.#kept.get(id);
+  }
+
+  #load(): Promise<void> {
+    this.#loaded ??= this.#read();
+    return this.#loaded;
+  }
+
+  async #read(): Promise<void> {
+    if (this.#folder === undefined) return;
+    const names = await readdir(this.#folder).catch(() => []);
+    for (const name of names.filter((name) => name.endsWith('.json'))) {
+      const text = await readFile(join(this.#folder, name), 'utf8');
+      const recording = parse(text);
+      if (recording !== undefined) this.#kept.set(recording.id, recording);
+    }
+  }
+}
+
+/** Another file in the folder is none of ours. */
+function parse(text: string): Recording | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
+    return isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,91 @@
+import type { RunSummary } from '../contract/run-checkpoint.js';
+import { shownValue } from './shown-value.js';
+import type { HeldCall, SeenCall } from './watched-calls.js';
+import type { SeenRun } from './watched-runs.js';
+
+/** A run in the list. */
+interface ShownRun {
+  readonly runId: string;
+  readonly status: string;
+  readonly begin: number;
+  readonly place: 'process' | 'store';
+  readonly title: string;
+  readonly calls: number;
+  readonly tokens: number | undefined;
+}
+
+/** A run of this process, in the list. */
+export function runLine({ runId, status, begin, given, spans, result }: SeenRun): ShownRun {
+  const prompt = given.findLast(({ role }) => role === 'user')?.content;
+  const calls = new Set(spans.flatMap((span) => (span.kind === 'call' ? [span.callId] : []))).size;
+  const title = typeof prompt === 'string' ? prompt.slice(0, LONGEST_TITLE) : '';
+  return { runId, status, begin, place: 'process', title, calls, tokens: result?.usage.totalTokens };
+}
+
+const LONGEST_TITLE = 200;
+
+/** A run of the store, in the list. */
+export function storedLine({ runId, status, createdAt }: RunSummary): ShownRun {
+  return { runId, status, begin: createdAt, place: 'store', title: '', calls: 0, tokens: undefined };
+}
+
+/** A run of this process, with all that is known of it. */
+export function runDetail(seen: SeenRun): unknown {
+  const { runId, status, begin, model, owner, given, spans, text, result, run } = seen;
+  const { content, usage, iterations, pending, error, providerRetries, output } = result ?? {};
+  const messages = result?.messages ?? run.messages;
+  return {
+    ...{ runId, status, begin, model, iterations, usage, providerRetries },
+    text: result === undefined ? shownValue(text) : undefined,
+    isStored: false,
+    given: given.length,
+    owner: shownValue(owner),
+    messages: shownValue(messages),
+    spans: spans.map((span) => shownValue(span)),
+    ...(result && {
+      content: shownValue(content),
+      output: shownValue(output),
+      pending: shownValue(pending),
+      error: shownValue(error),
+    }),
+  };
+}
+
+/** A call in the list. */
+export function callLine({ key, callId, tool, at, runId, isTrial, invocation }: SeenCall): unknown {
+  const { record } = invocation ?? {};
+  const status = record?.status ?? 'running';
+  return { key, callId, tool, at, runId, isTrial, status, ms: record?.durationMs };
+}
+
+/** A call with all that is known of it; `waits`: an answer from the page lets it go on. */
+export function callDetail(seen: SeenCall, waits: boolean): unknown {
+  const { arguments: args, steps, scope, invocation } = seen;
+  const { record, result } = invocation ?? {};
+  const { channel, chatId, conversationId, owner, data } = scope;
+  return {
+    ...(callLine(seen) as object),
+    arguments: shownValue(args),
+    steps,
+    scope: shownValue({ channel, chatId, conversationId, owner, data }),
+    ...(record && {
+      checked: shownValue(record.arguments),
+      ...{ repairs: record.repairs, removed: record.removed, attempts: record.attempts },
+    }),
+    ...(result && {
+      ...{ isError: result.isError, silent: result.silent, async: result.async },
+      ...{ forLLM: shownValue(result.forLLM), forUser: shownValue(result.forUser) },
+      ...{
+        details: shownValue(result.details),
+        content: shownValue(result.content),
+        error: shownValue(result.error),
+      },
+    }),
+    ...(invocation?.status === 'suspended' ? { waits: invocation.suspension.waits, canAnswer: waits } : {}),
+  };
+}
+
+/** A call that a breakpoint holds. */
+export function heldLine({ arguments: args, ...held }: HeldCall): unknown {
+  return { ...held, arguments: shownValue(args) };
+}

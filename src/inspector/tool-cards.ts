@@ -1,0 +1,167 @@
+import type { ToolRegistry } from '../call/tool-registry.js';
+import { toolToSchema } from '../call/tool-to-schema.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { boundMethodOf } from '../discovery/discover-tools.js';
+import { planToolset, schemaOrigins } from '../discovery/plan-toolset.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { listedTool } from '../mcp/server/listed-tool.js';
+import { type StrictSchema, strictSchema } from '../schema/strict/strict-schema.js';
+import { type FunctionPlace, placeOf } from './function-place.js';
+import type { ToolSurrounding } from './options.js';
+import { shownValue } from './shown-value.js';
+
+/** A token of English and JSON is about four characters for all models of today. */
+const CHARACTERS_PER_TOKEN = 4;
+
+/** A tool in the list. */
+interface ToolSummary {
+  readonly name: string;
+  readonly title: string | undefined;
+  readonly description: string;
+  readonly method: string | undefined;
+  /** Of its definition, estimated. */
+  readonly tokens: number;
+  /** Of the tokens of all definitions, from 0 to 1. */
+  readonly share: number;
+  readonly marks: readonly string[];
+}
+
+/** The tools of a registry, in its order. */
+export function toolSummaries(registry: ToolRegistry): readonly ToolSummary[] {
+  const tools = registry.tools();
+  const sizes = tools.map(tokensOf);
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  return tools.map((tool, index) => {
+    const tokens = sizes[index] ?? 0;
+    const { name, description, annotations } = tool;
+    const share = total === 0 ? 0 : tokens / total;
+    const about = { name, title: annotations?.title, description: description ?? '', method: methodOf(tool) };
+    return { ...about, tokens, share, marks: marksOf(tool) };
+  });
+}
+
+function tokensOf(tool: ToolDefinition): number {
+  return Math.ceil(JSON.stringify(toolToSchema(tool)).length / CHARACTERS_PER_TOKEN);
+}
+
+function methodOf(tool: ToolDefinition): string | undefined {
+  const bound = boundMethodOf(tool);
+  return bound && `${bound.class.name}.${String(bound.key)}`;
+}
+
+/** What is said of a tool that changes how it is called. */
+function marksOf(tool: ToolDefinition): readonly string[] {
+  const { annotations = {}, approval, execution, background, sequential, returnDirect } = tool;
+  return [
+    ...(annotations.readOnly ? ['reads only'] : []),
+    ...(annotations.destructive ? ['destructive'] : []),
+    ...(annotations.idempotent ? ['idempotent'] : []),
+    ...(annotations.openWorld ? ['open world'] : []),
+    ...(approval ? [typeof approval === 'function' ? 'may need approval' : 'needs approval'] : []),
+    ...(execution === 'client' ? ['executed by the client'] : []),
+    ...(background ? ['background'] : []),
+    ...(sequential ? ['sequential'] : []),
+    ...(returnDirect ? ['returns directly'] : []),
+  ];
+}
+
+/** All that is known of a tool. */
+interface ToolCard extends ToolSummary {
+  readonly origins: readonly string[];
+  readonly place: FunctionPlace | undefined;
+  readonly parameters: unknown;
+  readonly output: unknown;
+  readonly annotations: unknown;
+  readonly limits: unknown;
+  readonly surroundings: readonly ToolSurrounding[];
+  readonly strict: unknown;
+  readonly surfaces: readonly { readonly name: string; readonly sent?: unknown; readonly problem?: string }[];
+}
+
+/** What a card is made from. */
+interface CardSource {
+  readonly registry: ToolRegistry;
+  readonly surroundings: ((tool: ToolDefinition) => readonly ToolSurrounding[]) | undefined;
+}
+
+/** The card of a tool; nothing where there is none. */
+export async function toolCard(name: string, source: CardSource): Promise<ToolCard | undefined> {
+  const { registry, surroundings } = source;
+  const tool = registry.offered(name);
+  const summary = toolSummaries(registry).find((listed) => listed.name === name);
+  if (tool === undefined || summary === undefined) return undefined;
+  const { parameters, output, annotations, timeoutMs, retries, maxResultChars, coerce, repair } = tool;
+  const policies = registry.policies.map(
+    (policy) => ({ kind: 'policy', name: policy.name || 'policy' }) as const,
+  );
+  return {
+    ...summary,
+    origins: originsOf(tool),
+    place: await placeOf(bodyOf(tool)),
+    parameters,
+    output,
+    annotations: shownValue(annotations),
+    limits: shownValue({ timeoutMs, retries, maxResultChars, coerce, repair }),
+    surroundings: [...policies, ...(surroundings?.(tool) ?? [])],
+    strict: strictReport(strictSchema(parameters)),
+    surfaces: await surfacesOf(tool, registry),
+  };
+}
+
+/** What told its schema. */
+function originsOf(tool: ToolDefinition): readonly string[] {
+  const bound = boundMethodOf(tool);
+  const planned = bound && planToolset(bound.class).tools.find(({ key }) => key === bound.key);
+  if (planned === undefined) return ['explicit'];
+  const origins = schemaOrigins(planned);
+  return origins.length === 0 ? ['no parameters'] : origins;
+}
+
+/** The function that a person would look for. */
+function bodyOf(tool: ToolDefinition): unknown {
+  const bound = boundMethodOf(tool);
+  return bound === undefined ? tool.execute : Reflect.get(bound.class.prototype, bound.key);
+}
+
+function strictReport(strict: StrictSchema): unknown {
+  if (!strict.isStrict) return { isStrict: false, reasons: strict.reasons };
+  const { rewritten, checked } = strict.report;
+  return { isStrict: true, rewritten, checked, schema: strict.schema };
+}
+
+/** What each surface is sent of a tool. */
+async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry): Promise<ToolCard['surfaces']> {
+  const { name, description, parameters } = toolToSchema(tool).function;
+  const strict = strictSchema(parameters);
+  const sent = {
+    'OpenAI, Chat Completions': () => toolToSchema(tool),
+    'OpenAI, Responses': () => ({ type: 'function', name, description, parameters, strict: false }),
+    ...(strict.isStrict && {
+      'OpenAI, strict': () => ({
+        type: 'function',
+        name,
+        description,
+        parameters: strict.schema,
+        strict: true,
+      }),
+    }),
+    MCP: () => listedTool(tool),
+    'AI SDK': () => aiSdkTool(name, registry),
+  };
+  const surfaces = Object.entries(sent).map(async ([surface, write]) => {
+    try {
+      return { name: surface, sent: shownValue(await write()) };
+    } catch (error) {
+      return { name: surface, problem: errorMessage(error) };
+    }
+  });
+  return Promise.all(surfaces);
+}
+
+async function aiSdkTool(name: string, registry: ToolRegistry): Promise<unknown> {
+  const { toAiSdkTools } = await import('../ai-sdk/to-ai-sdk-tools.js');
+  const { [name]: tool } = toAiSdkTools(registry.view({ allow: [name] }));
+  if (tool === undefined) throw new Error('it is not offered there');
+  const { inputSchema, ...others } = tool;
+  return { ...others, inputSchema: inputSchema.jsonSchema };
+}

@@ -1,0 +1,394 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { resumeToolLoop, runToolLoop, ToolRegistry } from 'toolwright';
+import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { shop } from './shop.js';
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+interface Page {
+  readonly inspector: Inspector;
+  readonly url: string;
+  get(path: string): Promise<Json>;
+  post(path: string, body?: unknown): Promise<Json>;
+}
+
+/** What comes over the wire. */
+interface Json {
+  readonly code: number;
+  readonly [key: string]: unknown;
+}
+
+async function open(tools: ToolRegistry, options: InspectorOptions = {}): Promise<Page> {
+  const inspector = createInspector(tools, options);
+  ends.push(() => inspector.close());
+  const { url: address } = await inspector.listen();
+  const url = address.replace(/#.*$/, '');
+  const headers = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
+  const ask = async (path: string, init: RequestInit) => {
+    const response = await fetch(`${url}api/${path}`, { ...init, headers });
+    return { code: response.status, ...((await response.json()) as object) } as unknown as Json;
+  };
+  return {
+    ...{ inspector, url },
+    get: (path) => ask(path, {}),
+    post: (path, body = {}) => ask(path, { method: 'POST', body: JSON.stringify(body) }),
+  };
+}
+
+/** A request with headers that `fetch` does not let anybody choose. */
+function raw(url: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    request.on('error', reject).end(method === 'POST' ? '{}' : undefined);
+  });
+}
+
+describe('who may call an inspector', () => {
+  test('createInspector gives nothing without its token', async () => {
+    const { url, inspector } = await open(shop());
+    const statuses = ['', 'Bearer wrong', `Basic ${inspector.token}`, `Bearer ${inspector.token}`].map(
+      (authorization) => raw(`${url}api/tools`, { authorization }),
+    );
+    expect(await Promise.all(statuses)).toEqual([401, 401, 401, 200]);
+    expect((await fetch(url)).headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+
+  test('createInspector lets pages of other origins call nothing, with the token or without', async () => {
+    const { url, inspector } = await open(shop());
+    const token = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
+    const own = new URL(url).origin;
+    const from = (headers: Readonly<Record<string, string>>) =>
+      raw(`${url}api/calls`, { ...token, ...headers }, 'POST');
+    expect(await from({ origin: 'http://evil.example' })).toBe(403);
+    expect(await from({ origin: 'null' })).toBe(403);
+    expect(await from({ origin: 'http://localhost:1' })).toBe(403);
+    expect(await from({ 'sec-fetch-site': 'cross-site' })).toBe(403);
+    expect(await from({ origin: own, 'content-type': 'text/plain' })).toBe(415);
+    expect(await from({ origin: own, 'sec-fetch-site': 'same-origin' })).toBe(400);
+  });
+
+  test('createInspector refuses requests under a foreign name, unless it is allowed', async () => {
+    const { url, inspector } = await open(shop());
+    const as = (host: string) => raw(`${url}api/tools`, { host, authorization: `Bearer ${inspector.token}` });
+    expect(await as('evil.example')).toBe(403);
+    expect(await as('127.0.0.1.evil.example')).toBe(403);
+    expect(await as('localhost')).toBe(200);
+    const other = await open(shop(), { allowedHosts: ['dev.example:8080'] });
+    const allowed = { host: 'dev.example:8080', authorization: `Bearer ${other.inspector.token}` };
+    expect(await raw(`${other.url}api/tools`, allowed)).toBe(200);
+  });
+
+  test('createInspector is none in production, unless that is said', () => {
+    const before = process.env.NODE_ENV;
+    process.env.NODE_ENV = 'production';
+    try {
+      expect(() => createInspector(shop())).toThrow('NODE_ENV is production');
+      const allowed = createInspector(shop(), { allowInProduction: true });
+      ends.push(() => allowed.close());
+    } finally {
+      process.env.NODE_ENV = before;
+    }
+  });
+
+  test('createInspector refuses options that are none, and short tokens', () => {
+    expect(() => createInspector(shop(), { port: 1 } as never)).toThrow('inspector.listen({ port })');
+    expect(() => createInspector(shop(), { token: 'short' })).toThrow('token');
+    expect(() => createInspector({} as never)).toThrow('ToolRegistry');
+  });
+
+  test('inspector.close ends watching, so that another may begin', async () => {
+    const tools = shop();
+    const { inspector } = await open(tools);
+    expect(() => createInspector(tools)).toThrow('watched already');
+    await inspector.close();
+    await open(tools);
+  });
+});
+
+describe('what an inspector tells of tools', () => {
+  test('GET tools lists them with their sizes, which add up', async () => {
+    const { get } = await open(shop());
+    const { tools } = (await get('tools')) as unknown as {
+      tools: { name: string; share: number; marks: string[] }[];
+    };
+    expect(tools.map(({ name }) => name)).toEqual([
+      'find_orders',
+      'place_order',
+      'book',
+      'plant',
+      'secret',
+      'hostile',
+    ]);
+    expect(tools.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
+    expect(tools.map(({ marks }) => marks.join())).toEqual(['reads only', 'needs approval', '', '', '', '']);
+  });
+
+  test('GET tools/name tells where it comes from and what every surface is sent', async () => {
+    const { get } = await open(shop());
+    const card = await get('tools/find_orders');
+    expect(card).toMatchObject({
+      method: 'ShopTools.findOrders',
+      origins: ['@Param', 'metadata'],
+      surroundings: [{ kind: 'policy', name: 'onlyForUsers' }],
+      strict: { isStrict: true },
+    });
+    const surfaces = card.surfaces as unknown as { name: string; sent?: object; problem?: string }[];
+    expect(surfaces.map(({ name, problem }) => [name, problem])).toEqual([
+      ['OpenAI, Chat Completions', undefined],
+      ['OpenAI, Responses', undefined],
+      ['OpenAI, strict', undefined],
+      ['MCP', undefined],
+      ['AI SDK', undefined],
+    ]);
+    expect(surfaces[3]?.sent).toMatchObject({ name: 'find_orders', annotations: { readOnlyHint: true } });
+    expect((await get('tools/constructor')).code).toBe(404);
+  });
+});
+
+describe('calls from the page', () => {
+  test('POST calls makes a call through the staircase, in the chosen scope', async () => {
+    const { post, get } = await open(shop());
+    const call = await post('calls', {
+      tool: 'find_orders',
+      arguments: '{"customerId": "cus_1", "limit": "5", "extra": 1,}',
+      scope: { data: { user: 'ann' } },
+    });
+    expect(call).toMatchObject({ status: 'success', removed: ['extra'], checked: { limit: 5 } });
+    expect(JSON.parse(call.forLLM as string)).toEqual({ customerId: 'cus_1', limit: 5, user: 'ann' });
+    expect(call.repairs).toContain('coerced limit');
+    const steps = call.steps as unknown as { step: string }[];
+    expect(steps.map(({ step }) => step)).toEqual(['read', 'find', 'check', 'allow', 'run', 'write']);
+    const { texts } = (await get(`calls/${call.key as string}`)) as unknown as {
+      texts: Record<string, string>;
+    };
+    expect(texts.curl).toContain('"tool":"find_orders"');
+    expect(texts.curl).not.toContain((await open(shop())).inspector.token);
+  });
+
+  test('POST calls asks the policy with the chosen data', async () => {
+    const { post } = await open(shop());
+    expect(await post('calls', { tool: 'secret', arguments: {} })).toMatchObject({ status: 'refused' });
+    const scope = { data: { user: 'admin' } };
+    expect(await post('calls', { tool: 'secret', arguments: {}, scope })).toMatchObject({ forLLM: 'told' });
+  });
+
+  test('POST call-answers approves, with edited arguments too, refuses, and answers a question', async () => {
+    const { post } = await open(shop());
+    const order = { tool: 'place_order', arguments: { sku: 'a', amount: 1 } };
+    const waiting = await post('calls', order);
+    expect(waiting).toMatchObject({ status: 'suspended', canAnswer: true, waits: [{ kind: 'approval' }] });
+    expect(await post(`call-answers/${waiting.key as string}`, { approved: true })).toMatchObject({
+      status: 'success',
+      forLLM: 'Placed 1 of a',
+    });
+    const second = await post('calls', order);
+    const edited = { approved: true, arguments: { sku: 'a', amount: 7 } };
+    expect(await post(`call-answers/${second.key as string}`, edited)).toMatchObject({
+      forLLM: 'Placed 7 of a',
+    });
+    const third = await post('calls', order);
+    expect(
+      await post(`call-answers/${third.key as string}`, { approved: false, reason: 'no' }),
+    ).toMatchObject({
+      status: 'refused',
+    });
+    const asked = await post('calls', { tool: 'book', arguments: { city: 'Rome' } });
+    expect(asked).toMatchObject({ waits: [{ kind: 'question', message: 'Rome, sure?' }] });
+    expect(await post(`call-answers/${asked.key as string}`, { value: true })).toMatchObject({
+      forLLM: 'Booked Rome',
+    });
+    expect(await post(`call-answers/${asked.key as string}`, { value: true })).toMatchObject({ code: 400 });
+  });
+
+  test('GET calls has those of the application, too', async () => {
+    const tools = shop();
+    const { get } = await open(tools);
+    await tools.execute('find_orders', { customerId: 'cus_2' });
+    expect((await get('calls')).calls).toMatchObject([
+      { tool: 'find_orders', status: 'success', isTrial: false },
+    ]);
+  });
+
+  test('breakpoints hold the calls of a tool until the page lets them go or refuses them', async () => {
+    const tools = shop();
+    const { get, post } = await open(tools);
+    await post('breakpoints/find_orders', { state: 'on' });
+    const calls = [1, 2].map((limit) => tools.execute('find_orders', { customerId: 'c', limit }));
+    const { held } = (await get('held')) as unknown as { held: { key: string }[] };
+    expect(held).toMatchObject([{ tool: 'find_orders' }, { tool: 'find_orders' }]);
+    await post(`held/${held[0]?.key}`, { how: 'go' });
+    await post(`held/${held[1]?.key}`, { how: 'refuse', reason: 'not today' });
+    const [gone, refused] = await Promise.all(calls);
+    expect(JSON.parse(gone?.forLLM ?? '')).toMatchObject({ limit: 1 });
+    expect(refused?.forLLM).toContain('not today');
+    expect(await post('held/99', { how: 'go' })).toMatchObject({ code: 404 });
+    const third = tools.execute('find_orders', { customerId: 'c' });
+    await post('breakpoints/find_orders', { state: 'off' });
+    expect((await third).isError).toBe(false);
+  });
+});
+
+const USER = [{ role: 'user', content: 'Two of a, please' }] as const;
+
+function orderScript() {
+  return new ScriptedProvider([
+    { toolCalls: [{ name: 'place_order', arguments: { sku: 'a', amount: 2 } }] },
+    { content: 'Ordered.', usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } },
+  ]);
+}
+
+describe('runs', () => {
+  test('a run of the application is seen with its spans, and answered at the page', async () => {
+    const tools = shop();
+    const { get, post } = await open(tools);
+    const run = await runToolLoop({ provider: orderScript(), model: 'm', tools }, USER);
+    const runId = run.state?.runId ?? '';
+    expect((await get('runs')).runs).toMatchObject([
+      { runId, status: 'suspended', place: 'process', calls: 1 },
+    ]);
+    const { runs } = (await get('pending')) as unknown as { runs: { pending: { id: string }[] }[] };
+    expect(runs).toMatchObject([{ runId, place: 'process', goesOn: ['here'] }]);
+    const answers = [{ id: runs[0]?.pending[0]?.id, approved: true }];
+    expect(await post('answers', { runId, answers: [{ id: 'other', approved: true }] })).toMatchObject({
+      code: 400,
+    });
+    expect(await post('answers', { runId, answers })).toMatchObject({ code: 200 });
+    await settled(async () => (await get(`runs/${runId}`)).status === 'completed');
+    const seen = await get(`runs/${runId}`);
+    expect(seen).toMatchObject({ content: 'Ordered.', usage: { totalTokens: 15 } });
+    const spans = seen.spans as unknown as { kind: string; begin: number; end: number }[];
+    expect(spans.map(({ kind }) => kind)).toEqual(['request', 'call', 'wait', 'call', 'request']);
+    expect(spans.every(({ begin, end }) => end >= begin)).toBe(true);
+    expect((await get('pending')).runs).toEqual([]);
+  });
+
+  test('runs of a store that others began are shown and answered, here or for a worker', async () => {
+    const store = new MemoryRunStore();
+    const elsewhere = shop();
+    const config = {
+      provider: orderScript(),
+      model: 'm',
+      tools: elsewhere,
+      store,
+      checkpoint: 'step',
+    } as const;
+    const owner = { user: 'u1' };
+    const run = await runToolLoop(config, USER, { owner });
+    const provider = new ScriptedProvider([{ content: 'Ordered.' }]);
+    const { get, post } = await open(shop(), { store, provider, model: 'm' });
+    const runId = run.state?.runId ?? '';
+    const { runs } = (await get('pending')) as unknown as { runs: { pending: { id: string }[] }[] };
+    expect(runs).toMatchObject([{ runId, owner, place: 'store', goesOn: ['here', 'worker'] }]);
+    expect(await get(`runs/${runId}`)).toMatchObject({ status: 'suspended', isStored: true });
+    const answers = [{ id: runs[0]?.pending[0]?.id, approved: true }];
+    await post('answers', { runId, answers, goesOn: 'here' });
+    await settled(async () => (await get(`runs/${runId}`)).status === 'completed');
+    expect(provider.requests).toHaveLength(1);
+
+    const second = await runToolLoop({ ...config, provider: orderScript() }, USER, { owner });
+    const other = second.state?.runId ?? '';
+    const waits = (await get('pending')) as unknown as { runs: { pending: { id: string }[] }[] };
+    const given = [{ id: waits.runs[0]?.pending[0]?.id, approved: true }];
+    expect(await post('answers', { runId: other, answers: given, goesOn: 'worker' })).toMatchObject({
+      code: 200,
+    });
+    expect(await store.read(other)).toMatchObject({ status: 'running' });
+  });
+});
+
+describe('chats of the page', () => {
+  test('POST chats asks the offline stand-in, and the configured model', async () => {
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'place_order', arguments: { sku: 'b', amount: 3 } }] },
+      { content: 'Three of b.' },
+    ]);
+    const { get, post } = await open(shop(), { provider, model: 'm', systemPrompt: 'Be brief.' });
+    await post('chats/one', { text: 'find orders of customer cus_1', with: 'offline' });
+    await settled(async () => (await get('chats/one')).status === 'completed');
+    const { messages } = (await get('chats/one')) as unknown as { messages: { role: string }[] };
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+
+    await post('chats/two', { text: 'Three of b', with: 'configured' });
+    await settled(async () => (await get('chats/two')).status === 'suspended');
+    expect(await post('chats/two', { text: 'Hello?', with: 'configured' })).toMatchObject({ code: 400 });
+    const { runs } = (await get('pending')) as unknown as {
+      runs: { runId: string; pending: { id: string }[] }[];
+    };
+    const answers = [{ id: runs[0]?.pending[0]?.id, approved: true }];
+    await post('answers', { runId: runs[0]?.runId, answers });
+    await settled(async () => (await get('chats/two')).status === 'completed');
+    expect(provider.requests[0]?.messages[0]).toEqual({ role: 'system', content: 'Be brief.' });
+  });
+
+  test('POST chat-aborts gives up a chat that waits', async () => {
+    const { get, post } = await open(shop(), { provider: orderScript(), model: 'm' });
+    await post('chats/one', { text: 'Order', with: 'configured' });
+    await settled(async () => (await get('chats/one')).status === 'suspended');
+    await post('chat-aborts/one');
+    expect(await get('chats/one')).toMatchObject({ status: 'aborted', messages: [] });
+    expect((await get('pending')).runs).toEqual([]);
+  });
+});
+
+describe('replays and tests', () => {
+  test('a recording outlives the process, and a replay shows what a change of code did', async () => {
+    const recordings = mkdtempSync(join(tmpdir(), 'recordings-'));
+    ends.push(() => rmSync(recordings, { recursive: true }));
+    const tools = shop();
+    const first = await open(tools, { recordings });
+    const config = { provider: orderScript(), model: 'm', tools };
+    const { state, pending = [] } = await runToolLoop(config, USER);
+    await resumeToolLoop(config, state, [{ id: pending[0]?.id ?? '', approved: true }]);
+    const { id } = await first.post('recordings', { runId: state?.runId });
+    const same = (await first.post('replays', { recording: id })) as unknown as {
+      before: object;
+      after: object;
+    };
+    expect(same.after).toEqual(same.before);
+    await first.inspector.close();
+
+    const changed = new ToolRegistry().register(...shop().tools());
+    const { name, description, parameters } = changed.offered('place_order') ?? never();
+    changed.register({ name, description, parameters, approval: true, execute: () => 'Changed' } as never);
+    const second = await open(changed, { recordings });
+    const replayed = await second.post('replays', { recording: id });
+    expect(replayed).toMatchObject({
+      before: { status: 'completed', calls: [{ forLLM: 'Placed 2 of a' }] },
+      after: { status: 'completed', calls: [{ forLLM: 'Changed' }] },
+    });
+  });
+
+  test('POST tests writes a test and replaces none', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tests-'));
+    ends.push(() => rmSync(folder, { recursive: true }));
+    const setup = "import { tools } from '../tools.js';";
+    const { post } = await open(shop(), { tests: { folder, setup } });
+    const call = await post('calls', { tool: 'find_orders', arguments: { customerId: 'c' } });
+    const first = await post('tests', { key: call.key, save: true });
+    const second = await post('tests', { key: call.key, save: true });
+    expect(first.path).not.toBe(second.path);
+    expect(readFileSync(first.path as string, 'utf8')).toContain(setup);
+    expect(readFileSync(first.path as string, 'utf8')).toContain('new ScriptedProvider(');
+  });
+});
+
+/** When something is so, however long that takes. */
+async function settled(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+function never(): never {
+  throw new Error('this is not reached');
+}
