@@ -74,6 +74,9 @@ export type {
 } from './contract/conversation-log.js';
 export {
   type Approval,
+  type ApprovalDecision,
+  type ApprovalNeed,
+  type ApprovalOptions,
   type ArgsOptions,
   type BackgroundOptions,
   type ClassDescription,

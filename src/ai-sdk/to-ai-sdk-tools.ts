@@ -1,4 +1,5 @@
 import { answerWait } from '../call/answer-wait.js';
+import { approvalNeed } from '../call/approval.js';
 import type { Invocation } from '../call/invocation.js';
 import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, SCOPE, type ToolPolicy } from '../contract/call.js';
@@ -117,7 +118,7 @@ class AiSdkCalls {
 
   behaviourOf(tool: string): Omit<AiSdkTool, 'description' | 'inputSchema'> {
     const { approval, execution, ignoresContext, strict, output } = this.#registry.offered(tool) ?? {};
-    const mayNeedYes = isGuarded(approval) || this.#invoking.policy !== undefined;
+    const mayNeedYes = approvalNeed(approval) !== false || this.#invoking.policy !== undefined;
     return {
       ...(strict !== undefined && { strict }),
       ...(mayNeedYes && {
@@ -215,10 +216,6 @@ function requestOf({ toolCallId, tool, input }: Calling) {
   return { id: toolCallId, name: tool, arguments: copyOfJson(input) };
 }
 
-function isGuarded(approval: ToolDefinition['approval']): boolean {
-  return approval !== undefined && approval !== false;
-}
-
 /** Fails closed, as the call itself does. */
 async function wantsApproval({
   tool,
@@ -226,9 +223,10 @@ async function wantsApproval({
   context,
 }: Parameters<ToolPolicy>[0]): Promise<boolean> {
   const { approval }: Pick<ToolDefinition, 'approval'> = tool;
-  if (typeof approval !== 'function') return isGuarded(approval);
+  const need = approvalNeed(approval);
+  if (typeof need !== 'function') return need;
   try {
-    return (await approval(args, context)) !== false;
+    return (await need(args, context)) !== false;
   } catch {
     return true;
   }

@@ -1,6 +1,7 @@
 import type { PolicyDecision, Suspension, ToolPolicy, Wait } from '../contract/call.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { withinLimits } from '../kernel/async.js';
+import { approvalNeed, approvalWait, expiryIn } from './approval.js';
 import { obstacleOfBegun } from './begun-call.js';
 import { argumentsBefore } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
@@ -14,7 +15,10 @@ import { failedResult } from './result-text.js';
 export async function allowCall(call: Call): Promise<Obstacle | undefined> {
   const { request, environment, plan, tool, scope } = call;
   const { refused, result, approved, outcome } = request.journal ?? {};
-  if (refused !== undefined) return { how: 'refused', reason: refused.reason ?? 'it was not approved' };
+  if (refused !== undefined) {
+    const { reason = 'it was not approved', expired: isExpired = false } = refused;
+    return { how: 'refused', reason, isExpired };
+  }
   if (result !== undefined) return { how: 'returned', value: clientResult(result.value) };
   if (outcome?.status === 'done') return { how: 'returned', value: clientResult(outcome.value) };
   // Before the policies: a refusal would tell of something done that it was not.
@@ -31,8 +35,9 @@ export async function allowCall(call: Call): Promise<Obstacle | undefined> {
     approved === undefined && (asking !== undefined || (plan.isGuarded && (await needsApproval(call))));
   // An abort ends the call, whatever it would wait for.
   if (scope.signal?.aborted) return { how: 'aborted' };
-  if (needsYes) return { how: 'waits', wait: { kind: 'approval', index: 0, ...asking } };
-  return tool.execution === 'client' ? { how: 'waits', wait: { kind: 'client', index: 0 } } : undefined;
+  if (needsYes) return { how: 'waits', wait: { ...askedBy(call), ...asking } };
+  if (tool.execution !== 'client') return undefined;
+  return { how: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
 }
 
 /** The client may word its result as `JSON.stringify` writes a `ToolResult`. */
@@ -80,13 +85,21 @@ function isThenable<Value>(value: Value | PromiseLike<Value>): value is PromiseL
   return typeof value === 'object' && value !== null && 'then' in value;
 }
 
+function askedBy({ tool, checked, environment, log }: Call): Wait {
+  return approvalWait(tool.approval, {
+    arguments: checked,
+    answerWithinMs: environment.answerWithinMs,
+    onError: (error) => log.ignored('The description of an approval could not be written', { error }),
+  });
+}
+
 /** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */
 async function needsApproval(call: Call): Promise<boolean> {
   const { tool, checked, log } = call;
-  const { approval } = tool;
-  if (typeof approval !== 'function') return approval !== undefined && approval !== false;
+  const need = approvalNeed(tool.approval);
+  if (typeof need !== 'function') return need;
   try {
-    return (await withinLimits(approval(checked, contextOf(call)), limitsOf(call))) !== false;
+    return (await withinLimits(need(checked, contextOf(call)), limitsOf(call))) !== false;
   } catch (error) {
     log.ignored('The approval function of a tool gave no answer; the call needs an approval', { error });
     return true;

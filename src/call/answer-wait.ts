@@ -1,6 +1,7 @@
 import { createResultChecker } from '../checking/checker.js';
 import { summarizeFaults } from '../checking/faults.js';
 import type { CallJournal, PendingKind, Wait } from '../contract/call.js';
+import type { ApprovalDecision } from '../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkArguments } from '../errors/author-fault.js';
@@ -14,6 +15,7 @@ import {
   optionTable,
   TEXT,
 } from '../kernel/options.js';
+import { isExpired } from './approval.js';
 
 /** An answer without the id that says which wait it is for. */
 export type WaitAnswer =
@@ -96,11 +98,15 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
   if (!isRecord(answer)) return { ok: false, problem: `it is answered by ${EXPECTED[wait.kind].form}` };
   const [slip] = mistakenNames(answer, ANSWER);
   if (slip !== undefined) return { ok: false, problem: `${slip.problem}; write ${slip.fix}` };
+  if (isExpired(wait)) return { ok: false, problem: `it could be answered until ${wait.expiresAt}` };
   if (Object.hasOwn(answer, 'approved')) {
     // Looked at as it is: JSON makes a yes of what only looks like one.
     const { approved, reason } = answer as { readonly approved: unknown; readonly reason?: unknown };
     if (typeof approved !== 'boolean') return { ok: false, problem: '`approved` is neither true nor false' };
-    if (!approved && isEdit(answer, journal)) return NO_EDIT;
+    const isEdited = isEdit(answer, journal);
+    if (!approved && isEdited) return NO_EDIT;
+    const problem = undecidable(wait, approved ? (isEdited ? 'edit' : 'approve') : 'refuse');
+    if (problem !== undefined) return { ok: false, problem };
     if (!approved) return refuse(journal, reason);
   }
   const { noun, field, form } = EXPECTED[wait.kind];
@@ -123,6 +129,12 @@ function asJson(given: unknown): { readonly value: unknown } | undefined {
   if (given instanceof Error) return undefined;
   const value = plainJson(ToolResult.is(given) ? { ...given, error: undefined } : given);
   return value === undefined ? undefined : { value };
+}
+
+/** Why the tool does not take a decision. */
+function undecidable({ kind, decisions }: Wait, decision: ApprovalDecision): string | undefined {
+  if (kind !== 'approval' || decisions === undefined || decisions.includes(decision)) return undefined;
+  return `its tool takes ${decisions.join(' or ')}, and this is ${decision}`;
 }
 
 const NO_EDIT: AnsweredWait = { ok: false, problem: 'only a yes to an approval changes the arguments' };

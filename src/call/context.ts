@@ -285,6 +285,7 @@ export class CallContext extends ToolContext {
       keep: this.#keepOnce,
       refusal: () => this.#cannotAsk(),
       onReplay: (of, key) => this.trace?.event({ type: 'replay', of, key }),
+      answerWithinMs: this.#call.environment.answerWithinMs,
     });
     return this.#replay;
   }

@@ -110,6 +110,8 @@ export interface CallEnvironment {
   readonly onStep?: (step: CallStep) => void;
   /** What surrounds each call, in order. */
   readonly hooks?: readonly Hooks[];
+  /** Milliseconds for answers, where neither tool nor question sets them; default: no limit. */
+  readonly answerWithinMs?: number;
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */
   readonly canSuspend?: boolean;
 }
@@ -139,7 +141,7 @@ export type BodyEnd =
   | { readonly how: 'threw'; readonly error: unknown }
   | { readonly how: 'timed_out'; readonly timeoutMs: number }
   | { readonly how: 'aborted' }
-  | { readonly how: 'refused'; readonly reason: string };
+  | { readonly how: 'refused'; readonly reason: string; readonly isExpired?: boolean };
 
 /** What keeps a body from running: the end that its call has without it, or what it waits for. */
 export type Obstacle =

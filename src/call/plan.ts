@@ -9,6 +9,7 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { isFinishedTool } from '../discovery/freeze-tool.js';
 import { nullableOptionals } from '../schema/nullable-schema.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
+import { approvalNeed } from './approval.js';
 
 /** What can be decided about a tool's calls once, instead of at each of them. */
 export interface CallPlan {
@@ -85,7 +86,7 @@ function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
   });
   const { wrapper } = offeredParameters(parameters);
   const isShared = 'setContext' in tool || 'setCallback' in tool;
-  const isGuarded = execution === 'client' || (approval !== undefined && approval !== false);
+  const isGuarded = execution === 'client' || approvalNeed(approval) !== false;
   const isOutputEnforced = output !== undefined && !isOutputInferred;
   return {
     tool,

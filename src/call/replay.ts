@@ -5,7 +5,9 @@ import type { JsonSchema, StandardSchema } from '../contract/json-schema.js';
 import type { OncePart, Question } from '../contract/tool-context.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { plainJson } from '../kernel/json.js';
+import { MILLISECONDS } from '../kernel/options.js';
 import { readSchemaSource } from '../schema/schema-source.js';
+import { expiryIn } from './approval.js';
 
 /** What a replay needs to know of its call. */
 export interface ReplayOptions {
@@ -13,6 +15,8 @@ export interface ReplayOptions {
   readonly journal: CallJournal | undefined;
   /** Why nobody can be asked; `undefined` where a question suspends the call. */
   readonly refusal: () => string | undefined;
+  /** Milliseconds for answers, where the question sets none. */
+  readonly answerWithinMs?: number | undefined;
   /** The key of one piece of work of `once`. */
   readonly keyOf: (part: string) => string;
   /** Keeps what was done once at once; rejects where it cannot. */
@@ -55,11 +59,12 @@ export class Replay {
 
   /** The answer where there is one; otherwise the call is suspended, or fails where nobody can be asked. */
   async ask(question: Question): Promise<unknown> {
-    const { message, schema, revive } = readQuestion(question);
+    const { message, schema, revive, expiresInMs = this.#options.answerWithinMs } = readQuestion(question);
     const index = this.#asked.get(message) ?? 0;
     this.#asked.set(message, index + 1);
     const answered = [...this.#unused].find((entry) => entry.message === message && entry.index === index);
-    if (answered === undefined) throw this.#suspend({ kind: 'question', index, message, schema });
+    if (answered === undefined)
+      throw this.#suspend({ kind: 'question', index, message, schema, ...expiryIn(expiresInMs) });
     this.#unused.delete(answered);
     // The question may say whose it is: only its number is told.
     this.#options.onReplay('answer', String(index));
@@ -157,7 +162,7 @@ export class CallSuspended extends Error {
 }
 
 /** A question as a run can hand it on. */
-interface ReadQuestion {
+interface ReadQuestion extends Pick<Question, 'expiresInMs'> {
   readonly message: string;
   readonly schema?: JsonSchema;
   /** The answer as the method takes it; rejects where the author's own schema does not take it. */
@@ -166,16 +171,19 @@ interface ReadQuestion {
 
 /** Reads what a method asks. Throws where its schema is not one: that is the tool's own mistake, and fails the call. */
 function readQuestion(question: Question): ReadQuestion {
-  const { message, schema: source } = Object(question) as Partial<Question>;
+  const { message, schema: source, expiresInMs } = Object(question) as Partial<Question>;
   if (typeof message !== 'string' || message.trim() === '')
     throw new TypeError('context.ask: a question needs a `message`');
-  if (source === undefined) return { message, revive: async (value) => value };
+  if (expiresInMs !== undefined && !MILLISECONDS.accepts(expiresInMs))
+    throw new TypeError(`context.ask: its \`expiresInMs\` is ${MILLISECONDS.fix}`);
+  if (source === undefined) return { message, expiresInMs, revive: async (value) => value };
   const read = readSchemaSource(source);
   if (!read.ok) throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
   const { schema, standard } = read;
   return {
     message,
     schema,
+    expiresInMs,
     revive: async (value) => (standard ? parse(standard, value) : fitting(schema, value)),
   };
 }

@@ -70,7 +70,10 @@ function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unretur
       if (scope.signal?.aborted) return { status: 'aborted', result: abortedResult(tool.name) };
       return {
         status: 'refused',
-        result: failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${end.reason}`),
+        result: failedResult(
+          end.isExpired ? 'AnswerExpired' : 'ToolRefused',
+          `The tool '${tool.name}' was refused: ${end.reason}`,
+        ),
       };
     case 'aborted':
       return { status: 'aborted', result: abortedResult(tool.name) };

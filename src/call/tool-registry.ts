@@ -33,7 +33,7 @@ import { type CallWatcher, makeCall, WATCHED, WATCHER } from './watch-calls.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
 export interface InvokeOptions
-  extends Pick<CallEnvironment, 'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs'> {
+  extends Pick<CallEnvironment, 'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'answerWithinMs'> {
   readonly logger?: Logger;
   readonly telemetry?: Telemetry;
   readonly toolTimeoutMs?: number;

@@ -150,8 +150,8 @@ async function showRun(call: RunsCall): Promise<number> {
       (item) => `call: ${'name' in item ? item.name : item.record.name} ${item.status}`,
     ),
     ...pending.map(
-      ({ id, kind, tool, arguments: args, message }) =>
-        `waits: ${id} ${kind} ${tool} ${JSON.stringify(args)}${message === undefined ? '' : ` ${message}`}`,
+      ({ id, kind, tool, arguments: args, message, title, risk, expiresAt }) =>
+        `waits: ${[id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`, expiresAt && `until ${expiresAt}`].filter(Boolean).join(' ')}`,
     ),
   ];
   surroundings.out(`${lines.join('\n')}\n`);

@@ -11,6 +11,7 @@ import {
   TEXT,
   withMethods,
 } from '../kernel/options.js';
+import type { ApprovalDecision } from './declaration.js';
 import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Message } from './llm-provider.js';
 import type { InstanceResolver, LogFields, LogLevel } from './ports.js';
@@ -193,6 +194,14 @@ export interface PendingCall {
   readonly message?: string;
   /** Of a question: what the answer's value must fit. */
   readonly schema?: JsonSchema;
+  /** Of an approval: what its tool says to whoever is asked. */
+  readonly title?: string;
+  readonly description?: string;
+  readonly risk?: 'low' | 'medium' | 'high';
+  /** Of an approval: what the answer may be, where its tool does not take every decision. */
+  readonly decisions?: readonly ApprovalDecision[];
+  /** Until when it may be answered (ISO 8601); later, the next resume goes on without an answer. */
+  readonly expiresAt?: string;
 }
 
 /** What the caller's side made of a call that it executes: any JSON value, or a serialised `ToolResult`. */
@@ -236,12 +245,13 @@ export type OutcomeAnswer =
 export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer | OutcomeAnswer;
 
 /** One thing that a suspended call waits for, before a run gives it an id. */
-export interface Wait {
-  readonly kind: PendingKind;
+export interface Wait
+  extends Pick<
+    PendingCall,
+    'kind' | 'message' | 'schema' | 'title' | 'description' | 'risk' | 'decisions' | 'expiresAt'
+  > {
   /** Of a question: its index among those of its call, from 0. Of an outcome: its call's `reruns`. Otherwise 0. */
   readonly index: number;
-  readonly message?: string;
-  readonly schema?: JsonSchema;
 }
 
 /** A question that was answered, and where in its call it was asked. */
@@ -278,8 +288,8 @@ export interface CallJournal {
   readonly approved?: true;
   /** The arguments are not the model's but those of whoever approved the call; checked: as the tool gets them. */
   readonly edited?: { readonly original: JsonObject; readonly isChecked?: true };
-  /** Somebody said no. */
-  readonly refused?: { readonly reason?: string };
+  /** Somebody said no; `expired`: nobody said anything in time. */
+  readonly refused?: { readonly reason?: string; readonly expired?: true };
   /** What the client's side made of the call. */
   readonly result?: { readonly value: unknown };
   /** What came of the call when it was made before, and nobody knew. */

@@ -12,7 +12,42 @@ export interface ToolAnnotations {
 }
 
 /** Whether a call needs somebody's yes first. */
-export type Approval = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
+export type ApprovalNeed = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
+
+/** What whoever is asked may decide: say yes, say yes to other arguments, say no. */
+export type ApprovalDecision = 'approve' | 'edit' | 'refuse';
+
+/**
+ * How somebody is asked for a yes.
+ *
+ * @example
+ * ```ts
+ * const approval: ApprovalOptions = {
+ *   when: ({ amount }) => Number(amount) > 100,
+ *   decisions: ['approve', 'refuse'],
+ *   title: 'Pay an invoice',
+ *   description: ({ amount }) => `${amount} EUR leave the account at once.`,
+ *   risk: 'high',
+ *   expiresInMs: 3_600_000,
+ * };
+ * ```
+ */
+export interface ApprovalOptions {
+  /** Whether somebody is asked at all; default: always. */
+  readonly when?: ApprovalNeed;
+  /** What an answer may be; default: all three. */
+  readonly decisions?: readonly ApprovalDecision[];
+  /** Of the question, for people. */
+  readonly title?: string;
+  /** What a yes comes to, for people. */
+  readonly description?: string | ((args: JsonObject) => string);
+  readonly risk?: 'low' | 'medium' | 'high';
+  /** Milliseconds for an answer; default: the run's `answerWithinMs`. */
+  readonly expiresInMs?: number;
+}
+
+/** Whether a call needs somebody's yes first, and how they are asked. */
+export type Approval = ApprovalNeed | ApprovalOptions;
 
 /** How an engine treats the work of a tool. Where there is none, the work begins at once, and once. */
 export interface BackgroundOptions extends JobOptions {

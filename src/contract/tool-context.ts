@@ -24,6 +24,8 @@ export interface Question<Source extends SchemaSource = SchemaSource> {
   readonly message: string;
   /** What the answer must fit: JSON Schema, TypeBox, or a Standard Schema that can give JSON Schema. */
   readonly schema?: Source;
+  /** Milliseconds for an answer; default: the run's `answerWithinMs`. */
+  readonly expiresInMs?: number;
 }
 
 /**

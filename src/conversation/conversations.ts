@@ -12,7 +12,6 @@ import {
 } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
-import type { RunState } from '../contract/run-state.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { JobCompletion } from '../jobs/job-doer.js';
@@ -21,7 +20,6 @@ import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { FILLED_TEXT, LIST, required } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/options.js';
-import { resumeWith } from '../loop/resume.js';
 import {
   ANSWERS_OPTIONS,
   type AnswersOptions,
@@ -34,14 +32,14 @@ import {
   jobsOfOptions,
   PROMPT_OPTIONS,
   type PromptOptions,
-  type TurnOwner,
 } from './conversations-options.js';
 import { News, readEvents } from './event-reader.js';
+import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';
 import { type HistoryTurn, historyBefore, historyOf } from './kept-turns.js';
 import { CONTENT } from './options.js';
 import { enterCompletion } from './run-recovery.js';
-import { type TurnSurroundings, takeTurns } from './take-turns.js';
+import { checkEdits, type TurnSurroundings, takeTurns } from './take-turns.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 16;
@@ -98,6 +96,7 @@ export class Conversations {
   readonly #taking = new Map<string, Promise<void>>();
   /** Those to look at again, or as soon as there is room. */
   readonly #wanted = new Set<string>();
+  readonly #expiries = new ExpiryWatch((conversationId) => this.#want(conversationId));
   readonly #unwatch: () => void = () => {};
   readonly #jobs: Promise<JobRunner | undefined> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -238,6 +237,7 @@ export class Conversations {
     this.#isClosed = true;
     this.#unwatch();
     clearTimeout(this.#timer);
+    this.#expiries.close();
     this.#wanted.clear();
     await Promise.all([...this.#taking.values(), this.#jobs?.then((runner) => runner?.close())]);
   }
@@ -276,17 +276,8 @@ export class Conversations {
       throw new ToolwrightError('InvalidAnswer', message);
     }
     const of = { conversationId, ...(owner === undefined ? {} : { owner }) };
-    if (answers.some((answer) => 'arguments' in answer)) await this.#checkEdits(run, answers, of);
-  }
-
-  /** Where this process has the tools of the turn; otherwise whoever takes it checks what was edited. */
-  async #checkEdits(run: RunState, answers: readonly Answer[], of: TurnOwner): Promise<void> {
-    const { config } = this.#options;
-    const { tools, stateSecret } = typeof config === 'function' ? await config(of) : config;
-    if (tools === undefined) return;
-    const { owner } = of;
-    const scope = owner === undefined ? {} : { owner };
-    await resumeWith({ tools, stateSecret }, run, { answers, scope, isCertain: true });
+    if (answers.some((answer) => 'arguments' in answer))
+      await checkEdits(this.#options.config, { run, answers, of });
   }
 
   #hear({ conversationId, about }: ConversationNews): void {
@@ -347,6 +338,7 @@ export class Conversations {
         return logger === undefined ? given : { logger, ...given };
       },
       scopeOf: async (turn) => (await scope?.(turn)) ?? {},
+      expiries: this.#expiries,
       complete: ({ conversationId }, key, content) => {
         this.#enter(conversationId, key, content).catch((error: unknown) =>
           this.#safeLog.warn('A completion could not be kept', { error }),

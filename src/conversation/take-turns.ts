@@ -1,9 +1,11 @@
-import type { CallScope } from '../contract/call.js';
+import { isExpired } from '../call/approval.js';
+import type { Answer, CallScope } from '../contract/call.js';
 import type { InboxContent, InboxEntry, OpenTurn } from '../contract/conversation-log.js';
 import type { JobEngine } from '../contract/job-engine.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { CheckpointStore, KeptRun } from '../contract/run-checkpoint.js';
+import type { RunState } from '../contract/run-state.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { plainJson } from '../kernel/json.js';
@@ -12,10 +14,12 @@ import { foldRun } from '../loop/fold-run.js';
 import { driveRun } from '../loop/kept-run.js';
 import { isSameOwner } from '../loop/options.js';
 import { driveLostRun } from '../loop/recover-runs.js';
+import { resumeWith } from '../loop/resume.js';
 import { driveStoredRun } from '../loop/stored-run.js';
-import type { ConversationsConfig, TurnOwner } from './conversations-options.js';
+import type { ConversationsConfig, ConversationsOptions, TurnOwner } from './conversations-options.js';
 import { errorJson, eventJson, outcomeJson } from './event-json.js';
 import { callOfContext, completionContent, completionKey, turnMessage } from './events.js';
+import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
 import { historyBefore, historyOf, messagesOfTurn } from './kept-turns.js';
 
@@ -28,6 +32,7 @@ export interface TurnSurroundings {
   readonly scopeOf: (turn: TurnOwner) => CallScope | Promise<CallScope>;
   /** No turn is to begin any more. */
   readonly isClosing: () => boolean;
+  readonly expiries: ExpiryWatch;
   /** Keeps a completion of work that a turn has started; of two with the same key, the first. */
   readonly complete: (of: TurnOwner, key: string, content: InboxContent) => void;
 }
@@ -91,7 +96,14 @@ async function continueTurn(
     await commitTurn(held, turn, { result: endedRun(run), answers });
     return true;
   }
-  if (run?.status === 'suspended' && answers === undefined && !held.conversation.isAbortAsked) return false;
+  if (run?.status === 'suspended' && answers === undefined && !held.conversation.isAbortAsked) {
+    const { pending } = run.state as RunState;
+    // What nobody answered in time is not waited for.
+    if (!pending.some((wait) => isExpired(wait))) {
+      surroundings.expiries.expect(held.conversation.conversationId, pending);
+      return false;
+    }
+  }
   try {
     const result = await runTurn(held, { turn, run, answers }, surroundings);
     await commitTurn(held, turn, { result, answers });
@@ -278,4 +290,27 @@ function nothingAsked(): ToolwrightError {
 
 function turnJson({ number, entry: { key, content } }: OpenTurn): JsonObject {
   return { number, key, kind: content.kind };
+}
+
+/** Answers of somebody who changed arguments, for a turn that waits. */
+interface EditingAnswers {
+  readonly run: RunState;
+  readonly answers: readonly Answer[];
+  readonly of: TurnOwner;
+}
+
+/**
+ * Checks edited arguments where this process has the tools of the turn; otherwise whoever takes it does.
+ *
+ * @throws ToolwrightError `InvalidAnswer` (514).
+ */
+export async function checkEdits(
+  config: ConversationsOptions['config'],
+  { run, answers, of }: EditingAnswers,
+): Promise<void> {
+  const { tools, stateSecret } = typeof config === 'function' ? await config(of) : config;
+  if (tools === undefined) return;
+  const { owner } = of;
+  const scope = owner === undefined ? {} : { owner };
+  await resumeWith({ tools, stateSecret }, run, { answers, scope, isCertain: true });
 }

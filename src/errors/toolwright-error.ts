@@ -210,6 +210,11 @@ export const ERROR_TABLE = {
     happened: 'A hook did not let the result of a call be seen, or it failed. The tool may have run.',
     remedy: 'Nothing, if that was meant. Otherwise mend the hook; the log has what it threw.',
   },
+  AnswerExpired: {
+    code: 540,
+    happened: 'Nobody answered what a call waited for until its answer expired; the call was refused.',
+    remedy: 'Nothing, if that was meant. Otherwise give more time: `answerWithinMs`, `expiresInMs`.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

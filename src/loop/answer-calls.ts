@@ -1,3 +1,4 @@
+import { approvalNeed } from '../call/approval.js';
 import { callRecord } from '../call/call-tool.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { abortedResult, failedResult, notesOf, resultText } from '../call/result-text.js';
@@ -61,7 +62,7 @@ function canRun({ tools }: LoopRun, call: ParsedCall | undefined): boolean {
   const tool = tools.offered(call.name);
   const { approved, refused, result, outcome } = call.journal ?? {};
   const isAnswered = refused !== undefined || result !== undefined || outcome?.status === 'done';
-  const needsYes = tool?.approval === true && !approved;
+  const needsYes = approvalNeed(tool?.approval) === true && !approved;
   return tool !== undefined && !isAnswered && !needsYes && tool.execution !== 'client';
 }
 
@@ -228,8 +229,17 @@ function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefin
     toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);
-  const error = retries.spend(records) ?? verdict?.error;
+  const error = retries.spend(records) ?? verdict?.error ?? expiryError(run, records);
   return error === undefined ? directAnswer(run, records) : { status: 'failed', error };
+}
+
+/** Why the run ends, where it is not to go on without an answer. */
+function expiryError({ config }: LoopRun, records: readonly CallRecord[]): Error | undefined {
+  if (config.onExpiry !== 'end') return undefined;
+  const errors = records.map(({ result }) => result.error);
+  return errors.find((error) => ToolwrightError.is(error) && error.name === 'AnswerExpired') as
+    | ToolwrightError
+    | undefined;
 }
 
 /** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */

@@ -330,11 +330,10 @@ function defaultIterations({ provider }: ToolLoopConfig): number {
 /** Only what the run says: what it leaves out is the registry's. */
 function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
   const { onAsyncResult, tasks, logger, policy, hooks, maxResultChars, engine, store, telemetry } = config;
+  const { answerWithinMs } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
-  const isPlain =
-    !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry) &&
-    maxResultChars === undefined;
-  if (isPlain) return { toolTimeoutMs };
+  const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);
+  if (isPlain && answerWithinMs === undefined && maxResultChars === undefined) return { toolTimeoutMs };
   return {
     toolTimeoutMs,
     ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
@@ -345,6 +344,7 @@ function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptio
     ...(hooks ? { hooks } : {}),
     ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
     ...(maxResultChars === undefined ? {} : { maxResultChars }),
+    ...(answerWithinMs === undefined ? {} : { answerWithinMs }),
   };
 }
 

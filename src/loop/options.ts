@@ -122,6 +122,10 @@ export interface ToolLoopConfig {
   readonly leaseMs?: number;
   /** Id of the run; default: a UUID. A run whose steps are kept does not begin where its store has one of this id. */
   readonly runId?: string;
+  /** Milliseconds for answers, where neither tool nor question sets them (`expiresInMs`); default: no limit. */
+  readonly answerWithinMs?: number;
+  /** Of a call that nobody answered in time: the model is told (default), or the run ends (`AnswerExpired`). */
+  readonly onExpiry?: 'refuse' | 'end';
   /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
   readonly stateSecret?: string;
   /** Where the work of background tools goes, in place of this process; needs a `store` that keeps jobs. */
@@ -184,6 +188,8 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   checkpoint: oneOf('suspend', 'step', 'call'),
   leaseMs: LEASE,
   runId: FILLED_TEXT,
+  answerWithinMs: MILLISECONDS,
+  onExpiry: oneOf('refuse', 'end'),
   stateSecret: protecting(secret(FILLED_TEXT)),
   engine: JOB_ENGINE,
   signal: SIGNAL,
@@ -225,7 +231,6 @@ export interface ResumeOptions {
 }
 
 const OWNERS_SCOPE = 'scope: { owner, data, … }, which is the scope of the run’s owner';
-
 const RESUME_OPTIONS = optionTable<ResumeOptions>(
   'a resume',
   { scope: SCOPE_OPTION, answeredBy: JSON_VALUE, model: MODEL },

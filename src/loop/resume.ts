@@ -1,8 +1,10 @@
 import { answerWait } from '../call/answer-wait.js';
+import { expiryReason, isExpired } from '../call/approval.js';
 import type { CheckedArguments } from '../call/edited-call.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { Answer, CallJournal, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../contract/run-state.js';
+import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { RunStart } from './loop-run.js';
 import { checkOwner, type ResumeConfig, type ResumeOptions } from './options.js';
@@ -75,7 +77,7 @@ async function checkEdits(
     if (!isUncheckedEdit(call)) return call;
     const { id, name, journal } = call;
     const checked = await tools?.check(name, journal.arguments);
-    const problem = problemOf(checked);
+    const problem = problemOf(checked) ?? unchangeable(tools?.offered(name));
     if (!checked?.ok || problem !== undefined) {
       faults.push(`the edited arguments of '${name}' (${id}): ${problem}`);
       return call;
@@ -87,6 +89,12 @@ async function checkEdits(
   const checked = await Promise.all(calls.map(checkEdit));
   if (faults.length > 0) throw invalid(faults);
   return checked;
+}
+
+/** The tool may have changed its mind since the question was asked. */
+function unchangeable(tool: ToolDefinition | undefined): string | undefined {
+  const decisions = typeof tool?.approval === 'object' ? tool.approval.decisions : undefined;
+  return decisions === undefined || decisions.includes('edit') ? undefined : 'its tool takes no edits';
 }
 
 function problemOf(checked: CheckedArguments | undefined): string | undefined {
@@ -117,7 +125,11 @@ function applyAnswers(
       const { wait } = open;
       const { id, tool } = open.pending;
       const answer = open.call === call ? answered.get(id) : undefined;
-      if (answer === undefined || current.status !== 'waiting') continue;
+      if (open.call !== call || current.status !== 'waiting') continue;
+      if (answer === undefined) {
+        if (isExpired(wait)) current = expired(current, wait);
+        continue;
+      }
       const outcome = answerWait({ wait, journal: current.journal }, answer);
       if (!outcome.ok) {
         faults.push(`'${id}' (${tool}): ${outcome.problem}`);
@@ -132,6 +144,12 @@ function applyAnswers(
   });
   if (faults.length > 0) throw invalid(faults);
   return applied;
+}
+
+/** A call that nobody answered in time: nothing else of it is waited for. */
+function expired(call: StoredWaitingCall, wait: Wait): StoredWaitingCall {
+  const refused = { reason: expiryReason(wait), expired: true } as const;
+  return { ...call, journal: { ...call.journal, refused }, waits: [] };
 }
 
 function faultOf(

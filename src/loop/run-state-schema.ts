@@ -33,7 +33,10 @@ const ITEMS = { providerItems: { type: 'object' } };
 
 const KIND = { enum: ['client', 'approval', 'question', 'outcome'] };
 
-const WAIT = object({ kind: KIND, index: COUNT }, { message: TEXT });
+const WAIT = object(
+  { kind: KIND, index: COUNT },
+  { message: TEXT, decisions: list({ enum: ['approve', 'edit', 'refuse'] }), expiresAt: TEXT },
+);
 
 const JOURNAL = object(
   {

@@ -149,8 +149,9 @@ export function pendingOf(run: LoopRun, outcome: CallOutcome, call: ParsedCall):
 function pendingCall(
   state: Pick<RunState, 'runId' | 'iterations'>,
   { id: callId, name: tool, journal }: StoredWaitingCall,
-  { kind, index, message, schema }: Wait,
+  { index, ...wait }: Wait,
 ): PendingCall {
+  const { kind, message, schema } = wait;
   const { arguments: args } = journal;
   // The iteration: models use ids again, and a yes to one call must never count for a later one.
   const about = [state.runId, state.iterations, callId, tool, args, kind, index, message, schema];
@@ -158,12 +159,15 @@ function pendingCall(
   return {
     id: `${kind}_${digest}`,
     callId,
-    kind,
     tool,
     arguments: args,
-    ...(message === undefined ? {} : { message }),
-    ...(schema === undefined ? {} : { schema }),
+    ...withoutEmpty(wait),
   };
+}
+
+/** A state shows nothing of what is undefined. */
+function withoutEmpty<Value extends object>(value: Value): Value {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Value;
 }
 
 let check: ResultChecker | undefined;

@@ -1,4 +1,5 @@
 import type {
+  ApprovalOptions,
   ArgsOptions,
   BackgroundOptions,
   ToolAnnotations,
@@ -21,6 +22,7 @@ import {
   MILLISECONDS,
   mistakenNames,
   type OptionFault,
+  type OptionRule,
   type OptionTable,
   objectOf,
   oneOf,
@@ -84,12 +86,39 @@ const BACKGROUND = objectOf<BackgroundOptions>(
   { fix: '{ attempts: 3 }', meant: { retries: 'attempts: …', delayMs: 'delay: …' } },
 );
 
+const NEED: OptionRule = {
+  accepts: (value) => typeof value === 'boolean' || typeof value === 'function',
+  fix: 'true, false, or a function that says which',
+};
+
+const DECISIONS: OptionRule = {
+  ...listOf(oneOf('approve', 'edit', 'refuse'), "['approve', 'refuse']"),
+};
+
+const APPROVAL = objectOf<ApprovalOptions>(
+  {
+    when: NEED,
+    decisions: {
+      ...DECISIONS,
+      accepts: (value) => DECISIONS.accepts(value) && (value as readonly unknown[]).length > 0,
+    },
+    title: TEXT,
+    description: either(TEXT, FUNCTION),
+    risk: oneOf('low', 'medium', 'high'),
+    expiresInMs: MILLISECONDS,
+  },
+  {
+    fix: "{ when: (args) => …, decisions: ['approve', 'refuse'], title: '…' }",
+    meant: { allowedDecisions: 'decisions: […]', message: "description: '…'", timeoutMs: 'expiresInMs: …' },
+  },
+);
+
 const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   timeoutMs: MILLISECONDS,
   sequential: BOOLEAN,
   approval: protecting({
-    accepts: (value) => typeof value === 'boolean' || typeof value === 'function',
-    fix: 'true, false, or a function that says which',
+    ...either(APPROVAL, NEED),
+    fix: 'true, false, a function that says which, or { when, title, … }',
   }),
   background: either(BACKGROUND, BOOLEAN),
   execution: oneOf('server', 'client'),

@@ -244,6 +244,8 @@ const config: Required<ToolLoopConfig> = {
   checkpoint: 'suspend',
   leaseMs: 1000,
   runId: 'r1',
+  answerWithinMs: 1000,
+  onExpiry: 'refuse',
   stateSecret: 'a secret of thirty-two characters',
   engine,
   signal,

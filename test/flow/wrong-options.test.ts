@@ -49,7 +49,7 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
     'an approval as text',
     { approval: 'yes' },
     "approval is 'yes'",
-    'approval: true, false, or a function that says which',
+    'approval: true, false, a function that says which, or { when, title, … }',
   ],
   [
     'a negative number of retries',

@@ -25,6 +25,7 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/satellite/tool-request-prompt.ts': 'a public text',
   'src/text/formats/all-formats.ts': 'the list that a new format is added to',
   'src/stores/store-checks.ts': 'what the store in memory and that of SQLite refuse alike',
+  'src/conversation/expiry-watch.ts': 'timers of conversations, apart from how turns are taken',
 };
 const MOST_LINES_OF_A_FILE = 400;
 

@@ -120,7 +120,8 @@ function clientRequestOf({ schema }: Wait): InputRequest | undefined {
 function formRequestOf(wait: Wait, { journal, problem }: Asked, { tool }: Asking): InputRequest | undefined {
   const form = questionForm(wait);
   if (form === undefined) return undefined;
-  const question = wait.kind === 'approval' ? approvalText(tool, journal.arguments) : wait.message;
+  const question =
+    wait.kind === 'approval' ? askedText(wait, approvalText(tool, journal.arguments)) : wait.message;
   const message = visibleText(question ?? '');
   const told = problem === undefined ? message : `${message}\n(${problem})`;
   return inputRequired.elicit({ message: told, requestedSchema: form.requestedSchema });
@@ -238,6 +239,12 @@ function approvalText({ name, annotations }: ToolDefinition, args: JsonObject): 
   const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
   const shown = new ShownValue().write(args, '');
   return shown && `Run ${called} with these arguments?\n${shown}`;
+}
+
+/** What the tool's author says to whoever is asked stands before the arguments. */
+function askedText({ title, description, risk }: Wait, called = ''): string {
+  const told = [title, description, risk === undefined ? undefined : `Risk: ${risk}`];
+  return [...told.filter((line) => line !== undefined), called].join('\n');
 }
 
 /** Writes indented JSON, until there is too much of it. */
