@@ -12,6 +12,7 @@ import {
   required,
   withMethods,
 } from '../kernel/options.js';
+import type { ProtocolName } from './protocols.js';
 
 /** What a chat handler is made from. */
 export interface ChatHandlerOptions {
@@ -22,8 +23,11 @@ export interface ChatHandlerOptions {
    * `undefined`, `null` or an error: nobody, and the request is refused with 401.
    */
   readonly authenticate: (request: Request) => unknown;
-  /** `ui-messages`: the AI SDK's UI message stream; `events`: the numbered events as they are. Default `ui-messages`. */
-  readonly protocol?: 'ui-messages' | 'events';
+  /**
+   * `ui-messages`: the AI SDK's UI message stream; `ag-ui`: AG-UI 1.0; `events`: the numbered events as they are.
+   * Default `ui-messages`.
+   */
+  readonly protocol?: ProtocolName;
   /** Whether a reader that leaves ends the turn; default false: it goes on, and readers may come back. */
   readonly abortOnLeave?: boolean;
   /** What the reader is told of a turn that failed, in `ui-messages`; default: nothing but that it failed. */
@@ -40,7 +44,7 @@ export const CHAT_OPTIONS = optionTable<ChatHandlerOptions>('createChatHandler',
     withMethods(['prompt', 'answer', 'abort', 'events', 'snapshot'], 'new Conversations({ store, config })'),
   ),
   authenticate: required(FUNCTION),
-  protocol: oneOf('ui-messages', 'events'),
+  protocol: oneOf('ui-messages', 'ag-ui', 'events'),
   abortOnLeave: BOOLEAN,
   describeError: FUNCTION,
   maxRequestBytes: COUNT,

@@ -1,10 +1,18 @@
+import type { Answer } from '../contract/call.js';
 import type { ConversationView } from '../conversation/conversations.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isSameOwner, ownerOf } from '../loop/options.js';
 import type { ChatHandlerOptions } from './chat-options.js';
-import { type ChatRequest, HttpFault, readChatRequest } from './chat-request.js';
-import { clientAnswers } from './client-answers.js';
-import { eventFrames, frameStream, uiMessageFrames } from './frames.js';
+import {
+  type AskedChat,
+  type ChatProtocol,
+  type ChatRequest,
+  readChatRequest,
+  type WriteFrames,
+} from './chat-request.js';
+import { frameStream } from './frames.js';
+import { HttpFault } from './http-fault.js';
+import { protocolOf } from './protocols.js';
 import {
   type EventSource,
   type ReadEvent,
@@ -24,32 +32,39 @@ interface Asked<Kind extends ChatRequest['kind']> {
   readonly request: Request;
 }
 
-/** How a turn is read, and whether what comes goes on with a message that the reader has. */
+/** How a turn is read and told, and whether what comes goes on with a message that the reader has. */
 interface Reading {
   readonly read: (source: EventSource) => AsyncIterable<ReadEvent>;
+  readonly frames: WriteFrames;
   readonly goesOn: boolean;
+  readonly view: ConversationView | undefined;
 }
 
 /** Answers the requests of chats. */
 export class ChatService {
   readonly #options: ChatHandlerOptions;
+  readonly #protocol: ChatProtocol;
 
   constructor(options: ChatHandlerOptions) {
     this.#options = options;
+    this.#protocol = protocolOf(options.protocol ?? 'ui-messages', options.describeError ?? ANY_ERROR);
   }
 
   async answer(request: Request): Promise<Response> {
     const owner = await this.#ownerOf(request);
-    const asked = await readChatRequest(request, this.#options.maxRequestBytes ?? DEFAULT_REQUEST_BYTES);
+    const { maxRequestBytes = DEFAULT_REQUEST_BYTES } = this.#options;
+    const asked = await readChatRequest(request, { protocol: this.#protocol, maxRequestBytes });
     const view = await this.#options.conversations.snapshot(asked.chatId);
     checkOwner(view, owner);
     switch (asked.kind) {
-      case 'prompt':
-        return this.#prompt({ asked, owner, view, request });
-      case 'answers':
-        return this.#answer({ asked, owner, view, request });
+      case 'post':
+        return this.#post({ asked, owner, view, request });
       case 'reconnect':
         return this.#reconnect({ asked, owner, view, request });
+      case 'history': {
+        const messages = await this.#protocol.history(this.#chat(asked.chatId, view, request.signal));
+        return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
+      }
       case 'stop':
         await this.#options.conversations.abort(asked.chatId);
         return new Response(null, { status: 204 });
@@ -70,63 +85,71 @@ export class ChatService {
     return ownerOf({ owner });
   }
 
-  async #prompt({ asked, owner, view, request }: Asked<'prompt'>): Promise<Response> {
-    const { chatId, messageId, text } = asked;
+  async #post({ asked, owner, view, request }: Asked<'post'>): Promise<Response> {
+    const { chatId, posted } = asked;
     const { conversations } = this.#options;
-    if (view?.status === 'suspended') throw new HttpFault(409, 'The chat waits for answers first.');
-    const key = `message ${messageId}`;
-    const { isNew } = await conversations.prompt(chatId, text, { key, owner, onlyOwner: true });
-    checkOwner(await conversations.snapshot(chatId), owner);
-    // A message that was sent before has had its turn, which is told again.
-    const after = isNew ? (view?.lastEvent ?? 0) : 0;
-    const read = (source: EventSource) => readPromptedTurn(source, { key, after });
-    return this.#stream(request, chatId, { read, goesOn: false });
-  }
-
-  async #answer({ asked, owner, view, request }: Asked<'answers'>): Promise<Response> {
-    const { chatId } = asked;
-    const answers = clientAnswers(asked, view?.pending ?? []);
-    if (view === undefined || answers.length === 0)
-      throw new HttpFault(409, 'Nothing waits for these answers.');
-    const key = crypto.randomUUID();
-    await this.#options.conversations.answer(chatId, answers, { key, owner }).catch((error: unknown) => {
-      const isTheirEdit = Object.keys(asked.edits).length > 0 && ToolwrightError.is(error);
-      throw isTheirEdit && error.name === 'InvalidAnswer' ? new HttpFault(422, error.message) : error;
-    });
-    const { lastEvent } = view;
-    const read = (source: EventSource) => readAnsweredTurn(source, { key, lastEvent });
-    return this.#stream(request, chatId, { read, goesOn: true });
+    try {
+      const decision = await posted.decide(this.#chat(chatId, view, request.signal));
+      const { key } = decision;
+      if (decision.kind === 'prompt') {
+        const { content, replaces } = decision;
+        const put = { key, owner, onlyOwner: true, ...(replaces === undefined ? {} : { replaces }) };
+        await conversations.prompt(chatId, content, put);
+      }
+      if (decision.kind === 'answers')
+        await conversations.answer(chatId, decision.answers, { key, owner }).catch((error: unknown) => {
+          throw editFault(error, decision.answers) ?? error;
+        });
+      const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
+      // Answers are told from where they were: by the time they are kept, the turn may have gone on.
+      const told = goesOn ? view : await conversations.snapshot(chatId);
+      checkOwner(told, owner);
+      if (told === undefined) throw new HttpFault(409, 'The chat is gone.');
+      const read = (source: EventSource): AsyncIterable<ReadEvent> =>
+        goesOn
+          ? readAnsweredTurn(source, { key, view: told })
+          : readPromptedTurn(source, { key, view: told });
+      return this.#stream(request, chatId, { read, goesOn, view: told, frames: posted.frames });
+    } catch (thrown) {
+      const fault = knownFault(thrown);
+      if (fault === undefined || fault.status === 403) throw thrown;
+      return posted.refuse(fault);
+    }
   }
 
   async #reconnect({ asked, view, request }: Asked<'reconnect'>): Promise<Response> {
     const { chatId, lastEvent } = asked;
-    if (view === undefined || isOver(view, lastEvent)) return new Response(null, { status: 204 });
-    const read = (source: EventSource) => readRest(source, { view, lastEvent });
-    return this.#stream(request, chatId, { read, goesOn: false });
+    const { frames, isWhole } = this.#protocol.reconnect(asked);
+    const isNone = view === undefined || isOver(view, isWhole ? undefined : lastEvent);
+    if (isNone && !isWhole) return new Response(null, { status: 204 });
+    const seen = isWhole ? undefined : lastEvent;
+    const read = (source: EventSource): AsyncIterable<ReadEvent> =>
+      isNone ? nothing() : readRest(source, { view, lastEvent: seen });
+    return this.#stream(request, chatId, { read, goesOn: false, view, frames });
   }
 
-  #stream(request: Request, chatId: string, { read, goesOn }: Reading): Response {
-    const { conversations, protocol, abortOnLeave, describeError = ANY_ERROR, heartbeatMs } = this.#options;
+  #chat(chatId: string, view: ConversationView | undefined, signal: AbortSignal): AskedChat {
+    return { view, source: { conversations: this.#options.conversations, chatId, signal } };
+  }
+
+  #stream(request: Request, chatId: string, { read, frames, goesOn, view }: Reading): Response {
+    const { abortOnLeave, heartbeatMs = DEFAULT_HEARTBEAT_MS } = this.#options;
     const left = new AbortController();
-    const signal = AbortSignal.any([request.signal, left.signal]);
+    const asked = this.#chat(chatId, view, AbortSignal.any([request.signal, left.signal]));
     let hasBegun = false;
     const noting = async function* (): AsyncGenerator<ReadEvent, undefined> {
-      for await (const event of read({ conversations, chatId, signal })) {
+      for await (const event of read(asked.source)) {
         hasBegun = event.event.type !== 'turn-end';
         yield event;
       }
     };
-    const frames =
-      protocol === 'events'
-        ? eventFrames(noting())
-        : uiMessageFrames(noting(), { describeError, greets: goesOn });
     const onLeave = (): void => {
       left.abort();
       // Before its turn has begun, the turn that would end is another one.
       if (abortOnLeave && hasBegun) void this.#abort(chatId);
     };
-    const body = frameStream(frames, { heartbeatMs: heartbeatMs ?? DEFAULT_HEARTBEAT_MS, onLeave });
-    return new Response(body, { headers: protocol === 'events' ? SSE_HEADERS : UI_HEADERS });
+    const body = frameStream(frames(noting(), { goesOn, asked }), { heartbeatMs, onLeave });
+    return new Response(body, { headers: this.#protocol.headers });
   }
 
   async #abort(chatId: string): Promise<void> {
@@ -143,6 +166,25 @@ function isOver({ status, lastEvent }: ConversationView, seen: number | undefine
   return seen === undefined ? status === 'idle' : status !== 'running' && seen >= lastEvent;
 }
 
+/** Arguments that a client has edited, and that the tool does not take: it is told why. */
+function editFault(error: unknown, answers: readonly Answer[]): HttpFault | undefined {
+  const isInvalid = ToolwrightError.is(error) && error.name === 'InvalidAnswer';
+  return isInvalid && answers.some((answer) => 'arguments' in answer)
+    ? new HttpFault(422, error.message)
+    : undefined;
+}
+
+/** What a client is told of an error that it has made. */
+export function knownFault(thrown: unknown): HttpFault | undefined {
+  if (thrown instanceof HttpFault) return thrown;
+  if (!ToolwrightError.is(thrown)) return undefined;
+  if (thrown.name === 'RunNotAllowed') return new HttpFault(403, 'The chat is somebody else’s.');
+  if (thrown.name === 'InvalidAnswer') return new HttpFault(409, 'Nothing waits for these answers.');
+  if (thrown.name === 'ConversationNotReady')
+    return new HttpFault(409, 'The message has been replaced already.');
+  return undefined;
+}
+
 function checkOwner(view: ConversationView | undefined, owner: unknown): void {
   if (view !== undefined && !isSameOwner(view.owner, owner))
     throw new HttpFault(403, 'The chat is somebody else’s.');
@@ -150,10 +192,4 @@ function checkOwner(view: ConversationView | undefined, owner: unknown): void {
 
 const ANY_ERROR = (): string => 'An error occurred.';
 
-/** No proxy is to collect the stream before it hands it on. */
-const SSE_HEADERS = {
-  'content-type': 'text/event-stream',
-  'cache-control': 'no-cache, no-transform',
-  'x-accel-buffering': 'no',
-};
-const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
+async function* nothing(): AsyncGenerator<ReadEvent, undefined> {}

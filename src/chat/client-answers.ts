@@ -1,5 +1,6 @@
 import type { Answer, PendingCall } from '../contract/call.js';
 import { isRecord } from '../kernel/json.js';
+import { type Asking, shownPendingId } from './shown-calls.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -14,14 +15,12 @@ interface ClientWord {
  * The answers that the parts of a client's message give to what is pending. Everything else in them is the client's
  * word, and counts for nothing.
  */
-export function clientAnswers(
-  { parts, edits }: ClientWord,
-  pending: readonly PendingCall[],
-): readonly Answer[] {
+export function clientAnswers({ parts, edits }: ClientWord, asking: Asking): readonly Answer[] {
   const tools = parts.filter(({ type }) => /^(?:tool-|dynamic-tool$)/.test(String(type)));
-  return pending.flatMap((wait) => {
+  return asking.pending.flatMap((wait) => {
+    const id = shownPendingId(asking, wait);
     for (const part of tools) {
-      const answer = answerIn(part, wait);
+      const answer = part.toolCallId === id ? answerIn(part, wait) : undefined;
       if (answer !== undefined) return [withEdit(answer, edits)];
     }
     return [];
@@ -40,15 +39,15 @@ function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
       return approvalIn(part, wait);
     case 'client':
     case 'question':
-      return part.toolCallId === wait.callId ? outputIn(part, wait) : undefined;
+      return outputIn(part, wait);
     // What came of a call whose process died is not the client's to say.
     case 'outcome':
       return undefined;
   }
 }
 
-function approvalIn({ state, approval, toolCallId }: Fields, wait: PendingCall): Answer | undefined {
-  if (state !== 'approval-responded' || toolCallId !== wait.callId || !isRecord(approval)) return undefined;
+function approvalIn({ state, approval }: Fields, wait: PendingCall): Answer | undefined {
+  if (state !== 'approval-responded' || !isRecord(approval)) return undefined;
   const { id, approved, reason } = approval;
   if (id !== wait.id || typeof approved !== 'boolean') return undefined;
   return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };

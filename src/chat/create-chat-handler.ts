@@ -1,10 +1,9 @@
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
-import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
 import { withMethods } from '../kernel/options.js';
 import { CHAT_OPTIONS, type ChatHandlerOptions } from './chat-options.js';
-import { HttpFault } from './chat-request.js';
-import { ChatService } from './chat-service.js';
+import { ChatService, knownFault } from './chat-service.js';
+import { HttpFault } from './http-fault.js';
 
 /** A chat over HTTP, for servers of the Web standard and for Node's. */
 export interface ChatHandler {
@@ -46,12 +45,7 @@ export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
 const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes the handler’s `node`');
 
 function faultOf(thrown: unknown, { logger }: ChatHandlerOptions): HttpFault {
-  if (thrown instanceof HttpFault) return thrown;
-  if (ToolwrightError.is(thrown) && thrown.name === 'RunNotAllowed') return new HttpFault(403, NOT_YOURS);
-  if (ToolwrightError.is(thrown) && thrown.name === 'InvalidAnswer')
-    return new HttpFault(409, 'Nothing waits for these answers.');
-  logger?.error('A chat request failed', { error: thrown });
-  return new HttpFault(500, 'The request failed.');
+  const known = knownFault(thrown);
+  if (known === undefined) logger?.error('A chat request failed', { error: thrown });
+  return known ?? new HttpFault(500, 'The request failed.');
 }
-
-const NOT_YOURS = 'The chat is somebody else’s.';

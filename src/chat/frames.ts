@@ -1,6 +1,7 @@
 import { MAX_TIMER_MS } from '../kernel/async.js';
+import type { DescribeError } from './shown-calls.js';
 import type { ReadEvent } from './turn-readings.js';
-import { type DescribeError, type UiMessageChunk, UNTOLD, uiMessageChunks } from './ui-message-chunks.js';
+import { type UiMessageChunk, UNTOLD, uiMessageChunks } from './ui-message-chunks.js';
 
 /** The events of a turn as the AI SDK's UI message stream, in frames of server-sent events. */
 export async function* uiMessageFrames(

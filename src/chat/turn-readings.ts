@@ -14,13 +14,14 @@ export interface ReadEvent extends NumberedEvent {
   readonly isNews: boolean;
 }
 
-/** The turn that an entry begins, until it ends or waits. */
+/** The turn that an entry begins, until it ends or waits. `view`: as the chat stood when the entry was in it. */
 export async function* readPromptedTurn(
   { conversations, chatId, signal }: EventSource,
-  { key, after }: { readonly key: string; readonly after: number },
+  { key, view }: { readonly key: string; readonly view: ConversationView },
 ): AsyncGenerator<ReadEvent, undefined> {
+  const { after, ...until } = placeOf(view, key);
   let hasBegun = false;
-  for await (const { number, event } of conversations.events(chatId, { after, signal })) {
+  for await (const { number, event } of conversations.events(chatId, { after, ...until, signal })) {
     hasBegun ||= event.type === 'turn-start' && (event.turn as JsonObject).key === key;
     if (!hasBegun) continue;
     yield { number, event, isNews: true };
@@ -28,49 +29,98 @@ export async function* readPromptedTurn(
   }
 }
 
+/** Where the events of a turn are; of one that has ended they may be gone. */
+function placeOf(
+  { turn, history, inbox, lastEvent }: ConversationView,
+  key: string,
+): { readonly after: number; readonly upTo?: number } {
+  if (inbox.some((entry) => entry.key === key)) return { after: lastEvent };
+  const isOpen = turn?.entry.key === key;
+  const begun = isOpen ? turn : history.find((ended) => ended.key === key);
+  // One that is in neither has failed at once, or was replaced: only its events know of it.
+  return { after: (begun?.firstEvent ?? 1) - 1, ...(isOpen ? {} : { upTo: lastEvent }) };
+}
+
 /** The turn that gets answers, from where it goes on with them; what was before is no news. */
 export async function* readAnsweredTurn(
-  { conversations, chatId, signal }: EventSource,
-  { key, lastEvent }: { readonly key: string; readonly lastEvent: number },
+  source: EventSource,
+  { key, view }: { readonly key: string; readonly view: ConversationView },
 ): AsyncGenerator<ReadEvent, undefined> {
-  const { begin } = await findTurn({ conversations, chatId, signal }, lastEvent);
+  const { conversations, chatId, signal } = source;
   let isNews = false;
-  for await (const { number, event } of conversations.events(chatId, { after: begin, signal })) {
-    const isRefused = event.type === 'answers-refused' && event.key === key;
-    // The pause that was answered may be told late, and the turn may end without going on.
-    isNews ||= number > lastEvent && (event.type === 'run-start' || event.type === 'turn-end' || isRefused);
+  for await (const { number, event } of conversations.events(chatId, {
+    after: await lastTurnBegin(source, view),
+    signal,
+  })) {
+    const isOurs = event.key === key && (event.type === 'answers-taken' || event.type === 'answers-refused');
+    // The turn may also end without going on with them.
+    isNews ||= isOurs || (event.type === 'turn-end' && number > view.lastEvent);
     yield { number, event, isNews };
-    if (isNews && (isPause(event) || isRefused)) return;
+    if (isNews && (isPause(event) || event.type === 'answers-refused')) return;
   }
+}
+
+/** Whether the last turn has gone on with answers of this key, or will look at them. */
+export async function hasAnswers(
+  source: EventSource,
+  { key, view }: { readonly key: string; readonly view: ConversationView },
+): Promise<boolean> {
+  if (view.inbox.some((entry) => entry.key === key)) return true;
+  const { conversations, chatId, signal } = source;
+  const after = await lastTurnBegin(source, view);
+  for await (const { event } of conversations.events(chatId, { after, upTo: view.lastEvent, signal }))
+    if (event.type === 'answers-taken' && event.key === key) return true;
+  return false;
+}
+
+/** How a reader that comes back reads. */
+interface RestOptions {
+  readonly view: ConversationView;
+  /** The last event that it has seen, where it says so. */
+  readonly lastEvent: number | undefined;
 }
 
 /** The rest of a turn for a reader that comes back; nothing where there is none. */
 export async function* readRest(
-  { conversations, chatId, signal }: EventSource,
-  { view, lastEvent }: { readonly view: ConversationView; readonly lastEvent: number | undefined },
+  source: EventSource,
+  { view, lastEvent }: RestOptions,
 ): AsyncGenerator<ReadEvent, undefined> {
+  const { conversations, chatId, signal } = source;
   const seen = Math.min(lastEvent ?? 0, view.lastEvent);
-  const place = await findTurn(
-    { conversations, chatId, signal },
-    lastEvent === undefined ? view.lastEvent : seen,
-  );
-  const { pausedAt } = await findTurn({ conversations, chatId, signal }, view.lastEvent);
+  const { begin: after } = await findTurn(source, {
+    view,
+    upTo: lastEvent === undefined ? view.lastEvent : seen,
+  });
+  const { pausedAt } = await findTurn(source, { view, upTo: view.lastEvent });
   // A pause that has been answered is none.
   const passed = view.status === 'suspended' && pausedAt !== undefined ? pausedAt - 1 : view.lastEvent;
-  for await (const { number, event } of conversations.events(chatId, { after: place.begin, signal })) {
+  for await (const { number, event } of conversations.events(chatId, { after, signal })) {
     yield { number, event, isNews: number > seen };
     if (event.type === 'turn-end' || (event.type === 'turn-suspended' && number > passed)) return;
   }
 }
 
+/** The number before the first event of the turn that is open, or was the last one. */
+async function lastTurnBegin(source: EventSource, view: ConversationView): Promise<number> {
+  const { firstEvent } = view.turn ?? view.history.at(-1) ?? {};
+  if (firstEvent !== undefined) return firstEvent - 1;
+  const { begin } = await findTurn(source, { view, upTo: view.lastEvent });
+  return begin;
+}
+
 /** The number before the turn that is open after an event, and where it paused, unless it has gone on. */
 async function findTurn(
   { conversations, chatId, signal }: EventSource,
-  upTo: number,
+  { view, upTo }: { readonly view: ConversationView; readonly upTo: number },
 ): Promise<{ readonly begin: number; readonly pausedAt: number | undefined }> {
+  const begun = [...view.history, ...(view.turn ? [view.turn] : [])].map(
+    ({ firstEvent = 1 }) => firstEvent - 1,
+  );
+  // No other turn begins between the last of these and the event, but for such as have failed at once.
+  const after = Math.max(0, ...begun.filter((number) => number <= upTo));
   let begin = upTo;
   let pausedAt: number | undefined;
-  for await (const { number, event } of conversations.events(chatId, { upTo, signal })) {
+  for await (const { number, event } of conversations.events(chatId, { after, upTo, signal })) {
     if (event.type === 'turn-start') begin = number - 1;
     if (event.type === 'turn-end') begin = upTo;
     if (event.type === 'turn-suspended') pausedAt = number;

@@ -1,11 +1,15 @@
 import type { JsonObject } from '../contract/json-schema.js';
+import { type CallPlace, type DescribeError, placeOfTurn, shownCallId, userText } from './shown-calls.js';
 
 /** A chunk of the AI SDK's UI message stream. */
 export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
 
 /** A call of the step that is told, or of the one that was suspended. */
 interface ToldCall {
+  /** The model's. */
   readonly id: string;
+  /** The one by which clients know it. */
+  readonly shown: string;
   readonly tool: string;
   readonly input: unknown;
   /** `input`: its arguments are being written; `waiting`: for somebody's answer. */
@@ -17,6 +21,7 @@ interface ToldCall {
 /** How far a turn has been told; plain data, the same for the same events. */
 interface ToldTurn {
   readonly messageId: string;
+  readonly place: CallPlace;
   /** The text or reasoning that is being written. */
   readonly open?: { readonly kind: 'text' | 'reasoning'; readonly id: string };
   /** Texts and reasonings so far. */
@@ -31,11 +36,8 @@ interface ToldEvent {
   readonly chunks: readonly UiMessageChunk[];
 }
 
-/** Words for the error of a turn that failed. */
-export type DescribeError = (error: JsonObject) => string;
-
 /** A turn of which nothing has been told. */
-export const UNTOLD: ToldTurn = { messageId: '', parts: 0, calls: [] };
+export const UNTOLD: ToldTurn = { messageId: '', place: {}, parts: 0, calls: [] };
 
 /**
  * The chunks that an event of a conversation makes, after those before it. Only whole turns, from their
@@ -70,8 +72,9 @@ const TELLERS: Readonly<Record<string, Teller | undefined>> = {
 };
 
 function beginTurn(_told: ToldTurn, { turn }: JsonObject): ToldEvent {
-  const messageId = `turn-${(turn as JsonObject | undefined)?.number}`;
-  return { told: { ...UNTOLD, messageId }, chunks: [{ type: 'start', messageId }] };
+  const place = placeOfTurn((turn as JsonObject | undefined)?.number);
+  const messageId = String(place.turn);
+  return { told: { ...UNTOLD, messageId, place }, chunks: [{ type: 'start', messageId }] };
 }
 
 /** A request that is made again begins its step anew: what was told of it is taken back. */
@@ -81,7 +84,7 @@ function beginStep(told: ToldTurn, { iteration }: JsonObject): ToldEvent {
   const ended = endStep({ told, chunks: [] });
   const begun = { iteration, isOpen: true, isEmpty: true };
   return andThen(ended, (before) => ({
-    told: { ...before, step: begun, calls: [] },
+    told: { ...before, place: { ...before.place, iteration }, step: begun, calls: [] },
     chunks: [{ type: 'start-step' }],
   }));
 }
@@ -126,23 +129,21 @@ function endPart(before: ToldEvent): ToldEvent {
 }
 
 function beginInput(told: ToldTurn, { callId, tool }: JsonObject): ToldEvent {
-  const call = {
-    id: String(callId),
-    tool: String(tool),
-    input: null,
-    phase: 'input',
-  } as const;
+  const call = { ...callIds(told, callId), tool: String(tool), input: null, phase: 'input' } as const;
   if (callOf(told, call.id) !== undefined) return { told, chunks: [] };
   return andThen(endPart({ told, chunks: [] }), (before) => ({
     told: withCall(before, call),
-    chunks: [{ type: 'tool-input-start', toolCallId: call.id, toolName: call.tool }],
+    chunks: [{ type: 'tool-input-start', toolCallId: call.shown, toolName: call.tool }],
   }));
 }
 
 function writeInput(told: ToldTurn, { callId, text }: JsonObject): ToldEvent {
   const call = callOf(told, callId);
   if (call?.phase !== 'input') return { told, chunks: [] };
-  return { told, chunks: [{ type: 'tool-input-delta', toolCallId: call.id, inputTextDelta: String(text) }] };
+  return {
+    told,
+    chunks: [{ type: 'tool-input-delta', toolCallId: call.shown, inputTextDelta: String(text) }],
+  };
 }
 
 /** A call that goes on after its answer has been told already. */
@@ -151,7 +152,7 @@ function beginCall(told: ToldTurn, { callId, tool }: JsonObject, input: unknown)
   if (known?.phase === 'running' || known?.phase === 'waiting')
     return { told: withCall(told, { ...known, phase: 'running' }), chunks: [] };
   const call = {
-    id: String(callId),
+    ...callIds(told, callId),
     tool: String(tool),
     input: input ?? null,
     phase: 'running',
@@ -163,8 +164,11 @@ function beginCall(told: ToldTurn, { callId, tool }: JsonObject, input: unknown)
 }
 
 function tellProgress(told: ToldTurn, { callId, tool, update }: JsonObject): ToldEvent {
-  const data = { callId, tool, update };
-  return { told, chunks: [{ type: 'data-progress', id: String(callId), data, transient: true }] };
+  const { shown: id } = callOf(told, callId) ?? callIds(told, callId);
+  return {
+    told,
+    chunks: [{ type: 'data-progress', id, data: { callId: id, tool, update }, transient: true }],
+  };
 }
 
 function suspendCall(told: ToldTurn, event: JsonObject): ToldEvent {
@@ -182,7 +186,7 @@ function suspendCall(told: ToldTurn, event: JsonObject): ToldEvent {
 }
 
 function waitChunks(call: ToldCall, { id, kind, message, schema }: JsonObject): readonly UiMessageChunk[] {
-  const { id: toolCallId, tool } = call;
+  const { shown: toolCallId, tool } = call;
   if (kind === 'approval') return [{ type: 'tool-approval-request', approvalId: String(id), toolCallId }];
   // Approved, it is the client's to execute: its part is as it was before it was asked about.
   if (kind === 'client') return call.approval ? [inputOf(call)] : [];
@@ -195,9 +199,14 @@ function endCall(told: ToldTurn, event: JsonObject): ToldEvent {
     const call = callOf(before, event.callId) as ToldCall;
     return {
       told: withCall(before, { ...call, phase: 'ended' }),
-      chunks: [...approvalChunks(call, event.status), outcomeOf(call, event)],
+      chunks: [...editChunks(call, event), ...approvalChunks(call, event.status), outcomeOf(call, event)],
     };
   });
+}
+
+/** What ran in place of what the model had sent. */
+function editChunks(call: ToldCall, { edited, arguments: input }: JsonObject): readonly UiMessageChunk[] {
+  return edited === undefined ? [] : [inputOf({ ...call, input })];
 }
 
 /** What the answer must have been, where there was one: the events do not say it otherwise. */
@@ -211,8 +220,11 @@ function answeredOf({ approval }: ToldCall): ToldCall['approval'] {
   return approval && { ...approval, isAnswered: true };
 }
 
-function outcomeOf({ id: toolCallId, tool, input, approval }: ToldCall, event: JsonObject): UiMessageChunk {
-  const text = userText(event.result as JsonObject | undefined);
+function outcomeOf(
+  { shown: toolCallId, tool, input, approval }: ToldCall,
+  event: JsonObject,
+): UiMessageChunk {
+  const text = userText(event.result);
   switch (event.status) {
     case 'success':
     case 'started':
@@ -223,11 +235,6 @@ function outcomeOf({ id: toolCallId, tool, input, approval }: ToldCall, event: J
       if (approval !== undefined) return { type: 'tool-output-denied', toolCallId };
   }
   return { type: 'tool-output-error', toolCallId, errorText: text };
-}
-
-/** What the user sees of a result: what is meant for them, or else what the model gets; of a silent one nothing. */
-function userText({ silent, forUser, forLLM }: JsonObject = {}): string {
-  return silent ? '' : String(forUser || (forLLM ?? ''));
 }
 
 function suspendTurn(told: ToldTurn): ToldEvent {
@@ -268,7 +275,7 @@ function closeCalls(before: ToldEvent, isLeft: (call: ToldCall) => boolean): Tol
   }));
 }
 
-function leftChunk({ id: toolCallId, tool: toolName, input, phase }: ToldCall): UiMessageChunk {
+function leftChunk({ shown: toolCallId, tool: toolName, input, phase }: ToldCall): UiMessageChunk {
   if (phase === 'input')
     return { type: 'tool-input-error', toolCallId, toolName, input, errorText: 'This call was not made.' };
   return { type: 'tool-output-error', toolCallId, errorText: 'The turn ended before this call did.' };
@@ -280,8 +287,12 @@ function known(told: ToldTurn, event: JsonObject, input: unknown): ToldEvent {
   return call !== undefined && call.phase !== 'input' ? { told, chunks: [] } : beginCall(told, event, input);
 }
 
-function inputOf({ id: toolCallId, tool: toolName, input }: ToldCall): UiMessageChunk {
+function inputOf({ shown: toolCallId, tool: toolName, input }: ToldCall): UiMessageChunk {
   return { type: 'tool-input-available', toolCallId, toolName, input };
+}
+
+function callIds({ place }: ToldTurn, callId: unknown): Pick<ToldCall, 'id' | 'shown'> {
+  return { id: String(callId), shown: shownCallId(place, String(callId)) };
 }
 
 function callOf({ calls }: ToldTurn, id: unknown): ToldCall | undefined {

@@ -36,7 +36,7 @@ import {
 import { News, readEvents } from './event-reader.js';
 import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';
-import { type HistoryTurn, historyBefore, historyOf } from './kept-turns.js';
+import { checkReplaced, type HistoryTurn, historyOf } from './kept-turns.js';
 import { CONTENT } from './options.js';
 import { enterCompletion } from './run-recovery.js';
 import { checkEdits, type TurnSurroundings, takeTurns } from './take-turns.js';
@@ -62,6 +62,8 @@ export interface ConversationView {
   readonly turn?: OpenTurn;
   /** What the turn waits for. */
   readonly pending: readonly PendingCall[];
+  /** Number of the turn's request to the model that made the calls of `pending`. */
+  readonly iteration?: number;
   /** What waits for a turn. */
   readonly inbox: KeptConversation['inbox'];
   /** Turns begun so far. */
@@ -135,7 +137,7 @@ export class Conversations {
     checkOptions(options, PROMPT_OPTIONS);
     const { key = crypto.randomUUID(), onlyOwner = false, replaces } = options;
     const prompt = plainJson({ kind: 'prompt', content, replaces, ...ownerIn(options) }) as InboxContent;
-    if (replaces !== undefined) await this.#checkReplaced(conversationId, { key, replaces });
+    if (replaces !== undefined) checkReplaced(await this.#log.read(conversationId), { key, replaces });
     const entered = await this.#log.enter({ conversationId, key, content: prompt, onlyOwner });
     if (entered !== undefined) return entered;
     throw new ToolwrightError(
@@ -201,7 +203,7 @@ export class Conversations {
     const status = isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle';
     const owned = owner === undefined ? {} : { owner };
     const pending = run?.pending ?? [];
-    const open = turn === undefined ? {} : { turn };
+    const open = { ...(turn && { turn }), ...(run && { iteration: run.iterations }) };
     return { conversationId, ...owned, ...open, status, messages, history, pending, inbox, turns, lastEvent };
   }
 
@@ -250,14 +252,6 @@ export class Conversations {
     });
     // Only prompts can be refused.
     return entered as EnteredEntry;
-  }
-
-  async #checkReplaced(conversationId: string, { key, replaces }: PromptOptions): Promise<void> {
-    const kept = await this.#log.read(conversationId);
-    const history = historyOf(kept ?? { messages: [] });
-    const entries = [kept?.turn?.entry, ...(kept?.inbox ?? []), ...history.turns];
-    // Sent before, it may have taken that place already.
-    if (!entries.some((entry) => entry?.key === key)) historyBefore(history, replaces);
   }
 
   /** Refuses at once what could only be refused later; what changes until then is told as `answers-refused`. */

@@ -48,3 +48,17 @@ export function historyBefore(
     `The history has no turn that '${replaces}' began, so that nothing can take its place.`,
   );
 }
+
+/**
+ * Whether a prompt can take the place that it names; one that was sent before may have taken it already.
+ *
+ * @throws ToolwrightError `ConversationNotReady` (526).
+ */
+export function checkReplaced(
+  kept: KeptConversation | undefined,
+  { key, replaces }: { readonly key: string; readonly replaces: string },
+): void {
+  const history = historyOf(kept ?? { messages: [] });
+  const entries = [kept?.turn?.entry, ...(kept?.inbox ?? []), ...history.turns];
+  if (!entries.some((entry) => entry?.key === key)) historyBefore(history, replaces);
+}

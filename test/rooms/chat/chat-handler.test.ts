@@ -189,7 +189,11 @@ describe('createChatHandler', () => {
     expect(ran).toEqual([]);
     const { message, violations } = await readMessage(await edited(40), answer);
     expect(violations).toEqual([]);
-    expect(message?.parts[1]).toMatchObject({ state: 'output-available', output: 'paid 1' });
+    expect(message?.parts[1]).toMatchObject({
+      state: 'output-available',
+      input: { amount: 40 },
+      output: 'paid 1',
+    });
     expect(ran).toEqual([{ amount: 40 }]);
   });
 
@@ -299,7 +303,8 @@ describe('createChatHandler', () => {
       [{ id: 'c1', messages: [{ role: 'system', parts: [] }] }, 400],
       [{ id: 'c1', messages: hi, trigger: 'regenerate-message' }, 422],
       [{ id: 'c1', messages: hi, messageId: hi[0]?.id }, 422],
-      [{ id: 'c1', messages: [{ id: 'm', role: 'user', parts: [{ type: 'file' }] }] }, 422],
+      [{ id: 'c1', messages: [{ id: 'm', role: 'user', parts: [{ type: 'file' }] }] }, 400],
+      [{ id: 'c1', messages: hi, trigger: 'forget-everything' }, 422],
       [{ id: 'c1', messages: [said('x'.repeat(600))] }, 413],
     ];
     for (const [body, status] of cases) expect((await chat.post(body)).status).toBe(status);

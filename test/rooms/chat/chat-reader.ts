@@ -4,7 +4,11 @@ import type { ChatHandler } from 'toolwright/chat';
 /** Asks a handler without a network. */
 export interface AskedChat {
   post(body: object, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  get(id: string, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  get(
+    id: string,
+    headers?: Readonly<Record<string, string>>,
+    what?: 'stream' | 'messages',
+  ): Promise<Response>;
 }
 
 /** A user of chats: every request says who asks. */
@@ -19,8 +23,8 @@ export function chatOf({ fetch }: Pick<ChatHandler, 'fetch'>, user = 'u1'): Aske
           body: JSON.stringify(body),
         }),
       ),
-    get: (id, more) =>
-      fetch(new Request(`http://localhost/api/chat/${id}/stream`, { headers: { ...headers, ...more } })),
+    get: (id, more, what = 'stream') =>
+      fetch(new Request(`http://localhost/api/chat/${id}/${what}`, { headers: { ...headers, ...more } })),
   };
 }
 

@@ -1,0 +1,89 @@
+import type { PendingCall } from '../contract/call.js';
+import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import type { AgUiEvent } from './ag-ui-messages.js';
+import type { DescribeError } from './shown-calls.js';
+
+interface OutcomeWords {
+  readonly describeError: DescribeError;
+  /** The id by which the client knows a call. */
+  readonly shownId: (callId: string) => string;
+}
+
+/** How a run ends for AG-UI: what waits for a person is an interrupt, what the client executes is left to it. */
+export function agUiOutcome(event: JsonObject, { describeError, shownId }: OutcomeWords): AgUiEvent {
+  const { status, error, content, output, pending } = event;
+  switch (status) {
+    case 'suspended':
+      return suspended((pending ?? []) as unknown as readonly PendingCall[], shownId);
+    case 'aborted':
+      return { type: 'RUN_FINISHED', outcome: { type: 'cancelled' } };
+    case 'failed':
+      return { type: 'RUN_ERROR', message: describeError((error ?? {}) as JsonObject), code: 'failed' };
+    case 'limit':
+      return { type: 'RUN_ERROR', message: 'The run came to its limit.', code: 'limit' };
+    default:
+      return { type: 'RUN_FINISHED', result: output ?? content ?? '', outcome: { type: 'success' } };
+  }
+}
+
+function suspended(pending: readonly PendingCall[], shownId: OutcomeWords['shownId']): AgUiEvent {
+  const interrupts = pending
+    .filter(({ kind }) => kind !== 'client')
+    .map((wait) => interruptOf(wait, shownId(wait.callId)));
+  const pendingToolCallIds = pending
+    .filter(({ kind }) => kind === 'client')
+    .map(({ callId }) => shownId(callId));
+  if (interrupts.length > 0) return { type: 'RUN_FINISHED', outcome: { type: 'interrupt', interrupts } };
+  return { type: 'RUN_FINISHED', outcome: { type: 'success', pendingToolCallIds } };
+}
+
+function interruptOf({ id, kind, tool, message, schema }: PendingCall, toolCallId: string): object {
+  const of = { id, toolCallId };
+  switch (kind) {
+    case 'question':
+      return { ...of, reason: 'input_required', message: message ?? tool, responseSchema: schemaOf(schema) };
+    case 'approval':
+      return {
+        ...of,
+        reason: 'tool_call',
+        message: message ?? `May ‘${tool}’ be called?`,
+        responseSchema: APPROVAL,
+      };
+    default:
+      // Nobody but an operator can say what came of a call whose process died.
+      return { ...of, reason: `toolwright:${kind}`, message: message ?? tool };
+  }
+}
+
+const APPROVAL = {
+  type: 'object',
+  properties: {
+    approved: { type: 'boolean' },
+    reason: { type: 'string' },
+    editedArgs: { type: 'object', description: 'All arguments of the call, in place of those that it has.' },
+  },
+  required: ['approved'],
+};
+
+function schemaOf(schema: JsonSchema | undefined): object {
+  return typeof schema === 'object' ? schema : {};
+}
+
+/** The tokens of a turn, in the words of AG-UI. */
+export function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
+  const {
+    inputTokens,
+    outputTokens,
+    totalTokens,
+    reasoningTokens,
+    cacheReadTokens: cachedInputTokens,
+    cacheWriteTokens: cacheWriteInputTokens,
+  } = (usage ?? {}) as Readonly<Record<string, unknown>>;
+  if (!totalTokens) return {};
+  const counts = {
+    ...{ inputTokens, outputTokens, totalTokens },
+    ...{ reasoningTokens, cachedInputTokens, cacheWriteInputTokens },
+  };
+  const told = Object.entries(counts).filter(([, count]) => Number.isSafeInteger(count));
+  return { usage: [Object.fromEntries(told)] };
+}

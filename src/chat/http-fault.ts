@@ -1,0 +1,50 @@
+/** A request that gets no stream, in words for whoever sent it. */
+export class HttpFault extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+
+  get response(): Response {
+    return Response.json(
+      { error: { message: this.message } },
+      { status: this.status, headers: { 'cache-control': 'no-store' } },
+    );
+  }
+}
+
+const LONGEST_ID = 200;
+
+/** An id that a client has chosen. */
+export function checkId(id: unknown): string {
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID && id.isWellFormed()) return id;
+  throw new HttpFault(400, `An id must be a text of 1 to ${LONGEST_ID} characters.`);
+}
+
+/** The body of a request. */
+export async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
+  const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
+  // Only JSON: what a form of a foreign page can send without asking must not count.
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw new HttpFault(415, 'The content type must be application/json.');
+  const text = await readText(request, maxRequestBytes);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new HttpFault(400, 'The body is no JSON.');
+  }
+}
+
+async function readText({ body }: Request, maxRequestBytes: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let size = 0;
+  let text = '';
+  for await (const chunk of body ?? []) {
+    size += chunk.byteLength;
+    if (size > maxRequestBytes) throw new HttpFault(413, `The body has more than ${maxRequestBytes} bytes.`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}

@@ -1,0 +1,43 @@
+import type { PendingCall } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { ConversationView } from '../conversation/conversations.js';
+import { isRecord } from '../kernel/json.js';
+
+/** Where a call is made; without a turn, in a run that stands alone. */
+export interface CallPlace {
+  readonly turn?: string;
+  readonly iteration?: unknown;
+}
+
+/** The place of what a turn does before its first step. */
+export function placeOfTurn(number: unknown): CallPlace {
+  return typeof number === 'number' ? { turn: `turn-${number}` } : {};
+}
+
+/**
+ * The id by which clients know a call. Models use ids again, from step to step and from turn to turn, and clients
+ * take two calls of one id for one. The place is told first, so that no id of a model can look like another's.
+ */
+export function shownCallId({ turn, iteration }: CallPlace, callId: string): string {
+  return turn === undefined ? callId : `${turn}.${iteration}.${callId}`;
+}
+
+/** What waits, and in which turn and step. */
+export type Asking = Pick<ConversationView, 'pending' | 'turn' | 'iteration'>;
+
+/** The id by which clients know a call that waits. */
+export function shownPendingId(
+  { turn, iteration }: Omit<Asking, 'pending'>,
+  { callId }: PendingCall,
+): string {
+  return shownCallId({ ...placeOfTurn(turn?.number), iteration }, callId);
+}
+
+/** Words for the error of a turn that failed. */
+export type DescribeError = (error: JsonObject) => string;
+
+/** What the user sees of a result: what is meant for them, or else what the model gets; of a silent one nothing. */
+export function userText(result: unknown): string {
+  const { silent, forUser, forLLM } = isRecord(result) ? result : {};
+  return silent ? '' : String(forUser || (forLLM ?? ''));
+}

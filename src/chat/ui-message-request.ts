@@ -1,0 +1,104 @@
+import type { ConversationView } from '../conversation/conversations.js';
+import type { HistoryTurn } from '../conversation/kept-turns.js';
+import { canonicalJson, isRecord } from '../kernel/json.js';
+import type { AskedChat, Decision } from './chat-request.js';
+import { clientAnswers } from './client-answers.js';
+import { checkId, HttpFault } from './http-fault.js';
+import { digestOf, messageIdOf, messageKey, type SentPart, userContent } from './user-messages.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What `useChat` of the AI SDK sends, as far as it counts. */
+interface UiMessageRequest {
+  readonly chatId: string;
+  readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
+}
+
+/** Reads the body of a request of `useChat`. */
+export function readUiMessageRequest(body: unknown): UiMessageRequest {
+  if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
+  const { id, messages, trigger = 'submit-message', messageId } = body;
+  const edits = isRecord(body.edits) ? body.edits : {};
+  const chatId = checkId(id);
+  const named = messageId === undefined || messageId === null ? undefined : checkId(messageId);
+  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
+  if (trigger === 'regenerate-message') {
+    const wanted = named ?? (isRecord(last) ? checkId(last.id) : undefined);
+    return { chatId, decide: ({ view }) => answerAnew(view, wanted) };
+  }
+  if (trigger !== 'submit-message')
+    throw new HttpFault(422, `The trigger ${JSON.stringify(trigger)} is not supported.`);
+  if (!isRecord(last) || !Array.isArray(last.parts))
+    throw new HttpFault(400, 'The last message has no parts.');
+  const parts = last.parts.filter(isRecord);
+  if (last.role === 'assistant') return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits }) };
+  if (last.role !== 'user')
+    throw new HttpFault(400, 'The last message must be of the user or the assistant.');
+  const said = { id: checkId(last.id), content: userContent(parts.flatMap(sentParts)) };
+  return { chatId, decide: ({ view }) => (named === undefined ? prompt(view, said) : edit(view, said)) };
+}
+
+type Said = Pick<Extract<Decision, { readonly kind: 'prompt' }>, 'content'> & { readonly id: string };
+
+/** A message that has had its turn is told again. */
+function prompt(view: ConversationView | undefined, { id, content }: Said): Decision {
+  refuseWhileWaiting(view);
+  const turn = turnOfMessage(view, id);
+  if (turn !== undefined) return { kind: 'again', of: 'prompt', key: turn.key };
+  return { kind: 'prompt', key: messageKey(id), content };
+}
+
+/** The message and all that came of it are replaced; one that says what it said before is told again. */
+async function edit(view: ConversationView | undefined, { id, content }: Said): Promise<Decision> {
+  refuseWhileWaiting(view);
+  const turn = turnOfMessage(view, id);
+  if (view === undefined || turn === undefined) throw unknownMessage();
+  if (canonicalJson(view.messages[turn.begins]?.content ?? null) === canonicalJson(content))
+    return { kind: 'again', of: 'prompt', key: turn.key };
+  const attempt = `${turn.number}-${await digestOf(content)}`;
+  return { kind: 'prompt', key: messageKey(id, attempt), content, replaces: turn.key };
+}
+
+/** The turn of a message of the user, or the one that made a message of the assistant, is taken anew. */
+function answerAnew(view: ConversationView | undefined, wanted: string | undefined): Decision {
+  refuseWhileWaiting(view);
+  if (wanted === undefined) throw unknownMessage();
+  const turn = view?.history.find(
+    ({ number, key }) => `turn-${number}` === wanted || messageIdOf(key) === wanted,
+  );
+  const message = turn && view?.messages[turn.begins];
+  const id = turn && messageIdOf(turn.key);
+  if (turn === undefined || message?.role !== 'user' || id === undefined) throw unknownMessage();
+  const key = messageKey(id, `${turn.number}-${crypto.randomUUID()}`);
+  return { kind: 'prompt', key, content: message.content, replaces: turn.key };
+}
+
+function takeAnswers(
+  view: ConversationView | undefined,
+  word: Parameters<typeof clientAnswers>[0],
+): Decision {
+  const answers = view === undefined ? [] : clientAnswers(word, view);
+  if (answers.length === 0) throw new HttpFault(409, 'Nothing waits for these answers.');
+  return { kind: 'answers', key: crypto.randomUUID(), answers };
+}
+
+/** The turn of a history that a message of the user began. */
+export function turnOfMessage(view: ConversationView | undefined, id: string): HistoryTurn | undefined {
+  return view?.history.find(({ key }) => messageIdOf(key) === id);
+}
+
+function refuseWhileWaiting(view: ConversationView | undefined): void {
+  if (view?.status === 'suspended') throw new HttpFault(409, 'The chat waits for answers first.');
+}
+
+function unknownMessage(): HttpFault {
+  return new HttpFault(422, 'The server knows no such message of this chat.');
+}
+
+function sentParts({ type, text, url, mediaType, filename }: Fields): readonly SentPart[] {
+  if (type === 'text' && typeof text === 'string') return [{ text }];
+  if (type !== 'file') return [];
+  if (typeof url !== 'string' || typeof mediaType !== 'string')
+    throw new HttpFault(400, 'A file needs a url and a mediaType.');
+  return [{ file: { url, mediaType, ...(typeof filename === 'string' ? { name: filename } : {}) } }];
+}

@@ -1,0 +1,180 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { UIMessage } from 'ai';
+import { Conversations, defineTool, type LLMProvider, type LLMRequest } from 'toolwright';
+import { createChatHandler } from 'toolwright/chat';
+import { MemoryRunStore } from 'toolwright/stores';
+import { chatOf, readMessage, said } from './chat-reader.js';
+
+const opened: Conversations[] = [];
+afterEach(async () => {
+  for (const conversations of opened.splice(0)) await conversations.close();
+});
+
+/** Counts its answers, so that no two are the same; `call look` makes a call. */
+function countingProvider(asked: LLMRequest[]): LLMProvider {
+  return {
+    async chat(request) {
+      asked.push(request);
+      const last = request.messages.at(-1);
+      const isCall = last?.role === 'user' && String(last.content).startsWith('call ');
+      const toolCalls = isCall ? [{ id: 'a', name: String(last.content).slice(5), arguments: { n: 1 } }] : [];
+      return { content: isCall ? 'Let me see.' : `answer ${asked.length}`, toolCalls, finishReason: 'stop' };
+    },
+  };
+}
+
+function start() {
+  const asked: LLMRequest[] = [];
+  const store = new MemoryRunStore();
+  const tools = [
+    defineTool({ name: 'look', description: 'Looks', execute: () => ({ seen: 'a lamp' }) }),
+    defineTool({ name: 'place', description: 'Places', approval: true, execute: () => 'placed' }),
+  ];
+  const conversations = new Conversations({
+    store,
+    config: { provider: countingProvider(asked), model: 'm', tools },
+  });
+  opened.push(conversations);
+  const handler = createChatHandler({
+    conversations,
+    authenticate: ({ headers }) => headers.get('x-user'),
+  });
+  const chat = chatOf(handler);
+  const history = async (id = 'c1'): Promise<readonly UIMessage[]> => {
+    const request = new Request(`http://localhost/api/chat/${id}/messages`, { headers: { 'x-user': 'u1' } });
+    return (await handler.fetch(request)).json() as Promise<readonly UIMessage[]>;
+  };
+  const say = async (message: UIMessage, more: object = {}) =>
+    readMessage(await chat.post({ id: 'c1', messages: [message], ...more }));
+  return { asked, store, conversations, chat, history, say };
+}
+
+const textsOf = (messages: readonly UIMessage[]) =>
+  messages.map(({ parts }) => parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(' '));
+
+describe('createChatHandler', () => {
+  test('`regenerate-message` cuts the history at the message, and the model answers anew', async () => {
+    const { asked, history, chat, say } = start();
+    await say(said('One', 'm1'));
+    const second = await say(said('Two', 'm2'));
+    await say(said('Three', 'm3'));
+    const ask = { id: 'c1', trigger: 'regenerate-message', messageId: second.message?.id, messages: [] };
+    const { message, violations } = await readMessage(await chat.post(ask));
+    expect(violations).toEqual([]);
+    expect(textsOf([message as UIMessage])).toEqual(['answer 4']);
+    expect(asked.at(-1)?.messages).toEqual([
+      { role: 'user', content: 'One' },
+      { role: 'assistant', content: 'answer 1' },
+      { role: 'user', content: 'Two' },
+    ]);
+    expect((await history()).map(({ id }) => id)).toEqual(['m1', 'turn-1', 'm2', 'turn-4']);
+    expect(textsOf(await history())).toEqual(['One', 'answer 1', 'Two', 'answer 4']);
+    // Without an id it is the last answer, and with that of the user's message the answer to it.
+    await readMessage(
+      await chat.post({ id: 'c1', trigger: 'regenerate-message', messages: [said('Two', 'm2')] }),
+    );
+    expect(textsOf(await history())).toEqual(['One', 'answer 1', 'Two', 'answer 5']);
+    await readMessage(await chat.post({ ...ask, messageId: 'm1' }));
+    expect(textsOf(await history())).toEqual(['One', 'answer 6']);
+  });
+
+  test('an id that the server does not know is refused, and the history stays', async () => {
+    const { asked, chat, history, say } = start();
+    await say(said('One', 'm1'));
+    const regenerate = { id: 'c1', trigger: 'regenerate-message', messages: [] };
+    const refused = [
+      { ...regenerate, messageId: 'turn-7' },
+      { ...regenerate, messageId: 'made-up' },
+      regenerate,
+      { id: 'c1', messageId: 'made-up', messages: [said('Edited', 'made-up')] },
+      { ...regenerate, id: 'c2', messageId: 'turn-1' },
+    ];
+    for (const body of refused) expect((await chat.post(body)).status).toBe(422);
+    expect(asked).toHaveLength(1);
+    expect(textsOf(await history())).toEqual(['One', 'answer 1']);
+  });
+
+  test('a chat that waits for answers is neither edited nor answered anew', async () => {
+    const { chat, say } = start();
+    await say(said('One', 'm1'));
+    await say(said('call place', 'm2'));
+    const regenerate = { id: 'c1', trigger: 'regenerate-message', messageId: 'turn-1', messages: [] };
+    expect((await chat.post(regenerate)).status).toBe(409);
+    const edited = { id: 'c1', messageId: 'm1', messages: [said('Edited', 'm1')] };
+    expect((await chat.post(edited)).status).toBe(409);
+  });
+
+  test('an edited message takes the place of the former one, once, however often it is sent', async () => {
+    const { asked, chat, history, say } = start();
+    await say(said('One', 'm1'));
+    await say(said('Two', 'm2'));
+    const edited = { messageId: 'm1', messages: [said('One, but better', 'm1')] };
+    const sent = await Promise.all(
+      [1, 2].map(() => chat.post({ id: 'c1', ...edited }).then((reply) => readMessage(reply))),
+    );
+    expect(sent.flatMap(({ violations }) => violations)).toEqual([]);
+    const again = await readMessage(await chat.post({ id: 'c1', ...edited }));
+    expect(again.message).toEqual(sent[0]?.message);
+    expect(asked).toHaveLength(3);
+    expect(asked.at(-1)?.messages).toEqual([{ role: 'user', content: 'One, but better' }]);
+    expect(textsOf(await history())).toEqual(['One, but better', 'answer 3']);
+    // Edited back, it is a message like any other.
+    await readMessage(await chat.post({ id: 'c1', messageId: 'm1', messages: [said('One', 'm1')] }));
+    expect(textsOf(await history())).toEqual(['One', 'answer 4']);
+  });
+
+  test('a message that has had its turn is told again, also when its key is no longer kept', async () => {
+    const { asked, store, chat, say } = start();
+    const first = await say(said('One', 'm1'));
+    const again = await readMessage(await chat.post({ id: 'c1', messages: [said('One', 'm1')] }));
+    expect(again.message).toEqual(first.message);
+    expect(asked).toHaveLength(1);
+    await store.conversations.removeEventsOlderThan(0);
+    const gone = await readMessage(await chat.post({ id: 'c1', messages: [said('One', 'm1')] }));
+    expect(gone).toMatchObject({ chunks: [], violations: [] });
+    expect(asked).toHaveLength(1);
+  });
+
+  test('images and files of a message reach the model, and an address that is neither is refused', async () => {
+    const { asked, chat, history } = start();
+    const image = { type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,AAAA' } as const;
+    const pdf = {
+      type: 'file',
+      mediaType: 'application/pdf',
+      filename: 'a.pdf',
+      url: 'data:application/pdf;base64,BB',
+    } as const;
+    const message: UIMessage = {
+      id: 'm1',
+      role: 'user',
+      parts: [{ type: 'text', text: 'Look' }, image, pdf],
+    };
+    await readMessage(await chat.post({ id: 'c1', messages: [message] }));
+    expect(asked[0]?.messages.at(-1)?.content).toEqual([
+      { type: 'text', text: 'Look' },
+      { type: 'image_url', image_url: { url: image.url } },
+      { type: 'file', file: { filename: 'a.pdf', file_data: pdf.url } },
+    ]);
+    expect((await history())[0]).toEqual(message);
+    const odd = { ...image, url: 'file:///etc/passwd' };
+    const far = { ...pdf, url: 'https://example.com/a.pdf' };
+    for (const part of [odd, far])
+      expect(
+        (await chat.post({ id: 'c1', messages: [{ id: 'm2', role: 'user', parts: [part] }] })).status,
+      ).toBe(422);
+  });
+
+  test('GET …/messages gives what useChat had, and the stream the turn that is open', async () => {
+    const { store, chat, history, say } = start();
+    const live = [said('call look', 'm1'), (await say(said('call look', 'm1'))).message];
+    expect(await history()).toEqual(JSON.parse(JSON.stringify(live)));
+    const waiting = await say(said('call place', 'm2'));
+    expect((await history()).map(({ id }) => id)).toEqual(['m1', 'turn-1', 'm2']);
+    expect((await readMessage(await chat.get('c1'))).message).toEqual(waiting.message);
+    await store.conversations.removeEventsOlderThan(0);
+    // What the tools gave is the model's: without the events nobody knows whether it was for the user.
+    expect(textsOf(await history())).toEqual(['call look', 'Let me see. answer 2', 'call place']);
+    expect(JSON.stringify(await history())).not.toContain('a lamp');
+    expect(await history('c2')).toEqual([]);
+  });
+});
