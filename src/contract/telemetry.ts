@@ -17,7 +17,7 @@ export interface TraceRedaction {
 /** Something that happens while work is under way. */
 export type TraceEvent =
   /** A request is made again, after so many milliseconds. */
-  | { readonly type: 'request-retry'; readonly delayMs: number; readonly error: Error }
+  | { readonly type: 'request-retry'; readonly delayMs: number; readonly error: unknown }
   /** Work of `context.once`, or a question, that an earlier run of the method has behind it: it is not done again. */
   | { readonly type: 'replay'; readonly of: 'once' | 'answer'; readonly key: string }
   /** Calls that were settled before their process died: they are not made again. */

@@ -45,7 +45,8 @@ export async function askAgain(run: LoopRun, failed: FailedRequest): Promise<Rep
     else {
       run.providerRetries += 1;
       const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
-      if (wait !== undefined) trace?.event({ type: 'request-retry', delayMs: wait, error: reply.error });
+      if (wait !== undefined)
+        trace?.event({ type: 'request-retry', delayMs: wait, error: reply.error.cause });
       else {
         // Another model is another request.
         trace?.end(requestEnd(reply));

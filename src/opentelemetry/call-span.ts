@@ -2,7 +2,7 @@ import type { Attributes } from '@opentelemetry/api';
 import type { CallTrace, McpFacts, TracedCall, TracedCallEnd, TracedTask } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ContentWriter, type RecordedContent } from './content.js';
-import { ERROR_TYPE, GEN_AI, OWN } from './gen-ai-names.js';
+import { ERROR_TYPE, GEN_AI, MCP, OWN } from './gen-ai-names.js';
 import { arrivalOf, mcpAttributes } from './message-span.js';
 import { type Failure, given, linkTo, OpenSpan, type Recorder, typeOfError } from './spans.js';
 
@@ -35,7 +35,10 @@ export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
 
   protected conclude(end: TracedCallEnd, seconds: number): Failure | undefined {
     const { status } = end;
-    const failure = this.#failureOf(end);
+    const isUnknown = this.#call.mcp !== undefined && this.#call.tool === undefined;
+    // To a server of MCP that is no fault of its own.
+    if (isUnknown) this.span.setAttribute(MCP.statusCode, INVALID_PARAMS);
+    const failure = isUnknown ? undefined : this.#failureOf(end);
     // What waits, or goes on elsewhere, is counted where it is carried out.
     if (status !== 'suspended' && status !== 'started') this.#measure(seconds, failure);
     if (this.span.isRecording()) this.#describe(end);
@@ -82,6 +85,9 @@ export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     return isTold ? { type, message: this.#writer?.text(result.forLLM) } : { type };
   }
 }
+
+/** What the caller of an unknown tool is answered with, in JSON-RPC. */
+const INVALID_PARAMS = '-32602';
 
 /** Repairs may tell values; where something was mended tells enough. */
 function placeOf(repair: string): string {

@@ -1,15 +1,18 @@
-import type { CallToolResult, ContentBlock, Tool as McpTool } from '@modelcontextprotocol/client';
+import type { CallToolResult, Client, ContentBlock, Tool as McpTool } from '@modelcontextprotocol/client';
+import { CallContext } from '../../call/context.js';
 import { textOf } from '../../call/result.js';
 import { readForeignSchema } from '../../checking/foreign-schema.js';
 import type { ToolAnnotations } from '../../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { Logger } from '../../contract/ports.js';
+import type { TraceCarrier } from '../../contract/telemetry.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import { type ContentPart, ToolResult } from '../../contract/tool-result.js';
 import { warnAuthor } from '../../errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../kernel/async.js';
-import type { LiveClient } from './live-client.js';
+import { recordMessage } from '../record-message.js';
+import { factsFor, type LiveClient } from './live-client.js';
 import type { McpToolCandidate, McpToolsOptions } from './options.js';
 
 /** As in the loop: a server that died in the middle of a call may never say so. */
@@ -46,20 +49,26 @@ export function importTool(
     ...(fillDefaults ? {} : { fillsDefaults: false }),
     ...(schemas.areWhole ? {} : { checkedAs: schemas.checkedAs }),
     async execute(args: JsonObject, context: ToolContext) {
-      const result = await client.use(
-        (connected) =>
-          connected.callTool(
-            { name: tool.name, arguments: args },
-            {
-              toolDefinition,
-              signal: context.signal,
-              // The registry's own limit counts, and it aborts the signal.
-              timeout: MAX_TIMER_MS,
-              onprogress: (progress) => context.progress(progress),
-            },
-          ),
-        isRepeatable,
-      );
+      const send = (connected: Client, carrier: TraceCarrier | undefined) =>
+        connected.callTool(
+          { name: tool.name, arguments: args, ...(carrier ? { _meta: { ...carrier } } : {}) },
+          {
+            toolDefinition,
+            signal: context.signal,
+            // The registry's own limit counts, and it aborts the signal.
+            timeout: MAX_TIMER_MS,
+            onprogress: (progress) => context.progress(progress),
+          },
+        );
+      const trace = context instanceof CallContext ? context.trace : undefined;
+      const result = await client.use((connected) => {
+        const facts = factsFor(connected, 'tools/call');
+        trace?.onMcp(facts);
+        // The call is recorded once: by who makes it, or else here.
+        if (trace !== undefined) return send(connected, trace.carrier);
+        const message = { ...facts, side: 'client', tool: tool.name } as const;
+        return recordMessage(options.telemetry, message, (carrier) => send(connected, carrier));
+      }, isRepeatable);
       return readMcpResult(result);
     },
   });

@@ -107,7 +107,8 @@ class McpFollower implements McpFollowing {
 
   constructor(registry: ToolRegistry, source: McpClientSource, options: McpToolsOptions) {
     this.#registry = registry;
-    this.#options = options;
+    const { telemetry } = registry;
+    this.#options = telemetry === undefined ? options : { telemetry, ...options };
     this.#approvals = new OpenApprovals(options, (candidate, isApproved) => {
       const change = this.#take(candidate, isApproved);
       options.onChange?.(change);

@@ -1,6 +1,7 @@
 import type { Tool as McpTool } from '@modelcontextprotocol/server';
 import { NAME_FILTER_RULES, type NameFilter } from '../../call/registration.js';
 import type { Logger } from '../../contract/ports.js';
+import { TELEMETRY, type Telemetry } from '../../contract/telemetry.js';
 import { TOOL_NAME } from '../../discovery/freeze-tool.js';
 import { BOOLEAN, FUNCTION, LOGGER, MILLISECONDS, protecting, type RulesOf } from '../../kernel/options.js';
 
@@ -67,6 +68,11 @@ export interface McpToolsOptions extends NameFilter {
    * without it, these are warnings of the process.
    */
   readonly logger?: Logger;
+  /**
+   * Records the reading of the server's list, and calls of its tools that no registry or run records; default, while
+   * changes are followed: the registry's.
+   */
+  readonly telemetry?: Telemetry;
   /** Hears of every change, and of every tool that is withheld. */
   onChange?(change: McpToolChange): void;
   /** Hears of what goes wrong while changes are followed. */
@@ -98,6 +104,7 @@ export const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
   }),
   fillDefaults: BOOLEAN,
   logger: LOGGER,
+  telemetry: TELEMETRY,
   onChange: FUNCTION,
   onError: FUNCTION,
 };

@@ -8,8 +8,11 @@ import type {
 } from '@modelcontextprotocol/client';
 import { isSpecType } from '@modelcontextprotocol/server';
 import { createNameFilter } from '../../call/registration.js';
+import type { Telemetry } from '../../contract/telemetry.js';
 import { TOOL_NAME } from '../../discovery/freeze-tool.js';
 import { canonicalJson, isRecord } from '../../kernel/json.js';
+import { recordMessage } from '../record-message.js';
+import { factsFor } from './live-client.js';
 import type { McpToolCandidate, McpToolsOptions } from './options.js';
 
 /** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */
@@ -27,14 +30,18 @@ const AS_SENT: StandardSchemaV1<unknown, RawPage> = {
 const MOST_PAGES = 1_000;
 
 /** A server's tools from the first page to the last, byte for byte; what is no tool is passed over. */
-async function readToolList(client: Client): Promise<McpTool[]> {
+async function readToolList(client: Client, telemetry: Telemetry | undefined): Promise<McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   if (client.transport !== undefined && isModern(client)) passOverMalformed(client.transport);
   const tools: McpTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
-    const { tools: found, nextCursor } = await client.request({ method: 'tools/list', params }, AS_SENT);
+    const message = { ...factsFor(client, 'tools/list'), side: 'client' } as const;
+    const { tools: found, nextCursor } = await recordMessage(telemetry, message, (carrier) => {
+      const sent = carrier === undefined ? params : { ...params, _meta: { ...carrier } };
+      return client.request({ method: 'tools/list', params: sent }, AS_SENT);
+    });
     if (Array.isArray(found)) tools.push(...found.filter(isTool));
     if (typeof nextCursor !== 'string' || nextCursor === cursor) return usable(client, tools);
     cursor = nextCursor;
@@ -93,7 +100,7 @@ function isReadable(tool: unknown): tool is McpTool {
 
 /** A server's tools that the options let through, under the names they get, in the server's order. */
 export async function listCandidates(client: Client, options: McpToolsOptions): Promise<McpToolCandidate[]> {
-  const tools = await readToolList(client);
+  const tools = await readToolList(client, options.telemetry);
   const isWanted = createNameFilter(options);
   const candidates = tools
     .filter(({ name }) => isWanted(name))

@@ -9,6 +9,7 @@ import type {
 } from '@modelcontextprotocol/server';
 import type { NameFilter } from '../../call/registration.js';
 import type { CallScope, ToolPolicy } from '../../contract/call.js';
+import { TELEMETRY, type Telemetry } from '../../contract/telemetry.js';
 import type { AsyncCallback } from '../../contract/tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../errors/author-fault.js';
 import {
@@ -66,6 +67,8 @@ export interface McpServerOptions {
   readonly policy?: ToolPolicy;
   /** Milliseconds for tools that set no `timeoutMs`; default: the registry's. */
   readonly toolTimeoutMs?: number;
+  /** Records messages, as parts of what their clients send along; default: the registry's. */
+  readonly telemetry?: Telemetry;
   /**
    * Hears of the end of work that a tool started; its call is then answered by the acknowledgement. Without
    * it, and for tools with an `output`, the call is answered by what came of the work.
@@ -134,6 +137,7 @@ const OPTIONS = optionTable<McpServerOptions>(
     visible: protecting({ ...FUNCTION, fix: '(caller) => ({ deny: [] })' }),
     policy: protecting({ ...FUNCTION, fix: '({ tool, context }) => true' }),
     toolTimeoutMs: MILLISECONDS,
+    telemetry: TELEMETRY,
     onAsyncResult: { ...FUNCTION, fix: '(context, result) => {}' },
     allowedHosts: protecting(namesBy(readHost)),
     allowedOrigins: protecting(namesBy(readOrigin)),

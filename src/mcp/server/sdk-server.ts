@@ -10,10 +10,11 @@ import {
 import type { NameFilter } from '../../call/registration.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import type { CallScope } from '../../contract/call.js';
+import { recordMessage } from '../record-message.js';
 import { ANSWER_MS } from './ask-client.js';
 import type { OpenRequests } from './open-requests.js';
 import type { McpCaller, McpServerOptions } from './options.js';
-import { type CallerRights, callerOf, type ServedTools, serveCall } from './serve-call.js';
+import { type CallerRights, callerOf, factsOf, type ServedTools, serveCall } from './serve-call.js';
 
 /** How often one call may come back with another question. */
 const MOST_ROUNDS = 32;
@@ -73,9 +74,15 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   ]);
   const { server } = mcp;
   server.onerror = (error) => options.onError?.(error);
-  server.setRequestHandler('tools/list', async ({ params }, context) => {
-    const tools = await prepared(options, () => visibleTools(served, callerOf(server, context)));
-    return served.lists.page(tools, options.pageSize ?? PAGE_SIZE, params?.cursor);
+  server.setRequestHandler('tools/list', ({ params }, context) => {
+    const caller = callerOf(server, context);
+    const list = async () => {
+      const tools = await prepared(options, () => visibleTools(served, caller));
+      return served.lists.page(tools, options.pageSize ?? PAGE_SIZE, params?.cursor);
+    };
+    const carrier = context.mcpReq._meta;
+    const message = { ...factsOf('tools/list', caller, context), side: 'server', carrier } as const;
+    return recordMessage(options.telemetry ?? registry.telemetry, message, list);
   });
   server.setRequestHandler('tools/call', { params: AS_SENT }, async (params, context) => {
     const caller = callerOf(server, context);

@@ -19,6 +19,7 @@ import { isCutDetails, notesOf, resultText } from '../../call/result-text.js';
 import type { Invoker, ToolRegistry } from '../../call/tool-registry.js';
 import type { CallJournal, CallRecord, CallScope, Suspension } from '../../contract/call.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
+import type { McpArrival, McpFacts } from '../../contract/telemetry.js';
 import type { ProgressUpdate } from '../../contract/tool-context.js';
 import type { ContentPart, FilePart, ToolResult } from '../../contract/tool-result.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
@@ -95,6 +96,7 @@ async function invoke(call: ServedCall, journal: CallJournal | undefined): Promi
         // A method may change its arguments, and is run again with what was sent once it has its answer.
         read: { ok: true, value: copyOfJson(args) as JsonObject, repairs: [] },
         journal,
+        ...(isRecorded(call) ? { mcp: arrivalOf(call) } : {}),
       },
       scopeOf(call, progress),
     );
@@ -105,16 +107,38 @@ async function invoke(call: ServedCall, journal: CallJournal | undefined): Promi
 
 function invokerFor(call: ServedCall): Invoker {
   const { invokers, options } = call.served;
-  const { policy, toolTimeoutMs, onAsyncResult } = options;
+  const { policy, toolTimeoutMs, onAsyncResult, telemetry } = options;
   let known = invokers.get(call.tools);
   if (known === undefined) {
-    const own = { ...(policy && { policy }), ...(toolTimeoutMs !== undefined && { toolTimeoutMs }) };
+    const own = {
+      ...(policy && { policy }),
+      ...(toolTimeoutMs !== undefined && { toolTimeoutMs }),
+      ...(telemetry && { telemetry }),
+    };
     const unheard = call.tools.invoker(own);
     known = { unheard, heard: onAsyncResult ? call.tools.invoker({ ...own, onAsyncResult }) : unheard };
     invokers.set(call.tools, known);
   }
   // Who declared an `output` promised data with the answer, and an acknowledgement has none.
   return onAsyncResult === undefined || outputOf(call) !== undefined ? known.unheard : known.heard;
+}
+
+function isRecorded({ served: { options, registry } }: ServedCall): boolean {
+  return (options.telemetry ?? registry.telemetry)?.isOn === true;
+}
+
+function arrivalOf({ caller, context }: ServedCall): McpArrival {
+  return { ...factsOf('tools/call', caller, context), carrier: context.mcpReq._meta };
+}
+
+/** What is recorded of a message that came. */
+export function factsOf(
+  method: string,
+  { protocolVersion, sessionId }: McpCaller,
+  { mcpReq, http }: ServerContext,
+): McpFacts {
+  const transport = http === undefined ? undefined : 'tcp';
+  return { method, protocolVersion, sessionId, requestId: String(mcpReq.id), transport };
 }
 
 /** The scope of a call: what the application says of its caller, and the client's ears. */

@@ -54,6 +54,11 @@ export class Recording {
     return this.#spans.getFinishedSpans().toSorted((one, other) => order(one) - order(other));
   }
 
+  /** Each span with its parent; in order of the alphabet, because clocks do not tell what began first. */
+  get family(): readonly string[] {
+    return this.spans.map((span) => `${span.name} < ${this.parentOf(span) ?? '-'}`).toSorted();
+  }
+
   get names(): readonly string[] {
     return this.spans.map(({ name }) => name);
   }
