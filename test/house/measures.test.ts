@@ -22,6 +22,7 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/kernel/visible-text.ts': 'five rooms make text visible, and none of them the others’ way',
   'src/metadata/extensible-reflect.ts': 'has to run before reflect-metadata: package.json names it',
   'src/providers/openai/server-identity.ts': 'a table of hosts',
+  'src/mcp/record-message.ts': 'server and client record alike, and neither imports the other',
   'src/satellite/tool-request-prompt.ts': 'a public text',
   'src/text/formats/all-formats.ts': 'the list that a new format is added to',
   'src/stores/store-checks.ts': 'what the store in memory and that of SQLite refuse alike',
