@@ -23,6 +23,8 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'pg-boss': /^src\/pg-boss\//,
   pg: /^src\/postgres\//,
   diff: /^src\/toolbox\/files\//,
+  'ipaddr.js': /^src\/toolbox\/network\//,
+  '@mdream/js': /^src\/toolbox\/web\//,
   ignore: /^src\/toolbox\/files\//,
   winston: /^src\/logging\/winston\//,
   typescript: /^src\/typegen\/compiler\//,

@@ -44,6 +44,9 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'providers/offline': 'a deterministic stand-in without a model',
   'logging/winston': 'a logger',
   'toolbox/paths': 'paths within a folder, and patterns of paths',
+  'toolbox/network': 'requests that reach no private network',
+  'toolbox/openapi': 'operations of OpenAPI documents as tools',
+  'toolbox/web': 'tools that read and search the web',
   'toolbox/files': 'tools that read and change the files of one folder',
 };
 

@@ -44,7 +44,10 @@ const RANKS: Readonly<Record<string, number>> = {
 const LEAF_FOLDERS: Readonly<Record<string, number>> = { providers: 11, logging: 11, toolbox: 11 };
 
 /** What several toolsets need. */
-const BELOW_TOOLSETS: Readonly<Record<string, number>> = { 'toolbox/paths': 10.5 };
+const BELOW_TOOLSETS: Readonly<Record<string, number>> = {
+  'toolbox/network': 10.5,
+  'toolbox/paths': 10.5,
+};
 
 /** The declaration side: sees contract, errors and metadata, and stands right above them. */
 const DECLARATION: Room = { name: 'decorators', rank: 2.5 };

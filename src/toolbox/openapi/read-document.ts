@@ -1,0 +1,254 @@
+import type { JsonObject } from '../../contract/json-schema.js';
+import type { AuthorFault } from '../../errors/author-fault.js';
+import { isRecord } from '../../kernel/json.js';
+
+/** Where a parameter of an operation goes. */
+export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
+
+/** A parameter of an operation. */
+export interface OperationParameter {
+  readonly name: string;
+  readonly place: ParameterPlace;
+  readonly isRequired: boolean;
+  readonly description?: string;
+  /** As the document has it. */
+  readonly schema: unknown;
+  /** How lists and objects are written; the default of its place where the document says nothing. */
+  readonly style: string;
+  readonly explode: boolean;
+  readonly allowReserved: boolean;
+  /** It is written as JSON. */
+  readonly isJson: boolean;
+}
+
+/** What an operation is sent. */
+export interface OperationBody {
+  readonly type: string;
+  readonly isRequired: boolean;
+  readonly description?: string;
+  readonly schema: unknown;
+}
+
+/** A security scheme and how it is sent. */
+export interface SecurityScheme {
+  readonly name: string;
+  readonly how:
+    | { readonly kind: 'header' | 'query' | 'cookie'; readonly name: string }
+    | { readonly kind: 'bearer' | 'basic' };
+}
+
+/** One operation of a document, as data. */
+export interface Operation {
+  readonly id: string;
+  readonly method: string;
+  /** With its `{names}`. */
+  readonly path: string;
+  readonly tags: readonly string[];
+  readonly summary?: string;
+  readonly description?: string;
+  readonly isDeprecated: boolean;
+  readonly parameters: readonly OperationParameter[];
+  readonly body?: OperationBody;
+  /** Any one of these lists of schemes will do; an empty list: nobody has to say who they are. */
+  readonly security: readonly (readonly SecurityScheme[])[];
+}
+
+/** What a document says, and what in it cannot be read. */
+interface ReadDocument {
+  readonly operations: readonly Operation[];
+  /** The first server, its variables with their defaults. */
+  readonly server: string | undefined;
+  readonly faults: readonly AuthorFault[];
+}
+
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
+const PLACES = new Set<unknown>(['path', 'query', 'header', 'cookie']);
+const BODY_TYPES = [
+  /^application\/(?:[\w.+-]+\+)?json\b/i,
+  /^application\/x-www-form-urlencoded\b/i,
+  /^text\/plain\b/i,
+];
+
+/** Reads an OpenAPI document of version 3.0 or 3.1. */
+export function readDocument(document: JsonObject): ReadDocument {
+  const faults: AuthorFault[] = [];
+  const reader = new DocumentReader(document, faults);
+  const paths = isRecord(document.paths) ? document.paths : {};
+  const operations = Object.entries(paths).flatMap(([path, item]) => {
+    const shared = reader.follow(item);
+    if (!isRecord(shared)) return [];
+    return METHODS.flatMap((method) => {
+      const given = shared[method];
+      return isRecord(given) ? [reader.operation({ method, path, shared, given })] : [];
+    });
+  });
+  return { operations, server: serverIn(document), faults };
+}
+
+function serverIn({ servers }: JsonObject): string | undefined {
+  const first: unknown = Array.isArray(servers) ? servers[0] : undefined;
+  if (!isRecord(first) || typeof first.url !== 'string') return undefined;
+  const variables = isRecord(first.variables) ? first.variables : {};
+  return first.url.replace(/\{([^{}]*)\}/g, (whole, name: string) => {
+    const variable = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    return isRecord(variable) && typeof variable.default === 'string' ? variable.default : whole;
+  });
+}
+
+interface GivenOperation {
+  readonly method: string;
+  readonly path: string;
+  readonly shared: JsonObject;
+  readonly given: JsonObject;
+}
+
+class DocumentReader {
+  constructor(
+    readonly document: JsonObject,
+    readonly faults: AuthorFault[],
+  ) {}
+
+  /** What a `$ref` of the document leads to; anything else as it is. */
+  follow(value: unknown): unknown {
+    let found = value;
+    for (let steps = 0; isRecord(found) && typeof found.$ref === 'string'; steps += 1) {
+      const next = lookUp(this.document, found.$ref);
+      if (next === undefined || steps > MOST_STEPS) {
+        this.#fault(found.$ref, 'it leads to nothing in the document', 'bundle the document into one');
+        return undefined;
+      }
+      found = next;
+    }
+    return found;
+  }
+
+  operation({ method, path, shared, given }: GivenOperation): Operation {
+    const id = typeof given.operationId === 'string' ? given.operationId : `${method} ${path}`;
+    const where = `${method.toUpperCase()} ${path}`;
+    const body = this.#body(given.requestBody, where);
+    return {
+      id,
+      method,
+      path,
+      tags: Array.isArray(given.tags) ? given.tags.filter((tag) => typeof tag === 'string') : [],
+      ...textIn(given, 'summary'),
+      ...textIn(given, 'description'),
+      isDeprecated: given.deprecated === true,
+      parameters: this.#parameters([shared.parameters, given.parameters], where),
+      ...(body === undefined ? {} : { body }),
+      security: this.#security(given.security ?? this.document.security, where),
+    };
+  }
+
+  /** Those of the path, unless the operation has one of the same place and name. */
+  #parameters(lists: readonly unknown[], where: string): readonly OperationParameter[] {
+    const parameters = new Map<string, OperationParameter>();
+    for (const given of lists.flatMap((list) => (Array.isArray(list) ? list : []))) {
+      const parameter = this.follow(given);
+      if (!isRecord(parameter) || typeof parameter.name !== 'string' || !PLACES.has(parameter.in)) {
+        this.#fault(where, 'it has a parameter without `name` and `in`', 'mend the document');
+        continue;
+      }
+      const read = readParameter(parameter, parameter.name, parameter.in as ParameterPlace);
+      // The specification: these are said by the media types and the security schemes.
+      const isIgnored = read.place === 'header' && /^(?:accept|content-type|authorization)$/i.test(read.name);
+      if (!isIgnored) parameters.set(`${read.place} ${read.name}`, read);
+    }
+    return [...parameters.values()];
+  }
+
+  #body(given: unknown, where: string): OperationBody | undefined {
+    const body = this.follow(given);
+    if (!isRecord(body)) return undefined;
+    const content = isRecord(body.content) ? body.content : {};
+    for (const wanted of BODY_TYPES) {
+      const type = Object.keys(content).find((key) => wanted.test(key));
+      if (type === undefined) continue;
+      const media = this.follow(content[type]);
+      const schema = isRecord(media) ? (media.schema ?? {}) : {};
+      return { type, isRequired: body.required === true, ...textIn(body, 'description'), schema };
+    }
+    const types = Object.keys(content).join(', ') || 'nothing';
+    const fix = 'leave it out with `include`, or write a tool of your own for it';
+    this.#fault(where, `it takes a body of ${types}, and only JSON, forms and text can be sent`, fix);
+    return undefined;
+  }
+
+  #security(given: unknown, where: string): Operation['security'] {
+    const choices = Array.isArray(given) ? given.filter(isRecord) : [];
+    return choices.map((choice) => Object.keys(choice).flatMap((name) => this.#scheme(name, where)));
+  }
+
+  #scheme(name: string, where: string): readonly SecurityScheme[] {
+    const scheme = this.follow(lookUp(this.document, `#/components/securitySchemes/${pointerPart(name)}`));
+    const how = isRecord(scheme) ? howOf(scheme) : undefined;
+    if (how !== undefined) return [{ name, how }];
+    const fix = 'apiKey, http (bearer, basic), oauth2 and openIdConnect are';
+    this.#fault(where, `its security scheme '${name}' is not known`, fix);
+    return [];
+  }
+
+  #fault(where: string, problem: string, fix: string): void {
+    this.faults.push({ where, problem, fix });
+  }
+}
+
+const MOST_STEPS = 100;
+
+function readParameter(given: JsonObject, name: string, place: ParameterPlace): OperationParameter {
+  const content = isRecord(given.content) ? Object.values(given.content)[0] : undefined;
+  const usual = place === 'query' || place === 'cookie' ? 'form' : 'simple';
+  const style = typeof given.style === 'string' ? given.style : usual;
+  return {
+    name,
+    place,
+    isRequired: place === 'path' || given.required === true,
+    ...textIn(given, 'description'),
+    schema: given.schema ?? (isRecord(content) ? content.schema : undefined) ?? {},
+    style,
+    explode: typeof given.explode === 'boolean' ? given.explode : style === 'form',
+    allowReserved: given.allowReserved === true,
+    isJson: given.schema === undefined && content !== undefined,
+  };
+}
+
+function howOf({ type, scheme, in: place, name }: JsonObject): SecurityScheme['how'] | undefined {
+  if (type === 'oauth2' || type === 'openIdConnect') return { kind: 'bearer' };
+  if (type === 'http' && typeof scheme === 'string') {
+    const kind = scheme.toLowerCase();
+    return kind === 'bearer' || kind === 'basic' ? { kind } : undefined;
+  }
+  if (type !== 'apiKey' || typeof name !== 'string') return undefined;
+  return place === 'header' || place === 'query' || place === 'cookie' ? { kind: place, name } : undefined;
+}
+
+function textIn<Name extends string>(given: JsonObject, name: Name): { readonly [Key in Name]?: string } {
+  const text = given[name];
+  return typeof text === 'string' && text.trim() !== ''
+    ? ({ [name]: text.trim() } as Record<Name, string>)
+    : {};
+}
+
+/** What a reference within a document names: a JSON Pointer (RFC 6901) behind `#`. */
+export function lookUp(document: JsonObject, reference: string): unknown {
+  if (!reference.startsWith('#/')) return undefined;
+  let found: unknown = document;
+  for (const part of reference.slice(2).split('/')) {
+    const key = decodePart(part).replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(found)) found = found[Number(key)];
+    else found = isRecord(found) && Object.hasOwn(found, key) ? found[key] : undefined;
+  }
+  return found;
+}
+
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function pointerPart(name: string): string {
+  return encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'));
+}

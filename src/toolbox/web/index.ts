@@ -1,0 +1,10 @@
+export type { HostPattern } from '../network/hosts.js';
+export {
+  WebAccess,
+  type WebAccessOptions,
+  WebFault,
+  type WebRequest,
+  type WebResponse,
+} from '../network/web-access.js';
+export { type SearxngOptions, SearxngSearch, type WebHit, type WebQuery, WebSearch } from './web-search.js';
+export { WebSearchTools, WebTools, type WebToolsOptions, webTools } from './web-tools.js';

@@ -1,0 +1,156 @@
+import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
+import type { JsonObject } from '../../contract/json-schema.js';
+import type { ToolDefinition } from '../../contract/tool.js';
+import { ToolResult } from '../../contract/tool-result.js';
+import type { Touch } from '../../contract/touch.js';
+import { discoverTools } from '../../discovery/discover-tools.js';
+import { WebAccess, type WebAccessOptions, type WebResponse } from '../network/web-access.js';
+import { readPage } from './page-text.js';
+import { WebSearch } from './web-search.js';
+
+const DEFAULT_CHARACTERS = 20_000;
+const MOST_IMAGE_BYTES = 5_000_000;
+const DEFAULT_HITS = 8;
+
+/**
+ * Reads pages of the web. Where it may go is the {@link WebAccess} that is injected: private networks are out of reach.
+ * What comes back is the words of strangers, and the tool says so (`openWorld`).
+ *
+ * @example
+ * ```ts
+ * container.register(WebAccess, { useValue: new WebAccess({ allow: ['*.wikipedia.org'] }) });
+ * tools.register(...discoverTools({ toolsets: [WebTools] }));
+ * ```
+ */
+@Toolset({ name: 'Web', prefix: 'web' })
+export class WebTools {
+  constructor(protected readonly web: WebAccess) {}
+
+  /** A page as Markdown, JSON and text as they are, an image as a part. */
+  @Tool({
+    description:
+      'Fetch a page or a file of the web by its address. Pages are given as Markdown, JSON and text as they are, images as images.',
+    annotations: { title: 'Fetch', readOnly: true, openWorld: true },
+    touches: 'pageOpened',
+  })
+  async fetch(
+    @Param({ description: 'The address, e.g. https://example.com/page', required: true }) url: string,
+    @Param({ description: 'First character, to read on in a long page', minimum: 0, multipleOf: 1 }) from = 0,
+    @Param({
+      description: 'Characters to give',
+      type: () => Number,
+      minimum: 1,
+      maximum: 100_000,
+      multipleOf: 1,
+    })
+    most = DEFAULT_CHARACTERS,
+    context?: ToolContext,
+  ): Promise<ToolResult> {
+    const signal = context?.signal;
+    const response = await this.web.request({ url, ...(signal === undefined ? {} : { signal }) });
+    const page = await readPage(response);
+    const head = `${response.url} (${response.status})`;
+    if (page.kind === 'bytes') return describeBytes(response, { head, type: page.type });
+    const said = `${head}\n\n${part(page.text, { from, most, isCut: response.isCut })}`;
+    // What a server says of a failure is often why.
+    return new ToolResult({ forLLM: said, isError: response.status >= 400 });
+  }
+
+  /** What a call touches. An address that is none is refused by the tool itself. */
+  protected pageOpened({ url }: JsonObject): readonly Touch[] {
+    return [{ action: 'open', url: String(url) }];
+  }
+}
+
+/** What a response is that is no text; an image is shown. */
+function describeBytes(
+  { body, status, isCut }: WebResponse,
+  { head, type }: { readonly head: string; readonly type: string },
+): ToolResult {
+  const text = `${head}: ${type}, ${isCut ? 'more than ' : ''}${body.length} bytes`;
+  const isImage = /^image\/(?:png|jpeg|gif|webp)$/.test(type);
+  if (status >= 400 || isCut || !isImage || body.length > MOST_IMAGE_BYTES)
+    return new ToolResult({ forLLM: text, isError: status >= 400 });
+  const data = Buffer.from(body).toString('base64');
+  const content = [
+    { type: 'text' as const, content: text },
+    { type: 'image' as const, data, mimeType: type },
+  ];
+  return new ToolResult({ forLLM: text, content });
+}
+
+interface Excerpt {
+  readonly from: number;
+  readonly most: number;
+  readonly isCut: boolean;
+}
+
+/** A part of a text, and where it goes on; no character is cut in two. */
+function part(text: string, { from, most, isCut }: Excerpt): string {
+  const begin = isSecondHalf(text, from) ? from - 1 : from;
+  const wanted = begin + most;
+  const end = isSecondHalf(text, wanted) ? wanted - 1 : wanted;
+  const given = text.slice(begin, end);
+  const rest = end < text.length ? `Read on with from: ${end}.` : isCut ? 'The rest is too large.' : '';
+  if (from === 0 && rest === '') return given;
+  return `${given}\n\n[Characters ${begin} to ${Math.min(end, text.length)} of ${text.length}. ${rest}]`;
+}
+
+function isSecondHalf(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return at > 0 && code >= 0xdc00 && code <= 0xdfff;
+}
+
+/** Searches the web with the {@link WebSearch} that is injected. */
+@Toolset({ name: 'Web search', prefix: 'web' })
+export class WebSearchTools {
+  constructor(protected readonly engine: WebSearch) {}
+
+  /** Titles, addresses and excerpts. */
+  @Tool({
+    description: 'Search the web. Gives titles, addresses and excerpts, the best first.',
+    annotations: { title: 'Search the web', readOnly: true, openWorld: true },
+  })
+  async search(
+    @Param({ description: 'What to look for', required: true, minLength: 1 }) query: string,
+    @Param({ description: 'Results', type: () => Number, minimum: 1, maximum: 50, multipleOf: 1 })
+    limit = DEFAULT_HITS,
+    context?: ToolContext,
+  ): Promise<string> {
+    const signal = context?.signal;
+    const hits = await this.engine.search({ query, limit, ...(signal === undefined ? {} : { signal }) });
+    if (hits.length === 0) return 'Nothing was found.';
+    const lines = hits.map(
+      ({ title, url, excerpt }) => `- ${title}\n  ${url}${excerpt ? `\n  ${excerpt}` : ''}`,
+    );
+    return lines.join('\n');
+  }
+}
+
+/** Options of {@link webTools}. */
+export interface WebToolsOptions extends WebAccessOptions {
+  /** With it, `web_search` is among the tools. */
+  readonly search?: WebSearch;
+}
+
+/**
+ * The web tools without a container: `web_fetch`, and `web_search` where there is something to search with.
+ *
+ * @throws InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * tools.register(...webTools({ search: new SearxngSearch({ url: 'http://127.0.0.1:8888' }) }));
+ * ```
+ */
+export function webTools({ search, ...options }: WebToolsOptions = {}): ToolDefinition[] {
+  const fetching = toolsOf(WebTools, new WebTools(new WebAccess(options)));
+  return search === undefined
+    ? fetching
+    : [...fetching, ...toolsOf(WebSearchTools, new WebSearchTools(search))];
+}
+
+function toolsOf(toolset: typeof WebTools | typeof WebSearchTools, instance: object): ToolDefinition[] {
+  const resolve = <Instance>(): Instance => instance as Instance;
+  return discoverTools({ toolsets: [toolset], container: { resolve } });
+}
