@@ -44,6 +44,7 @@ describe('the tarball', () => {
       'README.md',
       'dist/chunks',
       'dist/decorators',
+      'dist/inspector',
       'dist/src',
       'docs',
       'package.json',
