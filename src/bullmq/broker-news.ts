@@ -43,7 +43,13 @@ export class BrokerNews {
     const subscription = { hear };
     this.#listeners.add(subscription);
     this.#events ??= this.#listen();
-    await this.#events;
+    try {
+      await this.#events;
+    } catch (error) {
+      this.#listeners.delete(subscription);
+      this.#events = undefined;
+      throw error;
+    }
     return async () => void this.#listeners.delete(subscription);
   }
 

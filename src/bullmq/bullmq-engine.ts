@@ -131,7 +131,13 @@ class BullmqEngine implements JobEngine {
     this.#hearsCancels ??= this.#news.subscribe((told) => {
       if (told.type === 'cancel') this.#running.cancel(told.jobId, told.reason);
     });
-    await this.#hearsCancels;
+    try {
+      await this.#hearsCancels;
+    } catch (error) {
+      // The next worker may have a broker that answers.
+      this.#hearsCancels = undefined;
+      throw error;
+    }
     const { leaseMs = 30_000 } = this.#options;
     const process = (taken: BrokerJob<Payload>): Promise<void> => {
       const { attemptsMade, attemptsStarted, opts, data } = taken;

@@ -3,6 +3,7 @@ import { type JobStore, keepsJobs } from '../contract/job-store.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { refuseOptions } from '../errors/author-fault.js';
 import { callListener, withinLimits } from '../kernel/async.js';
+import { completionEntry } from './completion-entry.js';
 import { failedResult, storedResult } from './result-text.js';
 
 /** How long a call waits for a broker to take its job; after that, whoever sweeps the store sends it. */
@@ -112,10 +113,18 @@ async function cancelIn(
   { engine, jobs }: { readonly engine: JobEngine; readonly jobs: JobStore },
   { jobId, tool, reason }: CancelledJob,
 ): Promise<boolean> {
-  const isFirst = await jobs.completeJob(jobId, storedResult(cancelledResult(tool, reason)));
+  const stored = await jobs.job(jobId);
+  const isFirst =
+    stored !== undefined && (await completeJob(jobs, stored.job, cancelledResult(tool, reason)));
   await engine.cancel(jobId, reason);
   if (isFirst) await engine.publish({ type: 'end', jobId });
   return isFirst;
+}
+
+/** Records a result that no attempt came to, and tells the job's conversation; whether it is the first. */
+export function completeJob(jobs: JobStore, job: Job, result: ToolResult): boolean | Promise<boolean> {
+  const entry = completionEntry(job, result);
+  return jobs.completeJob(job.id, storedResult(result), entry === undefined ? {} : { entry });
 }
 
 /** The completion of work that was cancelled. */

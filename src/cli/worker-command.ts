@@ -3,7 +3,7 @@ import { keepsJobs } from '../contract/job-store.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
 import { keepsConversations } from '../conversation/conversations-options.js';
-import { enterCompletion, RunRecovery } from '../conversation/run-recovery.js';
+import { RunRecovery } from '../conversation/run-recovery.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type JobRunner, type RunJobsOptions, runJobs } from '../jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../loop/options.js';
@@ -143,9 +143,6 @@ async function openJobs({ exports, config, store }: WorkParts): Promise<JobRunne
     store,
     tools: config.tools ?? registryOfModule(exports) ?? [],
     ...(jobScope === undefined ? {} : { jobScope: jobScope as NonNullable<RunJobsOptions['jobScope']> }),
-    ...(keepsConversations(store)
-      ? { onAsyncResult: (completion) => enterCompletion(store.conversations, completion) }
-      : {}),
   });
 }
 

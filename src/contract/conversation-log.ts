@@ -39,6 +39,8 @@ export interface NewInboxEntry {
   readonly content: InboxContent;
   /** Refused where the conversation has another owner than the content. */
   readonly onlyOwner?: boolean;
+  /** Refused where nothing ever entered the conversation. */
+  readonly onlyKnown?: boolean;
 }
 
 /** What waits for its turn. Positions count the entries of a conversation from 1, in order of arrival. */

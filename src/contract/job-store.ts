@@ -1,4 +1,5 @@
 import { withMethods } from '../kernel/options.js';
+import type { NewInboxEntry } from './conversation-log.js';
 import type { Job, JobOptions, SqlTransaction } from './job-engine.js';
 import type { StoredResult } from './run-state.js';
 
@@ -54,6 +55,8 @@ export type JobBeginning =
 export interface CompletionOptions {
   /** Of the same database: the store writes in it, and whoever began it commits. Others ignore it. */
   readonly transaction?: SqlTransaction;
+  /** Enters its conversation with the first result, in a store that keeps conversations, too. */
+  readonly entry?: NewInboxEntry;
 }
 
 /**

@@ -14,8 +14,7 @@ import type { Job } from '../contract/job-engine.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import type { JobCompletion } from '../jobs/job-doer.js';
-import { type JobRunner, runJobs } from '../jobs/run-jobs.js';
+import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { FILLED_TEXT, LIST, required } from '../kernel/options.js';
@@ -38,7 +37,6 @@ import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';
 import { checkReplaced, type HistoryTurn, historyOf } from './kept-turns.js';
 import { CONTENT } from './options.js';
-import { enterCompletion } from './run-recovery.js';
 import { checkEdits, type TurnSurroundings, takeTurns } from './take-turns.js';
 
 const DEFAULT_LEASE_MS = 30_000;
@@ -100,7 +98,7 @@ export class Conversations {
   readonly #wanted = new Set<string>();
   readonly #expiries = new ExpiryWatch((conversationId) => this.#want(conversationId));
   readonly #unwatch: () => void = () => {};
-  readonly #jobs: Promise<JobRunner | undefined> | undefined;
+  readonly #jobs: BackgroundJobs | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -112,7 +110,7 @@ export class Conversations {
     this.#leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
     const jobs = jobsOfOptions(options);
     if (options.takesTurns === false) return;
-    if (jobs !== undefined) this.#jobs = this.#runJobs(jobs);
+    if (jobs !== undefined) this.#jobs = this.#doJobs(jobs);
     this.#unwatch = this.#log.watch((news) => this.#hear(news));
     this.#poll();
   }
@@ -241,7 +239,7 @@ export class Conversations {
     clearTimeout(this.#timer);
     this.#expiries.close();
     this.#wanted.clear();
-    await Promise.all([...this.#taking.values(), this.#jobs?.then((runner) => runner?.close())]);
+    await Promise.all([...this.#taking.values(), this.#jobs?.close()]);
   }
 
   async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
@@ -341,18 +339,14 @@ export class Conversations {
     };
   }
 
-  /** Does jobs in this process. What a job comes to has entered its conversation before the engine forgets it. */
-  async #runJobs(parts: NonNullable<ReturnType<typeof jobsOfOptions>>): Promise<JobRunner | undefined> {
+  /** Does jobs in this process. What a job comes to enters its conversation with the job's end. */
+  #doJobs(parts: NonNullable<ReturnType<typeof jobsOfOptions>>): BackgroundJobs {
     const { scope, logger } = this.#options;
-    const onAsyncResult = (completion: JobCompletion) => enterCompletion(this.#log, completion);
     const jobScope = async ({ scope: { conversationId = '', owner } }: Job) =>
       (await scope?.({ conversationId, owner })) ?? {};
-    try {
-      return await runJobs({ ...parts, jobScope, onAsyncResult, ...(logger ? { logger } : {}) });
-    } catch (error) {
-      this.#safeLog.warn('Jobs are not done in this process: the engine cannot be reached', { error });
-      return undefined;
-    }
+    return new BackgroundJobs({ ...parts, jobScope, ...(logger ? { logger } : {}) }, (error) =>
+      this.#safeLog.warn('Jobs are not done in this process yet', { error }),
+    );
   }
 
   /** Looks again and again for conversations that nobody goes on with: their process died, or was too busy. */

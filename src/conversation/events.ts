@@ -1,9 +1,8 @@
-import type { InboxContent } from '../contract/conversation-log.js';
+import type { CompletedCall } from '../call/completion-entry.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import type { BackgroundTask, TaskEvent, ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { callListener } from '../kernel/async.js';
-import { toolMessage } from '../loop/assistant-message.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 
 /** Somebody said something to the model. */
@@ -113,32 +112,6 @@ export class EventHub {
       callListener(() => subscription.listener(event), this.#onError);
     }
   }
-}
-
-/** A completion as it begins a turn: with the text that an answer of the call would have had. */
-export function completionOf(call: CompletedCall, result: ToolResult): CompletionOrigin {
-  const { tool, callId, taskId } = call;
-  const text = toolMessage(callId, result).content;
-  return { kind: 'completion', tool, callId, ...(taskId === undefined ? {} : { taskId }), text };
-}
-
-/** The same as an entry of an inbox; `owner`: that of the turn that made the call. */
-export function completionContent(call: CompletedCall, result: ToolResult, owner: unknown): InboxContent {
-  const { forUser, silent } = result;
-  const told = forUser && !silent ? { forUser } : {};
-  return { ...completionOf(call, result), ...told, ...(owner === undefined ? {} : { owner }) };
-}
-
-/** The key of that entry: whoever hears of the completion, it enters once. */
-export function completionKey({ taskId, callId }: CompletedCall, runId: string): string {
-  return `completion ${taskId ?? `${runId} ${callId}`}`;
-}
-
-/** A call that has ended, or whose work has. */
-export interface CompletedCall {
-  readonly tool: string;
-  readonly callId: string;
-  readonly taskId?: string;
 }
 
 /** The call of a context. */

@@ -1,13 +1,12 @@
+import { conversationOfRun } from '../call/completion-entry.js';
 import { SafeLog } from '../call/log.js';
 import type { CallScope } from '../contract/call.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { Logger } from '../contract/ports.js';
 import type { CheckpointStore, KeptRun, RunSummary } from '../contract/run-checkpoint.js';
-import type { JobCompletion } from '../jobs/job-doer.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import type { ResumeConfig } from '../loop/options.js';
 import { driveLostRun } from '../loop/recover-runs.js';
-import { completionContent, completionKey } from './events.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 
@@ -105,7 +104,7 @@ export class RunRecovery {
   }
 
   async #isOfConversation(runId: string): Promise<boolean> {
-    const conversationId = conversationOf(runId);
+    const conversationId = conversationOfRun(runId);
     if (conversationId === undefined) return false;
     return (await this.#parts.conversations?.read(conversationId))?.turn?.runId === runId;
   }
@@ -114,23 +113,4 @@ export class RunRecovery {
 /** As far as this process can tell by its own clock; taking it over goes by the store's. */
 function isLost({ leaseEnd = 0 }: RunSummary): boolean {
   return leaseEnd < Date.now();
-}
-
-/** Runs of conversations have the conversation's id and a number. */
-function conversationOf(runId: string): string | undefined {
-  return /^(.+)\.\d+$/s.exec(runId)?.[1];
-}
-
-/** Lets what came of a conversation's job enter it; whoever took the turn may be gone, or may do the same. */
-export async function enterCompletion(log: ConversationLog, { job, result }: JobCompletion): Promise<void> {
-  const { conversationId, owner } = job.scope;
-  const { runId = '' } = job;
-  if (conversationId === undefined || conversationOf(runId) !== conversationId) return;
-  if ((await log.read(conversationId)) === undefined) return;
-  const call = { tool: job.tool, callId: job.callId, taskId: job.id };
-  await log.enter({
-    conversationId,
-    key: completionKey(call, runId),
-    content: completionContent(call, result, owner),
-  });
 }

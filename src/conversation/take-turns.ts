@@ -1,4 +1,5 @@
 import { isExpired } from '../call/approval.js';
+import { completionContent, completionKey } from '../call/completion-entry.js';
 import type { Answer, CallScope } from '../contract/call.js';
 import type { InboxContent, InboxEntry, OpenTurn } from '../contract/conversation-log.js';
 import type { JobEngine } from '../contract/job-engine.js';
@@ -18,7 +19,7 @@ import { resumeWith } from '../loop/resume.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import type { ConversationsConfig, ConversationsOptions, TurnOwner } from './conversations-options.js';
 import { errorJson, eventJson, outcomeJson } from './event-json.js';
-import { callOfContext, completionContent, completionKey, turnMessage } from './events.js';
+import { callOfContext, turnMessage } from './events.js';
 import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
 import { historyBefore, historyOf, messagesOfTurn } from './kept-turns.js';

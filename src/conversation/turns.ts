@@ -1,3 +1,4 @@
+import { completionOf } from '../call/completion-entry.js';
 import { SafeLog } from '../call/log.js';
 import { interruptedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -14,15 +15,7 @@ import { historyFaults } from '../loop/given-history.js';
 import { abortedBefore } from '../loop/loop-run.js';
 import { resumeWith } from '../loop/resume.js';
 import { signState } from '../loop/suspend.js';
-import {
-  callOfContext,
-  callOfTask,
-  completionOf,
-  EventHub,
-  type TurnOrigin,
-  tellUser,
-  turnMessage,
-} from './events.js';
+import { callOfContext, callOfTask, EventHub, type TurnOrigin, tellUser, turnMessage } from './events.js';
 import { ConversationTasks, IdleWaiters, Inbox, type Waiting } from './inbox.js';
 import type { AnswerOptions, ConversationConfig, TurnOptions } from './options.js';
 import {

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { completionEntry } from '../call/completion-entry.js';
 import type { Invocation } from '../call/invocation.js';
 import { cancelledResult } from '../call/job-dispatch.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
@@ -58,7 +59,7 @@ export class JobDoer {
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
     const leave = await this.#slots.enter(job.tool, concurrency);
     try {
-      const beginning = await jobs.beginJob(job.id, attempt.attempt);
+      const beginning = await insist(() => jobs.beginJob(job.id, attempt.attempt));
       if (beginning.status === 'run') await this.#attempt(job, attempt);
       // Its worker died before the engine, or whoever listens, had heard of it.
       else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
@@ -87,12 +88,14 @@ export class JobDoer {
   async #complete(job: Job, { commit }: JobAttempt, { result, isFailure }: AttemptEnd): Promise<boolean> {
     const { jobs, onAsyncResult } = this.#work;
     const stored = storedResult(result);
+    const entry = completionEntry(job, result);
+    const told = entry === undefined ? {} : { entry };
     // Who listens has to hear it again after a crash, which takes a job that the engine still has.
     if (commit === undefined || isFailure || onAsyncResult !== undefined)
-      return insist(() => jobs.completeJob(job.id, stored));
+      return insist(() => jobs.completeJob(job.id, stored, told));
     let isFirst = false;
     await commit(async (transaction) => {
-      isFirst = await jobs.completeJob(job.id, stored, { transaction });
+      isFirst = await jobs.completeJob(job.id, stored, { transaction, ...told });
     });
     return isFirst;
   }
@@ -186,7 +189,7 @@ function changedResult(job: Job, definition: ToolDefinition): ToolResult | undef
   );
 }
 
-/** What is done must not be done again because a store was away for a moment. */
+/** A store that is away for a moment uses up no attempt, and has nothing done again. */
 async function insist<Value>(work: () => Value | Promise<Value>): Promise<Value> {
   for (let tries = 1; ; tries += 1) {
     try {

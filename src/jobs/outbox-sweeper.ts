@@ -1,4 +1,5 @@
-import { failedResult, storedResult } from '../call/result-text.js';
+import { completeJob } from '../call/job-dispatch.js';
+import { failedResult } from '../call/result-text.js';
 import type { JobEngine } from '../contract/job-engine.js';
 import type { JobStore, StoredJob } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
@@ -66,7 +67,7 @@ export class OutboxSweeper {
     for (const { job, error } of await engine.deadJobs({ limit: 1000 })) {
       if (!open.has(job.id)) continue;
       const message = `The work of the tool '${job.tool}' was given up: ${error}`;
-      if (await jobs.completeJob(job.id, storedResult(failedResult('TaskInterrupted', message))))
+      if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
         await engine.publish({ type: 'end', jobId: job.id });
     }
   }

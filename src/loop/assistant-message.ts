@@ -1,6 +1,6 @@
 import type { CallPlace } from '../call/effect-key.js';
 import type { KeepOnce } from '../call/invocation.js';
-import { resultText } from '../call/result-text.js';
+import { wordsOf } from '../call/result-text.js';
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import type { CallJournal, CallRecord, Suspension } from '../contract/call.js';
 import type {
@@ -46,19 +46,12 @@ export function toolMessage(
   result: ToolResult,
   ...notes: readonly (string | undefined)[]
 ): ToolMessage {
-  let content = resultText(result) || attachmentsText(result);
+  let content = wordsOf(result);
   for (const note of notes) if (note !== undefined) content += `\n\n${note}`;
   const answer: ToolMessage = { role: 'tool', content, tool_call_id: toolCallId };
   const message = result.isError ? { ...answer, isError: true } : answer;
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return isMoreThanText ? { ...message, parts: result.content } : message;
-}
-
-/** Images and files that come without a word: a model that gets only text should know of them. */
-function attachmentsText({ content = [] }: ToolResult): string {
-  return content
-    .flatMap((part) => (part.type === 'text' ? [] : [`[${part.type}: ${part.mimeType}]`]))
-    .join('\n');
 }
 
 /** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */

@@ -10,9 +10,8 @@ import {
   keepsConversations,
   type TurnOwner,
 } from '../conversation/conversations-options.js';
-import { enterCompletion, RunRecovery } from '../conversation/run-recovery.js';
+import { RunRecovery } from '../conversation/run-recovery.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
-import type { JobCompletion } from '../jobs/job-doer.js';
 import { type JobRunner, runJobs } from '../jobs/run-jobs.js';
 import type { ApplicationRuns } from './application-runs.js';
 import type { RunningCalls } from './calls.js';
@@ -124,18 +123,12 @@ export class ApplicationFleet {
     if (engine === undefined || !keepsJobs(store)) throw new TypeError('there are no jobs');
     const scopeOf = async (job: Job): Promise<OwnerScope> =>
       jobScope === undefined ? this.#scopeOfOwner(job.scope.owner) : jobScope(job);
-    const listener = keepsConversations(store)
-      ? {
-          onAsyncResult: (completion: JobCompletion) => enterCompletion(store.conversations, completion),
-        }
-      : {};
     return runJobs({
       engine,
       store,
       tools: registry,
       logger: options.logger ?? nestLogger(),
       jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
-      ...listener,
     });
   }
 

@@ -72,7 +72,13 @@ export class BossNews {
     const subscription = { hear };
     this.#listeners.add(subscription);
     this.#listening ??= this.#listen();
-    await this.#listening;
+    try {
+      await this.#listening;
+    } catch (error) {
+      this.#listeners.delete(subscription);
+      this.#listening = undefined;
+      throw error;
+    }
     return async () => void this.#listeners.delete(subscription);
   }
 

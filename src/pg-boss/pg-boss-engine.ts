@@ -132,7 +132,13 @@ class PgBossEngine implements JobEngine {
       if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
       if (word.type === 'wake') for (const worker of this.#workers) worker.wake();
     });
-    await this.#hearsWords;
+    try {
+      await this.#hearsWords;
+    } catch (error) {
+      // The next worker may have a database that answers.
+      this.#hearsWords = undefined;
+      throw error;
+    }
     const { transactional = false } = this.#options;
     const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
     const worker = new BossWorker({ queue, running, concurrency, handle, transactional, onError });

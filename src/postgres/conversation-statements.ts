@@ -22,7 +22,9 @@ const TEXTS = {
     WITH known AS (SELECT position FROM :fleet_inbox WHERE conversation_id = $1 AND key = $2),
       changed AS (
         INSERT INTO :fleet_conversations AS kept (conversation_id, owner, entered, revision, is_due, changed_at)
-        SELECT $1, $4, 1, 1, true, ${NOW} WHERE NOT EXISTS (SELECT FROM known)
+        SELECT $1, $4, 1, 1, true, ${NOW}
+        WHERE NOT EXISTS (SELECT FROM known)
+          AND (NOT $6 OR EXISTS (SELECT FROM :fleet_conversations WHERE conversation_id = $1))
         ON CONFLICT (conversation_id) DO UPDATE SET entered = kept.entered + 1, ${CHANGED}
         WHERE NOT $5 OR kept.owner IS NOT DISTINCT FROM excluded.owner
         RETURNING entered

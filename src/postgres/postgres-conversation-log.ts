@@ -45,9 +45,10 @@ export class PostgresConversationLog implements ConversationLog {
     key,
     content,
     onlyOwner = false,
+    onlyKnown = false,
   }: NewInboxEntry): Promise<EnteredEntry | undefined> {
     const owner = ownerText(content.owner) ?? null;
-    const values = [conversationId, key, JSON.stringify(content), owner, onlyOwner];
+    const values = [conversationId, key, JSON.stringify(content), owner, onlyOwner, onlyKnown];
     try {
       return await this.#enter(values);
     } catch (error) {

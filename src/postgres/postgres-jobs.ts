@@ -51,6 +51,23 @@ const TEXTS = {
       WHERE job_id = $1 AND ${OPEN} RETURNING job_id
     )
     SELECT job_id FROM done UNION ALL SELECT job_id FROM ${JOBS} WHERE job_id = $1 AND completed_by = $3::uuid`,
+  // The entry of a conversation, `$4` to `$6`, comes with the first result; one of the same key is there already.
+  job_complete_telling: `
+    WITH done AS (
+      UPDATE ${JOBS} SET status = 'completed', result = $2, completed_by = $3::uuid, changed_at = ${NOW}
+      WHERE job_id = $1 AND ${OPEN} RETURNING job_id
+    ), changed AS (
+      UPDATE :fleet_conversations
+      SET entered = entered + 1, revision = revision + 1, is_due = true, changed_at = ${NOW}
+      WHERE conversation_id = $4 AND EXISTS (SELECT FROM done)
+        AND NOT EXISTS (SELECT FROM :fleet_inbox WHERE conversation_id = $4 AND key = $5)
+      RETURNING entered
+    ), added AS (
+      INSERT INTO :fleet_inbox (conversation_id, position, key, content) SELECT $4, entered, $5, $6 FROM changed
+      ON CONFLICT DO NOTHING RETURNING position
+    ), told AS (SELECT pg_notify(':fleet_conversations', 'inbox ' || $4) FROM added)
+    SELECT job_id, (SELECT count(*) FROM told) FROM done
+    UNION ALL SELECT job_id, 0 FROM ${JOBS} WHERE job_id = $1 AND completed_by = $3::uuid`,
   job_get: `SELECT ${ROW} FROM ${JOBS} WHERE job_id = $1`,
   job_list: page('true'),
   job_list_of: page('status = $4'),
@@ -104,12 +121,14 @@ export class PostgresJobs implements JobStore {
   async completeJob(
     jobId: string,
     result: StoredResult,
-    { transaction }: CompletionOptions = {},
+    { transaction, entry }: CompletionOptions = {},
   ): Promise<boolean> {
-    const values = [jobId, JSON.stringify(result), randomUUID()];
-    if (transaction === undefined) return (await this.#run('job_complete', values)).rows.length > 0;
+    const name = entry === undefined ? 'job_complete' : 'job_complete_telling';
+    const told = entry === undefined ? [] : [entry.conversationId, entry.key, JSON.stringify(entry.content)];
+    const values = [jobId, JSON.stringify(result), randomUUID(), ...told];
+    if (transaction === undefined) return (await this.#run(name, values)).rows.length > 0;
     await this.#database.migrate();
-    return (await transaction.query(this.#sql.job_complete.text, values)).rows.length > 0;
+    return (await transaction.query(this.#sql[name].text, values)).rows.length > 0;
   }
 
   async job(jobId: string): Promise<StoredJob | undefined> {

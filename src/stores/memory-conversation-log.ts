@@ -63,7 +63,8 @@ export class MemoryConversationLog implements ConversationLog {
     this.#now = now;
   }
 
-  enter({ conversationId, key, content, onlyOwner }: NewInboxEntry): EnteredEntry | undefined {
+  enter({ conversationId, key, content, onlyOwner, onlyKnown }: NewInboxEntry): EnteredEntry | undefined {
+    if (onlyKnown && !this.#rows.has(conversationId)) return undefined;
     const owner = ownerText(content.owner);
     const row = this.#rows.get(conversationId) ?? this.#create(conversationId, owner);
     if (onlyOwner && row.owner !== owner) return undefined;

@@ -1,5 +1,7 @@
+import type { ConversationLog } from '../contract/conversation-log.js';
 import type { Job, JobOptions } from '../contract/job-engine.js';
 import type {
+  CompletionOptions,
   JobBeginning,
   JobPage,
   JobQuery,
@@ -27,11 +29,13 @@ interface HeldJob {
 /** The started work of a store in memory. */
 export class MemoryJobs implements JobStore {
   readonly #now: () => number;
+  readonly #conversations: ConversationLog;
   /** In the order of their last change, the earliest first. */
   readonly #jobs = new Map<string, HeldJob>();
 
-  constructor(now: () => number) {
+  constructor(now: () => number, conversations: ConversationLog) {
     this.#now = now;
+    this.#conversations = conversations;
   }
 
   addJob(job: Job, options: JobOptions): boolean {
@@ -63,9 +67,10 @@ export class MemoryJobs implements JobStore {
     return { status: 'run' };
   }
 
-  completeJob(jobId: string, result: StoredResult): boolean {
+  completeJob(jobId: string, result: StoredResult, { entry }: CompletionOptions = {}): boolean {
     const held = this.#jobs.get(jobId);
     if (held === undefined || held.result !== undefined) return false;
+    if (entry !== undefined) this.#conversations.enter(entry);
     this.#change(held, { status: 'completed', result: JSON.stringify(result) });
     return true;
   }

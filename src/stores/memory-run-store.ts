@@ -70,8 +70,8 @@ export class MemoryRunStore implements CheckpointStore, StoreWithJobs {
   constructor(options: MemoryRunStoreOptions = {}) {
     checkOptions(options, OPTIONS);
     this.#now = options.now ?? Date.now;
-    this.jobs = new MemoryJobs(this.#now);
     this.conversations = new MemoryConversationLog(this.#now);
+    this.jobs = new MemoryJobs(this.#now, this.conversations);
   }
 
   /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */

@@ -98,18 +98,38 @@ export class SqliteConversationLog implements ConversationLog {
     this.#sql = Object.fromEntries(prepared) as Statements;
   }
 
-  enter({ conversationId: id, key, content, onlyOwner }: NewInboxEntry): EnteredEntry | undefined {
-    const owner = ownerText(content.owner) ?? null;
-    return this.#change({ conversationId: id, about: 'inbox' }, (): EnteredEntry | undefined => {
-      this.#sql.create.run({ id, owner, now: this.#now() });
-      if (onlyOwner && this.#sql.owner.get({ id })?.owner !== owner) return undefined;
-      const known = this.#sql.position.get({ id, key });
-      if (known !== undefined) return { position: Number(known.position), isNew: false };
-      const row = this.#sql.enter.get({ id, key, content: JSON.stringify(content) });
-      this.#sql.entered.run({ id });
-      this.#sql.change.run({ id, now: this.#now() });
-      return { position: Number(row?.position), isNew: true };
+  enter(entry: NewInboxEntry): EnteredEntry | undefined {
+    const news = { conversationId: entry.conversationId, about: 'inbox' } as const;
+    return this.#change(news, () => this.#enter(entry));
+  }
+
+  /** Keeps an entry together with another change of the file, if that takes place. */
+  enterWith(entry: NewInboxEntry, change: () => boolean): boolean {
+    return this.#change({ conversationId: entry.conversationId, about: 'inbox' }, () => {
+      const isChanged = change();
+      if (isChanged) this.#enter(entry);
+      return isChanged;
     });
+  }
+
+  #enter({
+    conversationId: id,
+    key,
+    content,
+    onlyOwner,
+    onlyKnown,
+  }: NewInboxEntry): EnteredEntry | undefined {
+    const owner = ownerText(content.owner) ?? null;
+    const now = this.#now();
+    if (!onlyKnown) this.#sql.create.run({ id, owner, now });
+    const conversation = this.#sql.owner.get({ id });
+    if (conversation === undefined || (onlyOwner && conversation.owner !== owner)) return undefined;
+    const known = this.#sql.position.get({ id, key });
+    if (known !== undefined) return { position: Number(known.position), isNew: false };
+    const row = this.#sql.enter.get({ id, key, content: JSON.stringify(content) });
+    this.#sql.entered.run({ id });
+    this.#sql.change.run({ id, now });
+    return { position: Number(row?.position), isNew: true };
   }
 
   hold({ conversationId: id, claim, leaseMs }: ConversationLease): HoldOutcome {

@@ -1,6 +1,7 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { Job, JobOptions } from '../contract/job-engine.js';
 import type {
+  CompletionOptions,
   JobBeginning,
   JobPage,
   JobQuery,
@@ -12,6 +13,7 @@ import type {
 import type { StoredResult } from '../contract/run-state.js';
 import { jobPage, readJobQuery } from '../errors/job-checks.js';
 import { checkAge } from '../errors/store-checks.js';
+import type { SqliteConversationLog } from './sqlite-conversation-log.js';
 
 /** Times in milliseconds. */
 const TABLE = `
@@ -68,15 +70,24 @@ interface JobRow {
   readonly result: string | null;
 }
 
+/** Where jobs are kept, and the conversations beside them. */
+interface JobsPlace {
+  readonly database: DatabaseSync;
+  readonly now: () => number;
+  readonly conversations: SqliteConversationLog;
+}
+
 /** The started work of a store in an SQLite file. */
 export class SqliteJobs implements JobStore {
   readonly #database: DatabaseSync;
   readonly #now: () => number;
+  readonly #conversations: SqliteConversationLog;
   readonly #prepared = new Map<keyof typeof SQL, StatementSync>();
 
-  constructor(database: DatabaseSync, now: () => number) {
+  constructor({ database, now, conversations }: JobsPlace) {
     this.#database = database;
     this.#now = now;
+    this.#conversations = conversations;
     database.exec(TABLE);
   }
 
@@ -103,8 +114,9 @@ export class SqliteJobs implements JobStore {
     return result === undefined ? { status: 'missing' } : { status: 'settled', result };
   }
 
-  completeJob(jobId: string, result: StoredResult): boolean {
-    return this.#change('complete', { jobId, result: JSON.stringify(result) });
+  completeJob(jobId: string, result: StoredResult, { entry }: CompletionOptions = {}): boolean {
+    const complete = () => this.#change('complete', { jobId, result: JSON.stringify(result) });
+    return entry === undefined ? complete() : this.#conversations.enterWith(entry, complete);
   }
 
   job(jobId: string): StoredJob | undefined {

@@ -140,9 +140,10 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
     try {
       prepareRunsSchema(this.#database);
       this.#statements = prepareAll(this.#database);
-      this.jobs = new SqliteJobs(this.#database, now);
       this.#conversations = new SqliteConversationLog(this.#database, now);
       this.conversations = this.#conversations;
+      const kept = { database: this.#database, now, conversations: this.#conversations };
+      this.jobs = new SqliteJobs(kept);
     } catch (cause) {
       this.#database.close();
       throw new Error(`Cannot keep runs in '${path}': ${(cause as Error).message}`, { cause });

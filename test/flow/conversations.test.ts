@@ -6,13 +6,16 @@ import {
   Conversations,
   type ConversationsConfig,
   type ConversationsOptions,
+  cancelJob,
   defineTool,
+  type JobWorker,
   type LLMProvider,
   type LLMRequest,
   MemoryJobEngine,
   type NumberedEvent,
   runToolLoop,
   type ToolCall,
+  type WorkOptions,
 } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
@@ -58,24 +61,24 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Several processes' worth of the same conversations, each over a connection of its own. */
 interface Fleet {
+  openStore(): MemoryRunStore | SqliteRunStore | PostgresRunStore;
   open(options?: Partial<ConversationsOptions>, config?: Partial<ConversationsConfig>): Conversations;
 }
 
 function inMemory(): Fleet {
   const store = new MemoryRunStore();
-  return { open: (options, config) => open({ store, ...options }, config) };
+  return { openStore: () => store, open: (options, config) => open({ store, ...options }, config) };
 }
 
 function inFile(): Fleet {
   files += 1;
   const path = join(folder, `${files}.sqlite`);
-  return {
-    open(options, config) {
-      const store = new SqliteRunStore({ path });
-      stores.push(store);
-      return open({ store, ...options }, config);
-    },
+  const openStore = () => {
+    const store = new SqliteRunStore({ path });
+    stores.push(store);
+    return store;
   };
+  return { openStore, open: (options, config) => open({ store: openStore(), ...options }, config) };
 }
 
 function open(
@@ -115,13 +118,12 @@ describePostgres('Conversations over PostgresRunStore', (service) => {
   const connectionString = service.url;
   describeFleet(() => {
     const schema = schemas.newSchema();
-    return {
-      open(options, config) {
-        const store = new PostgresRunStore({ connectionString, schema });
-        stores.push(store);
-        return open({ store, ...options }, config);
-      },
+    const openStore = () => {
+      const store = new PostgresRunStore({ connectionString, schema });
+      stores.push(store);
+      return store;
     };
+    return { openStore, open: (options, config) => open({ store: openStore(), ...options }, config) };
   });
 });
 
@@ -444,6 +446,47 @@ function describeFleet(fleet: () => Fleet): void {
     await engine.close();
   });
 
+  test('a job that is cancelled tells its conversation so, also where nobody follows it', async () => {
+    const { open, openStore } = fleet();
+    const engine = new MemoryJobEngine();
+    const store = openStore();
+    const conversations = open({}, {});
+    await conversations.prompt('c1', 'Hi');
+    await conversations.idle('c1');
+    const id = 'task_1';
+    const job = {
+      id,
+      tool: 'report',
+      arguments: {},
+      scope: { conversationId: 'c1' },
+      fingerprint: 'f',
+      idempotencyKey: '1',
+    };
+    await store.jobs.addJob({ ...job, callId: 'call_1', runId: 'c1.1' }, {});
+    expect(await cancelJob(id, { engine, store, reason: 'the shop is closed' })).toBe(true);
+    expect(await cancelJob(id, { engine, store })).toBe(false);
+    await readUntil(conversations, 'c1', ({ type, turn }) => type === 'turn-end' && isTurn(turn, 2));
+    const view = await conversations.idle('c1');
+    expect(view?.turns).toBe(2);
+    expect(view?.messages.at(-2)?.content).toContain('[System: async:report]');
+    expect(view?.messages.at(-2)?.content).toContain('the shop is closed');
+    await engine.close();
+  });
+
+  test('jobs are done as soon as the engine can be reached', async () => {
+    const { open } = fleet();
+    const engine = new LateEngine(2);
+    const tools = [defineTool({ name: 'report', ...SAY, background: true, execute: () => 'the figures' })];
+    const conversations = open({ engine }, { tools });
+    await conversations.prompt('c1', 'call report');
+    await readUntil(conversations, 'c1', ({ type, turn }) => type === 'turn-end' && isTurn(turn, 2));
+    expect(engine.refusals).toBe(0);
+    await conversations.close();
+    const closedBefore = open({ engine: new LateEngine(Number.POSITIVE_INFINITY) }, { tools });
+    await closedBefore.close();
+    await engine.close();
+  });
+
   test('`close` lets the turn that runs end, and leaves the rest to others', async () => {
     const { open } = fleet();
     const provider = echoProvider();
@@ -526,4 +569,20 @@ function describeFleet(fleet: () => Fleet): void {
 
 function isTurn(turn: unknown, number: number): boolean {
   return (turn as { readonly number?: unknown })?.number === number;
+}
+
+/** An engine that cannot be reached so many times. */
+class LateEngine extends MemoryJobEngine {
+  refusals: number;
+
+  constructor(refusals: number) {
+    super();
+    this.refusals = refusals;
+  }
+
+  override async work(options: WorkOptions): Promise<JobWorker> {
+    if (this.refusals === 0) return super.work(options);
+    this.refusals -= 1;
+    throw new Error('connect ECONNREFUSED');
+  }
 }

@@ -22,7 +22,8 @@ describePostgres('PostgresRunStore.jobs', (service) => {
   testJobs('PostgresRunStore.jobs', () => {
     const schema = schemas.newSchema();
     const store = new PostgresRunStore({ connectionString: service.url, schema });
-    return { jobs: store.jobs, wait: (ms) => schemas.ageJobs(schema, ms), close: () => store.close() };
+    const { jobs, conversations } = store;
+    return { jobs, conversations, wait: (ms) => schemas.ageJobs(schema, ms), close: () => store.close() };
   });
 
   test('PostgresRunStore.jobs completes a job together with its end in the queue of pg-boss', async () => {

@@ -60,6 +60,15 @@ export function describeConversationLog(name: string, open: () => OpenedLog | Pr
       expect(await log.read('nobody')).toBeUndefined();
     });
 
+    test('`onlyKnown` refuses an entry of a conversation that is not there', async () => {
+      const entry = { conversationId: ID, key: 'k1', content: { kind: 'prompt' as const, content: 'Hi' } };
+      expect(await log.enter({ ...entry, onlyKnown: true })).toBeUndefined();
+      expect(await log.read(ID)).toBeUndefined();
+      await log.enter(entry);
+      expect(await log.enter({ ...entry, key: 'k2', onlyKnown: true })).toEqual({ position: 2, isNew: true });
+      expect(await log.enter({ ...entry, onlyKnown: true })).toEqual({ position: 1, isNew: false });
+    });
+
     test('a key stays used after its entry is done', async () => {
       await enter('a');
       await log.hold(lease('x'));

@@ -1,9 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { asyncResult, type Job, type JobStore, toolResult } from 'toolwright';
+import { asyncResult, type ConversationLog, type Job, type JobStore, toolResult } from 'toolwright';
 
 /** A store of jobs, and its clock. */
 export interface OpenedJobs {
   readonly jobs: JobStore;
+  /** Those of the same store. */
+  readonly conversations: ConversationLog;
   /** Lets so many milliseconds go by. */
   wait(ms: number): Promise<void> | void;
   close?(): Promise<void> | void;
@@ -81,6 +83,38 @@ export function testJobs(name: string, open: () => OpenedJobs | Promise<OpenedJo
     expect(await jobs.job('a')).toMatchObject({ status: 'completed', attempt: 2, result: { forLLM } });
     await jobs.jobSent('a');
     expect(await jobs.job('a')).toMatchObject({ status: 'completed' });
+  });
+
+  on('lets a conversation hear of the first result, once, and of no other', async (opened) => {
+    const { jobs, conversations } = opened;
+    await conversations.enter({ conversationId: 'c1', key: 'k', content: { kind: 'prompt', content: 'Hi' } });
+    for (const id of ['a', 'b', 'c']) await jobs.addJob(jobCalled(id), {});
+    const news: unknown[] = [];
+    const unwatch = conversations.watch((told) => news.push(told));
+    const entry = (text: string, key = 'completion a', conversationId = 'c1') => ({
+      conversationId,
+      key,
+      content: { kind: 'completion' as const, tool: 'send_mail', callId: 'call_1', text },
+      onlyKnown: true,
+    });
+    const told = ['one', 'two', 'three'];
+    const results = await Promise.all(
+      told.map((text) => jobs.completeJob('a', { ...RESULT, forLLM: text }, { entry: entry(text) })),
+    );
+    const text = told[results.indexOf(true)];
+    const inbox = async () => (await conversations.read('c1'))?.inbox.slice(1);
+    expect(await inbox()).toEqual([{ position: 2, key: 'completion a', content: entry(text ?? '').content }]);
+    // Of the same key, and of a conversation that is not there.
+    expect(await jobs.completeJob('b', RESULT, { entry: entry('again') })).toBe(true);
+    expect(await jobs.completeJob('c', RESULT, { entry: entry('lost', 'completion c', 'c2') })).toBe(true);
+    expect(await inbox()).toHaveLength(1);
+    expect(await conversations.read('c2')).toBeUndefined();
+    expect(await jobs.completeJob('none', RESULT, { entry: entry('none', 'completion none') })).toBe(false);
+    expect(await inbox()).toHaveLength(1);
+    // Of the entry, or that some may have been missed.
+    while (news.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    unwatch();
+    expect(await conversations.due(10)).toEqual(['c1']);
   });
 
   on('knows no job that was not added', async ({ jobs }) => {

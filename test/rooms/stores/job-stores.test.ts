@@ -17,13 +17,15 @@ function clock(): { readonly now: () => number; readonly wait: (ms: number) => v
 
 testJobs('MemoryRunStore.jobs', () => {
   const { now, wait } = clock();
-  return { jobs: new MemoryRunStore({ now }).jobs, wait };
+  const { jobs, conversations } = new MemoryRunStore({ now });
+  return { jobs, conversations, wait };
 });
 
 testJobs('SqliteRunStore.jobs', () => {
   const { now, wait } = clock();
   const store = new SqliteRunStore({ path: ':memory:', now });
-  return { jobs: store.jobs, wait, close: () => store.close() };
+  const { jobs, conversations } = store;
+  return { jobs, conversations, wait, close: () => store.close() };
 });
 
 test('SqliteRunStore.jobs keeps jobs for other processes', () => {

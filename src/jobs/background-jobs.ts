@@ -1,0 +1,44 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
+import { withinLimits } from '../kernel/async.js';
+import { type JobRunner, type RunJobsOptions, runJobs } from './run-jobs.js';
+
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 10_000;
+/** How long the end of a process waits for an engine that is just being connected to. */
+const BEGIN_WITHIN_MS = 5_000;
+
+/** Does jobs as soon as the engine can be reached, however long that takes. */
+export class BackgroundJobs {
+  readonly #closing = new AbortController();
+  readonly #runner: Promise<JobRunner | undefined>;
+
+  /** `onFailure` hears of each time that the engine could not be reached. */
+  constructor(options: RunJobsOptions, onFailure: (error: unknown) => void) {
+    this.#runner = this.#begin(options, onFailure);
+  }
+
+  /** Takes no more jobs, and resolves when those under way have ended. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const begun = withinLimits(this.#runner, { signal: undefined, timeoutMs: BEGIN_WITHIN_MS });
+    const runner = await begun.catch(() => undefined);
+    await runner?.close();
+  }
+
+  async #begin(options: RunJobsOptions, onFailure: (error: unknown) => void): Promise<JobRunner | undefined> {
+    const { signal } = this.#closing;
+    for (let wait = FIRST_PAUSE_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
+      try {
+        const runner = await runJobs(options);
+        if (!signal.aborted) return runner;
+        await runner.close();
+      } catch (error) {
+        onFailure(error);
+        if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) return undefined;
+        await pause(wait, undefined, { signal, ref: false }).catch(() => {});
+      }
+    }
+    return undefined;
+  }
+}
