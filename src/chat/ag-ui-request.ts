@@ -54,7 +54,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
   const { view } = asked;
   const key = `resume ${await digestOf([input.resume, outputsIn(input)])}`;
   if (view?.status === 'suspended') {
-    const answers = answersIn(input, view);
+    const answers = agUiAnswersIn(input, view);
     if (answers.length > 0) return { kind: 'answers', key, answers };
     throw new HttpFault(
       409,
@@ -73,7 +73,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
 /**
  * Answers to everything that asks somebody; and where calls are the client's to execute, the results that it has.
  */
-function answersIn({ resume, messages }: AgUiInput, asking: Asking): readonly Answer[] {
+export function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): readonly Answer[] {
   const interrupts = asking.pending.filter(({ kind }) => kind === 'approval' || kind === 'question');
   const byId = new Map(interrupts.map((wait) => [wait.id, wait]));
   const resumed = new Map(resume.map((entry) => [entry.interruptId, entry]));

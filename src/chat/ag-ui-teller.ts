@@ -14,6 +14,8 @@ interface ToldCall {
 
 /** What was said before the turn that is told, and what the client is told of failures. */
 interface AgUiTellerOptions {
+  /** Begins the ids of what a run says that is no turn of a conversation. */
+  readonly runId?: string;
   readonly describeError: DescribeError;
   /** The client's own messages, for snapshots. */
   readonly messages: readonly AgUiMessage[];
@@ -287,7 +289,7 @@ export class AgUiTeller {
 
   #newId(): string {
     this.#parts += 1;
-    return `${this.#place.turn ?? 'run'}.${this.#parts}`;
+    return `${this.#place.turn ?? this.#options.runId}.${this.#parts}`;
   }
 }
 

@@ -1,6 +1,13 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Logger } from '../contract/ports.js';
-import type { Conversations } from '../conversation/conversations.js';
+import { Conversations } from '../conversation/conversations.js';
+import {
+  type ConversationsConfig,
+  type ConversationsOptions,
+  keepsConversations,
+} from '../conversation/conversations-options.js';
+import { checkOptions } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
 import {
   BOOLEAN,
   COUNT,
@@ -9,15 +16,16 @@ import {
   MILLISECONDS,
   oneOf,
   optionTable,
+  type RulesOf,
   required,
+  TEXT,
   withMethods,
 } from '../kernel/options.js';
+import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import type { ProtocolName } from './protocols.js';
 
-/** What a chat handler is made from. */
-export interface ChatHandlerOptions {
-  /** Where the chats live: a chat's id is that of its conversation. */
-  readonly conversations: Pick<Conversations, 'prompt' | 'answer' | 'abort' | 'events' | 'snapshot'>;
+/** How a chat handler answers. */
+export interface ChatOptions {
   /**
    * Who asks, as any JSON, such as `{ user: 'u1' }`: the owner of the chats that it begins, and of no others.
    * `undefined`, `null` or an error: nobody, and the request is refused with 401.
@@ -30,7 +38,7 @@ export interface ChatHandlerOptions {
   readonly protocol?: ProtocolName;
   /** Whether a reader that leaves ends the turn; default false: it goes on, and readers may come back. */
   readonly abortOnLeave?: boolean;
-  /** What the reader is told of a turn that failed, in `ui-messages`; default: nothing but that it failed. */
+  /** What the reader is told of a turn that failed; default: nothing but that it failed. */
   readonly describeError?: (error: JsonObject) => string;
   /** Bytes of a request at most; default 4 MiB: the AI SDK sends the whole chat each time. */
   readonly maxRequestBytes?: number;
@@ -39,10 +47,26 @@ export interface ChatHandlerOptions {
   readonly logger?: Logger;
 }
 
-export const CHAT_OPTIONS = optionTable<ChatHandlerOptions>('createChatHandler', {
-  conversations: required(
-    withMethods(['prompt', 'answer', 'abort', 'events', 'snapshot'], 'new Conversations({ store, config })'),
-  ),
+/** What chats live in: a chat's id is that of its conversation. */
+export type ChatConversations = Pick<Conversations, 'prompt' | 'answer' | 'abort' | 'events' | 'snapshot'>;
+
+/** A chat handler over conversations that are there. */
+export interface ConversationsChatOptions extends ChatOptions {
+  readonly conversations: ChatConversations;
+}
+
+/** A chat handler that makes its conversations itself: the config of their runs, and where they are kept. */
+export interface LoopChatOptions
+  extends ChatOptions,
+    Omit<ConversationsConfig, 'logger'>,
+    Pick<ConversationsOptions, 'store' | 'engine' | 'scope' | 'leaseMs' | 'pollMs' | 'takesTurns'> {
+  readonly conversations?: undefined;
+}
+
+/** What a chat handler is made from. */
+export type ChatHandlerOptions = ConversationsChatOptions | LoopChatOptions;
+
+const CHAT_RULES: RulesOf<ChatOptions> = {
   authenticate: required(FUNCTION),
   protocol: oneOf('ui-messages', 'ag-ui', 'events'),
   abortOnLeave: BOOLEAN,
@@ -50,4 +74,77 @@ export const CHAT_OPTIONS = optionTable<ChatHandlerOptions>('createChatHandler',
   maxRequestBytes: COUNT,
   heartbeatMs: MILLISECONDS,
   logger: LOGGER,
+};
+
+const OF = 'createChatHandler';
+
+const OVER_CONVERSATIONS = optionTable<ConversationsChatOptions>(OF, {
+  ...CHAT_RULES,
+  conversations: required(
+    withMethods(['prompt', 'answer', 'abort', 'events', 'snapshot'], 'new Conversations({ store, config })'),
+  ),
 });
+
+const { runId: _1, signal: _2, ...RUN_RULES } = LOOP_RULES;
+
+const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
+  OF,
+  {
+    ...RUN_RULES,
+    ...CHAT_RULES,
+    systemPrompt: TEXT,
+    checkpoint: oneOf('step', 'call'),
+    store: required({
+      accepts: keepsConversations,
+      fix: "new SqliteRunStore({ path: 'chats.sqlite' }), or another store that keeps conversations",
+    }),
+    scope: FUNCTION,
+    pollMs: MILLISECONDS,
+    takesTurns: BOOLEAN,
+  },
+  {
+    ...LOOP_ALIASES,
+    systemPrompt: "systemPrompt: '…'",
+    config: 'its options here: { provider, model, tools }',
+  },
+);
+
+/** A chat handler's options, and the conversations that it has made itself. */
+export interface ReadChatOptions extends ChatOptions {
+  readonly conversations: ChatConversations;
+  readonly own?: Conversations;
+}
+
+/**
+ * Reads the options; makes the conversations where none are given.
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
+  if (isOverConversations(options)) {
+    checkOptions(options, OVER_CONVERSATIONS);
+    return options;
+  }
+  checkOptions(options, OVER_LOOP);
+  const { authenticate, protocol, abortOnLeave, describeError, maxRequestBytes, heartbeatMs, ...rest } =
+    options;
+  const { logger, store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...config } = rest;
+  const own = new Conversations({
+    ...defined({ logger, engine, scope, leaseMs, pollMs, takesTurns }),
+    store,
+    config,
+  });
+  const chat = {
+    authenticate,
+    ...defined({ protocol, abortOnLeave, describeError, maxRequestBytes, heartbeatMs, logger }),
+  };
+  return { ...chat, conversations: own, own };
+}
+
+function isOverConversations(options: ChatHandlerOptions): options is ConversationsChatOptions {
+  return isRecord(options) && 'conversations' in options && options.conversations !== undefined;
+}
+
+function defined<Options extends object>(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
+}

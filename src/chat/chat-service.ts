@@ -2,7 +2,7 @@ import type { Answer } from '../contract/call.js';
 import type { ConversationView } from '../conversation/conversations.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isSameOwner, ownerOf } from '../loop/options.js';
-import type { ChatHandlerOptions } from './chat-options.js';
+import type { ReadChatOptions } from './chat-options.js';
 import {
   type AskedChat,
   type ChatProtocol,
@@ -12,7 +12,7 @@ import {
 } from './chat-request.js';
 import { frameStream } from './frames.js';
 import { HttpFault } from './http-fault.js';
-import { protocolOf } from './protocols.js';
+import { ANY_ERROR, DEFAULT_HEARTBEAT_MS, protocolOf } from './protocols.js';
 import {
   type EventSource,
   type ReadEvent,
@@ -22,7 +22,6 @@ import {
 } from './turn-readings.js';
 
 const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
-const DEFAULT_HEARTBEAT_MS = 15_000;
 
 /** Somebody's request, and their chat as it stands. */
 interface Asked<Kind extends ChatRequest['kind']> {
@@ -42,10 +41,10 @@ interface Reading {
 
 /** Answers the requests of chats. */
 export class ChatService {
-  readonly #options: ChatHandlerOptions;
+  readonly #options: ReadChatOptions;
   readonly #protocol: ChatProtocol;
 
-  constructor(options: ChatHandlerOptions) {
+  constructor(options: ReadChatOptions) {
     this.#options = options;
     this.#protocol = protocolOf(options.protocol ?? 'ui-messages', options.describeError ?? ANY_ERROR);
   }
@@ -189,7 +188,5 @@ function checkOwner(view: ConversationView | undefined, owner: unknown): void {
   if (view !== undefined && !isSameOwner(view.owner, owner))
     throw new HttpFault(403, 'The chat is somebody else’s.');
 }
-
-const ANY_ERROR = (): string => 'An error occurred.';
 
 async function* nothing(): AsyncGenerator<ReadEvent, undefined> {}

@@ -1,3 +1,18 @@
 export type { NodeHandler, NodeRequest } from '../kernel/node-http.js';
-export type { ChatHandlerOptions } from './chat-options.js';
+export type {
+  ChatConversations,
+  ChatHandlerOptions,
+  ChatOptions,
+  ConversationsChatOptions,
+  LoopChatOptions,
+} from './chat-options.js';
 export { type ChatHandler, createChatHandler } from './create-chat-handler.js';
+export {
+  type AgUiResponseOptions,
+  agUiAnswers,
+  type RunResponseOptions,
+  toAgUiResponse,
+  toUIMessageResponse,
+  type UIMessageResponseOptions,
+  uiMessageAnswers,
+} from './run-responses.js';

@@ -7,17 +7,22 @@ import type { DescribeError } from './shown-calls.js';
 import { uiMessageHistory } from './ui-message-history.js';
 import { readUiMessageRequest } from './ui-message-request.js';
 
+export const DEFAULT_HEARTBEAT_MS = 15_000;
+
+/** What went wrong in a turn is the server's to know. */
+export const ANY_ERROR = (): string => 'An error occurred.';
+
 /** The name of a protocol that front-ends speak. */
 export type ProtocolName = 'ui-messages' | 'ag-ui' | 'events';
 
 /** No proxy is to collect the stream before it hands it on. */
-const SSE_HEADERS = {
+export const SSE_HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
 };
 
-const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
+export const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
 
 /** A protocol by its name. */
 export function protocolOf(name: ProtocolName, describeError: DescribeError): ChatProtocol {

@@ -71,9 +71,9 @@ const TELLERS: Readonly<Record<string, Teller | undefined>> = {
   'turn-end': endTurn,
 };
 
-function beginTurn(_told: ToldTurn, { turn }: JsonObject): ToldEvent {
+function beginTurn(_told: ToldTurn, { turn, messageId: given }: JsonObject): ToldEvent {
   const place = placeOfTurn((turn as JsonObject | undefined)?.number);
-  const messageId = String(place.turn);
+  const messageId = place.turn ?? String(given);
   return { told: { ...UNTOLD, messageId, place }, chunks: [{ type: 'start', messageId }] };
 }
 

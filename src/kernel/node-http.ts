@@ -16,7 +16,7 @@ export function nodeListener(handler: WebHandler): NodeHandler {
       if (!outgoing.writableFinished) gone.abort(new Error('the client went away'));
     });
     answer(handler, incoming, gone.signal)
-      .then((response) => write(response, outgoing))
+      .then((response) => writeResponse(response, outgoing))
       // What was not looked at: some clients read nothing before they have sent all of it.
       .then(() => incoming.resume())
       .catch(() => outgoing.destroy());
@@ -37,7 +37,8 @@ async function answer(handler: WebHandler, incoming: NodeRequest, signal: AbortS
   return handler(request);
 }
 
-function toRequest(incoming: NodeRequest, signal: AbortSignal): Request {
+/** The same request for handlers of the Web standard. Throws for what theirs cannot be. */
+export function toRequest(incoming: NodeRequest, signal?: AbortSignal): Request {
   const { method = 'GET', originalUrl, url = '/' } = incoming;
   const headers = new Headers();
   // HTTP/2 has method and path among its headers.
@@ -48,7 +49,7 @@ function toRequest(incoming: NodeRequest, signal: AbortSignal): Request {
   return new Request(`http://localhost${originalUrl ?? url}`, {
     method,
     headers,
-    signal,
+    ...(signal === undefined ? {} : { signal }),
     ...(hasBody ? { body: bodyOf(incoming), duplex: 'half' } : {}),
   });
 }
@@ -62,7 +63,8 @@ function bodyOf(incoming: NodeRequest): RequestInit['body'] {
   return JSON.stringify(body);
 }
 
-async function write(response: Response, outgoing: ServerResponse): Promise<void> {
+/** Writes a response of the Web standard, as its reader takes it. */
+export async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
   outgoing.statusCode = response.status;
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
   if (response.body === null) {

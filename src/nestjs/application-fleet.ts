@@ -13,6 +13,7 @@ import {
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { type JobRunner, runJobs } from '../jobs/run-jobs.js';
+import { ApplicationChats } from './application-chats.js';
 import type { ApplicationRuns } from './application-runs.js';
 import type { RunningCalls } from './calls.js';
 import { nestLogger } from './error-texts.js';
@@ -35,6 +36,8 @@ interface FleetParts {
 
 /** What an application does for others: turns of conversations, jobs, and runs whose process died. */
 export class ApplicationFleet {
+  /** Of people, over the conversations. */
+  readonly chats: ApplicationChats;
   readonly #parts: FleetParts;
   readonly #ownerScopes = new WeakMap<TurnOwner, Promise<OwnerScope>>();
   #conversations: Conversations | undefined;
@@ -45,6 +48,8 @@ export class ApplicationFleet {
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
+    const { options, runs } = parts;
+    this.chats = new ApplicationChats({ options, runs, conversations: () => this.conversations });
   }
 
   /**

@@ -1,10 +1,13 @@
 import '../metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
+export type { ChatRequestOptions } from './application-chats.js';
 export type { OwnerAnswer } from './application-runs.js';
 export { type ToolCallInfo, type ToolContextType, toolCallOf } from './calls.js';
+export type { ChatRouteOptions } from './chat-route.js';
 export type {
   AnswerOptions,
+  ChatSettings,
   OwnedRun,
   OwnerScope,
   RunConfig,

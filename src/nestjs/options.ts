@@ -2,6 +2,7 @@ import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } 
 import type { RegisteredTool } from '../call/registration.js';
 import { REGISTRY_RULES, type ToolRegistryOptions } from '../call/registry-options.js';
 import { ToolRegistry } from '../call/tool-registry.js';
+import type { ChatOptions } from '../chat/chat-options.js';
 import { type CallScope, SCOPE, SCOPE_RULES } from '../contract/call.js';
 import type { Job } from '../contract/job-engine.js';
 import { MODEL, PROVIDER } from '../contract/llm-provider.js';
@@ -22,6 +23,7 @@ import { isRecord } from '../kernel/json.js';
 import {
   ANYTHING,
   BOOLEAN,
+  COUNT,
   COUNT_LIMIT,
   FUNCTION,
   instanceOf,
@@ -29,6 +31,7 @@ import {
   MILLISECONDS,
   type OptionRule,
   objectOf,
+  oneOf,
   optionTable,
   protecting,
   type RulesOf,
@@ -64,6 +67,8 @@ export interface ToolwrightModuleOptions
   readonly jobScope?: (job: Job) => OwnerScope | Promise<OwnerScope>;
   /** How the turns of `ToolwrightService.conversations` are taken. */
   readonly conversations?: ConversationSettings;
+  /** How `ToolwrightService.chat` answers. */
+  readonly chat?: ChatSettings;
   /**
    * `true`: from its start on, the application takes turns of conversations, runs jobs and goes on with runs whose
    * process died; `false`: it does none of this, because a `toolwright worker` does. Default: it takes turns as soon as
@@ -86,6 +91,17 @@ export interface ConversationSettings
 
 const { tools: _1, signal: _2, provider: _3, model: _4, ...LOOP } = LOOP_RULES;
 
+/** How chats of an application are answered. Whose they are, `owner` of the module's options says. */
+export type ChatSettings = Omit<ChatOptions, 'authenticate' | 'logger'>;
+
+export const CHAT_RULES: RulesOf<ChatSettings> = {
+  protocol: oneOf('ui-messages', 'ag-ui', 'events'),
+  abortOnLeave: BOOLEAN,
+  describeError: FUNCTION,
+  maxRequestBytes: COUNT,
+  heartbeatMs: MILLISECONDS,
+};
+
 /** What each of them may be. */
 const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   ...REGISTRY_RULES,
@@ -104,6 +120,7 @@ const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
     { systemPrompt: TEXT, maxConcurrency: COUNT_LIMIT, pollMs: MILLISECONDS },
     { fix: "{ systemPrompt: 'Be brief.' }" },
   ),
+  chat: objectOf<ChatSettings>(CHAT_RULES, { fix: "{ protocol: 'ag-ui' }" }),
   worker: BOOLEAN,
   exposeErrors: BOOLEAN,
   shutdownTimeoutMs: {

@@ -27,6 +27,7 @@ import { ApplicationFleet } from './application-fleet.js';
 import { ApplicationRuns } from './application-runs.js';
 import { ApplicationTools, createApplicationTools } from './application-tools.js';
 import { RunningCalls } from './calls.js';
+import { type ChatRouteOptions, chatController } from './chat-route.js';
 import { Enhancers } from './enhancers.js';
 import { createErrorDescriber } from './error-texts.js';
 import { RegisteredTools } from './handlers.js';
@@ -129,6 +130,32 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
     };
   }
 
+  /**
+   * A ready route of chats, for who wants none of their own: `POST /chat`, `GET` and `DELETE /chat/:id/stream`,
+   * `GET /chat/:id/messages`. The application's guards see its requests, and `owner` of the options of `forRoot` says
+   * whose a chat is.
+   *
+   * @example
+   * ```ts
+   * @Module({
+   *   imports: [
+   *     ToolwrightModule.forRoot({
+   *       provider,
+   *       model: 'gpt-5',
+   *       store: new SqliteRunStore({ path: 'chats.sqlite' }),
+   *       owner: ({ user }: { user: { id: string } }) => ({ user: user.id }),
+   *     }),
+   *     ToolwrightModule.forChat({ path: 'api/chat' }),
+   *   ],
+   *   providers: [ShopTools, OrderService],
+   * })
+   * class AppModule {}
+   * ```
+   */
+  static forChat(options: ChatRouteOptions = {}): DynamicModule {
+    return { module: ToolwrightChatModule, controllers: [chatController(options)] };
+  }
+
   /** Whoever works for others has everything by then. */
   async onApplicationBootstrap(): Promise<void> {
     await this.#fleet.begin();
@@ -138,6 +165,10 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
     await this.#fleet.end(this.#limitMs);
   }
 }
+
+/** Holds the routes that `ToolwrightModule.forChat` has made. */
+@Module({})
+class ToolwrightChatModule {}
 
 /** Holds what `ToolwrightModule.forFeature` was given. */
 @Module({})

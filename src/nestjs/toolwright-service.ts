@@ -12,6 +12,7 @@ import { checkRun, readResume } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
 import { resumeToolLoop, runToolLoop } from '../loop/run.js';
 import { resumeStoredRun, STORED_RUN } from '../loop/stored-run.js';
+import type { ChatRequestOptions } from './application-chats.js';
 import { ApplicationFleet } from './application-fleet.js';
 import { ApplicationRuns, type OwnerAnswer, type ResumeParts } from './application-runs.js';
 
@@ -74,6 +75,30 @@ export class ToolwrightService {
    */
   get conversations(): Conversations {
     return this.#fleet.conversations;
+  }
+
+  /**
+   * Answers a request of a chat: what `useChat` of the AI SDK sends, or a client of AG-UI. A route for it takes `POST`,
+   * and `GET` and `DELETE` of `:id/stream` and `:id/messages`; guards have seen the request before, and `owner` of the
+   * options says whose the chat is. Nest sends the response from 12.5 on; before, give it `response`.
+   *
+   * @throws ToolDeclarationError where the options have no `owner`, or no store that keeps conversations.
+   *
+   * @example
+   * ```ts
+   * @Controller('chat')
+   * class ChatController {
+   *   constructor(private readonly toolwright: ToolwrightService) {}
+   *
+   *   @All(['', ':id/stream', ':id/messages'])
+   *   chat(@Req() request: object) {
+   *     return this.toolwright.chat(request);
+   *   }
+   * }
+   * ```
+   */
+  chat(request: object, options: ChatRequestOptions = {}): Promise<Response | undefined> {
+    return this.#fleet.chats.answer(request, options);
   }
 
   /** `runToolLoop` over the application's tools. */

@@ -324,6 +324,7 @@ const moduleOptions: Required<ToolwrightModuleOptions> = (() => {
     scopeOf: () => ({}),
     jobScope: () => ({}),
     conversations: { systemPrompt: 'Be brief.', maxConcurrency: 2, pollMs: 1000 },
+    chat: { protocol: 'ag-ui' },
     worker: false,
     exposeErrors: false,
     shutdownTimeoutMs: 10,
