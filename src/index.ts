@@ -32,6 +32,16 @@ export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';
 export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/watch-calls.js';
 export type {
+  BudgetAccount,
+  BudgetAmounts,
+  BudgetBalance,
+  BudgetLedger,
+  BudgetPart,
+  BudgetReservation,
+  ReservationOutcome,
+  StoreWithBudgets,
+} from './contract/budget-ledger.js';
+export type {
   Answer,
   ApprovalAnswer,
   CallJournal,
@@ -88,6 +98,7 @@ export {
   type EnumSource,
   Integer,
   type ParamOptions,
+  type ResultCaching,
   type SchemaConstraints,
   type ToolAnnotations,
   type ToolOptions,
@@ -172,6 +183,7 @@ export type {
   LogLevel,
   ScopedResolver,
 } from './contract/ports.js';
+export type { ResultCache, StoreWithCache } from './contract/result-cache.js';
 export type {
   CheckpointStore,
   KeptRun,

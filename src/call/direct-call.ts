@@ -80,6 +80,7 @@ function isAlone(
     environment.logger === undefined &&
     (environment.telemetry === undefined || !environment.telemetry.isOn) &&
     environment.policies === undefined &&
+    environment.hooks === undefined &&
     environment.toolTimeoutMs === undefined &&
     environment.onAsyncResult === undefined &&
     environment.jobs === undefined &&

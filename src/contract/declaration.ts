@@ -84,6 +84,18 @@ export interface ToolBehaviour {
   readonly input?: 'json' | 'text';
   /** The result is the run's answer; the model is not asked again. */
   readonly returnDirect?: boolean;
+  /** Whether `cacheResults` keeps results of a `readOnly` tool; default: of each for itself, for the hook's lifetime. */
+  readonly cache?: boolean | ResultCaching;
+  /** What a call costs, in the unit of the budgets' prices; counted and limited where a run has a `budget`. */
+  readonly cost?: number | ((args: JsonObject) => number);
+}
+
+/** How results of a tool are kept for calls to come. */
+export interface ResultCaching {
+  /** Milliseconds; default: the hook's. */
+  readonly lifetimeMs?: number;
+  /** A result of one owner is given to others, too: it depends on the arguments alone. Default: false. */
+  readonly shared?: boolean;
 }
 
 /** Options of `@Tool`. */

@@ -2,6 +2,7 @@ import type {
   ApprovalOptions,
   ArgsOptions,
   BackgroundOptions,
+  ResultCaching,
   ToolAnnotations,
   ToolBehaviour,
   ToolOptions,
@@ -113,6 +114,11 @@ const APPROVAL = objectOf<ApprovalOptions>(
   },
 );
 
+const CACHING = objectOf<ResultCaching>(
+  { lifetimeMs: MILLISECONDS, shared: BOOLEAN },
+  { fix: '{ shared: true }', meant: { ttl: 'lifetimeMs: …', ttlMs: 'lifetimeMs: …' } },
+);
+
 const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   timeoutMs: MILLISECONDS,
   sequential: BOOLEAN,
@@ -130,6 +136,8 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   strict: BOOLEAN,
   input: oneOf('json', 'text'),
   returnDirect: BOOLEAN,
+  cache: either(CACHING, BOOLEAN),
+  cost: either(PAUSE, FUNCTION),
 };
 
 const METHOD_NAME = { ...TEXT, fix: "the name of a method of the same class: 'findPayment'" };

@@ -123,6 +123,25 @@ export class Database {
     });
   }
 
+  /** Carries several statements out as one; again where the connection was lost, so that they must bear that. */
+  async transact<Value>(work: (client: PostgresClient) => Promise<Value>): Promise<Value> {
+    await this.migrate();
+    return this.#insist(async () => {
+      const client = await this.#pool.connect();
+      let isBroken = true;
+      try {
+        await client.query({ text: 'BEGIN' });
+        const value = await work(client);
+        await client.query({ text: 'COMMIT' });
+        isBroken = false;
+        return value;
+      } finally {
+        // A connection whose transaction did not end well is not used again.
+        client.release(isBroken);
+      }
+    });
+  }
+
   /** A connection for as long as somebody needs it. */
   async connect(): Promise<PostgresClient> {
     await this.migrate();

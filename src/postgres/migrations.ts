@@ -109,6 +109,42 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
     COMMENT ON COLUMN ${schema}.conversations.turn_id IS 'Of the last turn: the next one names it';
     COMMENT ON COLUMN ${schema}.conversation_turns.messages IS 'What the turn added, a JSON array'`,
   (schema) => `ALTER TABLE ${schema}.fleet_conversations ADD COLUMN owner text`,
+  (schema) => `
+    CREATE TABLE ${schema}.budgets (
+      key text COLLATE "C" NOT NULL,
+      began_at bigint NOT NULL,
+      window_ms bigint NOT NULL,
+      changed_at bigint NOT NULL,
+      tokens bigint NOT NULL,
+      cost bigint NOT NULL,
+      calls bigint NOT NULL,
+      steps bigint NOT NULL,
+      time_ms bigint NOT NULL,
+      PRIMARY KEY (key, began_at, window_ms)
+    );
+    CREATE INDEX budgets_by_change ON ${schema}.budgets (changed_at);
+    CREATE TABLE ${schema}.reservations (
+      id text COLLATE "C" NOT NULL,
+      key text COLLATE "C" NOT NULL,
+      began_at bigint NOT NULL,
+      window_ms bigint NOT NULL,
+      lease_end bigint NOT NULL,
+      tokens bigint NOT NULL,
+      cost bigint NOT NULL,
+      calls bigint NOT NULL,
+      steps bigint NOT NULL,
+      time_ms bigint NOT NULL,
+      PRIMARY KEY (id, key, began_at, window_ms)
+    );
+    CREATE INDEX reservations_of ON ${schema}.reservations (key, began_at, window_ms, lease_end);
+    CREATE INDEX reservations_by_end ON ${schema}.reservations (lease_end);
+    COMMENT ON COLUMN ${schema}.budgets.cost IS 'In billionths of the unit of its currency';
+    CREATE TABLE ${schema}.results (
+      key text COLLATE "C" PRIMARY KEY,
+      result text NOT NULL,
+      ends_at bigint NOT NULL
+    );
+    CREATE INDEX results_by_end ON ${schema}.results (ends_at)`,
 ];
 
 const LATEST = MIGRATIONS.length;

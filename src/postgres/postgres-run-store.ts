@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
+import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -23,6 +25,8 @@ import {
   POSTGRES_RULES,
   type PostgresOptions,
 } from './database.js';
+import { PostgresBudgets } from './postgres-budgets.js';
+import { PostgresCache } from './postgres-cache.js';
 import { PostgresConversationLog } from './postgres-conversation-log.js';
 import { PostgresJobs } from './postgres-jobs.js';
 import { runStatements } from './run-statements.js';
@@ -49,9 +53,15 @@ const MOST_UNSURE = 10_000;
  * await store.close();
  * ```
  */
-export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDisposable {
+export class PostgresRunStore
+  implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache, AsyncDisposable
+{
   /** The started work that it keeps. */
   readonly jobs: JobStore;
+  /** What its budgets have spent. */
+  readonly budgets: BudgetLedger;
+  /** The results that it keeps for a while. */
+  readonly cache: ResultCache;
   /** The conversations that it keeps, in the same schema. */
   readonly conversations: ConversationLog;
   readonly #conversations: PostgresConversationLog;
@@ -68,6 +78,8 @@ export class PostgresRunStore implements CheckpointStore, StoreWithJobs, AsyncDi
     this.#database = new Database(options);
     this.#sql = runStatements(this.#database.schema);
     this.jobs = new PostgresJobs(this.#database);
+    this.budgets = new PostgresBudgets(this.#database);
+    this.cache = new PostgresCache(this.#database);
     this.#conversations = new PostgresConversationLog(this.#database);
     this.conversations = this.#conversations;
   }

@@ -1,5 +1,7 @@
+import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
+import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -23,6 +25,8 @@ import {
   refusedSave,
 } from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
+import { MemoryBudgets } from './memory-budgets.js';
+import { MemoryCache } from './memory-cache.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
 import { MemoryJobs } from './memory-jobs.js';
 
@@ -59,9 +63,13 @@ interface HeldRun {
  * if (run.state) await resumeStoredRun({ provider, model, tools }, { store, runId: run.state.runId }, answers);
  * ```
  */
-export class MemoryRunStore implements CheckpointStore, StoreWithJobs {
+export class MemoryRunStore implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
+  /** What its budgets have spent. */
+  readonly budgets: BudgetLedger;
+  /** The results that it keeps for a while. */
+  readonly cache: ResultCache;
   /** The conversations that it keeps. */
   readonly conversations: ConversationLog;
   readonly #runs = new Map<string, HeldRun>();
@@ -70,6 +78,8 @@ export class MemoryRunStore implements CheckpointStore, StoreWithJobs {
   constructor(options: MemoryRunStoreOptions = {}) {
     checkOptions(options, OPTIONS);
     this.#now = options.now ?? Date.now;
+    this.budgets = new MemoryBudgets(this.#now);
+    this.cache = new MemoryCache(this.#now);
     this.conversations = new MemoryConversationLog(this.#now);
     this.jobs = new MemoryJobs(this.#now, this.conversations);
   }

@@ -1,6 +1,8 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
+import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -18,6 +20,8 @@ import { checkOptions } from '../errors/author-fault.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
+import { SqliteBudgets } from './sqlite-budgets.js';
+import { SqliteCache } from './sqlite-cache.js';
 import { SqliteConversationLog } from './sqlite-conversation-log.js';
 import { SqliteJobs } from './sqlite-jobs.js';
 import { prepareRunsSchema } from './sqlite-runs-schema.js';
@@ -121,9 +125,13 @@ type SummaryRow = {
  * store.close();
  * ```
  */
-export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
+export class SqliteRunStore implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
+  /** What its budgets have spent. */
+  readonly budgets: BudgetLedger;
+  /** The results that it keeps for a while. */
+  readonly cache: ResultCache;
   /** The conversations that it keeps, in the same file. */
   readonly conversations: ConversationLog;
   readonly #conversations: SqliteConversationLog;
@@ -140,6 +148,8 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs {
     try {
       prepareRunsSchema(this.#database);
       this.#statements = prepareAll(this.#database);
+      this.budgets = new SqliteBudgets(this.#database, now);
+      this.cache = new SqliteCache(this.#database, now);
       this.#conversations = new SqliteConversationLog(this.#database, now);
       this.conversations = this.#conversations;
       const kept = { database: this.#database, now, conversations: this.#conversations };

@@ -42,6 +42,11 @@ export {
   type ScriptedReply,
   type ScriptedStep,
 } from './scripted-provider.js';
+export {
+  type BudgetLedgerConformanceOptions,
+  budgetLedgerConformance,
+  type OpenedLedger,
+} from './stores/budget-cases.js';
 export { type RunStoreConformanceOptions, runStoreConformance } from './stores/run-store-conformance.js';
 export type { OpenedStore } from './stores/store-bench.js';
 export {

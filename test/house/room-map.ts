@@ -27,6 +27,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   nestjs: 'the tools of a NestJS application, through its own pipeline',
   tsyringe: 'which copy of tsyringe is used',
   stores: 'runs under way, suspended and ended, in memory and in SQLite',
+  hooks: 'ready-made hooks: tools by role, masks, limits, kept results, marks of what came from outside',
   bullmq: 'started work on BullMQ, over Redis or PostgreSQL',
   'pg-boss': 'started work on pg-boss, in PostgreSQL',
   postgres: 'runs, started work and conversations in PostgreSQL',

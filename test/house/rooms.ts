@@ -24,6 +24,7 @@ const RANKS: Readonly<Record<string, number>> = {
   'ai-sdk': 11,
   tsyringe: 11,
   stores: 11,
+  hooks: 11,
   bullmq: 11,
   'pg-boss': 11,
   postgres: 11,

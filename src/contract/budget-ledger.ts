@@ -1,0 +1,97 @@
+/** What budgets count. */
+const BUDGET_PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
+
+/** One of the things that budgets count. */
+export type BudgetPart = (typeof BUDGET_PARTS)[number];
+
+/** So much of each; whole numbers, the cost in billionths of its currency's unit. */
+export type BudgetAmounts = Readonly<Record<BudgetPart, number>>;
+
+/** An account from which several runs spend, and how much at most. */
+export interface BudgetAccount {
+  /** Whose it is: `conversation:c1`, `tenant:t1`. */
+  readonly key: string;
+  /** Counted anew in each window of so many milliseconds since 1970; absent: once and for all. */
+  readonly windowMs?: number;
+  readonly limits: Partial<BudgetAmounts>;
+}
+
+/** Something that is about to be spent. */
+export interface BudgetReservation {
+  /** Made up by whoever reserves; nobody else knows it. */
+  readonly id: string;
+  readonly accounts: readonly BudgetAccount[];
+  /** Of each at most. */
+  readonly amounts: BudgetAmounts;
+  /** Counted for so many milliseconds, unless it is renewed: its process may die. */
+  readonly leaseMs: number;
+}
+
+/** Whether something may be spent; where not, of which account which part is too much. */
+export type ReservationOutcome =
+  | { readonly status: 'reserved' }
+  | { readonly status: 'spent'; readonly key: string; readonly part: BudgetPart; readonly left: number };
+
+/** What has been spent of an account, and what is reserved. */
+export interface BudgetBalance {
+  readonly spent: BudgetAmounts;
+  readonly reserved: BudgetAmounts;
+}
+
+/**
+ * Keeps what is spent. Every method is atomic, also between processes: of two that reserve the rest of an account at
+ * the same moment, one gets it. Methods may be synchronous.
+ */
+export interface BudgetLedger {
+  /** Reserves in all accounts, or in none. The same reservation made again is the same one. */
+  reserve(reservation: BudgetReservation): ReservationOutcome | Promise<ReservationOutcome>;
+  /** Counts a reservation for so much longer; false where it is settled. */
+  renewReservation(id: string, leaseMs: number): boolean | Promise<boolean>;
+  /**
+   * Ends a reservation with what was really spent, more or less than it; also one that had run out. False where it was
+   * settled before, and then nothing changes.
+   */
+  settle(id: string, spent: BudgetAmounts): boolean | Promise<boolean>;
+  balance(account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance | Promise<BudgetBalance>;
+  /** Forgets accounts and reservations that nobody has touched for so many milliseconds; gives the number of accounts. */
+  removeOlderThan(ageMs: number): number | Promise<number>;
+}
+
+/** A store that keeps budgets, too. */
+export interface StoreWithBudgets {
+  readonly budgets: BudgetLedger;
+}
+
+/** Nothing of anything. */
+export const NO_AMOUNTS: BudgetAmounts = { tokens: 0, cost: 0, calls: 0, steps: 0, timeMs: 0 };
+
+/** The sum, part by part. */
+export function addAmounts(one: BudgetAmounts, other: BudgetAmounts): BudgetAmounts {
+  return {
+    tokens: one.tokens + other.tokens,
+    cost: one.cost + other.cost,
+    calls: one.calls + other.calls,
+    steps: one.steps + other.steps,
+    timeMs: one.timeMs + other.timeMs,
+  };
+}
+
+/** The first part that would be too much; time is not reserved: what is used up is too much. */
+export function partBeyond(
+  limits: Partial<BudgetAmounts>,
+  used: BudgetAmounts,
+  amounts: BudgetAmounts,
+): { readonly part: BudgetPart; readonly left: number } | undefined {
+  for (const part of BUDGET_PARTS) {
+    const limit = limits[part];
+    if (limit === undefined) continue;
+    const left = limit - used[part];
+    if (part === 'timeMs' ? left <= 0 : amounts[part] > left) return { part, left: Math.max(0, left) };
+  }
+  return undefined;
+}
+
+/** When the window began that a moment belongs to; 0 without windows. */
+export function windowOf(now: number, windowMs: number | undefined): number {
+  return windowMs === undefined ? 0 : Math.floor(now / windowMs) * windowMs;
+}
