@@ -9,6 +9,8 @@ export interface CommandSurroundings {
   error(text: string): void;
   /** Somebody watches: progress may be shown. */
   readonly isTerminal: boolean;
+  /** What somebody writes; default: the standard input. */
+  readonly input?: NodeJS.ReadableStream;
   /** Ends what would go on for ever. */
   readonly signal?: AbortSignal;
 }

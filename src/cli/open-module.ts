@@ -7,6 +7,7 @@ import type { ClassType } from '../contract/declaration.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { InspectorOptions } from '../inspector/index.js';
 import { isRecord } from '../kernel/json.js';
 import type { ToolLoopConfig } from '../loop/options.js';
 import { loadedToolsets, readRecord } from '../metadata/class-record.js';
@@ -18,6 +19,10 @@ export interface OpenModule {
   readonly exports: Readonly<Record<string, unknown>>;
   /** Of an application: does what is kept for workers until it is closed; tells what that is. */
   work?(): Promise<readonly string[]>;
+  /** Of an application: what an inspector, or a chat, is told of it. */
+  readonly inspection?: InspectorOptions;
+  /** Of an application: its root module. */
+  readonly nestModule?: NestModule;
   /** Ends what was started for its tools. */
   close(): Promise<void>;
 }
@@ -34,7 +39,7 @@ export async function openModule(name: string, folder: string): Promise<OpenModu
   if (second !== undefined)
     throw new UserFault(`${name} exports several NestJS modules: name a file that exports one`, 1);
   const application = await startApplication(module, name);
-  return { ...application, exports: { ...exports, ...application.exports } };
+  return { ...application, nestModule: module, exports: { ...exports, ...application.exports } };
 }
 
 const NEST_KEYS = ['imports', 'providers', 'controllers', 'exports'];
@@ -53,8 +58,8 @@ function isNestModule(value: unknown): value is NestModule {
 async function startApplication(module: NestModule, name: string): Promise<OpenModule> {
   try {
     const { openApplication } = await import('../nestjs/open-application.js');
-    const { registry, work, close } = await openApplication(module);
-    return { exports: { registry }, work, close };
+    const { registry, inspection, work, close } = await openApplication(module);
+    return { exports: { registry }, inspection, work, close };
   } catch (error) {
     // The command shows all mistakes in declarations; anything else that an application says is one line.
     if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;

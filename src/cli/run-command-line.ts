@@ -15,6 +15,11 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: 'writes what the types of the toolsets say into a file that the application imports',
     load: async () => (await import('./generate-command.js')).generateCommand,
   },
+  chat: {
+    usage: 'chat <module> [--model name | --offline] [--data json]',
+    summary: 'a conversation over the tools of a built module, on the terminal',
+    load: async () => (await import('./chat-command.js')).chatCommand,
+  },
   eval: {
     usage:
       'eval <module> <cases.jsonl> [--model name] [--url http://…/v1] [--runs n] [--concurrency n] [--min 0.9] [--baseline file] [--accept] [--out file]',
@@ -25,6 +30,13 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     usage: 'init',
     summary: 'writes the lines that keep the generated file current into the project’s configuration',
     load: async () => (await import('./init-command.js')).initCommand,
+  },
+  inspect: {
+    usage:
+      'inspect <module> [--port n] [--store postgres://…|file] [--tests folder] [--recordings folder] [--allow-in-production]',
+    summary:
+      'serves a page on the tools of a built module, for this machine: call them, watch runs, answer them',
+    load: async () => (await import('./inspect-command.js')).inspectCommand,
   },
   list: {
     usage: 'list <module> [--strict]',

@@ -45,7 +45,7 @@ export const workerCommand: Command = {
 };
 
 /** What asked for the end; until then the process stays. A second signal ends it as if nobody listened. */
-async function endAsked({ signal }: CommandSurroundings): Promise<string> {
+export async function endAsked({ signal }: CommandSurroundings): Promise<string> {
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
   try {
     return await new Promise((resolve) => {
@@ -77,7 +77,10 @@ async function beginWork(named: NamedModule, surroundings: CommandSurroundings):
   throw new UserFault('--store: the store of an application is that of its ToolwrightModule.forRoot');
 }
 
-async function workOfApplication(name: string, { work, close }: Required<OpenModule>): Promise<Work> {
+async function workOfApplication(
+  name: string,
+  { work, close }: Required<Pick<OpenModule, 'work' | 'close'>>,
+): Promise<Work> {
   const what = await work();
   if (what.length > 0) return { what, drain: close };
   await close();

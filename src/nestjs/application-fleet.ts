@@ -21,7 +21,12 @@ import type { OwnerScope, ToolwrightModuleOptions } from './options.js';
 
 const heldBack = new AsyncLocalStorage<true>();
 
-/** Starts an application whose `worker` does nothing by itself. */
+/** Whether the application is started for a command, and does nothing by itself. */
+export function isHeldBack(): boolean {
+  return heldBack.getStore() === true;
+}
+
+/** Starts an application that does nothing by itself. */
 export function holdingBack<Value>(start: () => Value): Value {
   return heldBack.run(true, start);
 }
@@ -66,7 +71,7 @@ export class ApplicationFleet {
 
   /** Begins with what the options say. */
   async begin(): Promise<void> {
-    if (this.#parts.options.worker === true && !heldBack.getStore()) await this.work();
+    if (this.#parts.options.worker === true && !isHeldBack()) await this.work();
   }
 
   /** Takes turns, runs jobs and recovers runs, as far as the store keeps them; what it does of these. */

@@ -22,6 +22,7 @@ import {
   ExternalExceptionFilterContext,
   type ExternalExceptionsHandler,
   enhancerClasses,
+  enhancersAt,
   type InstanceWrapper,
   isStatic,
   NestEnhancers,
@@ -86,6 +87,15 @@ export class Enhancers {
     return injectables;
   }
 
+  /** What stands around the methods of these places, by name: what is global first. */
+  namesAround(places: readonly object[]): readonly EnhancerName[] {
+    const globals = this.#creators.globals();
+    const everywhere = GLOBAL_KINDS.flatMap((kind, index) =>
+      (globals[index] ?? []).flatMap((enhancer) => namesOf(enhancer, kind)),
+    );
+    return [...everywhere, ...enhancersAt(places).flatMap(({ enhancer, kind }) => namesOf(enhancer, kind))];
+  }
+
   /** Pipes that stand on a parameter. */
   pipesOf(pipes: readonly unknown[], { target, contextId }: TargetInContext): PipeTransform[] {
     this.#creators.pipes.setModuleContext(target.module.token);
@@ -115,6 +125,25 @@ export class Enhancers {
     if (wrappers.every(isStatic)) this.#static.set(target, { enhancers, globals });
     return enhancers;
   }
+}
+
+/** An enhancer as people know it. */
+interface EnhancerName {
+  readonly kind: 'guard' | 'interceptor' | 'pipe' | 'filter';
+  readonly name: string;
+}
+
+/** In the order of Nest's lists of global enhancers. */
+const GLOBAL_KINDS = ['guard', 'interceptor', 'pipe', 'guard', 'interceptor', 'pipe', 'filter'] as const;
+
+/** Nest keeps classes, instances and wrappers of either. */
+function namesOf(enhancer: unknown, kind: EnhancerName['kind']): readonly EnhancerName[] {
+  if (enhancer instanceof RequestInterceptor) return [];
+  const { name, metatype } = Object(enhancer) as { readonly name?: unknown; readonly metatype?: unknown };
+  if (metatype === RequestInterceptor) return [];
+  const own = metatype ?? (typeof enhancer === 'function' ? enhancer : Object(enhancer).constructor);
+  const called = typeof own === 'function' ? own.name : name;
+  return [{ kind, name: String(called) }];
 }
 
 /** It concerns HTTP handlers and hands tool calls on; going through it would cost every call. */

@@ -114,6 +114,17 @@ const ENHANCER_KEYS = [
   [EXCEPTION_FILTERS_METADATA, 'filter'],
 ] as const;
 
+/** All that decorators have put on a class or a method, as classes or instances. */
+export function enhancersAt(
+  places: readonly object[],
+): readonly { readonly kind: EnhancerClass['subtype']; readonly enhancer: unknown }[] {
+  return ENHANCER_KEYS.flatMap(([key, kind]) =>
+    places.flatMap((place) =>
+      ((Reflect.getMetadata(key, place) ?? []) as readonly unknown[]).map((enhancer) => ({ kind, enhancer })),
+    ),
+  );
+}
+
 /** The enhancer classes that decorators have put on a class or a method, and pipes that stand on its parameters. */
 export function enhancerClasses(
   places: readonly object[],

@@ -1,7 +1,9 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ToolRegistry } from '../call/tool-registry.js';
+import type { InspectorOptions } from '../inspector/options.js';
 import { ApplicationFleet, holdingBack } from './application-fleet.js';
+import { ApplicationInspector } from './application-inspector.js';
 
 /** The root module of an application. */
 export type NestModule = Type | DynamicModule;
@@ -9,6 +11,8 @@ export type NestModule = Type | DynamicModule;
 /** A running application's tools. */
 export interface OpenApplication {
   readonly registry: ToolRegistry;
+  /** What an inspector is told of it. */
+  readonly inspection: InspectorOptions;
   /** Takes turns of conversations, runs jobs and recovers runs until it is closed; which of these its store allows. */
   work(): Promise<readonly string[]>;
   close(): Promise<void>;
@@ -22,7 +26,8 @@ export async function openApplication(module: NestModule): Promise<OpenApplicati
   try {
     const registry = application.get(ToolRegistry, { strict: false });
     const fleet = application.get(ApplicationFleet, { strict: false });
-    return { registry, work: () => fleet.work(), close: () => application.close() };
+    const inspection = application.get(ApplicationInspector, { strict: false }).inspection();
+    return { registry, inspection, work: () => fleet.work(), close: () => application.close() };
   } catch {
     await application.close();
     throw new Error(

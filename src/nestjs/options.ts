@@ -19,12 +19,16 @@ import {
   refuseOptions,
   ToolDeclarationError,
 } from '../errors/author-fault.js';
+import type { ListenOptions } from '../inspector/create-inspector.js';
+import type { InspectorOptions } from '../inspector/options.js';
 import { isRecord } from '../kernel/json.js';
 import {
   ANYTHING,
   BOOLEAN,
   COUNT,
   COUNT_LIMIT,
+  either,
+  FILLED_TEXT,
   FUNCTION,
   instanceOf,
   LIST,
@@ -34,8 +38,10 @@ import {
   oneOf,
   optionTable,
   protecting,
+  RECORD,
   type RulesOf,
   TEXT,
+  WHOLE,
 } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
@@ -76,6 +82,11 @@ export interface ToolwrightModuleOptions
    */
   readonly worker?: boolean;
   /**
+   * `true`: while the application runs, an inspector on a port of its own, for this machine alone; its address goes to
+   * the standard error output. Never where `NODE_ENV` is `production`, unless `allowInProduction` is said.
+   */
+  readonly inspector?: boolean | InspectorSettings;
+  /**
    * `true`: the model is told the message of every error. Default: of an `HttpException` below 500, of
    * `RetryToolCall` and of the framework's own errors; of any other only a reference that stands in the log beside it.
    */
@@ -83,6 +94,11 @@ export interface ToolwrightModuleOptions
   /** Milliseconds that a shutdown waits for running calls before it aborts them; default 10,000. */
   readonly shutdownTimeoutMs?: number;
 }
+
+/** How the inspector of an application is served. */
+interface InspectorSettings
+  extends Pick<InspectorOptions, 'token' | 'allowedHosts' | 'allowInProduction' | 'tests' | 'recordings'>,
+    ListenOptions {}
 
 /** What of the options of `Conversations` a Nest application says. */
 export interface ConversationSettings
@@ -122,6 +138,21 @@ const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   ),
   chat: objectOf<ChatSettings>(CHAT_RULES, { fix: "{ protocol: 'ag-ui' }" }),
   worker: BOOLEAN,
+  inspector: either(
+    BOOLEAN,
+    objectOf<InspectorSettings>(
+      {
+        port: WHOLE,
+        host: FILLED_TEXT,
+        token: protecting(TEXT),
+        allowedHosts: protecting(LIST),
+        allowInProduction: protecting(BOOLEAN),
+        tests: RECORD,
+        recordings: FILLED_TEXT,
+      },
+      { fix: 'true, or { port: 4711 }' },
+    ),
+  ),
   exposeErrors: BOOLEAN,
   shutdownTimeoutMs: {
     accepts: (value) => typeof value === 'number' && value >= 0,

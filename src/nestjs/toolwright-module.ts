@@ -24,6 +24,7 @@ import type { ClassType } from '../contract/declaration.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
 import { toolMethods } from '../metadata/class-record.js';
 import { ApplicationFleet } from './application-fleet.js';
+import { ApplicationInspector } from './application-inspector.js';
 import { ApplicationRuns } from './application-runs.js';
 import { ApplicationTools, createApplicationTools } from './application-tools.js';
 import { RunningCalls } from './calls.js';
@@ -275,6 +276,15 @@ const PROVIDERS: Provider[] = [
     ) => new ApplicationFleet({ options, registry, runs, running }),
     inject: [MODULE_OPTIONS, ToolRegistry, ApplicationRuns, RunningCalls],
   },
+  {
+    provide: ApplicationInspector,
+    useFactory: (
+      options: ToolwrightModuleOptions,
+      registry: ToolRegistry,
+      ...[runs, enhancers]: [ApplicationRuns, Enhancers]
+    ) => new ApplicationInspector({ options, registry, runs, enhancers }),
+    inject: [MODULE_OPTIONS, ToolRegistry, ApplicationRuns, Enhancers],
+  },
   ToolwrightService,
   {
     provide: APP_INTERCEPTOR,
@@ -285,11 +295,16 @@ const PROVIDERS: Provider[] = [
 
 /** Everything that an application has once: the registry, the loop, and what calls its tools. */
 @Module({})
-class ToolwrightCoreModule implements OnModuleInit {
+class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   readonly #tools: ApplicationTools;
+  readonly #inspector: ApplicationInspector;
 
-  constructor(@Inject(ApplicationTools) tools: ApplicationTools) {
+  constructor(
+    @Inject(ApplicationTools) tools: ApplicationTools,
+    @Inject(ApplicationInspector) inspector: ApplicationInspector,
+  ) {
     this.#tools = tools;
+    this.#inspector = inspector;
   }
 
   static from({ providers, imports = [] }: OptionsSource): DynamicModule {
@@ -298,12 +313,28 @@ class ToolwrightCoreModule implements OnModuleInit {
       global: true,
       imports: [DiscoveryModule, ...imports],
       providers: [...providers, ...PROVIDERS],
-      exports: [ToolRegistry, ToolwrightService, TaskQueue, ApplicationFleet, MODULE_OPTIONS],
+      exports: [
+        ToolRegistry,
+        ToolwrightService,
+        TaskQueue,
+        ApplicationFleet,
+        ApplicationInspector,
+        MODULE_OPTIONS,
+      ],
     };
   }
 
   /** Global modules come first: by the time that other hooks run, every tool is there. */
   async onModuleInit(): Promise<void> {
     await this.#tools.complete();
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    await this.#inspector.begin();
+  }
+
+  /** What is held is let go, so that it can end. */
+  async onModuleDestroy(): Promise<void> {
+    await this.#inspector.end();
   }
 }

@@ -326,6 +326,7 @@ const moduleOptions: Required<ToolwrightModuleOptions> = (() => {
     conversations: { systemPrompt: 'Be brief.', maxConcurrency: 2, pollMs: 1000 },
     chat: { protocol: 'ag-ui' },
     worker: false,
+    inspector: false,
     exposeErrors: false,
     shutdownTimeoutMs: 10,
   };

@@ -1,5 +1,6 @@
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Door, doors, publicNames } from '../house/doors.js';
 import type { ExportKind } from '../house/module-exports.js';
@@ -56,6 +57,19 @@ describe('the tarball', () => {
       (path) => /(^|\/)(test|examples)\/|\.test\./.test(path) || /(?<!\.d)\.ts$/.test(path),
     );
     expect(strays).toEqual([]);
+  });
+
+  test('has the page of the inspector, which is small, and which no door loads', () => {
+    const page = filesOf(installed.unpacked).filter((path) => path.startsWith('dist/inspector/'));
+    expect(page.sort()).toEqual(
+      ['index.html', 'page.css', 'page.js'].map((name) => `dist/inspector/${name}`),
+    );
+    const bytes = page.map((path) => gzipSync(readFileSync(join(installed.unpacked, path))).length);
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(400_000);
+    const { packages } = loadedBy(installed, 'toolwright/inspector');
+    expect(packages.filter((name) => /preact|diff|modelcontextprotocol|ai-sdk|nestjs/.test(name))).toEqual(
+      [],
+    );
   });
 
   test('has types for every door', () => {

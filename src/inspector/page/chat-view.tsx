@@ -1,7 +1,7 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { visibleText } from '../../kernel/visible-text.js';
 import { Action, Fault, Heading, Status, Text, useFieldId } from './parts.js';
-import { onText, post, useRemote } from './remote.js';
+import { post, useRemote, useWritten } from './remote.js';
 import { MessageView } from './runs-view.js';
 import { ScopeFields, scopeOf, useScope } from './scope-fields.js';
 
@@ -133,14 +133,8 @@ export function ChatView() {
 
 /** What the run of the last message is about. */
 function Answering({ chat }: { chat: Chat | undefined }) {
-  const [written, setWritten] = useState('');
   const runId = chat?.runId;
-  useEffect(() => {
-    setWritten('');
-    return onText((of, text) => {
-      if (of === runId) setWritten((before) => before + text);
-    });
-  }, [runId]);
+  const written = useWritten(runId);
   if (chat === undefined || runId === undefined) return null;
   const isRunning = chat.status === 'running';
   return (

@@ -48,7 +48,7 @@ export function post<Answer>(path: string, body: unknown = {}): Promise<Answer> 
 }
 
 type Listener = (changed: readonly string[]) => void;
-type TextListener = (runId: string, text: string) => void;
+type TextListener = (runId: string) => void;
 
 const listeners = new Set<Listener>();
 const textListeners = new Set<TextListener>();
@@ -59,10 +59,32 @@ function onChange(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Tells a listener of text that a model writes. */
-export function onText(listener: TextListener): () => void {
-  textListeners.add(listener);
-  return () => textListeners.delete(listener);
+/** What models have written in runs so far: it may come before the page knows the run. */
+const written = new Map<string, string>();
+const MOST_WRITTEN = 20;
+
+function write(runId: string, text: string): void {
+  written.set(runId, (written.get(runId) ?? '') + text);
+  for (const oldest of written.keys()) {
+    if (written.size <= MOST_WRITTEN) break;
+    written.delete(oldest);
+  }
+  for (const listener of textListeners) listener(runId);
+}
+
+/** What the model of a run has written while this page was open. */
+export function useWritten(runId: string | undefined): string {
+  const [text, setText] = useState('');
+  useEffect(() => {
+    const read = () => setText(written.get(runId ?? '') ?? '');
+    const listener = (of: string) => of === runId && read();
+    read();
+    textListeners.add(listener);
+    return () => {
+      textListeners.delete(listener);
+    };
+  }, [runId]);
+  return text;
 }
 
 const PAUSE_MS = 1_000;
@@ -104,7 +126,7 @@ interface News {
 
 function hear(line: string): void {
   const { changed, texts } = JSON.parse(line) as News;
-  for (const { runId, text } of texts) for (const listener of textListeners) listener(runId, text);
+  for (const { runId, text } of texts) write(runId, text);
   if (changed.length > 0) for (const listener of listeners) listener(changed);
 }
 

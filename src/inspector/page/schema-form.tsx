@@ -184,7 +184,7 @@ function Leaf({
   field,
 }: FieldProps & { readonly field: FieldKind }) {
   const id = useFieldId();
-  const { description, format } = resolved(schema, root);
+  const { description, format, default: preset } = resolved(schema, root);
   const hint = typeof description === 'string' ? description : '';
   const described: Readonly<Record<string, string>> = hint === '' ? {} : { 'aria-describedby': `${id}-hint` };
   return (
@@ -194,6 +194,7 @@ function Leaf({
         <span class="faint">
           {visibleText(typeName(schema, root))}
           {typeof format === 'string' && `, ${visibleText(format)}`}
+          {preset !== undefined && `, otherwise ${visibleText(JSON.stringify(preset))}`}
         </span>
       </label>
       {hint !== '' && (

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { visibleText } from '../../kernel/visible-text.js';
 import { CallForm } from './call-form.js';
 import { Fault, Heading, Json, Line, Text, useFieldId } from './parts.js';
@@ -122,20 +122,7 @@ function ToolView({ name, isHeld }: { name: string; isHeld: boolean }) {
         <>
           <Text label="Description" value={card.description} />
           <Facts card={card} />
-          <p>
-            <label>
-              <input
-                type="checkbox"
-                checked={isHeld}
-                onChange={({ currentTarget }) =>
-                  post(`breakpoints/${encodeURIComponent(name)}`, {
-                    state: currentTarget.checked ? 'on' : 'off',
-                  })
-                }
-              />{' '}
-              Breakpoint: hold every call until it is let go under Pending
-            </label>
-          </p>
+          <Breakpoint tool={name} isHeld={isHeld} />
           <h2>Call</h2>
           <CallForm tool={name} schema={card.parameters} />
           <h2>Schema</h2>
@@ -162,6 +149,30 @@ function ToolView({ name, isHeld }: { name: string; isHeld: boolean }) {
         </>
       )}
     </>
+  );
+}
+
+/** Ticked at once; what the server says comes after it. */
+function Breakpoint({ tool, isHeld }: { tool: string; isHeld: boolean }) {
+  const [isOn, setOn] = useState(isHeld);
+  useEffect(() => setOn(isHeld), [isHeld]);
+  const change = (checked: boolean) => {
+    setOn(checked);
+    post(`breakpoints/${encodeURIComponent(tool)}`, { state: checked ? 'on' : 'off' }).catch(() =>
+      setOn(!checked),
+    );
+  };
+  return (
+    <p>
+      <label>
+        <input
+          type="checkbox"
+          checked={isOn}
+          onChange={({ currentTarget }) => change(currentTarget.checked)}
+        />{' '}
+        Breakpoint: hold every call until it is let go under Pending
+      </label>
+    </p>
   );
 }
 

@@ -1,0 +1,267 @@
+import { createInterface, type Interface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { Answer, CallScope, PendingCall } from '../contract/call.js';
+import { type LLMProvider, PROVIDER } from '../contract/llm-provider.js';
+import { Conversation } from '../conversation/conversation.js';
+import type { ConversationConfig } from '../conversation/options.js';
+import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
+import { visibleLine, visibleText } from '../kernel/visible-text.js';
+import { ChatPrinter } from './chat-printer.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { registryOfModule } from './mcp-command.js';
+import { NO_TOOLS, type OpenModule, openModule } from './open-module.js';
+
+const OPTIONS = {
+  model: { type: 'string' },
+  offline: { type: 'boolean' },
+  data: { type: 'string' },
+} as const;
+
+type ChatOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+/** `toolwright chat <module>`: a conversation over the tools of a module, on the terminal. */
+export const chatCommand: Command = {
+  async run(args, surroundings) {
+    const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+    const [name, second] = positionals;
+    if (name === undefined || second !== undefined)
+      throw new UserFault('chat takes one module: toolwright chat dist/tools.js');
+    const data = readData(values.data);
+    const module = await openTools(name, surroundings);
+    try {
+      const registry = registryOfModule(module.exports);
+      if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+      const config = { ...(await modelOf(name, module, values)), tools: registry };
+      const scope = await scopeOf(module, data);
+      await new TerminalChat({ config, scope, registry, surroundings }).talk();
+      return 0;
+    } finally {
+      await module.close();
+    }
+  },
+};
+
+async function openTools(name: string, { folder }: CommandSurroundings): Promise<OpenModule> {
+  try {
+    return await openModule(name, folder);
+  } catch (fault) {
+    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
+    throw new UserFault(fault.message, 1);
+  }
+}
+
+function readData(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const data: unknown = JSON.parse(text);
+    if (isRecord(data)) return data;
+  } catch {
+    // Told below, as anything else that is no object.
+  }
+  throw new UserFault('--data is to be a JSON object: --data \'{"userId":"u1"}\'');
+}
+
+/** Who answers, and with what: the module's own, or the stand-in. */
+async function modelOf(
+  name: string,
+  { exports, inspection = {} }: OpenModule,
+  { offline, model: named }: ChatOptions,
+): Promise<Pick<ConversationConfig, 'provider' | 'model' | 'systemPrompt'>> {
+  const { config } = exports;
+  const { provider, model, systemPrompt } = {
+    ...exports,
+    ...(isRecord(config) ? config : {}),
+    ...inspection,
+  };
+  const prompt = typeof systemPrompt === 'string' ? { systemPrompt } : {};
+  if (offline) {
+    const { OfflineProvider } = await import('../providers/offline/offline-provider.js');
+    return { provider: new OfflineProvider(), model: 'offline', ...prompt };
+  }
+  const asked = named ?? model;
+  if (!PROVIDER.accepts(provider) || typeof asked !== 'string')
+    throw new UserFault(
+      `${name} exports no provider and model: export const config = { provider, model, tools }, or --offline`,
+      1,
+    );
+  return { provider: provider as LLMProvider, model: asked, ...prompt };
+}
+
+async function scopeOf({ inspection }: OpenModule, data: CallScope['data'] | undefined): Promise<CallScope> {
+  const chosen = data === undefined ? {} : { data };
+  return inspection?.scope === undefined ? chosen : inspection.scope(chosen);
+}
+
+interface ChatParts {
+  readonly config: ConversationConfig;
+  readonly scope: CallScope;
+  readonly registry: ToolRegistry;
+  readonly surroundings: CommandSurroundings;
+}
+
+/** Lines in, text out: one turn after the other. */
+class TerminalChat {
+  readonly #parts: ChatParts;
+  readonly #conversation: Conversation;
+  readonly #printer: ChatPrinter;
+  readonly #lines: Interface;
+  readonly #next: AsyncIterator<string>;
+  #reading: Promise<IteratorResult<string>> | undefined;
+  #isInTurn = false;
+
+  constructor(parts: ChatParts) {
+    const { config, scope, surroundings } = parts;
+    const { input = process.stdin, isTerminal } = surroundings;
+    this.#parts = parts;
+    this.#printer = new ChatPrinter(surroundings);
+    this.#conversation = new Conversation({ ...config, scope });
+    this.#conversation.subscribe((event) => this.#printer.show(event));
+    this.#lines = createInterface({
+      input,
+      terminal: isTerminal,
+      ...(isTerminal ? { output: process.stderr } : {}),
+    });
+    this.#next = this.#lines[Symbol.asyncIterator]();
+  }
+
+  async talk(): Promise<void> {
+    const { error } = this.#parts.surroundings;
+    const interrupt = (): void => this.#interrupt();
+    this.#lines.on('SIGINT', interrupt);
+    process.on('SIGINT', interrupt);
+    error('toolwright: /tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn\n');
+    try {
+      for (;;) {
+        const line = await this.#ask('> ');
+        if (line === undefined || line.trim() === '/exit') return;
+        if (line.trim() === '/tools') this.#listTools();
+        else if (line.trim() !== '') await this.#turn(line);
+      }
+    } finally {
+      process.off('SIGINT', interrupt);
+      this.#lines.close();
+      await this.#conversation.close();
+    }
+  }
+
+  /** Of a turn, the turn; otherwise the command. */
+  #interrupt(): void {
+    if (!this.#isInTurn) {
+      this.#lines.close();
+      return;
+    }
+    this.#conversation.abort(new Error('aborted at the terminal'));
+  }
+
+  #listTools(): void {
+    const { registry, surroundings } = this.#parts;
+    for (const summary of registry.getSummaries()) surroundings.out(`${visibleLine(summary)}\n`);
+  }
+
+  async #turn(text: string): Promise<void> {
+    this.#isInTurn = true;
+    try {
+      let result = await this.#conversation.prompt(text);
+      while (result.status === 'suspended') {
+        const answers = await this.#answers();
+        // Nobody is there to answer, or the turn was aborted meanwhile.
+        if (answers === undefined) {
+          this.#conversation.abort(new Error('nobody answers'));
+          this.#printer.fault(new Error('aborted: nothing was answered'));
+          return;
+        }
+        result = await this.#conversation.answer(answers);
+      }
+      this.#printer.end(result);
+    } catch (error) {
+      this.#printer.fault(error);
+    } finally {
+      await this.#conversation.idle();
+      this.#isInTurn = false;
+    }
+  }
+
+  async #answers(): Promise<readonly Answer[] | undefined> {
+    const answers: Answer[] = [];
+    for (const pending of this.#conversation.pending) {
+      const answer = await this.#answer(pending);
+      if (answer === undefined) return undefined;
+      answers.push(answer);
+    }
+    return answers;
+  }
+
+  async #answer(pending: PendingCall): Promise<Answer | undefined> {
+    const { id, kind, tool, arguments: args, message } = pending;
+    this.#printer.wait(pending);
+    if (kind === 'approval') return this.#approval(id, tool);
+    if (kind === 'question') {
+      const line = await this.#ask(`${visibleLine(message ?? 'Answer')} `);
+      return line === undefined ? undefined : { id, value: valueIn(line) };
+    }
+    if (kind === 'client') {
+      const line = await this.#ask(`What did ${tool} give, as JSON? `);
+      return line === undefined ? undefined : { id, result: valueIn(line) };
+    }
+    const line = await this.#ask(`Was ${tool} ${visibleLine(JSON.stringify(args))} done? [y/n] `);
+    if (line === undefined) return undefined;
+    return /^y(es)?$/i.test(line.trim()) ? { id, outcome: 'done' } : { id, outcome: 'not-done' };
+  }
+
+  /** Everything but a yes is a no. */
+  async #approval(id: string, tool: string): Promise<Answer | undefined> {
+    const line = (await this.#ask(`Run ${tool}? [y]es, [n]o, [e]dit: `))?.trim();
+    if (line === undefined) return undefined;
+    if (/^y(es)?$/i.test(line)) return { id, approved: true };
+    if (!/^e(dit)?$/i.test(line)) {
+      const reason = line.replace(/^no?\b\s*/i, '');
+      return { id, approved: false, ...(reason === '' ? {} : { reason }) };
+    }
+    const written = await this.#ask('Arguments, as JSON on one line: ');
+    if (written === undefined) return undefined;
+    const args = valueIn(written);
+    if (isRecord(args)) return { id, approved: true, arguments: args };
+    this.#parts.surroundings.error('toolwright: that is no JSON object\n');
+    return this.#approval(id, tool);
+  }
+
+  /** The next line; nothing where there is none, or where the turn was aborted meanwhile. */
+  async #ask(question: string): Promise<string | undefined> {
+    this.#printer.settle();
+    if (this.#parts.surroundings.isTerminal) {
+      this.#lines.setPrompt(question);
+      this.#lines.prompt();
+    } else this.#parts.surroundings.error(question);
+    // What was asked for and not awaited to its end is the next line all the same.
+    this.#reading ??= this.#next.next();
+    const read = await (this.#isInTurn
+      ? Promise.race([this.#reading, this.#untilTurnEnds()])
+      : this.#reading);
+    if (read === undefined) return undefined;
+    this.#reading = undefined;
+    if (!this.#parts.surroundings.isTerminal) this.#parts.surroundings.error('\n');
+    return read.done ? undefined : visibleText(read.value);
+  }
+
+  /** When nothing waits any more. */
+  #untilTurnEnds(): Promise<undefined> {
+    return new Promise((resolve) => {
+      const end = this.#conversation.subscribe(({ type }) => {
+        if (type !== 'turn-end') return;
+        end();
+        resolve(undefined);
+      });
+    });
+  }
+}
+
+/** JSON where it is, otherwise the text itself. */
+function valueIn(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return line;
+  }
+}

@@ -1,0 +1,81 @@
+import type { ToolRegistry } from '../call/tool-registry.js';
+import { RUN_STORE } from '../contract/run-state.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { boundMethodOf } from '../discovery/discover-tools.js';
+import type { Inspector } from '../inspector/create-inspector.js';
+import type { InspectorOptions, ToolSurrounding } from '../inspector/options.js';
+import { isHeldBack } from './application-fleet.js';
+import type { ApplicationRuns } from './application-runs.js';
+import type { Enhancers } from './enhancers.js';
+import { nestLogger } from './error-texts.js';
+import type { ToolwrightModuleOptions } from './options.js';
+
+/** What an application's inspector is made from. */
+interface InspectorParts {
+  readonly options: ToolwrightModuleOptions;
+  readonly registry: ToolRegistry;
+  readonly runs: ApplicationRuns;
+  readonly enhancers: Enhancers;
+}
+
+/** The inspector of an application, where its options ask for one. */
+export class ApplicationInspector {
+  readonly #parts: InspectorParts;
+  #inspector: Inspector | undefined;
+
+  constructor(parts: InspectorParts) {
+    this.#parts = parts;
+  }
+
+  /** Serves it. Never in production, unless that is said: the same module runs there. */
+  async begin(): Promise<void> {
+    const { inspector, logger = nestLogger() } = this.#parts.options;
+    if (inspector === undefined || inspector === false || isHeldBack()) return;
+    const { port, host, ...settings } = inspector === true ? {} : inspector;
+    if (process.env.NODE_ENV === 'production' && settings.allowInProduction !== true) {
+      logger.warn('There is no inspector in production (inspector: { allowInProduction: true })');
+      return;
+    }
+    const { createInspector } = await import('../inspector/create-inspector.js');
+    this.#inspector = createInspector(this.#parts.registry, { ...this.inspection(), ...settings });
+    const where = { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) };
+    const { url } = await this.#inspector.listen(where);
+    // Whoever reads the log may open it, so that it is there for a person at the terminal, and in no field of a log.
+    process.stderr.write(`Toolwright inspector: ${url}\n`);
+  }
+
+  async end(): Promise<void> {
+    await this.#inspector?.close();
+    this.#inspector = undefined;
+  }
+
+  /** What an inspector is told of the application. */
+  inspection(): InspectorOptions {
+    const { options, runs } = this.#parts;
+    const { provider, model, store, stateSecret, scopeOf, conversations } = options;
+    const systemPrompt = conversations?.systemPrompt;
+    return {
+      ...(provider ? { provider } : {}),
+      ...(model === undefined ? {} : { model }),
+      ...(systemPrompt === undefined ? {} : { systemPrompt }),
+      ...(isRunStore(store) ? { store } : {}),
+      ...(stateSecret === undefined ? {} : { stateSecret }),
+      surroundings: (tool) => this.#surroundings(tool),
+      scope: ({ request, ...chosen }) => runs.scopeOf(request, chosen),
+      ...(scopeOf ? { scopeOf: async (owner) => runs.scopeApart(await scopeOf(owner as never)) } : {}),
+    };
+  }
+
+  #surroundings(tool: ToolDefinition): readonly ToolSurrounding[] {
+    const bound = boundMethodOf(tool);
+    const handler: unknown = bound && Reflect.get(bound.class.prototype, bound.key);
+    const places =
+      bound === undefined ? [] : [bound.class, ...(typeof handler === 'function' ? [handler] : [])];
+    return this.#parts.enhancers.namesAround(places);
+  }
+}
+
+/** The module takes stores of jobs alone, too. */
+function isRunStore(store: unknown): store is NonNullable<InspectorOptions['store']> {
+  return RUN_STORE.accepts(store);
+}

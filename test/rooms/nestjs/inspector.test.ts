@@ -1,0 +1,122 @@
+import { createServer } from 'node:net';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import {
+  type CanActivate,
+  type ExecutionContext,
+  Injectable,
+  Module,
+  Scope,
+  UseGuards,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Param, Tool, ToolContext } from 'toolwright';
+import { ToolwrightModule, type ToolwrightModuleOptions, toolCallOf } from 'toolwright/nestjs';
+
+interface AskingRequest {
+  readonly user?: { readonly id: string; readonly isAdmin?: boolean };
+}
+
+@Injectable()
+class AdminGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const { request } = toolCallOf(context) ?? {};
+    return (request as AskingRequest | undefined)?.user?.isAdmin === true;
+  }
+}
+
+@Injectable()
+class Ledger {
+  readonly entries = ['rent', 'tea'];
+}
+
+@Injectable({ scope: Scope.DEFAULT })
+class LedgerTools {
+  constructor(private readonly ledger: Ledger) {}
+
+  @Tool('Entries of the ledger')
+  @UseGuards(AdminGuard)
+  entries(@Param('How many') limit: number, context: ToolContext) {
+    return { entries: this.ledger.entries.slice(0, limit), user: Reflect.get(context.data, 'user') };
+  }
+}
+
+const TOKEN = 'a token of the test';
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { readonly port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function start(options: ToolwrightModuleOptions) {
+  @Module({
+    imports: [
+      ToolwrightModule.forRoot({
+        data: (request: AskingRequest) => ({ user: request.user?.id }) as never,
+        ...options,
+      }),
+    ],
+    providers: [Ledger, LedgerTools],
+  })
+  class AppModule {}
+  const application = await NestFactory.createApplicationContext(AppModule, {
+    logger: false,
+    abortOnError: false,
+  });
+  ends.push(() => application.close());
+  return application;
+}
+
+async function ask(port: number, path: string, body?: object): Promise<unknown> {
+  const response = await fetch(`http://127.0.0.1:${port}/api/${path}`, {
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+  });
+  return response.json();
+}
+
+test('ToolwrightModule.forRoot({ inspector }) calls tools with injection, guards and the chosen request', async () => {
+  const port = await freePort();
+  const said = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+  ends.push(() => said.mockRestore());
+  const application = await start({ inspector: { port, token: TOKEN } });
+  expect(String(said.mock.calls[0])).toContain(`http://127.0.0.1:${port}/#token=`);
+  expect(await ask(port, 'tools/entries')).toMatchObject({
+    method: 'LedgerTools.entries',
+    surroundings: expect.arrayContaining([{ kind: 'guard', name: 'AdminGuard' }]),
+  });
+  const call = { tool: 'entries', arguments: { limit: 1 } };
+  expect(await ask(port, 'calls', call)).toMatchObject({ status: 'refused' });
+  const scope = { request: { user: { id: 'ann', isAdmin: true } } };
+  expect(await ask(port, 'calls', { ...call, scope })).toMatchObject({
+    status: 'success',
+    forLLM: '{"entries":["rent"],"user":"ann"}',
+  });
+  await application.close();
+  await expect(ask(port, 'tools')).rejects.toThrow();
+});
+
+test('ToolwrightModule.forRoot({ inspector: true }) serves none in production, and says so', async () => {
+  const before = process.env.NODE_ENV;
+  process.env.NODE_ENV = 'production';
+  ends.push(() => {
+    process.env.NODE_ENV = before;
+  });
+  const port = await freePort();
+  const warnings: string[] = [];
+  const logger = { ...console, warn: (message: string) => warnings.push(message) };
+  await start({ inspector: { port, token: TOKEN }, logger: logger as never });
+  expect(warnings).toEqual([expect.stringContaining('no inspector in production')]);
+  await expect(ask(port, 'tools')).rejects.toThrow();
+});
+
+test('ToolwrightModule.forRoot refuses options of an inspector that are none', async () => {
+  await expect(start({ inspector: { prot: 1 } as never })).rejects.toThrow('prot');
+});
