@@ -91,7 +91,7 @@ export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageRespo
  * }
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong; an Error for an input that is none.
+ * @throws InvalidOptionsError (521) for options that are wrong; an Error for what is no such input.
  */
 export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions): Response {
   checkRun('toAgUiResponse', run);

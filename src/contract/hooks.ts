@@ -163,7 +163,7 @@ function problemsOf(hook: Readonly<Record<string, unknown>>): readonly string[] 
     ...(isEmpty ? ['has none of the functions of a hook'] : []),
     ...(name === undefined || (typeof name === 'string' && name.trim() !== '')
       ? []
-      : ['has a name that is none']),
+      : ['has a `name` that is not a text']),
     ...(onlyReads === undefined || typeof onlyReads === 'boolean'
       ? []
       : ['has an `onlyReads` that is not true or false']),

@@ -137,7 +137,7 @@ export class Turns {
       // Of a run that the store keeps, the store's state decides in the end.
       isCertain: current.isCertain || suspended.isKept,
     });
-    const goOn = (): Promise<ToolLoopResult> => {
+    const take = (): Promise<ToolLoopResult> => {
       // Somebody else was quicker, while edited arguments were checked.
       if (this.suspended !== suspended || this.#isClosed) throw nothingAsked();
       const answered = this.#put({
@@ -150,7 +150,7 @@ export class Turns {
       });
       return this.#run(answered);
     };
-    return checking instanceof Promise ? checking.then(goOn) : goOn();
+    return checking instanceof Promise ? checking.then(take) : take();
   }
 
   abort(reason: unknown): void {

@@ -60,14 +60,14 @@ export class TrialCalls {
   async answer(key: string, { arguments: edited, ...answer }: TrialAnswer): Promise<SeenCall | undefined> {
     const waiting = this.#waiting.get(key);
     if (waiting === undefined) throw new Error('this call waits for nothing');
-    if (edited === undefined) return this.#goOn(key, waiting, answer);
+    if (edited === undefined) return this.#continueCall(key, waiting, answer);
     const again = await this.make({ ...waiting.trial, arguments: edited });
     this.#waiting.delete(key);
     const next = again === undefined ? undefined : this.#waiting.get(again.key);
-    return again === undefined || next === undefined ? again : this.#goOn(again.key, next, answer);
+    return again === undefined || next === undefined ? again : this.#continueCall(again.key, next, answer);
   }
 
-  async #goOn(
+  async #continueCall(
     key: string,
     { trial, invocation }: Waiting,
     answer: WaitAnswer,

@@ -105,7 +105,7 @@ export class WatchedRuns {
   #seen(run: LoopRun): SeenRun {
     const known = this.#runs.get(run.runId);
     if (known !== undefined) {
-      goOn(known, run);
+      continueRun(known, run);
       return known;
     }
     const { runId, owner, config, messages } = run;
@@ -176,7 +176,7 @@ function openCall(seen: SeenRun, callId: string): readonly SpanOf<'call'>[] {
 }
 
 /** A suspended run has been answered. */
-function goOn(seen: SeenRun, run: LoopRun): void {
+function continueRun(seen: SeenRun, run: LoopRun): void {
   const now = Date.now();
   for (const span of open(seen, 'wait')) span.end = now;
   seen.answers.push(givenReplies(run.resumed?.open?.calls ?? []));

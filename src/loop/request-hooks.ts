@@ -154,7 +154,7 @@ class AskedRequest {
   }
 }
 
-/** @throws TypeError for a request or a reply that is none. */
+/** @throws TypeError for what is no request or reply. */
 function checkForm({ request, response }: SaidWord): void {
   if (request !== undefined && !(isRecord(request) && Array.isArray(request.messages)))
     throw new TypeError('`request` has no messages');

@@ -23,6 +23,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'pg-boss': /^src\/pg-boss\//,
   pg: /^src\/postgres\//,
   diff: /^src\/toolbox\/files\//,
+  yaml: /^src\/toolbox\/skills\//,
   'ipaddr.js': /^src\/toolbox\/network\//,
   '@mdream/js': /^src\/toolbox\/web\//,
   ignore: /^src\/toolbox\/files\//,

@@ -47,6 +47,8 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'toolbox/paths': 'paths within a folder, and patterns of paths',
   'toolbox/network': 'requests that reach no private network',
   'toolbox/openapi': 'operations of OpenAPI documents as tools',
+  'toolbox/skills': 'skills of folders as tools',
+  'toolbox/tasks': 'tools by which a model keeps a list of tasks and speaks to the user',
   'toolbox/web': 'tools that read and search the web',
   'toolbox/files': 'tools that read and change the files of one folder',
 };

@@ -56,7 +56,7 @@ export class WebTools {
     return new ToolResult({ forLLM: said, isError: response.status >= 400 });
   }
 
-  /** What a call touches. An address that is none is refused by the tool itself. */
+  /** What a call touches. What is no address is refused by the tool itself. */
   protected pageOpened({ url }: JsonObject): readonly Touch[] {
     return [{ action: 'open', url: String(url) }];
   }

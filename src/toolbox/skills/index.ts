@@ -1,0 +1,1 @@
+export { type SkillToolsOptions, skillTools } from './skill-tools.js';

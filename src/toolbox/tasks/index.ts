@@ -1,0 +1,1 @@
+export { MessageTools, type TaskItem, TaskLists, TaskTools, taskTools } from './task-tools.js';

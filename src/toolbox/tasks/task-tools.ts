@@ -1,0 +1,142 @@
+import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
+import type { ToolDefinition } from '../../contract/tool.js';
+import { ToolResult } from '../../contract/tool-result.js';
+import { discoverTools } from '../../discovery/discover-tools.js';
+
+/** One thing to do. */
+export interface TaskItem {
+  readonly text: string;
+  readonly status: 'open' | 'doing' | 'done';
+}
+
+const MOST_LISTS = 10_000;
+
+/**
+ * Where lists of tasks are kept: in this process, the oldest going where there are more than 10,000. A subclass keeps
+ * them elsewhere.
+ */
+export class TaskLists {
+  readonly #lists = new Map<string, readonly TaskItem[]>();
+
+  /** The list of a key, which is a conversation's; an empty one where there is none. */
+  read(key: string): readonly TaskItem[] | Promise<readonly TaskItem[]> {
+    return this.#lists.get(key) ?? [];
+  }
+
+  /** Puts a list in the place of the one that is there. */
+  write(key: string, tasks: readonly TaskItem[]): void | Promise<void> {
+    this.#lists.delete(key);
+    if (tasks.length > 0) this.#lists.set(key, tasks);
+    if (this.#lists.size <= MOST_LISTS) return;
+    for (const oldest of this.#lists.keys()) {
+      this.#lists.delete(oldest);
+      return;
+    }
+  }
+}
+
+/** A list as text: one line each, with what is done marked. */
+function describeTasks(tasks: readonly TaskItem[]): string {
+  if (tasks.length === 0) return 'There are no tasks.';
+  return tasks.map(({ text, status }, index) => `${index + 1}. [${MARKS[status]}] ${text}`).join('\n');
+}
+
+const MARKS: Readonly<Record<TaskItem['status'], string>> = { open: ' ', doing: '~', done: 'x' };
+
+const TASKS = {
+  type: 'array',
+  maxItems: 200,
+  items: {
+    type: 'object',
+    properties: {
+      text: { type: 'string', minLength: 1, maxLength: 500, description: 'What is to be done' },
+      status: { type: 'string', enum: ['open', 'doing', 'done'], default: 'open' },
+    },
+    required: ['text'],
+  },
+};
+
+/**
+ * A list of tasks that a model keeps for itself, one for each conversation. Each change is told as progress, with
+ * `done` and `total`, so that whoever watches sees how far it is.
+ *
+ * @example
+ * ```ts
+ * tools.register(...discoverTools({ toolsets: [TaskTools] }));
+ * ```
+ */
+@Toolset({ name: 'Tasks' })
+export class TaskTools {
+  constructor(protected readonly lists: TaskLists) {}
+
+  /** Replaces the list. */
+  @Tool({
+    description:
+      'Write your list of tasks, whole: what is to be done in several steps, what you are doing, what is done. The user sees it.',
+    annotations: {
+      title: 'Write tasks',
+      readOnly: false,
+      destructive: false,
+      idempotent: true,
+      openWorld: false,
+    },
+    sequential: true,
+  })
+  async writeTasks(
+    @Param({ description: 'All tasks, in order', schema: TASKS, required: true }) tasks: readonly TaskItem[],
+    context?: ToolContext,
+  ): Promise<ToolResult> {
+    await this.lists.write(keyOf(context), tasks);
+    const done = tasks.filter(({ status }) => status === 'done').length;
+    context?.progress({ done, total: tasks.length, tasks });
+    return new ToolResult({ forLLM: describeTasks(tasks), silent: true });
+  }
+
+  /** The list as it is. */
+  @Tool({
+    description: 'Read your list of tasks.',
+    annotations: { title: 'Read tasks', readOnly: true },
+  })
+  async readTasks(context?: ToolContext): Promise<string> {
+    return describeTasks(await this.lists.read(keyOf(context)));
+  }
+}
+
+/** Calls outside of a conversation share a list. */
+function keyOf(context: ToolContext | undefined): string {
+  return context?.conversationId ?? context?.chatId ?? '';
+}
+
+/** Says something to the user while the run goes on. */
+@Toolset({ name: 'Messages' })
+export class MessageTools {
+  /** Shown at once; the run goes on. */
+  @Tool({
+    description:
+      'Say something to the user now, while you go on working: what you found, or what you do next. Your last answer is shown without this.',
+    annotations: { title: 'Message', readOnly: false, destructive: false, openWorld: false },
+  })
+  sendMessage(
+    @Param({ description: 'What the user reads', required: true, minLength: 1, maxLength: 10_000 })
+    text: string,
+  ): ToolResult {
+    return new ToolResult({ forLLM: 'Shown to the user.', forUser: text });
+  }
+}
+
+/**
+ * `write_tasks`, `read_tasks` and `send_message` without a container.
+ *
+ * @example
+ * ```ts
+ * tools.register(...taskTools());
+ * ```
+ */
+export function taskTools(lists: TaskLists = new TaskLists()): ToolDefinition[] {
+  const instances = new Map<unknown, object>([
+    [TaskTools, new TaskTools(lists)],
+    [MessageTools, new MessageTools()],
+  ]);
+  const resolve = <Instance>(token: unknown): Instance => instances.get(token) as Instance;
+  return discoverTools({ toolsets: [TaskTools, MessageTools], container: { resolve } });
+}

@@ -1,0 +1,120 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ToolDeclarationError, ToolRegistry } from 'toolwright';
+import { skillTools } from 'toolwright/toolbox/skills';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-skills-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function write(path: string, text: string | Uint8Array): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), text);
+}
+
+function writeSkill(name: string, description: string, text = 'Do it.'): void {
+  write(
+    `${name}/SKILL.md`,
+    `---\nname: ${name}\ndescription: ${description}\nlicense: MIT\n---\n\n${text}\n`,
+  );
+}
+
+const registry = () => new ToolRegistry().register(...skillTools({ folder }));
+
+function faults(): readonly string[] {
+  try {
+    skillTools({ folder });
+  } catch (error) {
+    if (error instanceof ToolDeclarationError)
+      return error.faults.map(({ where, problem }) => `${where}: ${problem}`);
+    throw error;
+  }
+  return [];
+}
+
+describe('skillTools', () => {
+  test('skills are tools by their descriptions, in the order of their names; other folders and files are none', () => {
+    writeSkill('pdf-forms', 'Fills PDF forms. Use when there is a form.');
+    writeSkill('charts', '"Draws: charts"');
+    write('notes/readme.md', 'no skill');
+    write('loose.md', '---\n---');
+    const shown = skillTools({ folder }).map(({ name, description, annotations }) => [
+      name,
+      description,
+      annotations,
+    ]);
+    expect(shown).toEqual([
+      ['skill_charts', 'Draws: charts', { title: 'charts', readOnly: true }],
+      [
+        'skill_pdf_forms',
+        'Fills PDF forms. Use when there is a form.',
+        { title: 'pdf-forms', readOnly: true },
+      ],
+    ]);
+  });
+
+  test('a skill is read when it is used: its text and its files, then the files', async () => {
+    writeSkill('pdf', 'Fills forms', '# How\n\nRun scripts/fill.py.');
+    write('pdf/scripts/fill.py', 'print(1)');
+    write('pdf/forms.md', 'About forms');
+    const tools = registry();
+    writeSkill('pdf', 'Fills forms', '# Changed since');
+    expect((await tools.execute('skill_pdf', {})).forLLM).toBe(
+      `# Changed since\n\nFiles of this skill, in ${join(folder, 'pdf')}:\n- forms.md\n- scripts/fill.py`,
+    );
+    expect((await tools.execute('skill_pdf', { file: 'scripts/fill.py' })).forLLM).toBe('print(1)');
+  });
+
+  test('what lies outside of the skill is not there, whatever leads to it', async () => {
+    writeSkill('pdf', 'Fills forms');
+    write('secret.txt', 'secret');
+    symlinkSync(join(folder, 'secret.txt'), join(folder, 'pdf/link.txt'));
+    symlinkSync(folder, join(folder, 'pdf/up'));
+    const tools = registry();
+    for (const file of [
+      '../secret.txt',
+      'link.txt',
+      'up/secret.txt',
+      join(folder, 'secret.txt'),
+      '..',
+      '.',
+      '',
+      'none',
+    ])
+      expect([file, await tools.execute('skill_pdf', { file })]).toEqual([
+        file,
+        expect.objectContaining({ isError: true, forLLM: expect.not.stringContaining('secret\n') }),
+      ]);
+    write('pdf/blob', new Uint8Array([1, 0, 2]));
+    expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is no text: 3 bytes.');
+  });
+
+  test('mistakes of all skills are thrown at once', () => {
+    write('a/SKILL.md', 'no front matter');
+    write('b/SKILL.md', '---\nname: [\n---\n');
+    write('c/SKILL.md', '---\nname: Not A Name\n---\n');
+    write('d/SKILL.md', '---\nname: same\ndescription: one\n---\n');
+    write('e/SKILL.md', '---\nname: same\ndescription: two\n---\n');
+    expect(faults()).toEqual([
+      'a/SKILL.md: it does not begin with front matter',
+      expect.stringMatching(/^b\/SKILL\.md: its front matter is no YAML: /),
+      'c/SKILL.md: its name is not small letters, digits and single hyphens',
+      'c/SKILL.md: it has no description of 1 to 1,024 characters',
+      `${join(folder, 'e')}: there is another skill 'same'`,
+    ]);
+    rmSync(folder, { recursive: true });
+    expect(faults()).toEqual([expect.stringContaining('ENOENT')]);
+  });
+
+  test('skills with Windows line ends and a byte order mark are read as well', async () => {
+    write('w/SKILL.md', '\uFEFF---\r\nname: w\r\ndescription: >\r\n  two\r\n  lines\r\n---\r\ntext\r\n');
+    const tools = registry();
+    expect(tools.get('skill_w')?.description).toBe('two lines');
+    expect((await tools.execute('skill_w', {})).forLLM).toBe('text');
+  });
+});
