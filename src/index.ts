@@ -50,6 +50,7 @@ export type {
   CallStatus,
   ClientAnswer,
   EditedCall,
+  EnclosingCall,
   GivenAnswer,
   HookMoment,
   HookNote,
@@ -197,7 +198,15 @@ export type {
   StoredEnd,
   TakenRun,
 } from './contract/run-checkpoint.js';
-export type { ClaimOutcome, RunClaim, RunLease, RunState, RunStore } from './contract/run-state.js';
+export type {
+  ClaimOutcome,
+  RunClaim,
+  RunLease,
+  RunState,
+  RunStore,
+  StoredInnerRun,
+  StoredRunResult,
+} from './contract/run-state.js';
 export type { Telemetry } from './contract/telemetry.js';
 export type {
   AgentToolResult,
@@ -281,6 +290,7 @@ export {
   type RunJobsOptions,
   runJobs,
 } from './jobs/run-jobs.js';
+export { type AgentAsToolOptions, agentAsTool } from './loop/agent-as-tool.js';
 export { type AnsweredRun, type AnswerStoredRunOptions, answerStoredRun } from './loop/answer-stored-run.js';
 export type {
   CallDetector,

@@ -1,4 +1,4 @@
-import type { PolicyDecision, Suspension, ToolPolicy, Wait } from '../contract/call.js';
+import type { CallJournal, PolicyDecision, Suspension, ToolPolicy, Wait } from '../contract/call.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { withinLimits } from '../kernel/async.js';
 import { approvalNeed, approvalWait, expiryIn } from './approval.js';
@@ -108,12 +108,16 @@ async function needsApproval(call: Call): Promise<boolean> {
 
 /** A call that waits before its body has run: suspended, or refused where nobody can be asked. */
 export function suspendCall(call: Call, wait: Wait): CallEnd {
-  const { tool, request, environment } = call;
+  const { tool, environment } = call;
   if (!environment.canSuspend)
     return { status: 'refused', result: failedResult('NotExecutableHere', whyNotHere(tool.name, wait)) };
-  const { answers = [], once = [], ...known } = request.journal ?? {};
-  const journal = { ...known, arguments: argumentsBefore(call), answers, once };
-  return suspendedEnd(tool.name, { waits: [wait], journal });
+  return suspendedEnd(tool.name, { waits: [wait], journal: journalOf(call) });
+}
+
+/** What is known of a call, for when it is made again. */
+export function journalOf(call: Call): CallJournal {
+  const { answers = [], once = [], ...known } = call.request.journal ?? {};
+  return { ...known, arguments: argumentsBefore(call), answers, once };
 }
 
 function whyNotHere(tool: string, { kind }: Wait): string {

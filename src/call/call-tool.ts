@@ -1,9 +1,9 @@
-import type { CallRecord, Suspension } from '../contract/call.js';
+import type { Suspension, Wait } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
-import { allowCall, suspendCall, suspendedEnd } from './allow.js';
+import { allowCall, journalOf, suspendCall, suspendedEnd } from './allow.js';
 import {
   argumentsBefore,
   checkArguments,
@@ -27,7 +27,7 @@ import type {
 import { CallLog } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import type { Replay } from './replay.js';
-import { writeEnd } from './result.js';
+import { callRecord, writeEnd } from './result.js';
 import { failedResult } from './result-text.js';
 import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
@@ -301,33 +301,47 @@ function conclude(call: Call, end: BodyEnd): Answer {
   try {
     call.environment.onStep?.('run');
     const replay = call.context?.replay;
-    return replay === undefined || call.scope.signal?.aborted
+    const inner = call.environment.innerWaits?.() ?? NO_WAITS;
+    return (replay === undefined && inner.length === 0) || call.scope.signal?.aborted
       ? finish(call, writeEnd(call, end))
-      : concludeReplay(call, { end, replay });
+      : concludeReplay(call, { end, replay, inner: hasEnded(call, end) ? inner : NO_WAITS });
   } catch (cause) {
     return broken(call, cause);
   }
 }
 
+const NO_WAITS: readonly Wait[] = [];
+
+/** Nobody waits for what a body began that was cut off, or that answers later. */
+function hasEnded({ task }: Call, { how }: BodyEnd): boolean {
+  return (how === 'returned' || how === 'threw') && task?.id === undefined;
+}
+
+/** A body that used `ask` or `once`, or that began runs which wait. */
+interface EndedBody {
+  readonly end: BodyEnd;
+  readonly replay: Replay | undefined;
+  readonly inner: readonly Wait[];
+}
+
 /**
- * The body used `ask` or `once`. Where it asked a question that has no answer yet, the call waits, whatever the body
- * made of it. Work of `once` that is under way then may hang like any body: the same limits hold.
+ * Where the body asked a question that has no answer yet, or a run that it began waits, the call waits, whatever the
+ * body made of it. Work of `once` that is under way then may hang like any body: the same limits hold.
  */
-function concludeReplay(
-  call: Call,
-  { end, replay }: { readonly end: BodyEnd; readonly replay: Replay },
-): Answer {
-  const { refused, isSuspended } = replay;
+function concludeReplay(call: Call, { end, replay, inner }: EndedBody): Answer {
+  const { refused, isSuspended = false } = replay ?? {};
   if (refused !== undefined)
     return finish(call, { status: 'refused', result: failedResult('NotExecutableHere', refused.message) });
-  if (!isSuspended) return finish(call, writeEnd(call, end));
+  if (!isSuspended && inner.length === 0) return finish(call, writeEnd(call, end));
+  if (replay === undefined)
+    return finish(call, suspendedEnd(call.tool.name, { waits: inner, journal: journalOf(call) }));
   return awaitWork(call, replay.suspension(argumentsBefore(call)), {
     onEnd: (waited) => {
       try {
         return finish(
           call,
           waited.how === 'returned'
-            ? suspendedEnd(call.tool.name, waited.value as Suspension)
+            ? suspendedEnd(call.tool.name, withInner(waited.value as Suspension, inner))
             : writeEnd(call, waited),
         );
       } catch (cause) {
@@ -336,6 +350,10 @@ function concludeReplay(
     },
     stop: (reason) => contextOf(call).stop(reason),
   });
+}
+
+function withInner({ waits, journal }: Suspension, inner: readonly Wait[]): Suspension {
+  return { waits: [...waits, ...inner], journal };
 }
 
 /** A call that ends, with what it has by then. */
@@ -371,27 +389,4 @@ function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };
-}
-
-/** What a record tells of a call, which may have ended before its arguments were ready. */
-type RecordedCall = Pick<ReceivedCall, 'request' | 'attempt' | 'since'> &
-  (Pick<Call, 'sent' | 'checked' | 'repairs' | 'removed'> | { readonly checked?: undefined });
-
-/** The record of a call that has ended, or that was answered without being made. */
-export function callRecord(call: RecordedCall, { status, result, taskId }: CallEnd): CallRecord {
-  const { request, attempt, since } = call;
-  const ready = call.checked === undefined ? undefined : call;
-  return {
-    id: request.id,
-    name: request.name,
-    rawArguments: ready === undefined ? request.arguments : ready.sent,
-    arguments: ready?.checked,
-    repairs: ready?.repairs ?? NONE,
-    removed: ready?.removed ?? NONE,
-    attempts: attempt,
-    durationMs: since === 0 ? 0 : performance.now() - since,
-    status,
-    taskId,
-    result,
-  };
 }

@@ -110,6 +110,8 @@ export interface CallEnvironment {
   readonly onStep?: (step: CallStep) => void;
   /** What surrounds each call, in order. */
   readonly hooks?: readonly Hooks[];
+  /** What runs that its tool began wait for; asked when a body has ended, in the async context of the call. */
+  readonly innerWaits?: () => readonly Wait[];
   /** Milliseconds for answers, where neither tool nor question sets them; default: no limit. */
   readonly answerWithinMs?: number;
   /** Somebody can be asked: a call that waits for an answer is suspended instead of failing. */

@@ -1,7 +1,8 @@
 import types from 'node:util/types';
 import type { ResultChecker } from '../checking/checker.js';
 import { listFaults } from '../checking/faults.js';
-import type { CallScope } from '../contract/call.js';
+import type { CallRecord, CallScope } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import {
   type Content,
@@ -14,7 +15,7 @@ import {
 } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
-import type { BodyEnd, CallEnd, CallEnvironment, DescribeError } from './invocation.js';
+import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, DescribeError } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { ResultForm } from './result-form.js';
@@ -343,3 +344,34 @@ function isPart(part: unknown): part is ContentPart {
   if (part.type === 'text') return 'content' in part && typeof part.content === 'string';
   return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';
 }
+
+/** What a record tells of a call, which may have ended before its arguments were ready. */
+type RecordedCall = {
+  readonly request: CallRequest;
+  readonly attempt: number;
+  readonly since: number;
+} & (
+  | ({ readonly sent: unknown; readonly checked: JsonObject } & Pick<CallRecord, 'repairs' | 'removed'>)
+  | { readonly checked?: undefined }
+);
+
+/** The record of a call that has ended, or that was answered without being made. */
+export function callRecord(call: RecordedCall, { status, result, taskId }: CallEnd): CallRecord {
+  const { request, attempt, since } = call;
+  const ready = call.checked === undefined ? undefined : call;
+  return {
+    id: request.id,
+    name: request.name,
+    rawArguments: ready === undefined ? request.arguments : ready.sent,
+    arguments: ready?.checked,
+    repairs: ready?.repairs ?? NONE,
+    removed: ready?.removed ?? NONE,
+    attempts: attempt,
+    durationMs: since === 0 ? 0 : performance.now() - since,
+    status,
+    taskId,
+    result,
+  };
+}
+
+const NONE: readonly string[] = [];

@@ -33,7 +33,10 @@ import { type CallWatcher, makeCall, WATCHED, WATCHER } from './watch-calls.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
 export interface InvokeOptions
-  extends Pick<CallEnvironment, 'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'answerWithinMs'> {
+  extends Pick<
+    CallEnvironment,
+    'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'innerWaits' | 'answerWithinMs'
+  > {
   readonly logger?: Logger;
   readonly telemetry?: Telemetry;
   readonly toolTimeoutMs?: number;

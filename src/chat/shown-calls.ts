@@ -28,9 +28,10 @@ export type Asking = Pick<ConversationView, 'pending' | 'turn' | 'iteration'>;
 /** The id by which clients know a call that waits. */
 export function shownPendingId(
   { turn, iteration }: Omit<Asking, 'pending'>,
-  { callId }: PendingCall,
+  { callId, path }: PendingCall,
 ): string {
-  return shownCallId({ ...placeOfTurn(turn?.number), iteration }, callId);
+  // Clients know of the call that an agent runs in, and not of those of the agent.
+  return shownCallId({ ...placeOfTurn(turn?.number), iteration }, path?.[0]?.callId ?? callId);
 }
 
 /** Words for the error of a turn that failed. */

@@ -202,6 +202,14 @@ export interface PendingCall {
   readonly decisions?: readonly ApprovalDecision[];
   /** Until when it may be answered (ISO 8601); later, the next resume goes on without an answer. */
   readonly expiresAt?: string;
+  /** Of a run inside a call: the calls around it, from the outermost; `callId` and `tool` are the inner run's. */
+  readonly path?: readonly EnclosingCall[];
+}
+
+/** A call that began a run of its own. */
+export interface EnclosingCall {
+  readonly callId: string;
+  readonly tool: string;
 }
 
 /** What the caller's side made of a call that it executes: any JSON value, or a serialised `ToolResult`. */
@@ -252,6 +260,10 @@ export interface Wait
   > {
   /** Of a question: its index among those of its call, from 0. Of an outcome: its call's `reruns`. Otherwise 0. */
   readonly index: number;
+  /** What a run inside the call waits for: the number of the run, and the call in it. */
+  readonly inner?: Pick<PendingCall, 'id' | 'callId' | 'tool' | 'arguments' | 'path'> & {
+    readonly run: number;
+  };
 }
 
 /** A question that was answered, and where in its call it was asked. */

@@ -28,6 +28,26 @@ interface StoredSettledCall {
   readonly providerItems?: ProviderItems;
 }
 
+/** The outcome of a run as a state keeps it. */
+export interface StoredRunResult {
+  readonly status: string;
+  readonly content: string;
+  readonly output?: unknown;
+  readonly iterations: number;
+  readonly usage: Usage;
+  readonly messages: readonly Message[];
+  readonly toolCalls: readonly StoredCallRecord[];
+  readonly error?: { readonly name: string; readonly message: string };
+}
+
+/** A run that the tool of a call began: where it waits, or what came of it. Made again, the call goes on with it. */
+export interface StoredInnerRun {
+  /** Which of the runs of the call it is, from 0, in the order of their beginnings. */
+  readonly run: number;
+  readonly state?: RunState;
+  readonly result?: StoredRunResult;
+}
+
 /** A call that waits for answers: those in `waits`, while those it has are in the journal. */
 export interface StoredWaitingCall {
   readonly status: 'waiting';
@@ -37,6 +57,7 @@ export interface StoredWaitingCall {
   readonly arguments: JsonObject | string;
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;
+  readonly inner?: readonly StoredInnerRun[];
   readonly providerItems?: ProviderItems;
 }
 
@@ -60,6 +81,7 @@ interface StoredBegunCall {
   readonly arguments: JsonObject | string;
   /** Of a call that is made again: what was known of it. */
   readonly journal?: CallJournal;
+  readonly inner?: readonly StoredInnerRun[];
   readonly providerItems?: ProviderItems;
 }
 
@@ -80,8 +102,11 @@ interface OpenMessage {
  * and give a `stateSecret` where it passes through hands that must not change it.
  */
 export interface RunState {
-  /** States of version 1 know neither owner, tools nor model, those of version 2 no provider items. */
-  readonly version: 1 | 2 | 3;
+  /**
+   * States of version 1 know neither owner, tools nor model, those of version 2 no provider items; those of version
+   * 4 have runs inside calls.
+   */
+  readonly version: 1 | 2 | 3 | 4;
   /** Id of the run, the same through all its suspensions. */
   readonly runId: string;
   /** How often the run has been suspended, counting this. */

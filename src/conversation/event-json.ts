@@ -18,6 +18,7 @@ export function eventJson(event: LoopEvent): JsonObject {
       ...given(record),
     });
   }
+  if (event.type === 'call-event') return plain({ ...event, event: eventJson(event.event) });
   if (event.type === 'run-end') return plain({ type: event.type, ...outcomeJson(event.result) });
   if (event.type === 'request-retry') return plain({ ...event, error: errorJson(event.error) });
   return plain(event);

@@ -164,7 +164,7 @@ async function runTurn(
   const sink = (event: LoopEvent) => {
     // Answers that are wrong are refused before.
     if (event.type === 'run-start' && answers !== undefined) void held.events.write(takenJson(answers));
-    return held.events.write(eventJson(event));
+    return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
   };
   const watched = { scope, sink, left: held.lost };
   if (run === undefined)
@@ -185,6 +185,11 @@ function takenJson({ key, content }: InboxEntry): JsonObject {
     ids: answers.map(({ id }) => id),
     answeredBy,
   }) as JsonObject;
+}
+
+/** What an agent inside a call writes, letter by letter: its answer is the result of the call. */
+function isOnlyPassing(event: LoopEvent): boolean {
+  return event.type === 'call-event' && /-delta$|^call-event$/.test(event.event.type);
 }
 
 /** Without an entry, the turn is aborted: its calls need no answers. */

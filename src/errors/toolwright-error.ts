@@ -215,6 +215,11 @@ export const ERROR_TABLE = {
     happened: 'Nobody answered what a call waited for until its answer expired; the call was refused.',
     remedy: 'Nothing, if that was meant. Otherwise give more time: `answerWithinMs`, `expiresInMs`.',
   },
+  AgentsTooDeep: {
+    code: 541,
+    happened: 'An agent that is a tool was called by agents that were called by agents, more than it allows.',
+    remedy: 'Look for agents that call each other in a circle, or raise `maxDepth` of `agentAsTool`.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

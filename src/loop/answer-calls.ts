@@ -1,6 +1,6 @@
 import { approvalNeed } from '../call/approval.js';
-import { callRecord } from '../call/call-tool.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
+import { callRecord } from '../call/result.js';
 import { abortedResult, failedResult, notesOf, resultText } from '../call/result-text.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
@@ -77,7 +77,7 @@ function makeCalls(
   const scope = new HistoryScope(run.scope, run.messages);
   const make = (call: ParsedCall): CallOutcome | Promise<CallOutcome> => {
     if (call.record !== undefined) return call.record;
-    if (call.suspension !== undefined) return { call, suspension: call.suspension };
+    if (call.suspension !== undefined) return waiting(call);
     return sink === undefined ? perform(run, scope, call) : watchCall(run, sink, call);
   };
   const [only] = calls;
@@ -91,9 +91,14 @@ function makeCalls(
     run: make,
     isSequential,
     maxConcurrency,
-    hold: (call) => call.record ?? { call, suspension: call.suspension },
+    hold: (call) => call.record ?? waiting(call),
     isOpen: isUnanswered,
   });
+}
+
+/** A call as it was suspended before. */
+function waiting(call: ParsedCall): CallOutcome {
+  return { call, suspension: call.suspension, inner: call.inner };
 }
 
 function listOfOne<Item>(item: Item): readonly Item[] {
@@ -183,7 +188,7 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome
   const { invoke, retries, synchronous } = run;
   const attempt = retries.attempt(call.name);
   // A tool that answers at once cannot have waited for a run of its own, and watching costs more than a small one.
-  const inner = synchronous.has(call.name) ? undefined : new InnerRuns();
+  const inner = synchronous.has(call.name) ? undefined : new InnerRuns(run, scope, call);
   const made = inner ? innerRuns.run(inner, invoke, call, scope, attempt) : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     synchronous.delete(call.name);
@@ -194,7 +199,8 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome
 }
 
 function outcomeOf(call: ParsedCall, invocation: Invocation, inner: InnerRuns | undefined): CallOutcome {
-  if (invocation.status === 'suspended') return { call, suspension: invocation.suspension };
+  if (invocation.status === 'suspended')
+    return { call, suspension: invocation.suspension, inner: inner?.close() ?? call.inner };
   const record = inner ? inner.judge(invocation.record) : invocation.record;
   return call.journal === undefined ? record : { ...record, ...givenAnswers(call) };
 }

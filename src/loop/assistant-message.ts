@@ -11,7 +11,7 @@ import type {
   ToolCall,
   ToolMessage,
 } from '../contract/llm-provider.js';
-import type { RunState, StoredCall } from '../contract/run-state.js';
+import type { RunState, StoredCall, StoredInnerRun } from '../contract/run-state.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { TOOL_NAME } from '../discovery/freeze-tool.js';
 
@@ -70,6 +70,8 @@ export interface ParsedCall extends ToolCall {
   readonly record?: CallRecord;
   /** Of a call that waits still: it is not made. */
   readonly suspension?: Suspension;
+  /** The runs that its tool had begun when it was suspended. */
+  readonly inner?: readonly StoredInnerRun[];
   /** It was made when its process died, and what came of it is not known. */
   readonly hasBegun?: true;
   readonly place: CallPlace;
@@ -115,6 +117,7 @@ interface UnansweredCall {
   readonly call: ParsedCall;
   /** Absent for a call that has not begun. */
   readonly suspension?: Suspension;
+  readonly inner?: readonly StoredInnerRun[] | undefined;
 }
 
 /** What came of a call of the loop. */

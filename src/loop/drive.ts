@@ -16,7 +16,7 @@ import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
-import { judgeCompletion, noteInnerRun } from './inner-runs.js';
+import { innerWaits, judgeCompletion, noteInnerRun } from './inner-runs.js';
 import {
   abortedRun,
   addUsage,
@@ -54,7 +54,7 @@ export async function driveLoop(
   await sink?.({ type: 'run-start' });
   const resumedEnd = resumed?.open && (await resumeCalls(run, resumed.open, resumed.pending));
   const result = endRun(run, resumedEnd ?? (await iterate(run)));
-  noteInnerRun(result.state, resumed?.runId);
+  noteInnerRun(result, resumed?.runId);
   const kept = keeper
     ? await keeper.end(run, result)
     : await keepRun(result, surroundings.keep ?? config.store);
@@ -333,9 +333,11 @@ function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptio
   const { answerWithinMs } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
   const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);
-  if (isPlain && answerWithinMs === undefined && maxResultChars === undefined) return { toolTimeoutMs };
+  if (isPlain && answerWithinMs === undefined && maxResultChars === undefined)
+    return { toolTimeoutMs, innerWaits };
   return {
     toolTimeoutMs,
+    innerWaits,
     ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
     ...(tasks ? { tasks } : {}),
     ...(logger ? { logger } : {}),

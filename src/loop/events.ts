@@ -62,6 +62,8 @@ export type LoopEvent =
       /** What it waits for, as the suspended run's `pending` will say it. */
       readonly pending: readonly PendingCall[];
     }
+  /** What happens in the run of an agent that is a tool of this one (`agentAsTool`). */
+  | { readonly type: 'call-event'; readonly callId: string; readonly tool: string; readonly event: LoopEvent }
   /** The reply is whole; its calls are made next. */
   | ({
       readonly type: 'reply-end';

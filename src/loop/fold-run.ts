@@ -4,7 +4,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson } from '../kernel/json.js';
 import type { LostRun } from './loop-run.js';
 
-const NEWEST_VERSION = 3;
+const NEWEST_VERSION = 4;
 
 /** A kept run with all that it has done since its checkpoint. */
 export interface FoldedRun extends LostRun {

@@ -1,22 +1,103 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { failedResult } from '../call/result-text.js';
-import type { CallRecord } from '../contract/call.js';
-import type { RunState } from '../contract/run-state.js';
-import type { ToolResult } from '../contract/tool-result.js';
+import { failedResult, storedResult } from '../call/result-text.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { CallRecord, CallScope, Wait } from '../contract/call.js';
+import type { RunState, StoredInnerRun, StoredRunResult } from '../contract/run-state.js';
+import { ToolResult } from '../contract/tool-result.js';
+import { plainJson } from '../kernel/json.js';
+import type { ParsedCall } from './assistant-message.js';
+import type { ToolLoopResult } from './events.js';
+import type { LoopRun } from './loop-run.js';
 
 /** The inner runs of the call that runs here. */
 export const innerRuns = new AsyncLocalStorage<InnerRuns>();
 
+/** The tools of the agents that tools are made of (`agentAsTool`). */
+export const toolsOfAgents = new WeakMap<object, ToolRegistry>();
+
+/** One run that the tool of a call began. */
+interface InnerRun {
+  /** Where it was suspended, with the answers that it has since. */
+  state?: RunState | undefined;
+  /** What came of it; what is known from before a suspension is not done again. */
+  result?: StoredRunResult | undefined;
+}
+
 /**
- * The runs that the tool of one call began inside it (a sub-agent) and that are suspended. Nobody would hear of
- * their pending calls, so the call is an error that names the inner tool. A later issue may surface their
- * `pending` from here.
+ * The runs that the tool of one call begins inside it (a sub-agent). Where one is left suspended, the call waits for
+ * what that run waits for; made again, its tool begins the same runs in the same order, and they go on where they were.
  */
 export class InnerRuns {
-  #suspended: Map<string, RunState> | undefined;
+  readonly run: LoopRun;
+  readonly scope: CallScope;
+  readonly call: ParsedCall;
+  /** How many calls with runs are around the runs of this one, itself included. */
+  readonly depth: number;
+  #runs: InnerRun[] | undefined;
+  #begun = 0;
+  /** Suspended runs that nobody can go on with from here, because the tool holds them in another way. */
+  #others: Map<string, RunState> | undefined;
+  #isClosed = false;
 
-  /** What came of the call; an error where it left a run suspended. */
+  constructor(run: LoopRun, scope: CallScope, call: ParsedCall) {
+    this.run = run;
+    this.scope = scope;
+    this.call = call;
+    this.depth = (innerRuns.getStore()?.depth ?? 0) + 1;
+    if (call.inner === undefined) return;
+    this.#runs = [];
+    for (const { run: number, ...known } of call.inner) this.#runs[number] = { ...known };
+  }
+
+  /** The next run of the tool; `undefined` once the call has ended. */
+  begin(): InnerRun | undefined {
+    if (this.#isClosed) return undefined;
+    this.#runs ??= [];
+    const run = this.#runs[this.#begun] ?? {};
+    this.#runs[this.#begun] = run;
+    this.#begun += 1;
+    return run;
+  }
+
+  /** What came of a run, for now. */
+  end(run: InnerRun, result: ToolLoopResult): void {
+    run.state = result.state && unsigned(result.state);
+    run.result = result.state === undefined ? storedRun(result) : undefined;
+    if (result.state !== undefined) this.#others?.delete(result.state.runId);
+  }
+
+  /** The same of a run that the tool itself went on with. */
+  note(result: ToolLoopResult, runId: string | undefined): void {
+    const { state } = result;
+    const id = state?.runId ?? runId;
+    const known = this.#runs?.find((run) => run.state !== undefined && run.state.runId === id);
+    if (known !== undefined) this.end(known, result);
+    else if (state !== undefined) this.#others = new Map([...(this.#others ?? []), [state.runId, state]]);
+    else if (id !== undefined) this.#others?.delete(id);
+  }
+
+  /** What the runs wait for; nothing where one of them cannot be answered from here. */
+  get waits(): readonly Wait[] {
+    return this.#others?.size || this.#runs === undefined ? NO_WAITS : waitsOf(this.#stored());
+  }
+
+  /** The call waits: its runs as they are kept, those that had not ended left out. */
+  close(): readonly StoredInnerRun[] {
+    this.#isClosed = true;
+    return this.#stored();
+  }
+
+  #stored(): readonly StoredInnerRun[] {
+    const runs = this.#runs ?? [];
+    return runs.flatMap(({ state, result }, run): StoredInnerRun[] => {
+      if (state !== undefined) return [{ run, state }];
+      return result === undefined ? [] : [{ run, result }];
+    });
+  }
+
+  /** What came of the call; an error where it left a run suspended that nobody can answer from here. */
   judge(record: CallRecord): CallRecord {
+    this.#isClosed = true;
     const { left } = this;
     if (left === undefined || record.status === 'started') return record;
     return { ...record, status: 'error', result: leftSuspended(record.name, left) };
@@ -24,20 +105,59 @@ export class InnerRuns {
 
   /** The first of the runs that are suspended. */
   get left(): RunState | undefined {
-    const [left] = this.#suspended?.values() ?? [];
-    return left;
-  }
-
-  note(state: RunState | undefined, runId: string | undefined): void {
-    this.#suspended ??= new Map();
-    if (state !== undefined) this.#suspended.set(state.runId, state);
-    else if (runId !== undefined) this.#suspended.delete(runId);
+    const [other] = this.#others?.values() ?? [];
+    return other ?? this.#runs?.find((run) => run?.state !== undefined)?.state;
   }
 }
 
+const NO_WAITS: readonly Wait[] = [];
+
+/** What kept runs wait for, as waits of the call that they are in. */
+export function waitsOf(runs: readonly StoredInnerRun[]): readonly Wait[] {
+  return runs.flatMap(({ run, state }) =>
+    (state?.pending ?? []).map(({ id, callId, tool, arguments: args, path, ...wait }, index) => ({
+      ...wait,
+      index,
+      inner: { run, id, callId, tool, arguments: args, ...(path === undefined ? {} : { path }) },
+    })),
+  );
+}
+
+/** The state around it is signed. */
+function unsigned({ signature: _, ...state }: RunState): RunState {
+  return state;
+}
+
+function storedRun(result: ToolLoopResult): StoredRunResult {
+  const { status, content, output, iterations, usage, messages, toolCalls, error } = result;
+  const records = toolCalls.map((record) => ({ ...record, result: storedResult(record.result) }));
+  return plainJson({
+    status,
+    content,
+    output,
+    iterations,
+    usage,
+    messages,
+    toolCalls: records,
+    ...(error === undefined ? {} : { error: { name: error.name, message: error.message } }),
+  }) as StoredRunResult;
+}
+
+/** A run that has ended, as its tool gets it when it is made again. */
+export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): ToolLoopResult {
+  const records = toolCalls.map((record) => ({ ...record, result: new ToolResult(record.result) }));
+  const told = error && Object.assign(new Error(error.message), { name: error.name });
+  return { ...result, toolCalls: records, ...(told ? { error: told } : {}) } as ToolLoopResult;
+}
+
+/** What the runs of the call that runs here wait for. */
+export function innerWaits(): readonly Wait[] {
+  return innerRuns.getStore()?.waits ?? NO_WAITS;
+}
+
 /** Notes where a run stands, in case it began inside a tool of another one. */
-export function noteInnerRun(state: RunState | undefined, runId: string | undefined): void {
-  if (state !== undefined || runId !== undefined) innerRuns.getStore()?.note(state, runId);
+export function noteInnerRun(result: ToolLoopResult, runId: string | undefined): void {
+  if (result.state !== undefined || runId !== undefined) innerRuns.getStore()?.note(result, runId);
 }
 
 /** The same for work that outlives its call: what it completes with. */
@@ -46,7 +166,8 @@ export function judgeCompletion(tool: string, result: ToolResult): ToolResult {
   return left === undefined ? result : leftSuspended(tool, left);
 }
 
-function leftSuspended(tool: string, { pending }: RunState): ToolResult {
+/** The error of a tool whose run waits for what nobody can answer. */
+export function leftSuspended(tool: string, { pending }: Pick<RunState, 'pending'>): ToolResult {
   const tools = [...new Set(pending.map((call) => `'${call.tool}'`))].join(', ');
   const message = `The tool '${tool}' ran a model of its own, and that run waits for an answer about ${tools}. Nobody can give it from here; it was not done.`;
   return failedResult('NotExecutableHere', message);

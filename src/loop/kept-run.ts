@@ -1,3 +1,4 @@
+import type { Usage } from '../contract/llm-provider.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunStore } from '../contract/run-state.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
@@ -5,8 +6,10 @@ import { onAbort } from '../kernel/async.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
-import type { RunStart, RunSurroundings } from './loop-run.js';
+import { type InnerRuns, innerRuns, restoredRun } from './inner-runs.js';
+import { NO_USAGE, type RunStart, type RunSurroundings } from './loop-run.js';
 import type { ResumeConfig } from './options.js';
+import { resumeWith } from './resume.js';
 import { StepKeeper } from './step-keeper.js';
 
 /** Drives a run that begins, or goes on in the caller's hands. Its steps are kept where the config says so. */
@@ -15,12 +18,48 @@ export async function driveRun(
   start: RunStart,
   surroundings: RunSurroundings,
 ): Promise<ToolLoopResult> {
-  if (!keepsSteps(config)) return driveLoop(config, start, surroundings);
+  if (!keepsSteps(config)) {
+    const outer = 'messages' in start ? innerRuns.getStore() : undefined;
+    if (outer === undefined) return driveLoop(config, start, surroundings);
+    return (await driveInner(outer, config, { start, surroundings })).result;
+  }
   if ('suspended' in start)
     throw wrong('resumeToolLoop', 'resumeStoredRun(config, { store, runId }, answers)');
   const { leaseMs = DEFAULT_LEASE_MS, runId = crypto.randomUUID() } = config;
   const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs });
   return driveClaimed({ ...config, runId }, () => start, { claimed, first: 'begin', surroundings });
+}
+
+/** A run inside a call, and its surroundings. */
+interface InnerDrive {
+  readonly start: RunStart;
+  readonly surroundings: RunSurroundings;
+}
+
+/** What came of a run inside a call, and what it had used before this call was made. */
+interface InnerOutcome {
+  readonly result: ToolLoopResult;
+  readonly before: Usage;
+}
+
+/**
+ * Drives a run that the tool of a call begins. Of a call that is made again, it goes on where it was; what had ended is
+ * not done again. The state around it keeps it: no store of its own does.
+ */
+export async function driveInner(
+  outer: InnerRuns,
+  config: ResumeConfig,
+  { start, surroundings }: InnerDrive,
+): Promise<InnerOutcome> {
+  const run = outer.begin();
+  if (run === undefined) return { result: await driveLoop(config, start, surroundings), before: NO_USAGE };
+  const { state, result: known } = run;
+  if (known !== undefined) return { result: restoredRun(known), before: known.usage };
+  const { scope } = surroundings;
+  const resumed = state && (await resumeWith({}, state, { answers: [], scope, isCertain: true }));
+  const result = await driveLoop(config, resumed ?? start, { ...surroundings, keep: { save: () => {} } });
+  outer.end(run, result);
+  return { result, before: state?.usage ?? NO_USAGE };
 }
 
 /** Whether a config says that the steps of its run are kept. */

@@ -35,7 +35,12 @@ const KIND = { enum: ['client', 'approval', 'question', 'outcome'] };
 
 const WAIT = object(
   { kind: KIND, index: COUNT },
-  { message: TEXT, decisions: list({ enum: ['approve', 'edit', 'refuse'] }), expiresAt: TEXT },
+  {
+    message: TEXT,
+    decisions: list({ enum: ['approve', 'edit', 'refuse'] }),
+    expiresAt: TEXT,
+    inner: object({ run: COUNT, id: TEXT, callId: TEXT, tool: TEXT, arguments: { type: 'object' } }),
+  },
 );
 
 const JOURNAL = object(
@@ -72,11 +77,17 @@ const OPTIONAL_PARTS = {
 /** How far a run has come, without its messages. */
 export const PROGRESS: JsonSchema = object(PROGRESS_PARTS, OPTIONAL_PARTS);
 
+/** Their states are checked where they are gone on with. */
+const INNER = list(object({ run: COUNT }, { state: { type: 'object' }, result: { type: 'object' } }));
+
 const CALLS = list({
   type: 'object',
   anyOf: [
     object({ status: { const: 'settled' }, record: RECORD }, ITEMS),
-    object({ status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL }, ITEMS),
+    object(
+      { status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL },
+      { ...ITEMS, inner: INNER },
+    ),
     object({ status: { const: 'held' }, ...CALL }, ITEMS),
   ],
 });
@@ -85,7 +96,7 @@ const CALLS = list({
 export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {
-      version: { enum: [1, 2, 3] },
+      version: { enum: [1, 2, 3, 4] },
       runId: TEXT,
       revision: COUNT,
       messages: MESSAGES,

@@ -9,7 +9,7 @@ import { type CallingMessage, type CallOutcome, openMessage, type ParsedCall } f
 import type { ClaimedRun } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import type { LoopRun, RunKeeper } from './loop-run.js';
-import { progressOf, storedCall } from './suspend.js';
+import { progressOf, storedCall, versionOf } from './suspend.js';
 
 /** What a keeper writes first of the run: that it begins, that it goes on from its suspension, or nothing. */
 type FirstWrite = 'begin' | 'checkpoint' | 'nothing';
@@ -86,7 +86,8 @@ export class StepKeeper implements RunKeeper {
     this.#begun = new Set([...begun, ...begins]);
     const open = openMessage(message, (call, index) => this.#unansweredCall(call, index));
     const kept = messages.length - 1;
-    if (this.#first === 'checkpoint') await this.#resume({ ...checkpointOf(run, kept), open });
+    if (this.#first === 'checkpoint')
+      await this.#resume({ ...checkpointOf(run, kept), open, version: versionOf(open) });
     else if (message.reply !== resumed?.open) {
       const added = messages.slice(this.#messages, kept);
       this.#queue.push({ type: 'step', messages: added, iterations, usage, open });
@@ -193,13 +194,15 @@ export class StepKeeper implements RunKeeper {
 
   /** A call that has no outcome yet, as of now. */
   #unansweredCall(call: ParsedCall, index: number): StoredCall {
-    const outcome: CallOutcome = call.record ?? { call, suspension: call.suspension };
+    const outcome: CallOutcome = call.record ?? { call, suspension: call.suspension, inner: call.inner };
     const stored = keptCall(outcome, call);
     if (stored.status !== 'held') return stored;
-    const { journal } = call;
+    const { journal, inner } = call;
+    const runs = inner === undefined ? {} : { inner };
     if (!this.#begun.has(index))
-      return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal };
-    return { ...stored, status: 'begun', ...(journal === undefined ? {} : { journal: ofRerun(journal) }) };
+      return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal, ...runs };
+    const known = journal === undefined ? {} : { journal: ofRerun(journal) };
+    return { ...stored, status: 'begun', ...known, ...runs };
   }
 
   #tell(index: number, call: StoredCall): void {

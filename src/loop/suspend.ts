@@ -34,7 +34,7 @@ export function suspendRun(
 function writeState(run: LoopRun, open: RunState['open'], pending?: readonly PendingCall[]): RunState {
   const { config, resumed, owner, runId, iterations } = run;
   const state: RunState = {
-    version: 3,
+    version: versionOf(open),
     runId,
     revision: (resumed?.revision ?? 0) + 1,
     ...progressOf(run),
@@ -43,6 +43,11 @@ function writeState(run: LoopRun, open: RunState['open'], pending?: readonly Pen
   };
   const key = { secret: config.stateSecret, isOwned: owner !== undefined };
   return signState(plainJson(state) as RunState, key);
+}
+
+/** What is kept of runs inside calls is nothing that an older version knows. */
+export function versionOf({ calls }: RunState['open']): 3 | 4 {
+  return calls.some((call) => 'inner' in call && call.inner !== undefined) ? 4 : 3;
 }
 
 /** How far a run has come; what is in it is still the run's own. */
@@ -71,10 +76,10 @@ export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
   const items = providerItems === undefined ? {} : { providerItems };
   if (!isUnanswered(outcome))
     return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args }, ...items };
-  const { suspension } = outcome;
-  return suspension === undefined
-    ? { status: 'held', id, name, arguments: args, ...items }
-    : { status: 'waiting', id, name, arguments: args, ...suspension, ...items };
+  const { suspension, inner } = outcome;
+  if (suspension === undefined) return { status: 'held', id, name, arguments: args, ...items };
+  const runs = inner === undefined || inner.length === 0 ? {} : { inner };
+  return { status: 'waiting', id, name, arguments: args, ...suspension, ...runs, ...items };
 }
 
 /** A kept call, to be made again unless it has its answer. */
@@ -87,10 +92,11 @@ export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
     return { ...parseCall(sent, place), record };
   }
   const call = parseCall(stored, place);
-  if (stored.status === 'begun') return { ...call, journal: stored.journal, hasBegun: true };
   if (stored.status === 'held') return call;
+  const known = { ...call, ...(stored.inner === undefined ? {} : { inner: stored.inner }) };
+  if (stored.status === 'begun') return { ...known, journal: stored.journal, hasBegun: true };
   const { waits, journal } = stored;
-  return waits.length > 0 ? { ...call, journal, suspension: { waits, journal } } : { ...call, journal };
+  return waits.length > 0 ? { ...known, journal, suspension: { waits, journal } } : { ...known, journal };
 }
 
 /** The record of a call as the state of a run keeps it. */
@@ -127,7 +133,7 @@ export interface OpenWait {
 }
 
 /** What a state waits for, in the order of its calls. */
-function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>): readonly OpenWait[] {
+export function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>): readonly OpenWait[] {
   return state.open.calls.flatMap((call) =>
     call.status === 'waiting'
       ? call.waits.map((wait) => ({ call, wait, pending: pendingCall(state, call, wait) }))
@@ -149,20 +155,18 @@ export function pendingOf(run: LoopRun, outcome: CallOutcome, call: ParsedCall):
 function pendingCall(
   state: Pick<RunState, 'runId' | 'iterations'>,
   { id: callId, name: tool, journal }: StoredWaitingCall,
-  { index, ...wait }: Wait,
+  { index, inner, ...wait }: Wait,
 ): PendingCall {
   const { kind, message, schema } = wait;
   const { arguments: args } = journal;
   // The iteration: models use ids again, and a yes to one call must never count for a later one.
-  const about = [state.runId, state.iterations, callId, tool, args, kind, index, message, schema];
+  const place = [state.runId, state.iterations, callId, tool, args, kind, index];
+  const about = inner === undefined ? [...place, message, schema] : [...place, message, schema, inner.id];
   const digest = nodeCrypto().hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
-  return {
-    id: `${kind}_${digest}`,
-    callId,
-    tool,
-    arguments: args,
-    ...withoutEmpty(wait),
-  };
+  const asked = { id: `${kind}_${digest}`, callId, tool, arguments: args, ...withoutEmpty(wait) };
+  if (inner === undefined) return asked;
+  const { run: _, id: __, path = [], ...innermost } = inner;
+  return { ...asked, ...innermost, path: [{ callId, tool }, ...path] };
 }
 
 /** A state shows nothing of what is undefined. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  Conversation,
   defineTool,
   type Message,
   resumeToolLoop,
@@ -47,11 +48,25 @@ describe('a tool that runs a loop of its own', () => {
         return (await innerRun()).content;
       },
     ],
-  ])('and %s is an error that names the inner tool where that run is suspended', async (_how, execute) => {
-    const { run, answers } = await outerRun(['research'], execute);
+  ])('and %s waits for what that run waits for', async (_how, execute) => {
+    const { run } = await outerRun(['research'], execute);
+    expect(run.status).toBe('suspended');
+    expect(run.pending).toMatchObject([
+      { kind: 'approval', tool: 'pay', callId: 'i1', path: [{ callId: 'o0', tool: 'research' }] },
+    ]);
+  });
+
+  test('and holds the inner run in another way is an error that names the inner tool', async () => {
+    const inner = new Conversation({
+      provider: new ScriptedProvider([{ toolCalls: [{ id: 'i1', name: 'pay' }] }]),
+      model: 'm',
+      tools: [pay],
+    });
+    const { run, answers } = await outerRun(['research'], async () => (await inner.prompt('Hi')).content);
     expect(run.status).toBe('completed');
     expect(answers).toEqual([expect.stringMatching(LEFT)]);
     expect(run.toolCalls).toMatchObject([{ status: 'error', result: { error: { code: 511 } } }]);
+    expect(inner.pending).toHaveLength(1);
   });
 
   test.each([
@@ -102,12 +117,10 @@ describe('a tool that runs a loop of its own', () => {
     expect((await completed.promise).forLLM).toMatch(LEFT);
   });
 
-  test('does not make its siblings fail', async () => {
-    const { answers } = await outerRun(
-      ['other', 'research', 'other'],
-      async () => (await innerRun()).content,
-    );
-    expect(answers).toEqual(['other', expect.stringMatching(LEFT), 'other']);
+  test('does not make its siblings wait', async () => {
+    const { run } = await outerRun(['other', 'research', 'other'], async () => (await innerRun()).content);
+    expect(run.toolCalls).toMatchObject([{ status: 'success' }, { status: 'success' }]);
+    expect(run.pending).toHaveLength(1);
   });
 
   test('is found also where it had answered at once before', async () => {
@@ -121,7 +134,7 @@ describe('a tool that runs a loop of its own', () => {
     const provider = new ScriptedProvider([call('a'), call('b'), call('c'), { content: 'done' }]);
     const run = await runToolLoop({ provider, model: 'm', tools }, hello);
     expect(run.toolCalls[0]).toMatchObject({ status: 'success' });
-    expect(run.toolCalls[2]).toMatchObject({ status: 'error' });
+    expect(run).toMatchObject({ status: 'suspended', pending: [{ path: [{ callId: 'c' }] }] });
   });
 
   test('may answer for the run itself and go on with it', async () => {

@@ -1,0 +1,247 @@
+import { failedResult } from '../call/result-text.js';
+import { ToolRegistry } from '../call/tool-registry.js';
+import type { CallScope } from '../contract/call.js';
+import type { Approval, ToolAnnotations } from '../contract/declaration.js';
+import type { JsonObject, SchemaSource } from '../contract/json-schema.js';
+import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import type { ToolContext } from '../contract/tool-context.js';
+import { ToolResult } from '../contract/tool-result.js';
+import { type ArgumentsOf, defineTool } from '../discovery/define-tool.js';
+import { checkOptions } from '../errors/author-fault.js';
+import {
+  ANYTHING,
+  COUNT,
+  FILLED_TEXT,
+  FUNCTION,
+  MILLISECONDS,
+  optionTable,
+  type RulesOf,
+  required,
+  TEXT,
+} from '../kernel/options.js';
+import type { ToolLoopResult } from './events.js';
+import { type InnerRuns, innerRuns, leftSuspended, toolsOfAgents } from './inner-runs.js';
+import { driveInner, driveRun } from './kept-run.js';
+import { addUsage, NO_USAGE } from './loop-run.js';
+import { LOOP_RULES, type ToolLoopConfig } from './options.js';
+
+/** What of a loop's config an agent may set for itself; the run that it is in keeps it, and tells whose it is. */
+type AgentConfig = Pick<
+  ToolLoopConfig,
+  | 'provider'
+  | 'model'
+  | 'tools'
+  | 'output'
+  | 'maxIterations'
+  | 'llmOptions'
+  | 'maxRetries'
+  | 'maxConcurrency'
+  | 'toolTimeoutMs'
+  | 'onLimit'
+  | 'policy'
+  | 'fallback'
+  | 'compactHistory'
+  | 'answerWithinMs'
+  | 'logger'
+>;
+
+/** Options of {@link agentAsTool}. */
+export interface AgentAsToolOptions<Source extends SchemaSource = SchemaSource> extends AgentConfig {
+  readonly name: string;
+  /** What the agent does, and when to call it. */
+  readonly description: string;
+  readonly systemPrompt?: string;
+  /** Default: `{ task: string }`. */
+  readonly parameters?: Source;
+  /** What the agent is asked; default: the `task`, or the arguments as JSON. */
+  readonly prompt?: (args: ArgumentsOf<Source>) => string;
+  /** So many agents may be in each other, this one included; default 4. */
+  readonly maxDepth?: number;
+  /** Milliseconds for a whole run of the agent; default: no limit but those of its requests and calls. */
+  readonly timeoutMs?: number;
+  readonly approval?: Approval;
+  readonly annotations?: ToolAnnotations;
+}
+
+const RULES: RulesOf<AgentAsToolOptions> = {
+  name: required(FILLED_TEXT),
+  description: required(FILLED_TEXT),
+  provider: LOOP_RULES.provider,
+  model: LOOP_RULES.model,
+  tools: LOOP_RULES.tools,
+  output: LOOP_RULES.output,
+  maxIterations: LOOP_RULES.maxIterations,
+  llmOptions: LOOP_RULES.llmOptions,
+  maxRetries: LOOP_RULES.maxRetries,
+  maxConcurrency: LOOP_RULES.maxConcurrency,
+  toolTimeoutMs: LOOP_RULES.toolTimeoutMs,
+  onLimit: LOOP_RULES.onLimit,
+  policy: LOOP_RULES.policy,
+  fallback: LOOP_RULES.fallback,
+  compactHistory: LOOP_RULES.compactHistory,
+  answerWithinMs: LOOP_RULES.answerWithinMs,
+  logger: LOOP_RULES.logger,
+  systemPrompt: TEXT,
+  parameters: ANYTHING,
+  prompt: FUNCTION,
+  maxDepth: COUNT,
+  timeoutMs: MILLISECONDS,
+  approval: ANYTHING,
+  annotations: ANYTHING,
+};
+
+const OPTIONS = optionTable<AgentAsToolOptions>('agentAsTool', RULES, {
+  store: 'a `store` of the run that calls the agent: it keeps the agent’s run, too',
+  instructions: 'systemPrompt: …',
+});
+
+const TASK = {
+  type: 'object',
+  properties: {
+    task: { type: 'string', description: 'What is to be done, with all that one needs to know' },
+  },
+  required: ['task'],
+} as const;
+
+const DEFAULT_DEPTH = 4;
+
+/**
+ * A tool that is an agent: each call is a run of its own, with its own model, tools and prompt. What it answers is the
+ * result: its text, or data of its `output`.
+ *
+ * The run takes place on behalf of the owner of the run that calls it, under that run's policy beside its own. What it
+ * waits for is in the `pending` of that run, with the `path` to it; answered there, it goes on where it was. Its usage
+ * counts for that run, and its events come there as `call-event`.
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong, ToolDeclarationError (502) for tools that are none.
+ *
+ * @example
+ * ```ts
+ * const research = agentAsTool({
+ *   name: 'research',
+ *   description: 'Finds out what is known about a company',
+ *   provider,
+ *   model: 'gpt-5-mini',
+ *   tools,
+ *   systemPrompt: 'Answer in three sentences.',
+ * });
+ * const run = await runToolLoop({ provider, model: 'gpt-5', tools: [research] }, messages);
+ * ```
+ */
+export function agentAsTool<Source extends SchemaSource = typeof TASK>(
+  options: AgentAsToolOptions<Source>,
+): ToolDefinition {
+  checkOptions(options, OPTIONS as unknown as Parameters<typeof checkOptions>[1]);
+  const { tools = [], name, description, timeoutMs = Number.POSITIVE_INFINITY, ...others } = options;
+  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+  const { parameters = TASK, approval, annotations } = others;
+  const tool = defineTool({
+    name,
+    description,
+    parameters: parameters as SchemaSource,
+    timeoutMs,
+    ...(approval === undefined ? {} : { approval }),
+    ...(annotations === undefined ? {} : { annotations }),
+    execute: (args: unknown, context: ToolContext) =>
+      runAgent(
+        { ...(options as unknown as AgentAsToolOptions), tools: registry },
+        args as JsonObject,
+        context,
+      ),
+  });
+  toolsOfAgents.set(tool, registry);
+  return tool;
+}
+
+async function runAgent(
+  options: AgentAsToolOptions,
+  args: JsonObject,
+  context: ToolContext,
+): Promise<ToolResult> {
+  const { name, maxDepth = DEFAULT_DEPTH } = options;
+  const outer = innerRuns.getStore();
+  if (outer !== undefined && outer.depth > maxDepth)
+    return failedResult(
+      'AgentsTooDeep',
+      `The agent '${name}' was not run: ${maxDepth} agents are in each other.`,
+    );
+  const config = configIn(outer, options);
+  const start = { messages: messagesOf(options, args) };
+  const scope = scopeIn(outer, context);
+  const sink = outer?.run.sink;
+  if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
+  const { call, run } = outer;
+  const told: RunSink = (event) => sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
+  const watched = sink === undefined ? {} : { sink: told, hasReader: run.hasReader ?? (() => true) };
+  const { result, before } = await driveInner(outer, config, { start, surroundings: { scope, ...watched } });
+  addUsage(run, usageSince(before, result.usage));
+  return resultOf(name, result);
+}
+
+type RunSink = NonNullable<InnerRuns['run']['sink']>;
+
+/** What the run that calls the agent forbids, the agent may not do either. */
+function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
+  const { name: _, description: __, systemPrompt: ___, parameters: ____, prompt: _____, ...others } = options;
+  const {
+    maxDepth: _depth,
+    timeoutMs: _timeout,
+    approval: _approval,
+    annotations: _annotations,
+    ...own
+  } = others;
+  const { policy: outerPolicy, logger, stateSecret: _secret } = outer?.run.config ?? {};
+  const { policy: ownPolicy } = own;
+  const policy: ToolLoopConfig['policy'] =
+    outerPolicy === undefined || ownPolicy === undefined
+      ? (outerPolicy ?? ownPolicy)
+      : async (request) => {
+          const word = await outerPolicy(request);
+          return word === true ? ownPolicy(request) : word;
+        };
+  return {
+    ...(logger === undefined ? {} : { logger }),
+    ...own,
+    ...(policy === undefined ? {} : { policy }),
+  };
+}
+
+function messagesOf({ systemPrompt, parameters, prompt }: AgentAsToolOptions, args: JsonObject): Message[] {
+  const task = parameters === undefined && prompt === undefined ? String(args.task) : undefined;
+  const content = task ?? prompt?.(args as never) ?? JSON.stringify(args);
+  const user: Message = { role: 'user', content };
+  return systemPrompt === undefined ? [user] : [{ role: 'system', content: systemPrompt }, user];
+}
+
+/** The surroundings of the call: the same owner, data and container, and its own signal. */
+function scopeIn(outer: InnerRuns | undefined, context: ToolContext): CallScope {
+  const { channel, chatId, conversationId, data, signal } = context;
+  const given = { channel, chatId, conversationId, data, signal };
+  const { owner, container, onLog } = outer?.scope ?? {};
+  const all = Object.entries({ ...given, owner, container, onLog });
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+}
+
+function usageSince(before: Usage, after: Usage): Usage {
+  const { inputTokens, outputTokens, totalTokens } = NO_USAGE;
+  const spent: Record<string, number> = { inputTokens, outputTokens, totalTokens };
+  for (const part of ['inputTokens', 'outputTokens', 'totalTokens', ...USAGE_PARTS] as const) {
+    const now = after[part];
+    if (now !== undefined) spent[part] = now - (before[part] ?? 0);
+  }
+  return spent as unknown as Usage;
+}
+
+/** What the model that called the agent gets of its run; the application finds the rest in `details`. */
+function resultOf(name: string, run: ToolLoopResult): ToolResult {
+  const { status, content, output, iterations, usage, error, state } = run;
+  if (state !== undefined) return leftSuspended(name, state);
+  const details = { status, iterations, usage, toolCalls: run.toolCalls.length };
+  if (status !== 'completed') {
+    const reason = error?.message ?? status;
+    const failed = failedResult('ToolExecutionFailed', `The agent '${name}' did not end: ${reason}`, error);
+    return new ToolResult({ ...failed, details });
+  }
+  return new ToolResult({ forLLM: output === undefined ? content : JSON.stringify(output), details });
+}
