@@ -6,15 +6,20 @@ import type { ToolContext } from './tool-context.js';
  * said by its tool (`@Tool({ touches })`), which knows its arguments; whether that may be is said elsewhere.
  *
  * - `read` and `write`: a file or a folder, relative to the folder that the tool works in, with `/`, without `..`;
- *   an absolute path is outside of it. Whatever changes, creates or removes is `write`.
+ *   an absolute path is outside of it. Whatever changes, creates or removes is `write`. `isDeep`: and all that is in
+ *   the folder.
  * - `run`: a program and its arguments, word by word; `undefined` stands for words that are not known before it
- *   runs. What a program starts in turn is an entry of its own.
+ *   runs. What a program starts in turn is an entry of its own. `mentions`: the paths that its words may be.
  * - `open`: an address that is asked, as a URL.
  * - `unknown`: it cannot be told, and why.
  */
 export type Touch =
-  | { readonly action: 'read' | 'write'; readonly path: string }
-  | { readonly action: 'run'; readonly words: readonly (string | undefined)[] }
+  | { readonly action: 'read' | 'write'; readonly path: string; readonly isDeep?: true }
+  | {
+      readonly action: 'run';
+      readonly words: readonly (string | undefined)[];
+      readonly mentions?: readonly string[];
+    }
   | { readonly action: 'open'; readonly url: string }
   | { readonly action: 'unknown'; readonly why: string };
 

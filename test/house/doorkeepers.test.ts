@@ -22,6 +22,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   bullmq: /^src\/bullmq\//,
   'pg-boss': /^src\/pg-boss\//,
   pg: /^src\/postgres\//,
+  unbash: /^src\/toolbox\/shell\//,
   diff: /^src\/toolbox\/files\//,
   yaml: /^src\/toolbox\/skills\//,
   'ipaddr.js': /^src\/toolbox\/network\//,

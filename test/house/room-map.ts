@@ -50,6 +50,8 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'toolbox/skills': 'skills of folders as tools',
   'toolbox/tasks': 'tools by which a model keeps a list of tasks and speaks to the user',
   'toolbox/web': 'tools that read and search the web',
+  'toolbox/permissions': 'one policy for all tools: rules, modes, standing yeses',
+  'toolbox/shell': 'tools that run commands, and what commands touch',
   'toolbox/files': 'tools that read and change the files of one folder',
 };
 

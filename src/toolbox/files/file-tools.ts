@@ -132,7 +132,7 @@ export class FileTools {
     description:
       'Find files by a pattern of their paths, such as src/**/*.ts. What .gitignore names is left out.',
     annotations: { title: 'Find files', readOnly: true },
-    touches: 'pathRead',
+    touches: 'folderRead',
   })
   async findFiles(
     @Param({ description: 'Pattern, relative to path: * ? ** [a-z] {a,b}', required: true }) pattern: string,
@@ -149,7 +149,7 @@ export class FileTools {
     description:
       'Search the lines of files for a text, or a regular expression. Gives paths, numbers of lines and lines. What .gitignore names is left out, and binary files are.',
     annotations: { title: 'Search files', readOnly: true },
-    touches: 'pathRead',
+    touches: 'folderRead',
   })
   async searchFiles(
     @Param({ description: 'What to look for', required: true }) text: string,
@@ -254,33 +254,48 @@ export class FileTools {
     return removeFrom(this.files, path, { withContents });
   }
 
-  /** What a call that reads touches. */
-  protected pathRead({ path = '.' }: JsonObject): readonly Touch[] {
-    return this.touched('read', path);
+  /** What a call that reads one path touches. */
+  protected pathRead({ path = '.' }: JsonObject): Promise<readonly Touch[]> {
+    return this.touched('read', path, 'alone');
+  }
+
+  /** What a call that looks through a folder touches. */
+  protected folderRead({ path = '.' }: JsonObject): Promise<readonly Touch[]> {
+    return this.touched('read', path, 'with contents');
   }
 
   /** What a call that writes one path touches. */
-  protected pathWritten({ path }: JsonObject): readonly Touch[] {
-    return this.touched('write', path);
+  protected pathWritten({ path }: JsonObject): Promise<readonly Touch[]> {
+    return this.touched('write', path, 'with contents');
   }
 
   /** What a move touches. */
-  protected pathsMoved({ from, to }: JsonObject): readonly Touch[] {
-    return [...this.touched('write', from), ...this.touched('write', to)];
+  protected async pathsMoved({ from, to }: JsonObject): Promise<readonly Touch[]> {
+    return [
+      ...(await this.touched('write', from, 'with contents')),
+      ...(await this.touched('write', to, 'alone')),
+    ];
   }
 
   /** What a patch touches. */
-  protected pathsPatched({ patch }: JsonObject): readonly Touch[] {
+  protected async pathsPatched({ patch }: JsonObject): Promise<readonly Touch[]> {
     const read = readPatch(String(patch));
     if (!read.ok) return [];
     const paths = read.files.flatMap(({ from, to }) => [from, to]).filter((path) => path !== undefined);
-    return [...new Set(paths)].flatMap((path) => this.touched('write', path));
+    const touched = [...new Set(paths)].map((path) => this.touched('write', path, 'alone'));
+    return (await Promise.all(touched)).flat();
   }
 
   /** A path that leads out is refused by the tool itself, and touches nothing. */
-  protected touched(action: 'read' | 'write', path: unknown): readonly Touch[] {
+  protected async touched(
+    action: 'read' | 'write',
+    given: unknown,
+    how: 'alone' | 'with contents',
+  ): Promise<readonly Touch[]> {
     try {
-      return [{ action, path: this.files.pathOf(String(path)) }];
+      const path = this.files.pathOf(String(given));
+      const isFolder = how === 'with contents' && (await this.files.info(path))?.kind === 'folder';
+      return [isFolder ? { action, path, isDeep: true } : { action, path }];
     } catch {
       return [];
     }

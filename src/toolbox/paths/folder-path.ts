@@ -84,3 +84,11 @@ export function splitPath(path: string): { readonly folder: string; readonly nam
 export function joinPath(folder: string, name: string): string {
   return folder === '.' ? name : `${folder}/${name}`;
 }
+
+/**
+ * A path in the one form that all forms of it share on file systems that do not tell capitals or Unicode forms
+ * apart. For what must not be missed; never to open something by.
+ */
+export function foldedPath(path: string): string {
+  return path.normalize('NFKC').toUpperCase().toLowerCase();
+}

@@ -36,6 +36,35 @@ export function globMatcher(pattern: string): PathMatcher {
   };
 }
 
+/** Whether something in a folder may fit a pattern, or the folder itself: what goes through it would come there. */
+export function globReaches(pattern: string): PathMatcher {
+  const alternatives = expandBraces(pattern).map((one) => partsOf(one));
+  return (path) => {
+    const names = path === '.' ? [] : path.split('/').map((name) => Array.from(name));
+    return alternatives.some((parts) => leadsInto(parts, names));
+  };
+}
+
+/** All places of a pattern at which one may be after some names; at any of them it may go on to a path below. */
+function leadsInto(parts: readonly Part[], names: readonly (readonly string[])[]): boolean {
+  let places = reached(parts, new Set([0]));
+  for (const name of names) {
+    const next = new Set<number>();
+    for (const place of places) {
+      const part = parts[place];
+      if (part === '**') next.add(place);
+      else if (part !== undefined && fitsName(part, name)) next.add(place + 1);
+    }
+    places = reached(parts, next);
+  }
+  return places.size > 0;
+}
+
+function reached(parts: readonly Part[], places: Set<number>): Set<number> {
+  for (const place of places) if (parts[place] === '**') places.add(place + 1);
+  return places;
+}
+
 function expandBraces(pattern: string): readonly string[] {
   const open: string[] = [pattern];
   const done: string[] = [];

@@ -1,0 +1,144 @@
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { isRecord } from '../../kernel/json.js';
+import { nodeCrypto } from '../../kernel/node-module.js';
+import { FILLED_TEXT, objectOf, optionFaults, optionTable, required } from '../../kernel/options.js';
+import { type PermissionRule, RULES } from './permission-rule.js';
+
+/** Whose calls a yes lets through: those of one session, or all of one user. */
+export type YesScope = { readonly session: string } | { readonly user: string };
+
+/** A yes that was given once and holds for what fits its rule. */
+export interface StandingYes {
+  /** Names it for `revoke`. */
+  readonly id: string;
+  readonly rule: PermissionRule;
+  readonly scope: YesScope;
+  /** When it was given, ISO 8601. */
+  readonly given: string;
+  /** Until when it holds, ISO 8601; for ever where there is none. */
+  readonly until?: string;
+}
+
+/** What stands at the head of the file, for who opens it. */
+const ABOUT =
+  'Calls that fit one of these are made without asking. Remove an entry, and somebody is asked again. Rules that deny win over all of them.';
+
+const ENTRY = optionTable<StandingYes>('an entry', {
+  id: required(FILLED_TEXT),
+  rule: required({
+    accepts: (value) => RULES.accepts([value]) && isRecord(value) && value.decision === 'allow',
+    fix: "{ decision: 'allow', … }",
+  }),
+  scope: required({
+    accepts: (value) => SESSION.accepts(value) || USER.accepts(value),
+    fix: "{ session: '…' } or { user: '…' }",
+  }),
+  given: required(FILLED_TEXT),
+  until: FILLED_TEXT,
+});
+const SESSION = objectOf<{ readonly session: string }>({ session: required(FILLED_TEXT) }, { fix: '' });
+const USER = objectOf<{ readonly user: string }>({ user: required(FILLED_TEXT) }, { fix: '' });
+
+/** Keeps yeses, in a file that a person can read and change; without a file, for as long as the process lives. */
+export class StandingYeses {
+  readonly #file: string | undefined;
+  #entries: readonly StandingYes[] = [];
+  #seen = '';
+
+  constructor(file: string | undefined) {
+    this.#file = file;
+  }
+
+  /**
+   * All that hold now. The file is read again where it has changed.
+   *
+   * @throws Error where the file cannot be read as what it should be: then nobody knows what was meant.
+   */
+  all(now: Date = new Date()): readonly StandingYes[] {
+    this.#refresh();
+    return this.#entries.filter(({ until }) => until === undefined || Date.parse(until) > now.getTime());
+  }
+
+  /** Keeps a yes; one for the same is replaced. */
+  add(yes: Omit<StandingYes, 'id'>): StandingYes {
+    const about = JSON.stringify([yes.rule, yes.scope]);
+    const id = nodeCrypto().createHash('sha256').update(about).digest('hex').slice(0, 12);
+    const entry = { id, ...yes };
+    this.#change((entries) => [...entries.filter((other) => other.id !== id), entry]);
+    return entry;
+  }
+
+  /** Takes one back; tells whether it was there. */
+  remove(id: string): boolean {
+    const wasThere = this.all().some((entry) => entry.id === id);
+    if (wasThere) this.#change((entries) => entries.filter((entry) => entry.id !== id));
+    return wasThere;
+  }
+
+  #change(change: (entries: readonly StandingYes[]) => readonly StandingYes[]): void {
+    const entries = change(this.all());
+    if (this.#file !== undefined)
+      writeWhole(this.#file, `${JSON.stringify({ about: ABOUT, entries }, null, 2)}\n`);
+    this.#entries = entries;
+    this.#seen = this.#stamp();
+  }
+
+  #refresh(): void {
+    if (this.#file === undefined) return;
+    const stamp = this.#stamp();
+    if (stamp === this.#seen) return;
+    this.#entries = stamp === '' ? [] : readEntries(this.#file);
+    this.#seen = stamp;
+  }
+
+  /** Nothing where the file is not there yet. */
+  #stamp(): string {
+    if (this.#file === undefined) return '';
+    const stats = statSync(this.#file, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined ? '' : [stats.ino, stats.size, stats.mtimeNs].join(':');
+  }
+}
+
+function readEntries(file: string): readonly StandingYes[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    throw new Error(
+      `${file} cannot be read as JSON, so that nobody knows what it allows. Mend it, or remove it.`,
+      { cause },
+    );
+  }
+  const entries = isRecord(json) && Array.isArray(json.entries) ? (json.entries as unknown[]) : undefined;
+  if (entries === undefined) throw new Error(`${file} has no list of entries. Mend it, or remove it.`);
+  for (const [index, entry] of entries.entries()) {
+    const [fault] = optionFaults(entry, ENTRY);
+    if (fault !== undefined)
+      throw new Error(`${file}, entry ${index + 1}: ${fault.problem}. Write instead: ${fault.fix}`);
+  }
+  return entries as StandingYes[];
+}
+
+/** Who reads it finds the old text or the new one. */
+function writeWhole(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  const draft = `${file}.${nodeCrypto().randomUUID()}.tmp`;
+  const handle = openSync(draft, 'wx', 0o600);
+  try {
+    writeFileSync(handle, text);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  renameSync(draft, file);
+}

@@ -1,0 +1,105 @@
+import type { FolderView } from './command-touches.js';
+
+/** How a command is run. */
+export interface CommandRequest {
+  /** For Bash. */
+  readonly command: string;
+  /** Where, relative to the folder of the shell. */
+  readonly folder: string;
+  /** Aborted when it has to end; then all that it has started ends too. */
+  readonly signal?: AbortSignal;
+  /** Milliseconds after which it is ended. */
+  readonly timeoutMs?: number;
+  /** Hears of what it writes, as it comes. */
+  readonly onOutput?: (text: string) => void;
+}
+
+/** How a command ended. */
+export interface CommandEnd {
+  /** Nothing where a signal ended it. */
+  readonly exitCode: number | undefined;
+  /** `SIGSEGV`, … */
+  readonly signal: string | undefined;
+  /** What ended it before its own end. */
+  readonly endedBy?: 'time' | 'abort';
+  readonly durationMs: number;
+}
+
+/** A command that was started. */
+export interface RunningCommand {
+  /** What it has written so far. */
+  readonly output: OutputView;
+  /** Its end; never rejects. */
+  readonly ended: Promise<CommandEnd>;
+  /** Ends it and all that it has started; done when they are gone. */
+  end(why: 'time' | 'abort'): Promise<void>;
+}
+
+/** What a command has written: its beginning and its end, where it is too long to be kept. */
+export interface OutputView {
+  /** All of it that is kept, with a line that says what is missing. */
+  text(): string;
+  /** What came behind a place of it, and the place to go on from. */
+  since(place: number): { readonly text: string; readonly place: number };
+}
+
+/**
+ * Where the shell tools run commands. An abstract class, so that it can be injected: register {@link LocalShell}, or
+ * one of your own that runs them in a container or on another machine.
+ */
+export abstract class CommandShell {
+  /** Containers make an instance of any class that nobody has registered. */
+  constructor() {
+    if (new.target === CommandShell)
+      throw new TypeError(
+        'no CommandShell is registered: register a LocalShell for it, or use shellTools({ folder })',
+      );
+  }
+
+  /** Starts a command; throws where that cannot be. */
+  abstract start(request: CommandRequest): RunningCommand;
+  /** What tells what a command would touch, before it runs; and the folder in it that a path names, absolute. */
+  abstract view(): FolderView;
+  /** The folder that a path names, absolute; throws where it is none, or outside. */
+  abstract folderAt(path: string): string;
+}
+
+/** Keeps the beginning and the end of a text that may be endless. */
+export class KeptOutput implements OutputView {
+  readonly #most: number;
+  #head = '';
+  #tail = '';
+  #length = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(text: string): void {
+    this.#length += text.length;
+    const half = Math.floor(this.#most / 2);
+    const room = half - this.#head.length;
+    if (room > 0) this.#head += text.slice(0, room);
+    const rest = room > 0 ? text.slice(room) : text;
+    this.#tail += rest;
+    // Cut now and then: each time would be a copy for every line.
+    if (this.#tail.length > half * 2) this.#tail = this.#tail.slice(-half);
+  }
+
+  text(): string {
+    const half = Math.floor(this.#most / 2);
+    const tail = this.#tail.slice(-half);
+    const missing = this.#length - this.#head.length - tail.length;
+    const gap = missing > 0 ? `\n… (${missing} characters are left out here)\n` : '';
+    return (this.#head + gap + tail).toWellFormed();
+  }
+
+  since(place: number): { readonly text: string; readonly place: number } {
+    if (place <= 0) return { text: this.text(), place: this.#length };
+    const behind =
+      this.#head.length + this.#tail.length === this.#length ? this.#head + this.#tail : this.#tail;
+    const start = this.#length - behind.length;
+    const gap = start > place ? `… (${start - place} characters are left out here)\n` : '';
+    return { text: (gap + behind.slice(Math.max(0, place - start))).toWellFormed(), place: this.#length };
+  }
+}

@@ -1,0 +1,211 @@
+import { posix } from 'node:path';
+import type { Touch } from '../../contract/touch.js';
+import { folderPath } from '../paths/folder-path.js';
+import { type CommandWord, readScript, type ScriptCommand, type ScriptFile } from './read-script.js';
+import { type PackageScript, programOf, textOf } from './started.js';
+import { startedBy } from './started-programs.js';
+
+/** What has to be known of a folder to tell what a command would touch in it. */
+export interface FolderView {
+  /** The folder, absolute, without links. */
+  readonly root: string;
+  /** What a path is in the end: links are followed, also of folders of what is not there yet. Absolute. */
+  resolve(path: string): { readonly path: string; readonly isFolder: boolean };
+  /** Names in a folder; nothing where it is none. */
+  names(path: string): readonly string[] | undefined;
+  /** The text of a file; nothing where there is none. */
+  text(path: string): string | undefined;
+}
+
+/** How deep commands start others. */
+const MOST_LEVELS = 8;
+const MOST_TOUCHES = 500;
+
+/** Paths that everybody may name. */
+const HARMLESS = /^\/dev\/(null|zero|full|random|urandom|stdin|stdout|stderr|tty|fd\/\d+)$/;
+
+/**
+ * What a command would touch: every program that it runs, also by way of others, the files that it opens by itself,
+ * and what of it is not understood.
+ *
+ * @param folder Where it runs, absolute.
+ */
+export function commandTouches(command: string, folder: string, view: FolderView): readonly Touch[] {
+  const reader = new TouchReader(view, folder);
+  reader.script(command, 0);
+  const touches = [...reader.touches.values()];
+  if (touches.length <= MOST_TOUCHES) return touches;
+  return [...touches.slice(0, MOST_TOUCHES), { action: 'unknown', why: 'it does too many things' }];
+}
+
+class TouchReader {
+  /** By what they say: the same is told once. */
+  readonly touches = new Map<string, Touch>();
+  readonly #view: FolderView;
+  #folder: string | undefined;
+  #moves = 0;
+
+  constructor(view: FolderView, folder: string) {
+    this.#view = view;
+    this.#folder = folder;
+  }
+
+  script(script: string, level: number): void {
+    const { steps, unclear } = readScript(script);
+    for (const why of unclear) this.#doubt(why);
+    for (const step of steps) {
+      if ('words' in step) this.#command(step, level);
+      else this.#file(step);
+    }
+  }
+
+  #add(touch: Touch): void {
+    this.touches.set(JSON.stringify(touch), touch);
+  }
+
+  #doubt(why: string): void {
+    this.#add({ action: 'unknown', why });
+  }
+
+  #command({ words, isAside }: ScriptCommand, level: number): void {
+    if (level > MOST_LEVELS) {
+      this.#doubt('commands start commands too many times over');
+      return;
+    }
+    const mentions = [...new Set(words.flatMap((word, index) => this.#mentions(word, index)))];
+    this.#add({
+      action: 'run',
+      words: words.map((word) => (word.kind === 'files' ? this.#expanded(word.pattern) : textOf(word))),
+      ...(mentions.length === 0 ? {} : { mentions }),
+    });
+    if (programOf(words[0]) === 'cd') {
+      // Another program of that name changes nothing here.
+      this.#move(level > 0 || isAside || textOf(words[0]) !== 'cd' ? [] : words);
+      return;
+    }
+    const { commands, scripts, packageScripts, writes, unclear } = startedBy(words);
+    for (const why of unclear) this.#doubt(why);
+    for (const path of writes) this.#file({ action: 'write', path });
+    for (const inner of commands) if (inner.length > 0) this.#command({ words: inner }, level + 1);
+    for (const inner of scripts) this.script(inner, level + 1);
+    for (const inner of packageScripts) this.#packageScript(inner, level + 1);
+  }
+
+  /** After one change of folder it is known where it is; after two it might not be. */
+  #move(words: readonly CommandWord[]): void {
+    const target = words.length === 2 ? textOf(words[1]) : undefined;
+    this.#moves += 1;
+    if (target === undefined || target === '-' || this.#folder === undefined || this.#moves > 1) {
+      this.#folder = undefined;
+      this.#doubt('in which folder it goes on is not known before');
+      return;
+    }
+    const to = this.#view.resolve(posix.resolve(this.#folder, target));
+    if (!to.isFolder) this.#doubt(`'${target}' is no folder`);
+    this.#folder = to.path;
+  }
+
+  #file({ action, path }: ScriptFile): void {
+    const text = textOf(path);
+    const absolute = text === undefined ? undefined : this.#absolute(text);
+    if (absolute === undefined) {
+      this.#doubt(`which file it ${action === 'read' ? 'reads' : 'writes'} is not known before`);
+      return;
+    }
+    if (!HARMLESS.test(absolute.path)) this.#add({ action, path: this.#shown(absolute.path) });
+  }
+
+  #absolute(text: string) {
+    if (text.startsWith('/')) return this.#view.resolve(posix.normalize(text));
+    return this.#folder === undefined ? undefined : this.#view.resolve(posix.join(this.#folder, text));
+  }
+
+  /** Relative to the root where it is within it. */
+  #shown(path: string): string {
+    const read = folderPath(path, { root: this.#view.root, platform: 'linux' });
+    return read.ok ? read.path : path;
+  }
+
+  /** The paths that a word may be, or have in it: `--file=a`, `-I/b`, `if=c`, `@d`. */
+  #mentions(word: CommandWord, index: number): readonly string[] {
+    if (word.kind === 'files') return this.#folderOf(word.pattern);
+    const text = textOf(word);
+    if (text === undefined || text === '') return [];
+    const parts = [
+      text,
+      ...text.split(/[=,:@]/).slice(1),
+      /^-\w(.+)$/.exec(text)?.[1],
+      /^-+[\w-]*?([/.~].*)$/.exec(text)?.[1],
+    ];
+    const paths = parts.filter(
+      (part) => part !== undefined && part !== '' && !/^[a-z][a-z0-9+.-]*:\/\//i.test(part),
+    );
+    return [...new Set(paths)].flatMap((path) => this.#mention(String(path), index));
+  }
+
+  #mention(text: string, index: number): readonly string[] {
+    if (text.startsWith('//') || /[\n\0]/.test(text)) return [];
+    const absolute = this.#absolute(text);
+    // Without a folder only what is absolute can be told; that the folder is not known is told already.
+    if (absolute === undefined) return [];
+    const shown = this.#shown(absolute.path);
+    const isOutside = shown.startsWith('/');
+    // Programs are looked up elsewhere, and most words are no paths.
+    if (isOutside && (HARMLESS.test(shown) || (index === 0 && text.startsWith('/')))) return [];
+    if (isOutside && /^https?:|^\/\//.test(text)) return [];
+    return [absolute.isFolder && shown !== '.' && !isOutside ? `${shown}/` : shown];
+  }
+
+  /** A pattern of files in one folder gives those; one of folders is not known before. */
+  #expanded(pattern: string): string | undefined {
+    return this.#folderOf(pattern).length === 0 && !/[*?[].*\//.test(pattern) ? pattern : undefined;
+  }
+
+  /** What names that fit are in the end: a link among them may lead anywhere. */
+  #folderOf(pattern: string): readonly string[] {
+    if (/[*?[].*\//.test(pattern)) return [];
+    const end = pattern.lastIndexOf('/');
+    const folder = this.#absolute(end < 0 ? '.' : pattern.slice(0, end + 1));
+    if (folder === undefined) return [];
+    const names = this.#view.names(folder.path) ?? [];
+    const found = names.map((name) => this.#shown(this.#view.resolve(posix.join(folder.path, name)).path));
+    const outside = found.filter((path) => path.startsWith('/'));
+    const own = this.#shown(folder.path);
+    return own.startsWith('/') ? [own, ...outside] : outside;
+  }
+
+  #packageScript({ name, rest }: PackageScript, level: number): void {
+    const scripts = this.#folder === undefined ? undefined : scriptsIn(this.#view, this.#folder);
+    const script = scripts !== undefined && Object.hasOwn(scripts, name) ? scripts[name] : undefined;
+    if (typeof script !== 'string') {
+      this.#doubt(`there is no script '${name}' to be looked at`);
+      return;
+    }
+    const words = rest.map((word) => textOf(word));
+    if (words.includes(undefined)) this.#doubt(`what '${name}' is given is not known before`);
+    const quoted = words.map((word) => `'${(word ?? '').replaceAll("'", `'\\''`)}'`);
+    // It runs where its package.json is, whatever the script before has done.
+    const [folder, moves] = [this.#folder, this.#moves];
+    for (const part of [scripts?.[`pre${name}`], [script, ...quoted].join(' '), scripts?.[`post${name}`]])
+      if (typeof part === 'string') {
+        [this.#folder, this.#moves] = [folder, 0];
+        this.script(part, level);
+      }
+    [this.#folder, this.#moves] = [folder, moves];
+  }
+}
+
+/** Of the nearest `package.json`, upwards to the root. */
+function scriptsIn(view: FolderView, folder: string): Readonly<Record<string, unknown>> | undefined {
+  for (let at = folder; at === view.root || at.startsWith(`${view.root}/`); at = posix.dirname(at)) {
+    const text = view.text(posix.join(at, 'package.json'));
+    if (text === undefined) continue;
+    try {
+      const { scripts } = JSON.parse(text) as { readonly scripts?: Readonly<Record<string, unknown>> };
+      return typeof scripts === 'object' && scripts !== null ? scripts : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+  return undefined;
+}

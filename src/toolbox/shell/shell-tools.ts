@@ -1,0 +1,203 @@
+import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
+import type { JsonObject } from '../../contract/json-schema.js';
+import type { ToolDefinition } from '../../contract/tool.js';
+import { ToolResult } from '../../contract/tool-result.js';
+import type { Touch } from '../../contract/touch.js';
+import { discoverTools } from '../../discovery/discover-tools.js';
+import { BackgroundCommands, describeEnd } from './background-commands.js';
+import { CommandShell } from './command-shell.js';
+import { commandTouches } from './command-touches.js';
+import { LocalShell, type LocalShellOptions } from './local-shell.js';
+
+/** How long commands of the shell tools may take. A subclass may have others. */
+export interface ShellLimits {
+  /** Where the model does not say how long; default: 120. */
+  readonly seconds: number;
+  /** Whatever it says; default: 1,800. */
+  readonly mostSeconds: number;
+  /** Of a command that runs in the background; default: 86,400. */
+  readonly backgroundSeconds: number;
+  /** Commands of one conversation that run in the background at the same time; default: 16. */
+  readonly backgroundCommands: number;
+}
+
+const LIMITS: ShellLimits = {
+  seconds: 120,
+  mostSeconds: 1_800,
+  backgroundSeconds: 86_400,
+  backgroundCommands: 16,
+};
+
+const PROGRESS_MS = 100;
+
+const ID = 'Id of the command, e.g. command_1';
+
+/**
+ * Tools that run commands: in the foreground, with progress, and in the background, with their output. Where they run
+ * is the {@link CommandShell} that is injected. What they may run is for a policy to say
+ * (`toolwright/toolbox/permissions`): without one, they run what they are told, as this user.
+ *
+ * @example
+ * ```ts
+ * tools.register(...shellTools({ folder: process.cwd() }));
+ * ```
+ */
+@Toolset({ name: 'Shell', description: 'Runs commands in one folder.' })
+export class ShellTools {
+  protected readonly limits: ShellLimits = LIMITS;
+  readonly #background = new BackgroundCommands();
+
+  constructor(protected readonly shell: CommandShell) {}
+
+  /** Runs a command to its end, or starts it in the background. */
+  @Tool({
+    description:
+      'Run a command with Bash and get what it writes, and its exit code. There is no terminal and no input. What goes on for long, such as a server, runs in the background: then command_output tells what it has written.',
+    annotations: { title: 'Run command', destructive: true, openWorld: true },
+    timeoutMs: Number.POSITIVE_INFINITY,
+    touches: 'commandTouched',
+  })
+  async runCommand(
+    @Param({ description: 'The command, for Bash', required: true, minLength: 1 }) command: string,
+    @Param({ description: 'Folder to run it in, relative; default: the folder itself' }) folder = '.',
+    @Param({
+      description: 'After how many seconds it is ended',
+      type: () => Number,
+      minimum: 1,
+      required: false,
+    })
+    seconds?: number,
+    @Param({ description: 'Start it, and do not wait for its end' }) background = false,
+    context?: ToolContext,
+  ): Promise<ToolResult> {
+    const { limits, shell } = this;
+    if (background)
+      return this.#background.start(shell, {
+        command,
+        folder,
+        owner: ownerOf(context),
+        most: limits.backgroundCommands,
+        timeoutMs: (seconds ?? limits.backgroundSeconds) * 1_000,
+        context,
+      });
+    const timeoutMs = Math.min(seconds ?? limits.seconds, limits.mostSeconds) * 1_000;
+    const news = new PacedNews((output) => context?.progress({ output }));
+    const running = shell.start({
+      command,
+      folder,
+      signal: context?.signal,
+      timeoutMs,
+      onOutput: (text) => news.add(text),
+    });
+    const end = await running.ended;
+    news.flush();
+    return describeEnd(running.output.text(), end);
+  }
+
+  /** The commands that run in the background, and those that have ended lately. */
+  @Tool({
+    description: 'List the commands that were started in the background.',
+    annotations: { title: 'List commands', readOnly: true },
+    touches: 'nothingTouched',
+  })
+  listCommands(context?: ToolContext): string {
+    return this.#background.list(ownerOf(context));
+  }
+
+  /** What a command in the background has written since it was last asked. */
+  @Tool({
+    description:
+      'Get what a command in the background has written since you last asked, and whether it still runs.',
+    annotations: { title: 'Command output', readOnly: true },
+    touches: 'nothingTouched',
+  })
+  commandOutput(
+    @Param({ description: ID, required: true }) id: string,
+    @Param({ description: 'All that is kept, from the beginning' }) all = false,
+    context?: ToolContext,
+  ): ToolResult {
+    return this.#background.output(ownerOf(context), id, all ? 'all' : 'news');
+  }
+
+  /** Ends a command in the background and all that it has started. */
+  @Tool({
+    description: 'End a command that runs in the background, and all that it has started.',
+    annotations: { title: 'Kill command', destructive: true, idempotent: true },
+    touches: 'nothingTouched',
+  })
+  killCommand(
+    @Param({ description: ID, required: true }) id: string,
+    context?: ToolContext,
+  ): Promise<ToolResult> {
+    return this.#background.kill(ownerOf(context), id);
+  }
+
+  /** Ends all commands in the background; for when the application ends. */
+  async dispose(): Promise<void> {
+    await this.#background.killAll();
+  }
+
+  /** What a command would touch. */
+  protected commandTouched({ command, folder = '.' }: JsonObject): readonly Touch[] {
+    let at: string;
+    try {
+      at = this.shell.folderAt(String(folder));
+    } catch {
+      // The tool itself refuses the folder.
+      return [];
+    }
+    return commandTouches(String(command), at, this.shell.view());
+  }
+
+  /** Of what was started, its start was asked about. */
+  protected nothingTouched(): readonly Touch[] {
+    return [];
+  }
+}
+
+/** Commands of one conversation are no business of another one. */
+function ownerOf(context: ToolContext | undefined): string {
+  return JSON.stringify([context?.channel, context?.chatId, context?.conversationId]);
+}
+
+/** Tells of much at once, and not of each line. */
+class PacedNews {
+  readonly #tell: (text: string) => void;
+  #rest = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(tell: (text: string) => void) {
+    this.#tell = tell;
+  }
+
+  add(text: string): void {
+    this.#rest = (this.#rest + text).slice(-MOST_NEWS);
+    this.#timer ??= setTimeout(() => this.flush(), PROGRESS_MS);
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#rest !== '') this.#tell(this.#rest);
+    this.#rest = '';
+  }
+}
+
+const MOST_NEWS = 10_000;
+
+/**
+ * The shell tools of one folder on this machine, or of any {@link CommandShell}, without a container.
+ *
+ * @throws InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * tools.register(...shellTools({ folder: process.cwd() }));
+ * ```
+ */
+export function shellTools(options: LocalShellOptions | CommandShell): ToolDefinition[] {
+  const instance = new ShellTools(options instanceof CommandShell ? options : new LocalShell(options));
+  // The container of one class has nothing else to give.
+  const resolve = <Instance>(): Instance => instance as Instance;
+  return discoverTools({ toolsets: [ShellTools], container: { resolve } });
+}

@@ -1,0 +1,330 @@
+import { gitCommands } from './git-commands.js';
+import { type CommandWord, isHarmlessVariable } from './read-script.js';
+import {
+  NOTHING,
+  programOf,
+  type Reading,
+  type Started,
+  starts,
+  textOf,
+  UNKNOWN,
+  unclear,
+  type Words,
+} from './started.js';
+
+/** What a command starts. Programs that are not named here start nothing that their words say. */
+export function startedBy(words: Words): Started {
+  const program = programOf(words[0]);
+  if (program === undefined) return unclear('which program it runs is not known before');
+  // A plain object would know `constructor` too.
+  const read = Object.hasOwn(PROGRAMS, program) ? PROGRAMS[program] : undefined;
+  const version = /^(python|perl|ruby|node|php|lua|pip|bash)[\d.]+$/.exec(program)?.[1];
+  const other = version !== undefined && Object.hasOwn(PROGRAMS, version) ? PROGRAMS[version] : undefined;
+  return (read ?? other)?.(words.slice(1), program) ?? NOTHING;
+}
+
+/** How the options of a program that runs another one are passed over. */
+interface Wrapper {
+  /** Options that take nothing. */
+  readonly flags?: RegExp;
+  /** Options that take the next word. */
+  readonly values?: RegExp;
+  /** How many words stand before the command. */
+  readonly operands?: number;
+  /** Words that are added behind. */
+  readonly adds?: 'unknown words';
+}
+
+/** A program that runs what stands behind its options. One whose options are not known may run any of its words. */
+function runsTheRest({ flags, values, operands = 0, adds }: Wrapper): Reading {
+  return (args, program) => {
+    let at = 0;
+    for (; at < args.length; at += 1) {
+      const text = textOf(args[at]);
+      if (text === undefined) return anyOf(args, `what '${program}' runs is not known before`);
+      if (text === '--') {
+        at += 1;
+        break;
+      }
+      if (!text.startsWith('-') || text === '-') break;
+      if (values?.test(text)) at += 1;
+      else if (!flags?.test(text)) return anyOf(args, `'${program} ${text}' is not understood`);
+    }
+    const command = args.slice(at + operands);
+    if (command.length === 0) return NOTHING;
+    return starts({ commands: [adds === undefined ? command : [...command, UNKNOWN]] });
+  };
+}
+
+/** Whatever of it is the command: a rule that denies finds it. */
+function anyOf(args: Words, why: string): Started {
+  const commands = args
+    .map((_, start) => args.slice(start))
+    .filter(([first]) => textOf(first)?.startsWith('-') === false);
+  return starts({ commands, unclear: [why] });
+}
+
+const env: Reading = (args, program) => {
+  const doubts: string[] = [];
+  let at = 0;
+  for (; at < args.length; at += 1) {
+    const text = textOf(args[at]);
+    if (text === undefined) return anyOf(args, `what '${program}' runs is not known before`);
+    const variable = /^(\w+)=/.exec(text)?.[1];
+    if (variable !== undefined) {
+      if (!isHarmlessVariable(variable)) doubts.push(`it sets '${variable}'`);
+    } else if (text === '-u' || text === '--unset') at += 1;
+    else if (!/^(-|-i|-0|--|--ignore-environment|--null|-u.+|--unset=.+)$/.test(text)) {
+      if (text.startsWith('-')) return anyOf(args, `'${program} ${text}' is not understood`);
+      break;
+    }
+  }
+  const command = args.slice(at);
+  return starts({ commands: command.length === 0 ? [] : [command], unclear: doubts });
+};
+
+const xargs: Reading = (args, program) => {
+  const replaced = args.map(textOf).find((text) => /^(-I.*|-i.*|--replace.*)$/.test(text ?? ''));
+  const read = runsTheRest({
+    flags:
+      /^(-0|-r|-t|-x|-[0rtx]+|--null|--no-run-if-empty|--verbose|--exit|-[nPLsdEI].+|-i.*|--replace.*|--\w[\w-]*=.*)$/,
+    values: /^(-[nPLsdEIa]|--max-args|--max-procs|--max-lines|--delimiter)$/,
+    adds: 'unknown words',
+  })(args, program);
+  if (replaced === undefined) return read;
+  // Any word may have the place in it.
+  return { ...read, commands: read.commands.map(([first = UNKNOWN]) => [first, UNKNOWN]) };
+};
+
+const find: Reading = (args) => {
+  const commands: Words[] = [];
+  const writes: CommandWord[] = [];
+  const doubts: string[] = [];
+  for (let at = 0; at < args.length; at += 1) {
+    const text = textOf(args[at]) ?? '';
+    if (/^-(exec|execdir|ok|okdir)$/.test(text)) {
+      const rest = args.slice(at + 1);
+      const end = rest.findIndex((word) => textOf(word) === ';' || textOf(word) === '+');
+      const inner = end < 0 ? rest : rest.slice(0, end);
+      commands.push(inner.map((word) => (textOf(word)?.includes('{}') ? UNKNOWN : word)));
+      at += inner.length;
+    } else if (text === '-delete') commands.push([{ kind: 'known', text: 'rm' }, UNKNOWN]);
+    else if (/^-f(print0?|ls|printf)$/.test(text)) writes.push(args[at + 1] ?? UNKNOWN);
+    else if (text === '-files0-from') doubts.push('what it looks through is not known before');
+  }
+  return starts({ commands, writes, unclear: doubts });
+};
+
+/** `sh -c script`; a script in a file is not looked at. */
+const shell: Reading = (args, program) => {
+  const flags = textOf(args[0]);
+  const code = textOf(args[1]);
+  if (flags !== undefined && /^-[eux]*c$/.test(flags) && code !== undefined)
+    return program === 'bash' || program === 'sh' || program === 'dash'
+      ? starts({ scripts: [code] })
+      : starts({ scripts: [code], unclear: [`'${program}' reads scripts in its own way`] });
+  if (flags === '--version') return NOTHING;
+  return unclear(`what '${program}' runs does not stand in the command`);
+};
+
+/** A language whose programs may stand in the command, or come through a pipe. */
+function runsCode(inline: RegExp): Reading {
+  return (args, program) => {
+    const texts = args.map(textOf);
+    if (texts[0] === '--version' || texts[0] === '-V' || texts[0] === '-v') return NOTHING;
+    const isInline =
+      texts.length === 0 || texts.some((text) => text === undefined || text === '-' || inline.test(text));
+    return isInline
+      ? unclear(`a program for '${program}' stands in the command, or is not known before`)
+      : NOTHING;
+  };
+}
+
+const awk: Reading = (args, program) => {
+  const texts = args.map(textOf);
+  const isPlain = texts.every(
+    (text) => text !== undefined && !/system|getline|[|>@]|^-[fileE]|^--(file|exec|include|load)/.test(text),
+  );
+  return isPlain ? NOTHING : unclear(`a program for '${program}' may run others, or write files`);
+};
+
+/** `s/a/b/g`, `10,20p`, `/x/d`, and nothing that runs or writes. */
+const PLAIN_SED =
+  /^((\d+|\$)(,(\d+|\$))?|\/[^/\\]*\/)?(s([/|#,:])(?:(?!\6)[^\\\n]|\\.)*\6(?:(?!\6)[^\\\n]|\\.)*\6[gpiI\d]*|[pdq=])$/;
+
+const sed: Reading = (args) => {
+  const texts = args.map(textOf);
+  const options = texts.filter((text) => text?.startsWith('-'));
+  const scripts = texts.filter(
+    (_, index) => texts[index - 1] === '-e' || texts[index - 1] === '--expression',
+  );
+  const first = texts.find((text, index) => text === undefined || (!text.startsWith('-') && index >= 0));
+  const programs = scripts.length > 0 ? scripts : [first];
+  const areKnown = options.every((text) =>
+    /^-([nErsuz]+|i|i\.\w+|e|-expression|-quiet|-regexp-extended|-in-place)$/.test(text ?? ''),
+  );
+  const isPlain =
+    areKnown && programs.every((text) => text?.split(/\s*;\s*/).every((one) => PLAIN_SED.test(one)));
+  return isPlain ? NOTHING : unclear("a program for 'sed' may run others, or write files");
+};
+
+/** Programs that a person works with, and that run whatever that person says. */
+const interactive: Reading = (_, program) => unclear(`'${program}' runs what it is told while it runs`);
+const changesShell: Reading = (_, program) =>
+  unclear(`'${program}' changes what later words mean, or runs what is not seen`);
+const elsewhere: Reading = (args, program) =>
+  anyOf(args, `'${program}' runs things as somebody else, or elsewhere`);
+
+const declare: Reading = (args, program) => {
+  for (const word of args) {
+    const text = textOf(word);
+    const name = /^(\w+)(=|$)/.exec(text ?? '')?.[1];
+    if (text?.startsWith('-') && /^-[gprx]+$/.test(text)) continue;
+    if (name === undefined || !isHarmlessVariable(name))
+      return unclear(`'${program}' sets '${text ?? 'something'}'`);
+  }
+  return NOTHING;
+};
+
+const setsVariable: Reading = (args, program) => {
+  const texts = args.map(textOf);
+  if (program === 'printf' && texts[0] !== '-v' && texts[0] !== undefined) return NOTHING;
+  if (
+    program !== 'printf' &&
+    texts.every((text) => text !== undefined && (/^-[a-z]$/.test(text) || isHarmlessVariable(text)))
+  )
+    return NOTHING;
+  return unclear(`'${program}' sets a variable`);
+};
+
+const test: Reading = (args, program) =>
+  args.some((word) => textOf(word) === undefined || ['-v', '-R'].includes(textOf(word) ?? ''))
+    ? unclear(`'${program}' may calculate`)
+    : NOTHING;
+
+const NPM_OPTIONS = /^(-s|--silent|--if-present|--quiet)$/;
+const NPM_SHORT: Readonly<Record<string, string>> = {
+  test: 'test',
+  t: 'test',
+  tst: 'test',
+  start: 'start',
+  stop: 'stop',
+  restart: 'restart',
+};
+const RUN = new Set(['run', 'run-script', 'rum', 'urn']);
+const EXEC = new Set(['exec', 'x', 'dlx']);
+/** What these do themselves; anything else is a script of the package. */
+const OWN =
+  /^(install|i|ci|add|remove|rm|uninstall|update|up|upgrade|ls|list|outdated|audit|view|info|why|link|unlink|pack|publish|init|create|config|cache|prune|dedupe|version|login|logout|whoami|bin|root|prefix|help|set|plugin|workspaces?|store|import|rebuild|fund|search|doctor|explain|query|pkg|dist-tag|owner|token|-v|--version|--help)$/;
+
+const packageManager: Reading = (args, program) => {
+  const rest = args.filter((word) => !NPM_OPTIONS.test(textOf(word) ?? ''));
+  const command = textOf(rest[0]);
+  if (command === undefined)
+    return rest.length === 0 && program === 'npm'
+      ? NOTHING
+      : unclear(`what '${program}' runs is not known before`);
+  if (EXEC.has(command)) return executes(rest.slice(1), program);
+  const isRun = RUN.has(command);
+  const short = Object.hasOwn(NPM_SHORT, command) ? NPM_SHORT[command] : undefined;
+  if (!isRun && short === undefined && (program === 'npm' || OWN.test(command))) {
+    return command.startsWith('-') && !/^(-v|--version|--help)$/.test(command)
+      ? unclear(`'${program} ${command}' is not understood`)
+      : NOTHING;
+  }
+  const name = isRun ? textOf(rest[1]) : (short ?? command);
+  if (isRun && rest.length === 1) return NOTHING;
+  if (name === undefined || name.startsWith('-'))
+    return unclear(`which script '${program}' runs is not understood`);
+  const behind = rest.slice(isRun ? 2 : 1).filter((word) => textOf(word) !== '--');
+  return starts({ packageScripts: [{ name, rest: behind }] });
+};
+
+const executes: Reading = (args, program) => {
+  const called = args.findIndex((word) => ['-c', '--call'].includes(textOf(word) ?? ''));
+  const script = called < 0 ? undefined : textOf(args[called + 1]);
+  if (script !== undefined) return starts({ scripts: [script] });
+  return runsTheRest({ flags: /^(-y|--yes|-q|--quiet|--no|--bun)$/, values: /^(-p|--package)$/ })(
+    args,
+    program,
+  );
+};
+
+const tar: Reading = (args, program) =>
+  args.some((word) => {
+    const text = textOf(word);
+    return (
+      text === undefined ||
+      /^(-I|--use-compress|--to-command|--checkpoint-action|--rsh|--info-script|--new-volume|-F|-[a-zA-Z]*[IF])/.test(
+        text,
+      )
+    );
+  })
+    ? unclear(`'${program}' may run another program`)
+    : NOTHING;
+
+function each(programs: string, reading: Reading): Readonly<Record<string, Reading>> {
+  return Object.fromEntries(programs.split(' ').map((program) => [program, reading]));
+}
+
+const ANY_LONG = /^--[a-z][\w-]*=.*$/;
+
+const PROGRAMS: Readonly<Record<string, Reading>> = {
+  ...each('sh bash dash zsh ksh ash mksh fish csh tcsh rbash', shell),
+  ...each(
+    'eval source . alias unalias trap enable hash shopt set bind complete compgen mapfile readarray let builtin fc history shift getopts coproc dirs pushd popd',
+    changesShell,
+  ),
+  ...each('export declare typeset local readonly unset', declare),
+  ...each('read printf', setsVariable),
+  ...each('test [', test),
+  ...each(
+    'sudo doas su runuser pkexec ssh chroot nsenter unshare systemd-run at batch crontab docker podman kubectl screen tmux flatpak bwrap parallel watch expect script strace ltrace gdb perf socat nc ncat entr make cmake ninja',
+    elsewhere,
+  ),
+  ...each(
+    'vi vim nvim view emacs nano ed ex pico less more most man info mutt ftp sftp lftp telnet gpg busybox toybox',
+    interactive,
+  ),
+  ...each('python pypy', runsCode(/^-[a-zA-Z]*c|^-$/)),
+  ...each(
+    'node nodejs bun deno tsx ts-node',
+    runsCode(
+      /^(-e|-p|-pe|-r|-i|--eval|--print|--require|--import|--loader|--experimental-loader|--interactive|eval|repl)(=|$)/,
+    ),
+  ),
+  ...each('perl ruby', runsCode(/^-[a-zA-Z0-9]*[eEMmIrx]/)),
+  ...each('php lua osascript Rscript groovy scala ghc jshell tclsh guile', runsCode(/^-|^--(eval|run)/)),
+  ...each('npm pnpm yarn', packageManager),
+  ...each('npx bunx pnpx', executes),
+  ...each('awk gawk mawk nawk', awk),
+  ...each('tar bsdtar zip rsync scp 7z', tar),
+  env,
+  xargs,
+  find,
+  sed,
+  git: gitCommands,
+  fd: (args, program) =>
+    args.some((word) => /^(-x|-X|--exec)/.test(textOf(word) ?? '-x'))
+      ? anyOf(args, `'${program}' runs others`)
+      : NOTHING,
+  rg: (args, program) =>
+    args.some((word) => /^--(pre|hostname-bin)/.test(textOf(word) ?? ''))
+      ? anyOf(args, `'${program} --pre' runs others`)
+      : NOTHING,
+  sort: (args) =>
+    args.some((word) => textOf(word)?.startsWith('--compress-prog'))
+      ? unclear("'sort' may run another program")
+      : NOTHING,
+  nohup: runsTheRest({}),
+  setsid: runsTheRest({ flags: /^-[cfw]+$/ }),
+  nice: runsTheRest({ flags: /^(-\d+|-n-?\d+|--adjustment=.*)$/, values: /^-n$/ }),
+  ionice: runsTheRest({ flags: /^(-t|-[cn]\d)$/, values: /^-[cn]$/ }),
+  timeout: runsTheRest({ flags: ANY_LONG, values: /^-[sk]$/, operands: 1 }),
+  time: runsTheRest({ flags: /^-[pv]$/ }),
+  stdbuf: runsTheRest({ flags: /^-[ioe].+$/, values: /^-[ioe]$/ }),
+  taskset: runsTheRest({ operands: 1 }),
+  command: (args, program) =>
+    /^-[vV]+$/.test(textOf(args[0]) ?? '') ? NOTHING : runsTheRest({ flags: /^-p$/ })(args, program),
+  exec: runsTheRest({ flags: /^-[cl]$/, values: /^-a$/ }),
+};

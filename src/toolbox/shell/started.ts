@@ -1,0 +1,51 @@
+import type { CommandWord } from './read-script.js';
+
+/** What a program starts in turn, as far as its arguments say. */
+export interface Started {
+  /** Commands, word by word. */
+  readonly commands: readonly (readonly CommandWord[])[];
+  /** Scripts for a shell. */
+  readonly scripts: readonly string[];
+  /** Scripts of a `package.json`, and the words that are put behind them. */
+  readonly packageScripts: readonly PackageScript[];
+  /** Files that it writes by itself. */
+  readonly writes: readonly CommandWord[];
+  readonly unclear: readonly string[];
+}
+
+/** `npm run build -- --watch`: its name, and what stands behind it. */
+export interface PackageScript {
+  readonly name: string;
+  readonly rest: readonly CommandWord[];
+}
+
+/** A program and its arguments, or these alone. */
+export type Words = readonly CommandWord[];
+
+/** What is known of a program: from its arguments to what it starts. */
+export type Reading = (args: Words, program: string) => Started;
+
+/** It starts nothing that its words say. */
+export const NOTHING: Started = { commands: [], scripts: [], packageScripts: [], writes: [], unclear: [] };
+/** Some word. */
+export const UNKNOWN: CommandWord = { kind: 'unknown' };
+
+/** It starts this. */
+export function starts(part: Partial<Started>): Started {
+  return { ...NOTHING, ...part };
+}
+
+/** It cannot be told what it starts. */
+export function unclear(...why: readonly string[]): Started {
+  return starts({ unclear: why });
+}
+
+/** A known word; of what is not known, nothing. */
+export function textOf(word: CommandWord | undefined): string | undefined {
+  return word?.kind === 'known' ? word.text : undefined;
+}
+
+/** The program that a word names: `/bin/rm` is `rm`. */
+export function programOf(word: CommandWord | undefined): string | undefined {
+  return textOf(word)?.split('/').at(-1);
+}

@@ -1,0 +1,414 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { defineTool, runToolLoop, ToolRegistry, type Touch } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+import { fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
+import {
+  type Permission,
+  type PermissionRule,
+  Permissions,
+  type PermissionsOptions,
+  rulesOfYes,
+} from 'toolwright/toolbox/permissions';
+import { newFolder } from '../files/folders.js';
+
+/** What becomes of a call that touches things. */
+async function verdictOf(options: PermissionsOptions, touches: readonly Touch[], scope = {}) {
+  return verdictBy(new Permissions(options), touches, scope);
+}
+
+async function verdictBy(permissions: Permissions, touches: readonly Touch[], scope = {}) {
+  const asked = Promise.withResolvers<Awaited<ReturnType<Permissions['explain']>>>();
+  const tool = defineTool({
+    name: 'do_it',
+    description: 'Do it',
+    touches: () => touches,
+    execute: () => 'done',
+  });
+  const policy = async (request: Parameters<Permissions['explain']>[0]): Promise<boolean> => {
+    asked.resolve(await permissions.explain(request));
+    return false;
+  };
+  await new ToolRegistry({ policy }).register(tool).executeWithContext('do_it', {}, scope);
+  return asked.promise;
+}
+
+const read = (path: string): Touch => ({ action: 'read', path });
+const write = (path: string): Touch => ({ action: 'write', path });
+const run = (command: string, ...mentions: readonly string[]): Touch => ({
+  action: 'run',
+  words: command.split(' ').map((word) => (word === '?' ? undefined : word)),
+  mentions,
+});
+const unknown: Touch = { action: 'unknown', why: 'it is odd' };
+
+describe('Permissions', () => {
+  test.each<[PermissionsOptions['mode'], Touch, Permission]>([
+    ['read-only', read('a'), 'allow'],
+    ['read-only', write('a'), 'deny'],
+    ['read-only', run('ls'), 'deny'],
+    ['read-only', unknown, 'ask'],
+    ['ask', read('a'), 'allow'],
+    ['ask', write('a'), 'ask'],
+    ['ask', run('ls'), 'ask'],
+    ['ask', unknown, 'ask'],
+    ['auto', read('a'), 'allow'],
+    ['auto', write('a'), 'allow'],
+    ['auto', run('ls'), 'allow'],
+    ['auto', run('ls ?'), 'ask'],
+    ['auto', unknown, 'ask'],
+    ['auto', read('/etc/passwd'), 'ask'],
+    ['auto', write('/etc/passwd'), 'ask'],
+    ['read-only', write('/etc/passwd'), 'deny'],
+    ['auto', run('cat x', '/etc/passwd'), 'ask'],
+    ['auto', write('.git/config'), 'ask'],
+    ['auto', write('a/.git/hooks/x'), 'ask'],
+    ['auto', run('cp x y', '.git/hooks/y'), 'ask'],
+    ['auto', read('.git/config'), 'allow'],
+    ['auto', { action: 'open', url: 'https://example.com' }, 'allow'],
+    ['ask', { action: 'open', url: 'https://example.com' }, 'ask'],
+  ])('in mode %s: %j %s', async (mode, touch, decision) => {
+    expect((await verdictOf({ mode }, [touch])).decision).toBe(decision);
+  });
+
+  const rule = (decision: Permission, about: Omit<PermissionRule, 'decision'>): PermissionRule => ({
+    decision,
+    ...about,
+  });
+
+  test.each<[string, readonly PermissionRule[], Touch, Permission]>([
+    ['a path is allowed', [rule('allow', { path: 'src/**' })], write('src/a'), 'allow'],
+    ['another path is not', [rule('allow', { path: 'src/**' })], write('lib/a'), 'ask'],
+    ['an action', [rule('allow', { action: 'write' })], write('x'), 'allow'],
+    [
+      'what says more wins',
+      [rule('allow', { path: '**' }), rule('ask', { path: 'src/**' })],
+      write('src/a'),
+      'ask',
+    ],
+    [
+      'whatever the order',
+      [rule('ask', { path: 'src/**' }), rule('allow', { path: '**' })],
+      write('src/a'),
+      'ask',
+    ],
+    [
+      'a path says more than a tool',
+      [rule('ask', { tool: 'do_it' }), rule('allow', { path: 'a' })],
+      write('a'),
+      'allow',
+    ],
+    [
+      'of two that say as much, the one that asks',
+      [rule('allow', { path: 'ab/*' }), rule('ask', { path: '*/ab' })],
+      write('ab/ab'),
+      'ask',
+    ],
+    [
+      'one that denies wins over all',
+      [rule('allow', { path: 'src/deep/a' }), rule('deny', { action: 'write' })],
+      write('src/deep/a'),
+      'deny',
+    ],
+    ['denied in other capitals', [rule('deny', { path: 'secrets/**' })], read('SECRETS/a'), 'deny'],
+    ['denied in another form', [rule('deny', { path: 'é/**' })], read('e\u0301/a'), 'deny'],
+    ['allowed only as it is', [rule('allow', { path: 'src/**' })], write('SRC/a'), 'ask'],
+    ['denied wherever it is', [rule('deny', { path: '**/.env' })], read('/srv/x/.env'), 'deny'],
+    ['allowed within only', [rule('allow', { path: '**' })], write('/etc/x'), 'ask'],
+    ['allowed outside by name', [rule('allow', { path: '/opt/x/**' })], write('/opt/x/y'), 'allow'],
+    [
+      'through a folder with what is denied',
+      [rule('deny', { path: 'a/secret' })],
+      { ...read('a'), isDeep: true } as Touch,
+      'ask',
+    ],
+    ['beside it', [rule('deny', { path: 'a/secret' })], { ...read('b'), isDeep: true } as Touch, 'allow'],
+    ['a command', [rule('allow', { command: 'git status' })], run('git status'), 'allow'],
+    ['no more than it says', [rule('allow', { command: 'git status' })], run('git status -s'), 'ask'],
+    ['any more', [rule('allow', { command: 'git status **' })], run('git status -s ?'), 'allow'],
+    ['no prefix of text', [rule('allow', { command: 'git **' })], run('gitx y'), 'ask'],
+    ['a word with a star', [rule('allow', { command: 'npm run test:*' })], run('npm run test:a'), 'allow'],
+    ['not another program of that name', [rule('allow', { command: 'ls' })], run('./ls'), 'ask'],
+    ['denied with whatever follows', [rule('deny', { command: 'rm' })], run('rm -rf x'), 'deny'],
+    ['denied by its path too', [rule('deny', { command: 'rm' })], run('/bin/rm x'), 'deny'],
+    ['denied in other capitals, as a command', [rule('deny', { command: 'rm' })], run('RM x'), 'deny'],
+    ['what may be denied', [rule('deny', { command: 'git push' })], run('git ?'), 'ask'],
+    ['what a program is given', [rule('deny', { path: 'secrets/**' })], run('cat x', 'secrets/x'), 'deny'],
+    [
+      'a host',
+      [rule('allow', { host: '*.example.com' })],
+      { action: 'open', url: 'https://A.example.com/x' },
+      'allow',
+    ],
+    [
+      'another host',
+      [rule('allow', { host: '*.example.com' })],
+      { action: 'open', url: 'https://example.com.evil/' },
+      'ask',
+    ],
+    ['what is not understood is not covered by a tool', [rule('allow', { tool: 'do_it' })], unknown, 'ask'],
+    [
+      'git’s own files, by name',
+      [rule('allow', { action: 'write', path: '**/.git/**' })],
+      write('.git/x'),
+      'allow',
+    ],
+  ])('by a rule: %s', async (_what, rules, touch, decision) => {
+    expect((await verdictOf({ mode: 'ask', rules }, [touch])).decision).toBe(decision);
+  });
+
+  test('allows a call where all that it touches is allowed', async () => {
+    const rules = [rule('allow', { path: 'a' }), rule('deny', { path: 'c' })];
+    expect((await verdictOf({ rules }, [write('a'), write('b')])).decision).toBe('ask');
+    expect((await verdictOf({ rules }, [write('a'), write('c'), unknown])).decision).toBe('deny');
+    expect((await verdictOf({ rules }, [])).decision).toBe('allow');
+  });
+
+  test('knows tools that do not say what they touch by their names, arguments and annotations', async () => {
+    const made: string[] = [];
+    const tool = (name: string, annotations = {}) =>
+      defineTool({
+        name,
+        description: name,
+        annotations,
+        parameters: { type: 'object', properties: { to: { type: 'string' }, amount: { type: 'number' } } },
+        execute: () => made.push(name),
+      });
+    const call = async (options: PermissionsOptions, name: string, args = {}): Promise<boolean> => {
+      const tools = new ToolRegistry({ policy: new Permissions(options).policy }).register(
+        tool('look', { readOnly: true }),
+        tool('pay'),
+        tool('wipe', { destructive: true }),
+      );
+      return !(await tools.execute(name, args)).isError;
+    };
+    expect(await call({}, 'look')).toBe(true);
+    expect(await call({}, 'pay')).toBe(false);
+    expect(await call({ mode: 'auto' }, 'pay')).toBe(true);
+    expect(await call({ mode: 'auto' }, 'wipe')).toBe(false);
+    expect(await call({ mode: 'read-only' }, 'pay')).toBe(false);
+    const rules = [rule('allow', { tool: 'p*', arguments: { to: 'shop *', amount: 5 } })];
+    expect(await call({ rules }, 'pay', { to: 'shop 1', amount: 5 })).toBe(true);
+    expect(await call({ rules }, 'pay', { to: 'shop 1', amount: 6 })).toBe(false);
+    expect(await call({ rules }, 'pay', { to: 'my shop 1', amount: 5 })).toBe(false);
+    expect(await call({ rules }, 'pay', { amount: 5 })).toBe(false);
+    expect(await call({ rules: [rule('deny', { tool: 'look' })] }, 'look')).toBe(false);
+  });
+
+  test('fails closed where a tool cannot say what it touches', async () => {
+    for (const touches of [
+      () => {
+        throw new Error('no');
+      },
+      () => 'odd',
+      () => [{ action: 'fly' }],
+      () => [{ action: 'read' }],
+    ]) {
+      const tool = defineTool({
+        name: 'x',
+        description: 'x',
+        touches: touches as never,
+        execute: () => 'done',
+      });
+      const policy = new Permissions({ mode: 'auto' }).policy;
+      const { isError } = await new ToolRegistry({ policy }).register(tool).execute('x', {});
+      expect(isError).toBe(true);
+    }
+  });
+
+  test('asks in a run, says why, and makes the call after a yes', async () => {
+    const files = new MemoryFileSystem({ 'a.txt': 'a' });
+    const permissions = new Permissions({
+      rules: [rule('deny', { path: 'secret/**', reason: 'secrets stay' })],
+    });
+    const provider = new ScriptedProvider([
+      {
+        toolCalls: [
+          { name: 'write_file', arguments: { path: 'b.txt', text: 'b' } },
+          { name: 'write_file', arguments: { path: 'secret/x', text: '' } },
+        ],
+      },
+    ]);
+    const run = await runToolLoop(
+      { provider, model: 'm', tools: fileTools(files), policy: permissions.policy },
+      [{ role: 'user', content: 'Go' }],
+    );
+    expect(run.pending).toMatchObject([
+      { kind: 'approval', message: "changes 'b.txt': mode 'ask' asks about it" },
+    ]);
+    expect(JSON.stringify(run.state)).toContain('secrets stay');
+    expect(files.texts()).toEqual({ 'a.txt': 'a' });
+  });
+
+  test('refuses rules that cannot be meant, all together', () => {
+    const rules = [
+      { decision: 'alow' },
+      { decision: 'allow', pth: 'x' },
+      { decision: 'deny', path: '{a,b}'.repeat(20) },
+    ];
+    expect(() => new Permissions({ rules: rules as never })).toThrow(
+      /rules\[0\]\.decision[\s\S]*pth[\s\S]*rules\[2\]\.path/,
+    );
+    expect(() => new Permissions({ mode: 'yolo' as never })).toThrow(/mode is 'yolo'/);
+    expect(() => new Permissions({ rules: undefined })).toThrow(/rules is there, but undefined/);
+  });
+});
+
+describe('a standing yes', () => {
+  const scope = { conversationId: 'c1', data: { user: 'u1' } };
+  const options = {
+    userOf: ({ data }: { data: Readonly<Record<string, unknown>> }) => data.user as string | undefined,
+  };
+
+  test('holds for its session or its user, until it ends or is revoked', async () => {
+    const permissions = new Permissions(options);
+    const decide = async (path: string, of: object): Promise<string> =>
+      (await verdictBy(permissions, [write(path)], of)).decision;
+    const session = permissions.remember({ action: 'write', path: 'a' }, { session: 'c1' });
+    permissions.remember({ action: 'write', path: 'b' }, { user: 'u1' });
+    permissions.remember({ action: 'write', path: 'c' }, { user: 'u1', until: new Date(0) });
+    expect(await decide('a', scope)).toBe('allow');
+    expect(await decide('a', { conversationId: 'c2', data: { user: 'u1' } })).toBe('ask');
+    expect(await decide('b', { conversationId: 'c2', data: { user: 'u1' } })).toBe('allow');
+    expect(await decide('b', { conversationId: 'c1', data: { user: 'u2' } })).toBe('ask');
+    expect(await decide('b', {})).toBe('ask');
+    expect(await decide('c', scope)).toBe('ask');
+    expect(permissions.remembered()).toHaveLength(2);
+    expect([permissions.revoke(session.id), permissions.revoke(session.id)]).toEqual([true, false]);
+    expect(await decide('a', scope)).toBe('ask');
+  });
+
+  test('is in a file that a person can read, change and remove', async () => {
+    const file = join(newFolder(), 'config', 'permissions.json');
+    const permissions = new Permissions({ file });
+    permissions.remember({ command: 'git status **' }, { session: 'c1' });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const kept = JSON.parse(readFileSync(file, 'utf8'));
+    expect(kept).toMatchObject({
+      about: expect.stringContaining('Remove an entry'),
+      entries: [
+        {
+          rule: { decision: 'allow', command: 'git status **' },
+          scope: { session: 'c1' },
+          given: expect.any(String),
+        },
+      ],
+    });
+    const other = new Permissions({ file });
+    expect((await verdictBy(other, [run('git status')], scope)).reasons[0]).toMatchObject({
+      by: 'standing yes',
+    });
+    writeFileSync(file, JSON.stringify({ ...kept, entries: [] }));
+    expect((await verdictBy(other, [run('git status')], scope)).decision).toBe('ask');
+    expect((await verdictBy(permissions, [run('git status')], scope)).decision).toBe('ask');
+  });
+
+  test('allows nothing by a file that cannot be understood, and does not overwrite it', async () => {
+    for (const text of [
+      '{',
+      '{}',
+      '{"entries":[{"id":"x"}]}',
+      '{"entries":[{"id":"x","given":"2026","scope":{"session":"c1"},"rule":{"decision":"deny"}}]}',
+    ]) {
+      const file = join(newFolder(), 'permissions.json');
+      writeFileSync(file, text);
+      const permissions = new Permissions({ file });
+      const tool = defineTool({ name: 'x', description: 'x', touches: () => [], execute: () => 'done' });
+      expect(
+        (await new ToolRegistry({ policy: permissions.policy }).register(tool).execute('x', {})).isError,
+      ).toBe(true);
+      expect(() => permissions.remember({ path: 'a' }, { session: 'c1' })).toThrow(/Mend it|Write instead/);
+      expect(readFileSync(file, 'utf8')).toBe(text);
+    }
+    expect(existsSync('permissions.json')).toBe(false);
+  });
+
+  test('never wins over a rule that denies, nor in the mode that only reads', async () => {
+    const deny: PermissionRule = { decision: 'deny', path: 'a' };
+    for (const given of [{ rules: [deny] }, { folderRules: [deny] }, { mode: 'read-only' as const }]) {
+      const permissions = new Permissions(given);
+      permissions.remember({ path: 'a' }, { session: 'c1' });
+      expect((await verdictBy(permissions, [write('a')], scope)).decision).toBe('deny');
+    }
+  });
+
+  test('covers what is not understood only for the very same call', async () => {
+    const permissions = new Permissions();
+    permissions.remember({ action: 'unknown' }, { session: 'c1' });
+    expect((await verdictBy(permissions, [unknown], scope)).decision).toBe('ask');
+    const [rule = {}] = rulesOfYes('do_it', {}, [unknown]);
+    permissions.remember(rule, { session: 'c1' });
+    expect((await verdictBy(permissions, [unknown], scope)).decision).toBe('allow');
+  });
+
+  test('to a call lets through that call, and no other', async () => {
+    const args = { path: 'a*[b].txt', text: 'x' };
+    const [rule] = rulesOfYes('write_file', args, [write('a*[b].txt')]);
+    const permissions = new Permissions();
+    permissions.remember(rule ?? {}, { session: 'c1' });
+    const tools = new ToolRegistry({ policy: permissions.policy }).register(
+      ...fileTools(new MemoryFileSystem()),
+    );
+    expect((await tools.executeWithContext('write_file', args, scope)).isError).toBe(false);
+    expect((await tools.executeWithContext('write_file', { ...args, path: 'axb.txt' }, scope)).isError).toBe(
+      true,
+    );
+    const [exact] = rulesOfYes('run', { command: 'echo * \\*' }, [run('echo ?')]);
+    expect(exact).toEqual({ tool: 'run', arguments: { command: 'echo \\* \\\\\\*' } });
+  });
+});
+
+describe('rules of the folder', () => {
+  const decision = fc.constantFrom<Permission>('allow', 'ask', 'deny');
+  const path = fc.constantFrom('**', '*', 'a', 'a/**', '**/b', 'a/b', '.git/**', '/etc/**');
+  const ruleOf: fc.Arbitrary<PermissionRule> = fc.oneof(
+    fc.record({ decision, path }),
+    fc.record({ decision, action: fc.constantFrom('read', 'write', 'run', 'unknown' as const) }),
+    fc.record({ decision, path, action: fc.constantFrom('read', 'write' as const) }),
+    fc.record({ decision, command: fc.constantFrom('a', 'a **', 'a b', 'rm') }),
+    fc.record({ decision, tool: fc.constantFrom('do_it', '*', 'other') }),
+  );
+  const touch: fc.Arbitrary<Touch> = fc.constantFrom(
+    read('a'),
+    write('a/b'),
+    write('.git/x'),
+    read('/etc/x'),
+    run('a b'),
+    run('a ?'),
+    run('rm x', 'a/b'),
+    unknown,
+    {
+      action: 'write',
+      path: 'a',
+      isDeep: true,
+    },
+  );
+  const RANK = ['allow', 'ask', 'deny'];
+
+  test('never make anything looser', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          mode: fc.constantFrom('read-only', 'ask', 'auto' as const),
+          rules: fc.array(ruleOf, { maxLength: 4 }),
+        }),
+        fc.array(ruleOf, { maxLength: 4 }),
+        fc.array(touch, { maxLength: 3 }),
+        async (options, folderRules, touches) => {
+          const without = await verdictOf(options, touches);
+          const withThem = await verdictOf({ ...options, folderRules }, touches);
+          expect(RANK.indexOf(withThem.decision)).toBeGreaterThanOrEqual(RANK.indexOf(without.decision));
+          // And a rule of one's own that denies is never lost.
+          const denied = await verdictOf(
+            { ...options, rules: [...options.rules, { decision: 'deny', tool: '*' }] },
+            touches,
+          );
+          expect(denied.decision).toBe('deny');
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+});

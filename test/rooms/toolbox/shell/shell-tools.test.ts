@@ -1,0 +1,244 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
+import { Conversation, ToolRegistry, type ToolResult } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+import { LocalShell, ShellTools, shellTools } from 'toolwright/toolbox/shell';
+import { newFolder } from '../files/folders.js';
+
+function shellOf(folder = newFolder(), options = {}) {
+  const tools = new ToolRegistry().register(...shellTools({ folder, ...options }));
+  const run = (command: string, args = {}, scope = {}): Promise<ToolResult> =>
+    tools.executeWithContext('run_command', { command, ...args }, scope);
+  return { folder, tools, run };
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await wait(10);
+}
+
+/** Processes whose environment or words have a text; those that have ended do not count. */
+function processesWith(text: string): readonly string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      if (!/^\d+$/.test(pid) || / Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))) return false;
+      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(text);
+    } catch {
+      return false;
+    }
+  });
+}
+
+let unique = 0;
+/** A number of seconds that no other process of this machine sleeps. */
+function longTime(): string {
+  unique += 1;
+  return `${300_000 + process.pid}.${unique}`;
+}
+
+describe('run_command', () => {
+  test('gives what a command writes, in order, and its exit code', async () => {
+    const { run } = shellOf();
+    const { isError, forLLM, details } = await run('echo one; echo two >&2; echo three');
+    expect([isError, forLLM]).toEqual([
+      false,
+      expect.stringMatching(/^(one|two|three|\n)*\n\(exit code 0, [\d.]+ s\)$/),
+    ]);
+    expect(details).toMatchObject({ exitCode: 0 });
+    const failed = await run('echo no >&2; exit 3');
+    expect([failed.isError, failed.forLLM]).toEqual([true, expect.stringMatching(/^no\n\(exit code 3, /)]);
+    expect((await run('no-such-program')).forLLM).toMatch(/not found\n\(exit code 127/);
+    expect((await run('true')).forLLM).toMatch(/^\(no output\)\n/);
+    expect((await run('kill -SEGV $$')).forLLM).toContain('ended by SIGSEGV');
+  });
+
+  test('runs in the folder that is chosen, and in none outside', async () => {
+    const { folder, run } = shellOf();
+    mkdirSync(join(folder, 'sub'));
+    symlinkSync('/', join(folder, 'out'));
+    expect((await run('pwd')).forLLM).toContain(realpathSync(folder));
+    expect((await run('pwd', { folder: 'sub' })).forLLM).toContain(`${realpathSync(folder)}/sub\n`);
+    for (const outside of ['..', '/', 'out', 'out/tmp', 'sub/../..', 'nowhere'])
+      expect([outside, (await run('touch evil', { folder: outside })).isError]).toEqual([outside, true]);
+    expect(existsSync(join(folder, '..', 'evil'))).toBe(false);
+  });
+
+  test('has a clean environment unless it is told otherwise', async () => {
+    process.env.TOOLBOX_SECRET = 'secret';
+    process.env.BASH_ENV = '/dev/null';
+    try {
+      expect((await shellOf().run('env')).forLLM).not.toContain('secret');
+      expect((await shellOf().run('echo $PATH')).forLLM).toContain('/bin');
+      const own = shellOf(newFolder(), { environment: { MINE: 'yes', BASH_ENV: '/x' } });
+      expect((await own.run('echo $MINE$TOOLBOX_SECRET$BASH_ENV')).forLLM).toMatch(/^yes\n/);
+      const all = shellOf(newFolder(), { environment: 'inherit' });
+      expect((await all.run('echo $TOOLBOX_SECRET$BASH_ENV')).forLLM).toMatch(/^secret\n/);
+    } finally {
+      delete process.env.TOOLBOX_SECRET;
+      delete process.env.BASH_ENV;
+    }
+  });
+
+  test('keeps the beginning and the end of much output', async () => {
+    const { run } = shellOf();
+    const { forLLM } = await run('echo first; seq 1 200000; echo last');
+    expect(forLLM.length).toBeLessThan(61_000);
+    expect(forLLM).toMatch(/^first\n1\n2\n/);
+    expect(forLLM).toMatch(/characters are left out here/);
+    expect(forLLM).toMatch(/200000\nlast\n\(exit code 0/);
+  });
+
+  test('does not tear characters', async () => {
+    const { run } = shellOf();
+    const { forLLM } = await run(
+      'printf "\\xe2"; sleep 0.1; printf "\\x82\\xac"; printf "\\xf0\\x9d\\x84\\x9e"',
+    );
+    expect(forLLM).toMatch(/^€𝄞\n/);
+  });
+
+  test('tells what a command writes while it runs', async () => {
+    const { run } = shellOf();
+    const updates: unknown[] = [];
+    const told = Promise.withResolvers<void>();
+    const { folder } = { folder: newFolder() };
+    const file = join(folder, 'go');
+    const onUpdate = (update: unknown): void => {
+      updates.push(update);
+      told.resolve();
+    };
+    const ended = run(`echo first; until [ -e ${file} ]; do sleep 0.05; done; echo second`, {}, { onUpdate });
+    await told.promise;
+    expect(updates).toEqual([{ output: 'first\n' }]);
+    await shellOf(folder).run('touch go');
+    expect((await ended).forLLM).toMatch(/^first\nsecond\n/);
+    expect(updates.map((update) => (update as { output: string }).output).join('')).toBe('first\nsecond\n');
+  });
+
+  test.each([
+    ['a child', (time: string) => `sleep ${time}`],
+    ['one in the background', (time: string) => `sleep ${time} & wait`],
+    [
+      'one that does not want to end',
+      (time: string) => `trap '' TERM; (trap '' TERM; sleep ${time}) & sleep ${time}`,
+    ],
+    [
+      'one that has left the group',
+      (time: string) => `setsid sleep ${time} & setsid -f sleep ${time}; sleep ${time}`,
+    ],
+    ['one of a pipe', (time: string) => `sleep ${time} | cat | sleep ${time}`],
+  ])('is gone with all that it has started after an abort: %s', async (_what, command) => {
+    const { run } = shellOf();
+    const time = longTime();
+    const controller = new AbortController();
+    const ended = run(command(time), {}, { signal: controller.signal });
+    await until(() => processesWith(time).length > 0);
+    controller.abort();
+    expect((await ended).isError).toBe(true);
+    await until(() => processesWith(time).length === 0);
+  });
+
+  test('is ended by its time limit, and what it has written is told', async () => {
+    const { run } = shellOf();
+    const time = longTime();
+    const { isError, forLLM } = await run(`echo before; sleep ${time}`, { seconds: 1 });
+    expect(isError).toBe(true);
+    expect(forLLM).toMatch(
+      /^before\n\(it took too long and was ended after [\d.]+ s, with all that it had started\)$/,
+    );
+    expect(processesWith(time)).toEqual([]);
+  });
+
+  test('leaves nothing running that nobody knows of, and does not wait for it', async () => {
+    const { run } = shellOf();
+    const time = longTime();
+    expect((await run(`sleep ${time} & echo done`)).forLLM).toMatch(/^done\n/);
+    expect(processesWith(time)).toEqual([]);
+  });
+
+  test('has no input and no terminal', async () => {
+    const { run } = shellOf();
+    expect((await run('cat; test -t 1 || echo none')).forLLM).toMatch(/^none\n/);
+  });
+});
+
+describe('commands in the background', () => {
+  test('are listed, tell what they write, and are ended', async () => {
+    const { tools, run } = shellOf();
+    const time = longTime();
+    const started = await run(`echo ready; sleep ${time}`, { background: true });
+    expect(started.forLLM).toMatch(/^command_1 runs in the background/);
+    const call = async (tool: string, args = {}): Promise<string> => (await tools.execute(tool, args)).forLLM;
+    let output = '';
+    while (!output.includes('ready')) {
+      await wait(10);
+      output = await call('command_output', { id: 'command_1' });
+    }
+    expect(output).toBe('ready\n\n(it runs)');
+    expect(await call('command_output', { id: 'command_1' })).toBe('(nothing new)\n(it runs)');
+    expect(await call('command_output', { id: 'command_1', all: true })).toContain('ready');
+    expect(await call('list_commands')).toBe(`command_1 (runs): echo ready; sleep ${time}`);
+    expect(await call('kill_command', { id: 'command_1' })).toBe(
+      'command_1 and all that it has started are gone.',
+    );
+    expect(processesWith(time)).toEqual([]);
+    expect(await call('list_commands')).toMatch(/^command_1 \(it was ended after/);
+    expect(await call('kill_command', { id: 'command_1' })).toContain('had ended already');
+    expect((await tools.execute('command_output', { id: 'command_9' })).isError).toBe(true);
+  });
+
+  test('are no business of another conversation', async () => {
+    const { tools, run } = shellOf();
+    const mine = { conversationId: 'mine' };
+    await run(`sleep ${longTime()}`, { background: true }, mine);
+    expect(
+      (await tools.executeWithContext('list_commands', {}, { conversationId: 'other' })).forLLM,
+    ).toContain('No command');
+    for (const tool of ['command_output', 'kill_command'])
+      expect(
+        (await tools.executeWithContext(tool, { id: 'command_1' }, { conversationId: 'other' })).isError,
+      ).toBe(true);
+    expect((await tools.executeWithContext('kill_command', { id: 'command_1' }, mine)).isError).toBe(false);
+  });
+
+  test('tell their end to a conversation', async () => {
+    const { tools } = shellOf();
+    const provider = new ScriptedProvider([
+      {
+        toolCalls: [
+          { name: 'run_command', arguments: { command: 'sleep 0.1; echo result', background: true } },
+        ],
+      },
+      { content: 'started' },
+      { content: 'heard of it' },
+    ]);
+    const conversation = new Conversation({ provider, model: 'm', tools });
+    expect((await conversation.prompt('Go')).content).toBe('started');
+    await conversation.idle({ tasks: true });
+    const told = conversation.messages
+      .map(({ content }) => String(content))
+      .find((text) => text.includes('async:run_command'));
+    expect(told).toMatch(/command_1: sleep 0\.1; echo result\nresult\n\(exit code 0/);
+  });
+
+  test('are ended with the toolset', async () => {
+    const time = longTime();
+    const shell = new ShellTools(new LocalShell({ folder: newFolder() }));
+    await shell.runCommand(`sleep ${time}`, '.', undefined, true);
+    await until(() => processesWith(time).length > 0);
+    await shell.dispose();
+    expect(processesWith(time)).toEqual([]);
+  });
+
+  test('are not more than there may be', async () => {
+    const { run, tools } = shellOf();
+    const time = longTime();
+    const results: boolean[] = [];
+    for (let index = 0; index < 17; index += 1)
+      results.push((await run(`sleep ${time}`, { background: true })).isError);
+    expect(results.indexOf(true)).toBe(16);
+    for (let index = 1; index <= 16; index += 1)
+      await tools.execute('kill_command', { id: `command_${index}` });
+    expect(processesWith(time)).toEqual([]);
+  });
+});
