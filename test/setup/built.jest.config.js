@@ -3,27 +3,12 @@ import sources from '../../jest.config.js';
 import { doorTests } from './door-tests.mjs';
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url));
-const { moduleNameMapper, modulePathIgnorePatterns, testPathIgnorePatterns, testMatch, ...base } = sources;
-const { roots, transform, testEnvironment, testTimeout, extensionsToTreatAsEsm, moduleFileExtensions } = base;
-const {
-  maxWorkers,
-  workerIdleMemoryLimit,
-  workerGracefulExitTimeout,
-  globalSetup,
-  globalTeardown,
-  reporters,
-} = base;
-const both = {
-  ...{
-    rootDir,
-    roots,
-    transform,
-    testEnvironment,
-    testTimeout,
-    extensionsToTreatAsEsm,
-    moduleFileExtensions,
-  },
-};
+const { moduleNameMapper, modulePathIgnorePatterns, testPathIgnorePatterns, testMatch, ...others } = sources;
+const { roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions } = others;
+const { maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout } = others;
+const { globalSetup, globalTeardown, reporters } = others;
+
+const project = { rootDir, roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions };
 const doors = doorTests();
 
 /**
@@ -31,11 +16,13 @@ const doors = doorTests();
  * instead of hundreds, which is most of what a test file takes. The others test the sources.
  */
 export default {
-  ...{ rootDir, maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout },
+  rootDir,
+  // Of the whole run, also where Jest would take them from a project: there, it would not heed the limit of a test.
+  ...{ maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout },
   ...{ globalSetup, globalTeardown, reporters },
   projects: [
     {
-      ...both,
+      ...project,
       displayName: 'doors',
       testMatch: doors.map((path) => `<rootDir>/${path}`),
       testPathIgnorePatterns,
@@ -44,7 +31,7 @@ export default {
       ),
     },
     {
-      ...both,
+      ...project,
       displayName: 'rooms',
       testMatch,
       testPathIgnorePatterns: [
