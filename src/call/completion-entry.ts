@@ -1,7 +1,7 @@
 import type { InboxContent, NewInboxEntry } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { wordsOf } from './result-text.js';
+import { attachmentsText, resultText } from './result-text.js';
 
 /** A call that has ended, or whose work has. */
 export interface CompletedCall {
@@ -15,7 +15,7 @@ type Completion = Extract<InboxContent, { readonly kind: 'completion' }>;
 /** A completion as it begins a turn: with the text that an answer of the call would have had. */
 export function completionOf({ tool, callId, taskId }: CompletedCall, result: ToolResult): Completion {
   const task = taskId === undefined ? {} : { taskId };
-  return { kind: 'completion', tool, callId, ...task, text: wordsOf(result) };
+  return { kind: 'completion', tool, callId, ...task, text: resultText(result) || attachmentsText(result) };
 }
 
 /** The same as an entry of an inbox; `owner`: that of the turn that made the call. */

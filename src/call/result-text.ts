@@ -54,13 +54,8 @@ export function resultText({ forLLM, error }: ToolResult): string {
   return forLLM !== '' || error === undefined || error === null ? forLLM : errorMessage(error);
 }
 
-/** What a call is answered with: that, or where it has no word, what comes with it. */
-export function wordsOf(result: ToolResult): string {
-  return resultText(result) || attachmentsText(result);
-}
-
 /** Images and files that come without a word: a model that gets only text should know of them. */
-function attachmentsText({ content = [] }: ToolResult): string {
+export function attachmentsText({ content = [] }: ToolResult): string {
   return content
     .flatMap((part) => (part.type === 'text' ? [] : [`[${part.type}: ${part.mimeType}]`]))
     .join('\n');

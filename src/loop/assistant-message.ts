@@ -1,6 +1,6 @@
 import type { CallPlace } from '../call/effect-key.js';
 import type { KeepOnce } from '../call/invocation.js';
-import { wordsOf } from '../call/result-text.js';
+import { attachmentsText, resultText } from '../call/result-text.js';
 import { type ReadArguments, readArguments } from '../checking/read-arguments.js';
 import type { CallJournal, CallRecord, Suspension } from '../contract/call.js';
 import type {
@@ -46,7 +46,7 @@ export function toolMessage(
   result: ToolResult,
   ...notes: readonly (string | undefined)[]
 ): ToolMessage {
-  let content = wordsOf(result);
+  let content = resultText(result) || attachmentsText(result);
   for (const note of notes) if (note !== undefined) content += `\n\n${note}`;
   const answer: ToolMessage = { role: 'tool', content, tool_call_id: toolCallId };
   const message = result.isError ? { ...answer, isError: true } : answer;

@@ -2,7 +2,7 @@
  * Kills workers, restarts services and cuts connections while conversations run, and looks whether all is well:
  *
  *   npm run chaos -- [--seconds 60] [--runs 500] [--workers 4] [--store postgres|sqlite]
- *                    [--engine none|bullmq|pg-boss] [--seed N]
+ *                    [--engine none|bullmq|bullmq-postgres|pg-boss] [--seed N]
  *
  * - so many prompts with 5 calls each: two that are idempotent, one that is not (nobody knows what came of it when
  *   its process dies: the driver says it), one that is approved or not at random and knows itself what came of it,
@@ -17,11 +17,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { runMigrations } from 'bullmq';
+import pg from 'pg';
 import { Conversations } from '../../dist/src/index.js';
 import { createRandom } from '../soak/random.mjs';
 import { openBank } from './bank.mjs';
 import { checkRun } from './checks.mjs';
 import { driveConversation, PROMPTS, promptAll } from './driver.mjs';
+import { locksLeft } from './locks.mjs';
 import { openStore } from './open.mjs';
 import { hasRedis, startPostgres, startProxy, startRedis } from './services.mjs';
 import { startWorkers } from './workers.mjs';
@@ -65,7 +68,8 @@ async function endAll() {
 
 async function openServices(folder) {
   const services = [];
-  if (storeKind === 'postgres' || engine === 'pg-boss') services.push(await startPostgres());
+  const needsPostgres = storeKind === 'postgres' || engine === 'pg-boss' || engine === 'bullmq-postgres';
+  if (needsPostgres) services.push(await startPostgres());
   if (engine === 'bullmq') services.push(await startRedis(folder));
   for (const service of services) {
     endLater(service.stop);
@@ -150,6 +154,7 @@ async function run(folder) {
   const counts = { outcomes: 0, cut: 0, cutRounds: 0, restarts: [] };
   const approvals = new Map();
   await promptAll({ front, ids, errors });
+  if (engine === 'bullmq-postgres') await migrateBullmq(postgres.urlAt(postgres.port));
 
   const clock = clockOf(folder);
   const workers = startWorkers({ count: workerCount, setting, first: clock });
@@ -170,6 +175,8 @@ async function run(folder) {
   if (!(await workers.close())) faults.processes.push('a worker did not close in time');
   const checked = await checkRun({ store, ids, bank, approvals, engine });
   Object.assign(faults, checked.faults);
+  const straight = { ...setting, redisPort: redis?.port, postgres: postgres?.urlAt(postgres.port) };
+  faults.claimed.push(...(await locksLeft(straight, straight.postgres)));
   report({
     ids,
     took,
@@ -180,6 +187,14 @@ async function run(folder) {
     faults,
     approvals,
   });
+}
+
+/** As each deployment does it by hand. */
+async function migrateBullmq(connectionString) {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await runMigrations(client);
+  await client.end();
 }
 
 const noModel = {
@@ -223,7 +238,7 @@ const CHECKS = {
   answered: 'every call answered once, in a valid history',
   effects: 'no effect twice without leave, none under two keys',
   completions: 'every completion in its conversation once',
-  claimed: 'nothing left claimed',
+  claimed: 'nothing left claimed, no row left locked',
 };
 
 if (engine === 'bullmq' && !hasRedis()) {

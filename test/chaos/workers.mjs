@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 
 const PROGRAM = join(import.meta.dirname, 'worker.mjs');
-const CLOSE_WITHIN_MS = 20_000;
+const CLOSE_WITHIN_MS = 60_000;
 
 /** Starts so many, and one more for each that is killed. The first of them is told of by `first`. */
 export function startWorkers({ count, setting, first }) {
