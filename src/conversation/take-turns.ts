@@ -44,8 +44,9 @@ export interface TurnSurroundings {
  */
 export async function takeTurns(held: HeldConversation, surroundings: TurnSurroundings): Promise<number> {
   for (;;) {
-    const { revision } = held.conversation;
-    if (surroundings.isClosing()) return revision - 1;
+    const { revision, turn, inbox } = held.conversation;
+    const isLeft = turn !== undefined || inbox.length > 0;
+    if (surroundings.isClosing()) return isLeft ? revision - 1 : revision;
     if (!(await takeNext(held, surroundings))) return revision;
   }
 }

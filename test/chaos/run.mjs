@@ -33,6 +33,7 @@ const KILL_EVERY_MS = 300;
 const CUT_EVERY_MS = 700;
 const LEASE_MS = 1000;
 const WORK_MS = 20;
+const UNLOCKED_LOOKS = 60;
 const HOUR_MS = 3_600_000;
 const LIBFAKETIME = ['x86_64-linux-gnu', 'aarch64-linux-gnu']
   .map((kind) => `/usr/lib/${kind}/faketime/libfaketime.so.1`)
@@ -171,11 +172,12 @@ async function run(folder) {
     breakThings({ workers, services, clock, signal: done.signal, counts }),
   ]);
   const took = (performance.now() - begun) / 1000;
+  const straight = { ...setting, redisPort: redis?.port, postgres: postgres?.urlAt(postgres.port) };
+  await unlocked(straight);
   const faults = { processes: [] };
   if (!(await workers.close())) faults.processes.push('a worker did not close in time');
   const checked = await checkRun({ store, ids, bank, approvals, engine });
   Object.assign(faults, checked.faults);
-  const straight = { ...setting, redisPort: redis?.port, postgres: postgres?.urlAt(postgres.port) };
   faults.claimed.push(...(await locksLeft(straight, straight.postgres)));
   report({
     ids,
@@ -187,6 +189,14 @@ async function run(folder) {
     faults,
     approvals,
   });
+}
+
+/** What the last worker that was killed has held, the others take over and let go once its lease has ended. */
+async function unlocked(setting) {
+  for (let looks = 0; looks < UNLOCKED_LOOKS; looks += 1) {
+    await pause(LEASE_MS);
+    if ((await locksLeft(setting, setting.postgres)).length === 0) return;
+  }
 }
 
 /** As each deployment does it by hand. */

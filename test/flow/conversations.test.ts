@@ -516,6 +516,27 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await front.idle('c1')).toMatchObject({ turns: 2, messages: { length: 4 } });
   });
 
+  test('a conversation of which nothing is left is not due, also where its process was closed meanwhile', async () => {
+    const { open, openStore } = fleet();
+    const provider = echoProvider();
+    const begun = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const waiting: LLMProvider = {
+      async chat(request) {
+        begun.resolve();
+        await gate.promise;
+        return provider.chat(request);
+      },
+    };
+    const conversations = open({}, { provider: waiting });
+    await conversations.prompt('c1', 'one');
+    await begun.promise;
+    const closed = conversations.close();
+    gate.resolve();
+    await closed;
+    expect(await openStore().conversations.due(10)).toEqual([]);
+  });
+
   test('conversations are taken at the same time, and no more of them than is allowed', async () => {
     const { open } = fleet();
     const provider = echoProvider();

@@ -1,0 +1,122 @@
+/*
+ * Measures the memory of a process that does jobs and nothing else:
+ *
+ *   node test/measure/worker-memory.mjs [jobs] [bullmq|pg-boss]      (default 50000, bullmq; needs `npm run build`)
+ *
+ * Another process keeps the jobs in PostgreSQL and enqueues them; the worker tells its heap after a collection, and
+ * its resident memory, after each fifth of them. Services as for `jobs.mjs`.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Queue } from 'bullmq';
+import pg from 'pg';
+import { bullmqEngine } from '../../dist/src/bullmq/index.js';
+import { defineTool, runJobs } from '../../dist/src/index.js';
+import { pgBossEngine } from '../../dist/src/pg-boss/index.js';
+import { PostgresRunStore } from '../../dist/src/postgres/index.js';
+
+const PARTS = 5;
+const CONCURRENCY = 20;
+const LOOK_MS = 50;
+
+const redis = new URL(process.env.TOOLWRIGHT_TEST_REDIS || 'redis://127.0.0.1:6379');
+const connectionString = process.env.TOOLWRIGHT_TEST_POSTGRES || 'postgres://postgres@127.0.0.1:5432/test';
+const connection = { host: redis.hostname, port: Number(redis.port || 6379) };
+
+function open({ engine, name }) {
+  const store = new PostgresRunStore({ connectionString, schema: name });
+  const opened =
+    engine === 'pg-boss'
+      ? pgBossEngine({ connection: connectionString, schema: `${name}_boss` })
+      : bullmqEngine({ connection, queue: name });
+  return { store, engine: opened };
+}
+
+async function work(setting) {
+  const { store, engine } = open(setting);
+  const parameters = { type: 'object', properties: { to: { type: 'string' } } };
+  const tool = defineTool({
+    name: 'send_mail',
+    description: 'Sends',
+    parameters,
+    execute: ({ to }) => `sent to ${to}`,
+  });
+  const jobs = await runJobs({ engine, store, tools: [tool], concurrency: CONCURRENCY });
+  process.on('message', async (word) => {
+    if (word === 'close') {
+      await jobs.close();
+      await engine.close();
+      await store.close();
+      process.disconnect();
+      return;
+    }
+    globalThis.gc();
+    const { heapUsed, rss } = process.memoryUsage();
+    process.send({ heapUsed, rss });
+  });
+  process.send('ready');
+}
+
+async function enqueueAll({ store, engine }, { from, to }) {
+  let next = from;
+  const line = async () => {
+    while (next < to) {
+      const id = `task_${next}`;
+      next += 1;
+      const call = {
+        id,
+        tool: 'send_mail',
+        arguments: { to: `${id} ${'x'.repeat(200)}` },
+        scope: { chatId: id },
+      };
+      const job = { ...call, fingerprint: 'f.1', idempotencyKey: id, callId: 'call_1' };
+      await store.jobs.addJob(job, {});
+      await engine.enqueue(job);
+      await store.jobs.jobSent(id);
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, line));
+}
+
+async function measure(count, engineName) {
+  const setting = { engine: engineName, name: `memory_${process.pid}` };
+  const opened = open(setting);
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  const options = { execArgv: ['--expose-gc'], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] };
+  const child = fork(fileURLToPath(import.meta.url), ['work', JSON.stringify(setting)], options);
+  await once(child, 'message');
+  console.log(`| jobs done (${engineName}) | heap, MB | resident, MB |\n| ---: | ---: | ---: |`);
+  for (let part = 1; part <= PARTS; part += 1) {
+    const [from, to] = [part - 1, part].map((parts) => (count / PARTS) * parts);
+    await enqueueAll(opened, { from, to });
+    for (let done = 0; done < to; ) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      const { rows } = await client.query(
+        `SELECT count(*) FROM ${setting.name}.jobs WHERE status = 'completed'`,
+      );
+      done = Number(rows[0].count);
+    }
+    child.send('tell');
+    const [{ heapUsed, rss }] = await once(child, 'message');
+    console.log(`| ${to} | ${(heapUsed / 2 ** 20).toFixed(1)} | ${(rss / 2 ** 20).toFixed(1)} |`);
+  }
+  child.send('close');
+  await once(child, 'exit');
+  await opened.engine.close();
+  await opened.store.close();
+  await client.query(`DROP SCHEMA ${setting.name} CASCADE`);
+  await client.query(`DROP SCHEMA IF EXISTS ${setting.name}_boss CASCADE`);
+  await client.end();
+  if (engineName === 'pg-boss') return;
+  for (const name of [setting.name, `${setting.name}-news`]) {
+    const queue = new Queue(name, { connection });
+    await queue.obliterate({ force: true });
+    await queue.close();
+  }
+}
+
+const [what = '50000', second = 'bullmq'] = process.argv.slice(2);
+if (what === 'work') await work(JSON.parse(second));
+else await measure(Number(what), second);
