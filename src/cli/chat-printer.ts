@@ -52,8 +52,12 @@ export class ChatPrinter {
   }
 
   /** What a call waits for. */
-  wait({ kind, tool, arguments: args }: PendingCall): void {
+  wait({ kind, tool, arguments: args, title, description, risk, message }: PendingCall): void {
     this.#line(`? ${kind}: ${tool} ${jsonLine(args)}`);
+    if (title !== undefined) this.#line(`  ${title}`);
+    if (description !== undefined) this.#line(`  ${description}`);
+    if (risk !== undefined) this.#line(`  risk: ${risk}`);
+    if (kind === 'approval' && message !== undefined) this.#line(`  ${message}`);
   }
 
   end({ status, error }: ToolLoopResult): void {

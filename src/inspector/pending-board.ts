@@ -18,7 +18,7 @@ interface WaitingRun {
   readonly since: number;
   /** `process`: its state is this process's alone. */
   readonly place: 'process' | 'store';
-  /** Where it can go on once it is answered. */
+  /** Where it can go on once it is answered; nowhere where only its `Conversation` may answer. */
   readonly goesOn: readonly ('here' | 'worker' | 'conversation')[];
   readonly pending: readonly PendingCall[];
 }
@@ -104,10 +104,13 @@ export class PendingBoard {
     const { store, config } = this.#parts;
     const { runId, owner, model, pending } = state;
     const canDrive = seen !== undefined || config.provider !== undefined;
-    const isOfConversation = await conversationOf(runId, store);
-    const goesOn = isOfConversation
+    const here = canDrive ? (['here'] as const) : [];
+    const elsewhere = isListed(store) ? (['worker'] as const) : [];
+    const goesOn = (await conversationOf(runId, store))
       ? (['conversation'] as const)
-      : [...(canDrive ? (['here'] as const) : []), ...(isListed(store) ? (['worker'] as const) : [])];
+      : isHeldByConversation(seen)
+        ? []
+        : [...here, ...elsewhere];
     return { runId, owner, model, since, place: 'store', goesOn, pending };
   }
 
@@ -165,7 +168,13 @@ function ofProcess(seen: SeenRun): readonly WaitingRun[] {
   if (result?.state === undefined) return [];
   const since = spans.findLast(({ kind }) => kind === 'wait')?.begin ?? seen.begin;
   const { pending = [] } = result;
-  return [{ runId, owner, model, since, place: 'process', goesOn: ['here'], pending }];
+  const goesOn = isHeldByConversation(seen) ? [] : (['here'] as const);
+  return [{ runId, owner, model, since, place: 'process', goesOn, pending }];
+}
+
+/** A `Conversation` has its turn itself, and would make the calls again that were answered behind its back. */
+function isHeldByConversation(seen: SeenRun | undefined): boolean {
+  return seen?.run.onStep !== undefined;
 }
 
 function isListed(store: RunStore | undefined): store is CheckpointStore {

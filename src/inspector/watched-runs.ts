@@ -1,4 +1,5 @@
 import type { CallJournal, CallRecord, PendingCall } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { Message, Usage } from '../contract/llm-provider.js';
 import type { StoredCall } from '../contract/run-state.js';
 import type { ProgressUpdate } from '../contract/tool-context.js';
@@ -31,7 +32,7 @@ type RunSpan = {
 
 /** What was answered to a run that waited, as far as a test can say it again. */
 export type GivenReply =
-  | { readonly tool: string; readonly approved: true }
+  | { readonly tool: string; readonly approved: true; readonly arguments?: JsonObject }
   | { readonly tool: string; readonly approved: false; readonly reason?: string }
   | { readonly tool: string; readonly result: unknown }
   | { readonly tool: string; readonly value: unknown };
@@ -192,9 +193,13 @@ function givenReplies(calls: readonly StoredCall[]): readonly GivenReply[] {
 
 /** What was said to a call that waited. */
 export function repliesIn(tool: string, journal: CallJournal): readonly GivenReply[] {
-  const { approved, refused, result, answers } = journal;
-  if (refused !== undefined) return [{ tool, approved: false, ...refused }];
+  const { approved, refused, result, answers, edited, arguments: args } = journal;
+  if (refused !== undefined) {
+    const { reason } = refused;
+    return [{ tool, approved: false, ...(reason === undefined ? {} : { reason }) }];
+  }
   if (result !== undefined) return [{ tool, result: result.value }];
   if (answers.length > 0) return answers.map(({ value }) => ({ tool, value }));
-  return approved ? [{ tool, approved }] : [];
+  const changed = edited === undefined ? {} : { arguments: args };
+  return approved ? [{ tool, approved, ...changed }] : [];
 }

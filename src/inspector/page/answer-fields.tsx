@@ -15,6 +15,13 @@ export interface Wait {
 export interface CallWait extends Wait {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, unknown>>;
+  /** What its tool says to whoever is asked. */
+  readonly title?: string;
+  readonly description?: string;
+  readonly risk?: string;
+  readonly expiresAt?: string;
+  /** What the answer may be; default: all of them. */
+  readonly decisions?: readonly string[];
 }
 
 type OnAnswer = (answer: Readonly<Record<string, unknown>>) => Promise<unknown>;
@@ -42,13 +49,21 @@ export function AnswerFields({ wait, onAnswer }: { wait: CallWait; onAnswer: OnA
           <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not done: make it</Action>
         </>
       )}
-      <div class="field">
-        <label for={id}>Reason of a refusal</label>
-        <input id={id} value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
-      </div>
-      <Action onDo={refuse}>Refuse {visibleText(wait.tool)}</Action>
+      {mayDecide(wait, 'refuse') && (
+        <>
+          <div class="field">
+            <label for={id}>Reason of a refusal</label>
+            <input id={id} value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
+          </div>
+          <Action onDo={refuse}>Refuse {visibleText(wait.tool)}</Action>
+        </>
+      )}
     </div>
   );
+}
+
+function mayDecide({ decisions }: CallWait, decision: string): boolean {
+  return decisions === undefined || decisions.includes(decision);
 }
 
 function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
@@ -76,10 +91,12 @@ function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
           />
         </div>
       )}
-      <Action onDo={approve}>
-        {edited === undefined ? 'Approve' : 'Approve as edited'} {visibleText(wait.tool)}
-      </Action>{' '}
-      {edited === undefined && (
+      {(edited !== undefined || mayDecide(wait, 'approve')) && (
+        <Action onDo={approve}>
+          {edited === undefined ? 'Approve' : 'Approve as edited'} {visibleText(wait.tool)}
+        </Action>
+      )}{' '}
+      {edited === undefined && mayDecide(wait, 'edit') && (
         <button type="button" onClick={() => setEdited(JSON.stringify(wait.arguments, null, 2))}>
           Edit arguments
         </button>

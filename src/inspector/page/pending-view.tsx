@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { visibleText } from '../../kernel/visible-text.js';
 import { AnswerFields, type CallWait } from './answer-fields.js';
-import { Action, Fault, Heading, Json, time, useFieldId } from './parts.js';
+import { Action, Fault, Heading, Json, Text, time, useFieldId } from './parts.js';
 import { post, useRemote } from './remote.js';
 
 type Way = 'here' | 'worker' | 'conversation';
@@ -66,6 +66,22 @@ function HeldCall({ call }: { call: Held }) {
   );
 }
 
+/** What its tool says to whoever is asked. */
+function About({ wait }: { wait: CallWait }) {
+  const { tool, title, risk, description, expiresAt } = wait;
+  const facts = [
+    ...(title === undefined ? [] : [tool]),
+    ...(risk === undefined ? [] : [`risk: ${risk}`]),
+    ...(expiresAt === undefined ? [] : [`until ${new Date(expiresAt).toLocaleString()}`]),
+  ];
+  return (
+    <>
+      {facts.length > 0 && <p class="faint">{visibleText(facts.join(', '))}</p>}
+      {description !== undefined && <Text label="What a yes comes to" value={description} />}
+    </>
+  );
+}
+
 function Waiting({ run }: { run: WaitingRun }) {
   const { runId, owner, since, place, goesOn, pending } = run;
   const [way, setWay] = useState<Way | undefined>(goesOn[0]);
@@ -87,7 +103,9 @@ function Waiting({ run }: { run: WaitingRun }) {
         </p>
       )}
       {goesOn.length === 0 && (
-        <p class="fault">Nothing here can go on with it: give the inspector a provider and a model.</p>
+        <p class="fault">
+          It is answered where its conversation is held, or by an inspector with a provider and a model.
+        </p>
       )}
       {goesOn.length > 1 && (
         <div class="field">
@@ -104,9 +122,10 @@ function Waiting({ run }: { run: WaitingRun }) {
       {pending.map((wait) => (
         <section key={wait.id} aria-label={`${wait.kind} of ${wait.tool}`}>
           <h3>
-            {wait.kind}: {visibleText(wait.tool)}
+            {wait.kind}: {visibleText(wait.title ?? wait.tool)}
           </h3>
-          <AnswerFields wait={wait} onAnswer={answer(wait.id)} />
+          <About wait={wait} />
+          {goesOn.length > 0 && <AnswerFields wait={wait} onAnswer={answer(wait.id)} />}
         </section>
       ))}
     </section>

@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { resumeToolLoop, runToolLoop, ToolRegistry } from 'toolwright';
+import { Conversation, Conversations, resumeToolLoop, runToolLoop, ToolRegistry } from 'toolwright';
 import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -238,6 +240,25 @@ describe('calls from the page', () => {
     await post('breakpoints/find_orders', { state: 'off' });
     expect((await third).isError).toBe(false);
   });
+
+  test('a held call ends with its run, and all of them with the inspector', async () => {
+    const tools = shop();
+    const { get, post, inspector } = await open(tools);
+    await post('breakpoints/find_orders', { state: 'on' });
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'find_orders', arguments: { customerId: 'c' } }] },
+    ]);
+    const aborted = new AbortController();
+    const config = { provider, model: 'm', tools, signal: aborted.signal, toolTimeoutMs: 1 };
+    const run = runToolLoop(config, [{ role: 'user', content: 'Orders?' }]);
+    await settled(async () => ((await get('held')).held as unknown[]).length === 1);
+    aborted.abort();
+    expect(await run).toMatchObject({ status: 'aborted', toolCalls: [{ status: 'aborted' }] });
+    expect((await get('held')).held).toEqual([]);
+    const held = tools.execute('find_orders', { customerId: 'c' });
+    await inspector.close();
+    expect((await held).isError).toBe(false);
+  });
 });
 
 const USER = [{ role: 'user', content: 'Two of a, please' }] as const;
@@ -305,6 +326,51 @@ describe('runs', () => {
       code: 200,
     });
     expect(await store.read(other)).toMatchObject({ status: 'running' });
+  });
+});
+
+describe('runs of conversations', () => {
+  test('an open turn is answered in its conversation, and none behind the back of one', async () => {
+    const store = new MemoryRunStore();
+    const tools = shop();
+    const config = { provider: orderScript(), model: 'm', tools };
+    const conversations = new Conversations({ store, config });
+    ends.push(() => conversations.close());
+    const { get, post } = await open(tools, { store, provider: orderScript(), model: 'm' });
+    await conversations.prompt('c1', 'Two of a');
+    await settled(async () => (await conversations.snapshot('c1'))?.status === 'suspended');
+    type Waiting = { runs: { runId: string; goesOn: string[]; pending: { id: string }[] }[] };
+    const { runs } = (await get('pending')) as unknown as Waiting;
+    expect(runs).toMatchObject([{ runId: 'c1.1', goesOn: ['conversation'] }]);
+    const answers = [{ id: runs[0]?.pending[0]?.id, approved: true }];
+    expect(await post('answers', { runId: 'c1.1', answers, goesOn: 'here' })).toMatchObject({ code: 400 });
+    await post('answers', { runId: 'c1.1', answers, goesOn: 'conversation' });
+    await settled(async () => (await conversations.snapshot('c1'))?.status === 'idle');
+    expect((await conversations.snapshot('c1'))?.messages.at(-1)).toMatchObject({ content: 'Ordered.' });
+
+    const alone = new Conversation({ ...config, provider: orderScript() });
+    await alone.prompt('Two of a');
+    const waiting = (await get('pending')) as unknown as Waiting;
+    expect(waiting.runs).toMatchObject([{ place: 'process', goesOn: [] }]);
+    await alone.answer(alone.pending.map(({ id }) => ({ id, approved: true })));
+    expect((await get('pending')).runs).toEqual([]);
+  });
+});
+
+describe('an inspector in a server of the application', () => {
+  test('inspector.fetch and inspector.node answer below their path', async () => {
+    const { inspector } = await open(shop(), { path: '/tools/inspector' });
+    const at = (path: string) => inspector.fetch(new Request(`http://localhost${path}`));
+    const moved = await at('/tools/inspector');
+    expect([moved.status, moved.headers.get('location')]).toEqual([308, '/tools/inspector/']);
+    expect(await (await at('/tools/inspector/')).text()).toContain('page.js');
+    expect((await at('/page.js')).status).toBe(404);
+    expect((await at('/tools/inspector/../../package.json')).status).toBe(404);
+    const server = createServer(inspector.node).listen(0, '127.0.0.1');
+    ends.push(() => server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    expect((await fetch(`http://127.0.0.1:${port}/tools/inspector/page.css`)).status).toBe(200);
   });
 });
 
