@@ -49,6 +49,7 @@ const OPEN_TO_EXAMPLES = new Set([
   '@sinclair/typebox',
   '@modelcontextprotocol/client',
   'pg',
+  'esbuild',
 ]);
 
 /** The files whose job is to load what they are told. */

@@ -1,0 +1,31 @@
+import { Controller, Get, Header, NotFoundException, Param } from '@nestjs/common';
+import { bundlePage, htmlOf, isPage, PAGES } from './bundle-page.js';
+
+/** The pages, and the programs in them. */
+@Controller()
+export class PagesController {
+  @Get()
+  @Header('content-type', 'text/html; charset=utf-8')
+  index(): string {
+    const links = PAGES.map((name) => `<li><a href="/${name}">${name}</a></li>`);
+    const head = '<title>Chats</title><link rel="icon" href="data:,">';
+    return `<!doctype html><html lang="en">${head}<h1>Chats</h1><ul>${links.join('')}</ul></html>`;
+  }
+
+  @Get('pages/:name.js')
+  @Header('content-type', 'text/javascript; charset=utf-8')
+  program(@Param('name') name: string): Promise<string> {
+    return bundlePage(known(name));
+  }
+
+  @Get(':name')
+  @Header('content-type', 'text/html; charset=utf-8')
+  page(@Param('name') name: string): string {
+    return htmlOf(known(name));
+  }
+}
+
+function known(name: string): string {
+  if (!isPage(name)) throw new NotFoundException(`there is no page ${JSON.stringify(name)}`);
+  return name;
+}
