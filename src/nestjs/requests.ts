@@ -6,6 +6,7 @@ import { CallContext } from '../call/context.js';
 import type { InjectionToken } from '../contract/ports.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { contextWithin, hasContextId, type InstanceWrapper, keepContextId } from './nest-internals.js';
+import { asReply } from './web-responses.js';
 
 /** On whose behalf a call is made. */
 export interface CallOrigin {
@@ -106,8 +107,15 @@ export class RequestInterceptor implements NestInterceptor {
     const request: unknown = context.getType() === 'http' ? context.switchToHttp().getRequest() : undefined;
     if (typeof request !== 'object' || request === null) return next.handle();
     // What comes after may begin only with its subscriber: a deferring interceptor, an observable of the handler.
+    const platform = () => context.switchToHttp().getResponse();
     return new Observable((subscriber) =>
-      this.#requests.within(request, () => next.handle().subscribe(subscriber)),
+      this.#requests.within(request, () =>
+        next.handle().subscribe({
+          next: (value) => subscriber.next(asReply(value, platform)),
+          error: (error) => subscriber.error(error),
+          complete: () => subscriber.complete(),
+        }),
+      ),
     );
   }
 }

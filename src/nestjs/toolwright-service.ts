@@ -80,7 +80,7 @@ export class ToolwrightService {
   /**
    * Answers a request of a chat: what `useChat` of the AI SDK sends, or a client of AG-UI. A route for it takes `POST`,
    * and `GET` and `DELETE` of `:id/stream` and `:id/messages`; guards have seen the request before, and `owner` of the
-   * options says whose the chat is. Nest sends the response from 12.5 on; before, give it `response`.
+   * options says whose the chat is. Return what it gives, and Nest sends it; or give it `response`, and it is written.
    *
    * @throws ToolDeclarationError where the options have no `owner`, or no store that keeps conversations.
    *
