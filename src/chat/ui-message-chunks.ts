@@ -14,6 +14,8 @@ interface ToldCall {
   readonly input: unknown;
   /** `input`: its arguments are being written; `waiting`: for somebody's answer. */
   readonly phase: 'input' | 'running' | 'waiting' | 'ended';
+  /** It has told of progress, as output for now. */
+  readonly hasOutput?: boolean;
   /** Somebody was asked to approve it. */
   readonly approval?: { readonly id: string; readonly isAnswered: boolean };
 }
@@ -163,11 +165,17 @@ function beginCall(told: ToldTurn, { callId, tool }: JsonObject, input: unknown)
   }));
 }
 
+/** Progress is output for now, and data for whoever shows it elsewhere. */
 function tellProgress(told: ToldTurn, { callId, tool, update }: JsonObject): ToldEvent {
-  const { shown: id } = callOf(told, callId) ?? callIds(told, callId);
+  const call = callOf(told, callId);
+  const { shown: id } = call ?? callIds(told, callId);
+  const data = { type: 'data-progress', id, data: { callId: id, tool, update }, transient: true };
+  if (call?.phase !== 'running') return { told, chunks: [data] };
+  const output = { type: 'tool-output-available', toolCallId: id, output: update ?? null, preliminary: true };
+  const approval = answeredOf(call);
   return {
-    told,
-    chunks: [{ type: 'data-progress', id, data: { callId: id, tool, update }, transient: true }],
+    told: withCall(told, { ...call, hasOutput: true, ...(approval && { approval }) }),
+    chunks: [data, ...approvalChunks(call, 'success'), output],
   };
 }
 
@@ -179,8 +187,12 @@ function suspendCall(told: ToldTurn, event: JsonObject): ToldEvent {
     const approved = asked === undefined ? approvalChunks(call, 'success') : [];
     const approval = asked === undefined ? answeredOf(call) : { id: String(asked.id), isAnswered: false };
     return {
-      told: withCall(before, { ...call, phase: 'waiting', ...(approval && { approval }) }),
-      chunks: [...approved, ...pending.flatMap((wait) => waitChunks(call, wait))],
+      told: withCall(before, { ...call, phase: 'waiting', hasOutput: false, ...(approval && { approval }) }),
+      chunks: [
+        ...approved,
+        ...(call.hasOutput ? [inputOf(call)] : []),
+        ...pending.flatMap((wait) => waitChunks(call, wait)),
+      ],
     };
   });
 }

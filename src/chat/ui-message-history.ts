@@ -113,23 +113,26 @@ function withCallChunk(message: UiMessage, chunk: UiMessageChunk): UiMessage {
   return { ...message, parts: index < 0 ? [...message.parts, part] : message.parts.with(index, part) };
 }
 
+/** What is output for now is so until the next chunk that says what the call is. */
+const NO_OUTPUT = { output: undefined, preliminary: undefined };
+
 function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
-  const { input, output, errorText, approvalId: id, approved } = chunk;
+  const { input, output, errorText, preliminary, approvalId: id, approved } = chunk;
   switch (chunk.type) {
     case 'tool-input-start':
       return { state: 'input-streaming' };
     case 'tool-input-available':
-      return { state: 'input-available', input };
+      return { state: 'input-available', input, ...NO_OUTPUT };
     case 'tool-input-error':
-      return { state: 'output-error', input, errorText };
+      return { state: 'output-error', input, errorText, ...NO_OUTPUT };
     case 'tool-approval-request':
       return { state: 'approval-requested', approval: { id } };
     case 'tool-approval-response':
       return { state: 'approval-responded', approval: { ...(before?.approval as Fields), id, approved } };
     case 'tool-output-available':
-      return { state: 'output-available', output };
+      return { state: 'output-available', output, preliminary };
     case 'tool-output-error':
-      return { state: 'output-error', errorText };
+      return { state: 'output-error', errorText, ...NO_OUTPUT };
     case 'tool-output-denied':
       return { state: 'output-denied' };
     default:

@@ -166,6 +166,30 @@ describe('createChatHandler', () => {
     expect(done.message?.parts.at(-1)).toMatchObject({ type: 'text', text: 'heard: Bonn' });
   });
 
+  test('progress is output for now, and what the call gives takes its place', async () => {
+    const copy = defineTool({
+      name: 'copy',
+      description: 'Copies',
+      execute: (_args, context) => {
+        context.progress({ done: 1, total: 2 });
+        return 'copied';
+      },
+    });
+    const { handler } = start({}, { config: { provider: namingProvider(), model: 'm', tools: [copy] } });
+    const { chunks, message, violations } = await readMessage(
+      await chatOf(handler).post({ id: 'c1', messages: [said('call copy')] }),
+    );
+    expect(violations).toEqual([]);
+    expect(
+      chunks.filter(({ type }) => type.startsWith('tool-output') || type.startsWith('data-')),
+    ).toMatchObject([
+      { type: 'data-progress', data: { tool: 'copy', update: { done: 1, total: 2 } }, transient: true },
+      { type: 'tool-output-available', output: { done: 1, total: 2 }, preliminary: true },
+      { type: 'tool-output-available', output: 'copied' },
+    ]);
+    expect(message?.parts[1]).toMatchObject({ state: 'output-available', output: 'copied' });
+  });
+
   test('an approval may come with edited arguments, which the tool checks', async () => {
     const ran: unknown[] = [];
     const pay = defineTool({

@@ -23,6 +23,17 @@ export const TOOLS = [
   defineTool({ name: 'client', ...OPTIONS, execution: 'client' }),
   defineTool({ name: 'careful', ...OPTIONS, execution: 'client', approval: true }),
   defineTool({
+    name: 'torn',
+    ...OPTIONS,
+    approval: true,
+    execute: async (_args, context) => {
+      context.progress('begun');
+      const answer = await context.ask({ message: 'Go on?', schema: { type: 'string' } });
+      context.progress({ done: 2 });
+      return `torn ${answer}`;
+    },
+  }),
+  defineTool({
     name: 'busy',
     ...OPTIONS,
     execute: (_args, context) => {

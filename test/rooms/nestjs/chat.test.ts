@@ -14,7 +14,7 @@ import {
   Res,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { Tool, ToolContext } from 'toolwright';
+import { type LLMProvider, Tool, ToolContext } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -167,6 +167,33 @@ describe('ToolwrightService.chat', () => {
     });
     expect(user.violations).toEqual([]);
     expect(user.agent.messages.at(-1)).toMatchObject({ content: 'Done.' });
+  });
+
+  test('with `abortOnLeave`, a reader that leaves ends the turn', async () => {
+    const aborted = Promise.withResolvers<void>();
+    const provider: LLMProvider = {
+      chat: () => Promise.reject(new Error('only streams')),
+      async *stream({ signal }) {
+        yield { type: 'text-delta', text: 'Let me' };
+        await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+      },
+    };
+    const url = await open({ provider, chat: { abortOnLeave: true } });
+    const leaving = new AbortController();
+    const response = await fetch(`${url}/own`, {
+      method: 'POST',
+      signal: leaving.signal,
+      headers: { 'content-type': 'application/json', 'x-user': 'ada' },
+      body: JSON.stringify({ id: 'c1', messages: [said('Hi')] }),
+    });
+    const reader = response.body?.getReader();
+    for (let text = ''; !text.includes('Let me'); )
+      text += new TextDecoder().decode((await reader?.read())?.value);
+    leaving.abort();
+    await reader?.closed.catch(() => aborted.resolve());
+    await aborted.promise;
+    const toolwright = applications.at(-1)?.get(ToolwrightService);
+    expect(await toolwright?.conversations.idle('c1')).toMatchObject({ status: 'idle', turns: 1 });
   });
 
   test('without `owner`, nobody could say whose a chat is: it is a fault of the author', async () => {
