@@ -1,9 +1,28 @@
+import type { Answer } from '../contract/call.js';
+import type { ConversationView } from '../conversation/conversations.js';
 import { checkArguments } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
 import { withMethods } from '../kernel/options.js';
+import { isSameOwner, ownerOf } from '../loop/options.js';
 import { type ChatHandlerOptions, type ReadChatOptions, readChatOptions } from './chat-options.js';
-import { ChatService, knownFault } from './chat-service.js';
+import {
+  type AskedChat,
+  type ChatProtocol,
+  type ChatRequest,
+  readChatRequest,
+  type WriteFrames,
+} from './chat-request.js';
+import { frameStream } from './frames.js';
 import { HttpFault } from './http-fault.js';
+import { ANY_ERROR, DEFAULT_HEARTBEAT_MS, protocolOf } from './protocols.js';
+import {
+  type EventSource,
+  type ReadEvent,
+  readAnsweredTurn,
+  readPromptedTurn,
+  readRest,
+} from './turn-readings.js';
 
 /** A chat over HTTP, for servers of the Web standard and for Node's. */
 export interface ChatHandler {
@@ -52,3 +71,173 @@ function faultOf(thrown: unknown, { logger }: ReadChatOptions): HttpFault {
   if (known === undefined) logger?.error('A chat request failed', { error: thrown });
   return known ?? new HttpFault(500, 'The request failed.');
 }
+
+const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
+
+/** Somebody's request, and their chat as it stands. */
+interface Asked<Kind extends ChatRequest['kind']> {
+  readonly asked: Extract<ChatRequest, { readonly kind: Kind }>;
+  readonly owner: unknown;
+  readonly view: ConversationView | undefined;
+  readonly request: Request;
+}
+
+/** How a turn is read and told, and whether what comes goes on with a message that the reader has. */
+interface Reading {
+  readonly read: (source: EventSource) => AsyncIterable<ReadEvent>;
+  readonly frames: WriteFrames;
+  readonly goesOn: boolean;
+  readonly view: ConversationView | undefined;
+}
+
+/** Answers the requests of chats. */
+class ChatService {
+  readonly #options: ReadChatOptions;
+  readonly #protocol: ChatProtocol;
+
+  constructor(options: ReadChatOptions) {
+    this.#options = options;
+    this.#protocol = protocolOf(options.protocol ?? 'ui-messages', options.describeError ?? ANY_ERROR);
+  }
+
+  async answer(request: Request): Promise<Response> {
+    const owner = await this.#ownerOf(request);
+    const { maxRequestBytes = DEFAULT_REQUEST_BYTES } = this.#options;
+    const asked = await readChatRequest(request, { protocol: this.#protocol, maxRequestBytes });
+    const view = await this.#options.conversations.snapshot(asked.chatId);
+    checkOwner(view, owner);
+    switch (asked.kind) {
+      case 'post':
+        return this.#post({ asked, owner, view, request });
+      case 'reconnect':
+        return this.#reconnect({ asked, owner, view, request });
+      case 'history': {
+        const messages = await this.#protocol.history(this.#chat(asked.chatId, view, request.signal));
+        return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
+      }
+      case 'stop':
+        await this.#options.conversations.abort(asked.chatId);
+        return new Response(null, { status: 204 });
+    }
+  }
+
+  /** Who asks. Whatever is not plainly somebody is nobody. */
+  async #ownerOf(request: Request): Promise<unknown> {
+    const nobody = new HttpFault(401, 'Who are you?');
+    let owner: unknown;
+    try {
+      owner = await this.#options.authenticate(request);
+    } catch (error) {
+      this.#options.logger?.debug('A chat request was not authenticated', { error });
+      throw nobody;
+    }
+    if (owner === undefined || owner === null || owner === '' || owner === false) throw nobody;
+    return ownerOf({ owner });
+  }
+
+  async #post({ asked, owner, view, request }: Asked<'post'>): Promise<Response> {
+    const { chatId, posted } = asked;
+    const { conversations } = this.#options;
+    try {
+      const decision = await posted.decide(this.#chat(chatId, view, request.signal));
+      const { key } = decision;
+      if (decision.kind === 'prompt') {
+        const { content, replaces } = decision;
+        const put = { key, owner, onlyOwner: true, ...(replaces === undefined ? {} : { replaces }) };
+        await conversations.prompt(chatId, content, put);
+      }
+      if (decision.kind === 'answers')
+        await conversations.answer(chatId, decision.answers, { key, owner }).catch((error: unknown) => {
+          throw editFault(error, decision.answers) ?? error;
+        });
+      const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
+      // Answers are told from where they were: by the time they are kept, the turn may have gone on.
+      const told = goesOn ? view : await conversations.snapshot(chatId);
+      checkOwner(told, owner);
+      if (told === undefined) throw new HttpFault(409, 'The chat is gone.');
+      const read = (source: EventSource): AsyncIterable<ReadEvent> =>
+        goesOn
+          ? readAnsweredTurn(source, { key, view: told })
+          : readPromptedTurn(source, { key, view: told });
+      return this.#stream(request, chatId, { read, goesOn, view: told, frames: posted.frames });
+    } catch (thrown) {
+      const fault = knownFault(thrown);
+      if (fault === undefined || fault.status === 403) throw thrown;
+      return posted.refuse(fault);
+    }
+  }
+
+  async #reconnect({ asked, view, request }: Asked<'reconnect'>): Promise<Response> {
+    const { chatId, lastEvent } = asked;
+    const { frames, isWhole } = this.#protocol.reconnect(asked);
+    const isNone = view === undefined || isOver(view, isWhole ? undefined : lastEvent);
+    if (isNone && !isWhole) return new Response(null, { status: 204 });
+    const seen = isWhole ? undefined : lastEvent;
+    const read = (source: EventSource): AsyncIterable<ReadEvent> =>
+      isNone ? nothing() : readRest(source, { view, lastEvent: seen });
+    return this.#stream(request, chatId, { read, goesOn: false, view, frames });
+  }
+
+  #chat(chatId: string, view: ConversationView | undefined, signal: AbortSignal): AskedChat {
+    return { view, source: { conversations: this.#options.conversations, chatId, signal } };
+  }
+
+  #stream(request: Request, chatId: string, { read, frames, goesOn, view }: Reading): Response {
+    const { abortOnLeave, heartbeatMs = DEFAULT_HEARTBEAT_MS } = this.#options;
+    const left = new AbortController();
+    const asked = this.#chat(chatId, view, AbortSignal.any([request.signal, left.signal]));
+    let hasBegun = false;
+    const noting = async function* (): AsyncGenerator<ReadEvent, undefined> {
+      for await (const event of read(asked.source)) {
+        hasBegun = event.event.type !== 'turn-end';
+        yield event;
+      }
+    };
+    const onLeave = (): void => {
+      left.abort();
+      // Before its turn has begun, the turn that would end is another one.
+      if (abortOnLeave && hasBegun) void this.#abort(chatId);
+    };
+    const body = frameStream(frames(noting(), { goesOn, asked }), { heartbeatMs, onLeave });
+    return new Response(body, { headers: this.#protocol.headers });
+  }
+
+  async #abort(chatId: string): Promise<void> {
+    try {
+      await this.#options.conversations.abort(chatId);
+    } catch (error) {
+      this.#options.logger?.warn('A turn whose reader has left could not be ended', { error });
+    }
+  }
+}
+
+/** Whether there is nothing to come, and nothing that the reader has not seen. */
+function isOver({ status, lastEvent }: ConversationView, seen: number | undefined): boolean {
+  return seen === undefined ? status === 'idle' : status !== 'running' && seen >= lastEvent;
+}
+
+/** Arguments that a client has edited, and that the tool does not take: it is told why. */
+function editFault(error: unknown, answers: readonly Answer[]): HttpFault | undefined {
+  const isInvalid = ToolwrightError.is(error) && error.name === 'InvalidAnswer';
+  return isInvalid && answers.some((answer) => 'arguments' in answer)
+    ? new HttpFault(422, error.message)
+    : undefined;
+}
+
+/** What a client is told of an error that it has made. */
+function knownFault(thrown: unknown): HttpFault | undefined {
+  if (thrown instanceof HttpFault) return thrown;
+  if (!ToolwrightError.is(thrown)) return undefined;
+  if (thrown.name === 'RunNotAllowed') return new HttpFault(403, 'The chat is somebody else’s.');
+  if (thrown.name === 'InvalidAnswer') return new HttpFault(409, 'Nothing waits for these answers.');
+  if (thrown.name === 'ConversationNotReady')
+    return new HttpFault(409, 'The message has been replaced already.');
+  return undefined;
+}
+
+function checkOwner(view: ConversationView | undefined, owner: unknown): void {
+  if (view !== undefined && !isSameOwner(view.owner, owner))
+    throw new HttpFault(403, 'The chat is somebody else’s.');
+}
+
+async function* nothing(): AsyncGenerator<ReadEvent, undefined> {}

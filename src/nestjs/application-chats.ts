@@ -6,7 +6,7 @@ import { type NodeRequest, toRequest, writeResponse } from '../kernel/node-http.
 import { optionTable } from '../kernel/options.js';
 import type { ApplicationRuns } from './application-runs.js';
 import { CHAT_RULES, type ChatSettings, type ToolwrightModuleOptions } from './options.js';
-import { sentByNest } from './web-responses.js';
+import { asNestResponse } from './web-responses.js';
 
 /** How one request of a chat is answered. */
 export interface ChatRequestOptions extends Pick<ChatSettings, 'protocol'> {
@@ -48,7 +48,7 @@ export class ApplicationChats {
     const asked = toRequest(nodeRequestOf(request as PlatformRequest));
     this.#owners.set(asked, this.#parts.runs.scopeOf(request, {}).owner);
     const answer = await this.#handlerOf(protocol).fetch(asked);
-    if (response === undefined) return sentByNest(answer);
+    if (response === undefined) return asNestResponse(answer);
     await writeTo(answer, response);
     return undefined;
   }

@@ -5,7 +5,7 @@ import { StreamableFile } from '@nestjs/common';
 const OURS = new WeakSet<Response>();
 
 /** A response that Nest is to send, whichever version of it, and on which platform, this is. */
-export function sentByNest(response: Response): Response {
+export function asNestResponse(response: Response): Response {
   OURS.add(response);
   return response;
 }
