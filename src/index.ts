@@ -61,6 +61,7 @@ export type {
   PolicyDecision,
   PolicyRequest,
   QuestionAnswer,
+  StandingYes,
   Suspension,
   ToolPolicy,
   UpdateListener,
@@ -99,6 +100,7 @@ export {
   type EnumSource,
   Integer,
   type ParamOptions,
+  type RememberOptions,
   type ResultCaching,
   type SchemaConstraints,
   type ToolAnnotations,
@@ -207,6 +209,13 @@ export type {
   StoredInnerRun,
   StoredRunResult,
 } from './contract/run-state.js';
+export type {
+  ApprovalStore,
+  Remember,
+  RememberScope,
+  StandingApproval,
+  StoreWithApprovals,
+} from './contract/standing-approvals.js';
 export type { Telemetry } from './contract/telemetry.js';
 export type {
   AgentToolResult,

@@ -32,7 +32,8 @@ export async function allowCall(call: Call): Promise<Obstacle | undefined> {
     asking ??= told;
   }
   const needsYes =
-    approved === undefined && (asking !== undefined || (plan.isGuarded && (await needsApproval(call))));
+    approved === undefined &&
+    (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
   // An abort ends the call, whatever it would wait for.
   if (scope.signal?.aborted) return { how: 'aborted' };
   if (needsYes) return { how: 'waits', wait: { ...askedBy(call), ...asking } };
@@ -83,6 +84,20 @@ function wordIn(decision: PolicyDecision | undefined): PolicyWord {
 
 function isThenable<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
   return typeof value === 'object' && value !== null && 'then' in value;
+}
+
+/** Whether somebody has said yes to calls like this one before. What a policy asks for, nobody has. */
+async function hasStanding(call: Call): Promise<boolean> {
+  const { environment, tool, checked, scope, log } = call;
+  if (environment.standing === undefined || typeof tool.approval !== 'object' || !tool.approval.remember)
+    return false;
+  try {
+    const { conversationId } = scope;
+    call.standing = await environment.standing({ tool, arguments: checked, conversationId });
+  } catch (error) {
+    log.ignored('Standing approvals could not be looked for; somebody is asked', { error });
+  }
+  return call.standing !== undefined;
 }
 
 function askedBy({ tool, checked, environment, log }: Call): Wait {

@@ -3,6 +3,7 @@ import { summarizeFaults } from '../checking/faults.js';
 import type { CallJournal, PendingKind, Wait } from '../contract/call.js';
 import type { ApprovalDecision } from '../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import type { Remember } from '../contract/standing-approvals.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
@@ -20,7 +21,12 @@ import { isExpired } from './approval.js';
 /** An answer without the id that says which wait it is for. */
 export type WaitAnswer =
   | { readonly result: unknown }
-  | { readonly approved: boolean; readonly reason?: string; readonly arguments?: JsonObject }
+  | {
+      readonly approved: boolean;
+      readonly reason?: string;
+      readonly arguments?: JsonObject;
+      readonly remember?: Remember;
+    }
   | { readonly value: unknown }
   | { readonly outcome: 'done'; readonly result?: unknown }
   | { readonly outcome: 'not-done' };
@@ -62,7 +68,9 @@ const CALL: OptionRule = {
 
 /** Other keys may stand beside these: those of what was pending. */
 const ANSWER = optionTable<
-  Readonly<Record<'id' | 'result' | 'approved' | 'reason' | 'value' | 'outcome' | 'arguments', unknown>>
+  Readonly<
+    Record<'id' | 'result' | 'approved' | 'reason' | 'value' | 'outcome' | 'arguments' | 'remember', unknown>
+  >
 >(
   'an answer',
   {
@@ -73,6 +81,7 @@ const ANSWER = optionTable<
     value: ANYTHING,
     outcome: oneOf('done', 'not-done'),
     arguments: ANYTHING,
+    remember: ANYTHING,
   },
   { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
 );
@@ -105,13 +114,21 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
     if (typeof approved !== 'boolean') return { ok: false, problem: '`approved` is neither true nor false' };
     const isEdited = isEdit(answer, journal);
     if (!approved && isEdited) return NO_EDIT;
+    if (!approved && 'remember' in answer) return NOT_REMEMBERED;
     const problem = undecidable(wait, approved ? (isEdited ? 'edit' : 'approve') : 'refuse');
     if (problem !== undefined) return { ok: false, problem };
     if (!approved) return refuse(journal, reason);
   }
   const { noun, field, form } = EXPECTED[wait.kind];
   if (!Object.hasOwn(answer, field)) return { ok: false, problem: `${noun} is answered by ${form}` };
-  if (wait.kind === 'approval') return approve(journal, answer);
+  const { remember } = answer as { readonly remember?: unknown };
+  if (remember !== undefined) {
+    const problem =
+      wait.kind === 'approval' ? unrememberable(wait, remember) : 'only a yes to an approval is remembered';
+    if (problem !== undefined) return { ok: false, problem };
+  }
+  if (wait.kind === 'approval')
+    return remembering(approve(journal, answer), remember as Remember | undefined);
   if (isEdit(answer, journal)) return NO_EDIT;
   if (wait.kind === 'outcome') return tellOutcome(journal, answer as Readonly<Record<string, unknown>>);
   const given = asJson((answer as Record<string, unknown>)[field]);
@@ -136,6 +153,30 @@ function undecidable({ kind, decisions }: Wait, decision: ApprovalDecision): str
   if (kind !== 'approval' || decisions === undefined || decisions.includes(decision)) return undefined;
   return `its tool takes ${decisions.join(' or ')}, and this is ${decision}`;
 }
+
+/** Why a yes cannot stand for later calls: their tool says how far it may. */
+function unrememberable({ mayRemember }: Wait, remember: unknown): string | undefined {
+  const { scope, expires } = Object(remember) as { readonly scope?: unknown; readonly expires?: unknown };
+  const scopes: readonly unknown[] = mayRemember?.scopes ?? [];
+  if (!scopes.includes(scope))
+    return scopes.length === 0
+      ? 'its tool lets no yes stand for later calls'
+      : `its tool lets a yes stand for ${scopes.join(' or ')}, and \`remember.scope\` is ${JSON.stringify(scope)}`;
+  if (expires === undefined) return undefined;
+  const at = typeof expires === 'string' ? Date.parse(expires) : Number.NaN;
+  if (!(at > Date.now())) return '`remember.expires` is no time to come (ISO 8601)';
+  const { maxMs = Number.POSITIVE_INFINITY } = mayRemember ?? {};
+  return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
+}
+
+function remembering(answered: AnsweredWait, remember: Remember | undefined): AnsweredWait {
+  if (!answered.ok || remember === undefined) return answered;
+  const { scope, expires } = remember;
+  const kept = { scope, ...(expires === undefined ? {} : { expires }) };
+  return { ok: true, journal: { ...answered.journal, remember: kept } };
+}
+
+const NOT_REMEMBERED: AnsweredWait = { ok: false, problem: 'only a yes to an approval is remembered' };
 
 const NO_EDIT: AnsweredWait = { ok: false, problem: 'only a yes to an approval changes the arguments' };
 

@@ -25,14 +25,16 @@ export function approvalWait(approval: Approval | undefined, asked: AskedCall): 
   const { arguments: args, answerWithinMs, onError } = asked;
   const wait = { kind: 'approval', index: 0 } as const;
   if (typeof approval !== 'object') return { ...wait, ...expiryIn(answerWithinMs) };
-  const { title, description: given, risk, decisions, expiresInMs = answerWithinMs } = approval;
+  const { title, description: given, risk, decisions, remember, expiresInMs = answerWithinMs } = approval;
+  const { scopes = [], maxMs } = remember ?? {};
+  const mayRemember = scopes.length === 0 ? undefined : { scopes, ...(maxMs === undefined ? {} : { maxMs }) };
   let description = typeof given === 'string' ? given : undefined;
   try {
     if (typeof given === 'function') description = String(given(args));
   } catch (error) {
     onError(error);
   }
-  const told = { title, description, risk, decisions };
+  const told = { title, description, risk, decisions, mayRemember };
   const present = Object.entries(told).filter(([, value]) => value !== undefined);
   return { ...wait, ...Object.fromEntries(present), ...expiryIn(expiresInMs) };
 }

@@ -13,7 +13,7 @@ import {
 } from './check-arguments.js';
 import { type Call, type CallHooks, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
 import { createDirectCaller, type LeftCall } from './direct-call.js';
-import { asEdited, countsFor, editedRequest, editsOf } from './edited-call.js';
+import { approvalOf, asEdited, countsFor, editedRequest } from './edited-call.js';
 import { HookedCallLife } from './hooked-call.js';
 import type {
   BodyEnd,
@@ -385,7 +385,8 @@ function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const known = callRecord(call, end);
   const plain = call.hooked === undefined ? known : call.hooked.record(known);
   const isKept = call.environment.recordsKeys && 'checked' in call;
-  const told = call.request.journal?.edited === undefined ? plain : { ...plain, ...editsOf(call.request) };
+  const isPlain = call.request.journal === undefined && !('standing' in call);
+  const told = isPlain ? plain : { ...plain, ...approvalOf(call) };
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };

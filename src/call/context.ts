@@ -1,4 +1,4 @@
-import type { CallRecord, CallScope, LogListener } from '../contract/call.js';
+import type { CallRecord, CallScope, LogListener, StandingYes } from '../contract/call.js';
 import type { JsonObject, SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
@@ -56,6 +56,8 @@ export interface Call extends ReceivedCall {
   readonly removed: readonly string[];
   /** Absent as long as nobody needs one. */
   context: CallContext | undefined;
+  /** The standing approval that let it through. */
+  standing?: StandingYes | undefined;
   /** What outlives the answer; absent where nobody hears of its end, so that it is waited for. */
   task: CallWork | undefined;
 }

@@ -1,5 +1,5 @@
 import { summarizeFaults } from '../checking/faults.js';
-import type { CallJournal, CallRecord } from '../contract/call.js';
+import type { CallJournal, CallRecord, StandingYes } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -32,15 +32,20 @@ export function countsFor(journal: CallJournal, ready: ReadyArguments): boolean 
   return ready.ok && canonicalJson(ready.value) === canonicalJson(journal.arguments);
 }
 
-/** What the record of a call tells of its edit; whatever the tool has done to its arguments since. */
-export function editsOf({ journal }: CallRequest): Pick<CallRecord, 'arguments' | 'edited'> {
-  if (journal?.edited === undefined) return {};
+/** What the record of a call tells of its approval; whatever the tool has done to its arguments since. */
+export function approvalOf({
+  request: { journal },
+  standing = journal?.standing,
+}: {
+  readonly request: CallRequest;
+  readonly standing?: StandingYes | undefined;
+}): Pick<CallRecord, 'arguments' | 'edited' | 'standing'> {
+  const stood = standing === undefined ? {} : { standing };
+  if (journal?.edited === undefined) return stood;
   const { original } = journal.edited;
   const given = journal.given?.findLast(({ kind }) => kind === 'approval');
-  return {
-    arguments: journal.arguments,
-    edited: { original, ...(given === undefined ? {} : { editedBy: given.answeredBy }) },
-  };
+  const by = given === undefined ? {} : { editedBy: given.answeredBy };
+  return { ...stood, arguments: journal.arguments, edited: { original, ...by } };
 }
 
 /** Arguments as their tool would get them, in JSON form, or what is wrong with them. */

@@ -4,6 +4,7 @@ import type {
   CallRecord,
   CallScope,
   CallStatus,
+  StandingYes,
   Suspension,
   ToolPolicy,
   Wait,
@@ -12,7 +13,7 @@ import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Logger, TracePlace } from '../contract/ports.js';
 import type { McpArrival, Telemetry } from '../contract/telemetry.js';
-import type { AsyncCallback } from '../contract/tool.js';
+import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallPlace } from './effect-key.js';
 import type { JobDispatch } from './job-dispatch.js';
@@ -71,6 +72,13 @@ export interface CallOrigin {
 /** What the model is told of something a tool threw; default: its message. */
 export type DescribeError = (thrown: unknown, tool: string) => string;
 
+/** A call that needs an approval, as standing ones are looked for. */
+export interface StandingCall {
+  readonly tool: ToolDefinition;
+  readonly arguments: JsonObject;
+  readonly conversationId: string | undefined;
+}
+
 /** What the calls of a registry or of a run have in common. */
 export interface CallEnvironment {
   readonly find: (name: string) => ToolEntry | undefined;
@@ -110,6 +118,8 @@ export interface CallEnvironment {
   readonly onStep?: (step: CallStep) => void;
   /** What surrounds each call, in order. */
   readonly hooks?: readonly Hooks[];
+  /** The standing approval that lets a call through which needs one; it may fail, and then there is none. */
+  readonly standing?: (call: StandingCall) => Promise<StandingYes | undefined>;
   /** What runs that its tool began wait for; asked when a body has ended, in the async context of the call. */
   readonly innerWaits?: () => readonly Wait[];
   /** Milliseconds for answers, where neither tool nor question sets them; default: no limit. */

@@ -35,7 +35,7 @@ import { type CallWatcher, makeCall, WATCHED, WATCHER } from './watch-calls.js';
 export interface InvokeOptions
   extends Pick<
     CallEnvironment,
-    'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'innerWaits' | 'answerWithinMs'
+    'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'innerWaits' | 'standing' | 'answerWithinMs'
   > {
   readonly logger?: Logger;
   readonly telemetry?: Telemetry;

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
+import type { ApprovalStore } from '../contract/standing-approvals.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { SqliteRunStore } from '../stores/index.js';
 import { UserFault } from './command.js';
@@ -9,6 +10,7 @@ import { UserFault } from './command.js';
 /** A store that the user named. */
 export interface OpenStore extends CheckpointStore {
   readonly conversations: ConversationLog;
+  readonly approvals: ApprovalStore;
   close(): void | Promise<void>;
 }
 

@@ -51,6 +51,8 @@ const PARTS: Readonly<Record<string, (call: RunsCall) => Promise<number>>> = {
   answer: answerRun,
   cancel: cancel,
   recover: recover,
+  approvals: listApprovals,
+  revoke: revokeApproval,
 };
 
 /** `toolwright runs list | show | answer | cancel | recover`: what an operator does with the runs of a store. */
@@ -238,6 +240,30 @@ function json(option: string, text: string): unknown {
   } catch {
     throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
   }
+}
+
+/** Answers that stand for later calls, too. */
+async function listApprovals({ store, options, surroundings }: RunsCall): Promise<number> {
+  const standing = await store.approvals.listApprovals();
+  if (options.json) {
+    for (const approval of standing) surroundings.out(`${JSON.stringify(approval)}\n`);
+    return 0;
+  }
+  const rows = standing.map(({ id, tool, scope, subject = '', owner, pattern, answeredBy, expiresAt }) => [
+    ...[id, tool, `${scope} ${subject}`.trim(), owner === undefined ? '' : JSON.stringify(owner)],
+    ...[JSON.stringify(pattern), answeredBy === undefined ? '' : JSON.stringify(answeredBy)],
+    expiresAt === undefined ? '' : new Date(expiresAt).toISOString(),
+  ]);
+  surroundings.out(table([['approval', 'tool', 'for', 'owner', 'calls with', 'said by', 'until'], ...rows]));
+  return 0;
+}
+
+async function revokeApproval({ store, named, surroundings }: RunsCall): Promise<number> {
+  if (named === undefined)
+    throw new UserFault('the id of the approval is missing: toolwright runs revoke <approval> --store …');
+  const isRevoked = await store.approvals.revokeApproval(named);
+  surroundings.out(`${named}: ${isRevoked ? 'revoked' : 'it does not stand'}\n`);
+  return isRevoked ? 0 : 1;
 }
 
 async function cancel({ store, named, options, surroundings }: RunsCall): Promise<number> {

@@ -15,6 +15,7 @@ import type { ApprovalDecision } from './declaration.js';
 import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Message } from './llm-provider.js';
 import type { InstanceResolver, LogFields, LogLevel } from './ports.js';
+import type { Remember, RememberScope } from './standing-approvals.js';
 import type { ToolDefinition } from './tool.js';
 import type { ProgressUpdate, ToolContext, ToolContextData } from './tool-context.js';
 import type { ToolResult } from './tool-result.js';
@@ -118,6 +119,8 @@ export interface CallRecord {
   readonly answers?: readonly GivenAnswer[];
   /** Where whoever approved the call changed its arguments: what they were before. `arguments` has what ran. */
   readonly edited?: EditedCall;
+  /** The standing approval that the call was let through by, or that its own approval has become. */
+  readonly standing?: StandingYes;
   /** The call's `context.idempotencyKey`; only where a store keeps the steps of the run. */
   readonly idempotencyKey?: string;
   /** What hooks did about it, in order; absent where they did nothing. */
@@ -200,6 +203,8 @@ export interface PendingCall {
   readonly risk?: 'low' | 'medium' | 'high';
   /** Of an approval: what the answer may be, where its tool does not take every decision. */
   readonly decisions?: readonly ApprovalDecision[];
+  /** Of an approval: whether a yes may stand for later calls, too, and for how many milliseconds at most. */
+  readonly mayRemember?: { readonly scopes: readonly RememberScope[]; readonly maxMs?: number };
   /** Until when it may be answered (ISO 8601); later, the next resume goes on without an answer. */
   readonly expiresAt?: string;
   /** Of a run inside a call: the calls around it, from the outermost; `callId` and `tool` are the inner run's. */
@@ -233,6 +238,8 @@ export interface ApprovalAnswer {
   readonly reason?: string;
   /** All arguments of the call, in place of those that are pending; the same ones change nothing. */
   readonly arguments?: JsonObject;
+  /** Of a yes, where `mayRemember` of the pending call allows it: it stands for later calls, too. */
+  readonly remember?: Remember;
 }
 
 /** The user's answer to a question; checked against its schema. */
@@ -256,7 +263,15 @@ export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer | OutcomeAns
 export interface Wait
   extends Pick<
     PendingCall,
-    'kind' | 'message' | 'schema' | 'title' | 'description' | 'risk' | 'decisions' | 'expiresAt'
+    | 'kind'
+    | 'message'
+    | 'schema'
+    | 'title'
+    | 'description'
+    | 'risk'
+    | 'decisions'
+    | 'mayRemember'
+    | 'expiresAt'
   > {
   /** Of a question: its index among those of its call, from 0. Of an outcome: its call's `reruns`. Otherwise 0. */
   readonly index: number;
@@ -281,6 +296,12 @@ export interface EditedCall {
   readonly editedBy?: unknown;
 }
 
+/** The standing approval that let a call through. */
+export interface StandingYes {
+  readonly id: string;
+  readonly answeredBy?: unknown;
+}
+
 /** Who gave an answer; recorded apart from on whose behalf the run goes on. */
 export interface GivenAnswer {
   readonly kind: PendingKind;
@@ -300,6 +321,9 @@ export interface CallJournal {
   readonly approved?: true;
   /** The arguments are not the model's but those of whoever approved the call; checked: as the tool gets them. */
   readonly edited?: { readonly original: JsonObject; readonly isChecked?: true };
+  /** The yes is to stand for later calls, too: until it is kept, and then its id. */
+  readonly remember?: Remember;
+  readonly standing?: StandingYes;
   /** Somebody said no; `expired`: nobody said anything in time. */
   readonly refused?: { readonly reason?: string; readonly expired?: true };
   /** What the client's side made of the call. */

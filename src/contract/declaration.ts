@@ -1,5 +1,6 @@
 import type { JobOptions } from './job-engine.js';
 import type { JsonObject, JsonSchema, SchemaSource } from './json-schema.js';
+import type { RememberScope } from './standing-approvals.js';
 import type { ToolContext } from './tool-context.js';
 
 /** Hints about what a tool does, with MCP's meanings; what is not set stays unset. */
@@ -44,6 +45,20 @@ export interface ApprovalOptions {
   readonly risk?: 'low' | 'medium' | 'high';
   /** Milliseconds for an answer; default: the run's `answerWithinMs`. */
   readonly expiresInMs?: number;
+  /** Which later calls a yes may let through, if whoever answers asks for that; default: none. */
+  readonly remember?: RememberOptions;
+}
+
+/** How far a yes may stand for later calls of a tool. */
+export interface RememberOptions {
+  readonly scopes: readonly RememberScope[];
+  /**
+   * What later calls must have in common with the one that was approved: the names of arguments that are equal, or
+   * what a function makes of the arguments, compared as JSON. Default: all arguments are equal.
+   */
+  readonly by?: readonly string[] | ((args: JsonObject) => unknown);
+  /** Milliseconds for which it may stand at most; default: no limit. */
+  readonly maxMs?: number;
 }
 
 /** Whether a call needs somebody's yes first, and how they are asked. */

@@ -268,8 +268,8 @@ export class Conversations {
       throw new ToolwrightError('InvalidAnswer', message);
     }
     const of = { conversationId, ...(owner === undefined ? {} : { owner }) };
-    if (answers.some((answer) => 'arguments' in answer))
-      await checkEdits(this.#options.config, { run, answers, of });
+    if (answers.some((answer) => 'arguments' in answer || 'remember' in answer))
+      await checkEdits(this.#options.config, { run, answers, of, store: this.#options.store });
   }
 
   #hear({ conversationId, about }: ConversationNews): void {

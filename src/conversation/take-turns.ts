@@ -304,6 +304,7 @@ interface EditingAnswers {
   readonly run: RunState;
   readonly answers: readonly Answer[];
   readonly of: TurnOwner;
+  readonly store: CheckpointStore;
 }
 
 /**
@@ -313,11 +314,17 @@ interface EditingAnswers {
  */
 export async function checkEdits(
   config: ConversationsOptions['config'],
-  { run, answers, of }: EditingAnswers,
+  { run, answers, of, store }: EditingAnswers,
 ): Promise<void> {
   const { tools, stateSecret } = typeof config === 'function' ? await config(of) : config;
   if (tools === undefined) return;
   const { owner } = of;
   const scope = owner === undefined ? {} : { owner };
-  await resumeWith({ tools, stateSecret }, run, { answers, scope, isCertain: true });
+  const resumption = {
+    answers,
+    scope: { ...scope, conversationId: of.conversationId },
+    isCertain: true,
+    isTrial: true,
+  };
+  await resumeWith({ tools, stateSecret, store }, run, resumption);
 }

@@ -136,6 +136,7 @@ export class Turns {
       scope: scope ?? current.scope,
       // Of a run that the store keeps, the store's state decides in the end.
       isCertain: current.isCertain || suspended.isKept,
+      isTrial: true,
     });
     const take = (): Promise<ToolLoopResult> => {
       // Somebody else was quicker, while edited arguments were checked.

@@ -191,7 +191,7 @@ function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): To
     annotations: _annotations,
     ...own
   } = others;
-  const { policy: outerPolicy, logger, stateSecret: _secret } = outer?.run.config ?? {};
+  const { policy: outerPolicy, logger, store } = outer?.run.config ?? {};
   const { policy: ownPolicy } = own;
   const policy: ToolLoopConfig['policy'] =
     outerPolicy === undefined || ownPolicy === undefined
@@ -202,6 +202,8 @@ function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): To
         };
   return {
     ...(logger === undefined ? {} : { logger }),
+    // For approvals that stand: the run itself is kept in the state of the one around it.
+    ...(store === undefined ? {} : { store }),
     ...own,
     ...(policy === undefined ? {} : { policy }),
   };

@@ -69,7 +69,7 @@ export async function answerStoredRun(
   try {
     const scope = owner === undefined ? {} : { owner };
     const given = { answers, answeredBy: plainJson(answeredBy), scope, isCertain: true };
-    const start = await resumeWith({ stateSecret, tools }, state, given);
+    const start = await resumeWith({ stateSecret, tools, store }, state, given);
     const answered = ('suspended' in start ? start.suspended : state) as RunState;
     const isKept =
       answered.pending.length > 0

@@ -34,6 +34,7 @@ import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
 import { RequestHooks } from './request-hooks.js';
 import { SentMessages } from './sent-messages.js';
+import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 import { askWithin, driveTraced, requestEnd, traceOfRequest, traceOfRun } from './trace-run.js';
 
@@ -263,13 +264,15 @@ function beginRun(
       : new ToolRegistry().register(...(config.tools ?? []));
   const tools = before?.tools === undefined ? registry : onlyKnown(registry, before.tools);
   const signal = anySignal(config.signal, scope.signal);
-  const options = callOptionsOf(config, tools);
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
+  const owner = ownerOf(scope);
+  const standing = standingLookup(config.store, { runId, owner });
+  const options = callOptionsOf(config, tools, standing);
   const { telemetry = tools.telemetry } = config;
   return {
     config,
     runId,
-    owner: ownerOf(scope),
+    owner,
     tools,
     offered: before?.tools ?? [],
     signal,
@@ -328,13 +331,17 @@ function defaultIterations({ provider }: ToolLoopConfig): number {
 }
 
 /** Only what the run says: what it leaves out is the registry's. */
-function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptions {
+function callOptionsOf(
+  config: ToolLoopConfig,
+  tools: ToolRegistry,
+  standing: InvokeOptions['standing'],
+): InvokeOptions {
   const { onAsyncResult, tasks, logger, policy, hooks, maxResultChars, engine, store, telemetry } = config;
   const { answerWithinMs } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
   const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);
-  if (isPlain && answerWithinMs === undefined && maxResultChars === undefined)
-    return { toolTimeoutMs, innerWaits };
+  const isUnlimited = answerWithinMs === undefined && maxResultChars === undefined;
+  if (isPlain && isUnlimited && standing === undefined) return { toolTimeoutMs, innerWaits };
   return {
     toolTimeoutMs,
     innerWaits,
@@ -347,6 +354,7 @@ function callOptionsOf(config: ToolLoopConfig, tools: ToolRegistry): InvokeOptio
     ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
     ...(maxResultChars === undefined ? {} : { maxResultChars }),
     ...(answerWithinMs === undefined ? {} : { answerWithinMs }),
+    ...(standing === undefined ? {} : { standing }),
   };
 }
 

@@ -4,9 +4,10 @@ import type { Answer } from '../contract/call.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { applyAnswers, invalidAnswers, withCalls } from './apply-answers.js';
-import { toolsOfAgents } from './inner-runs.js';
+import { toolsOfAgents, waitsOf } from './inner-runs.js';
 import type { RunStart } from './loop-run.js';
 import { checkOwner, type ResumeConfig, type ResumeOptions } from './options.js';
+import { isToBeRemembered, type Remembering, rememberAnswers } from './standing-approvals.js';
 import { isSignedWith, validateState } from './suspend.js';
 
 /** With what a run goes on. */
@@ -14,10 +15,14 @@ export interface Resumption extends ResumeOptions {
   readonly answers: readonly Answer[];
   /** The state is this process's own or out of a store: nobody else could change it. */
   readonly isCertain?: boolean;
+  /** The answers are only looked at: nothing of them is kept. */
+  readonly isTrial?: boolean;
 }
 
 /** What of a config a resume needs before anything runs. */
-type ResumedConfig = { readonly [Part in 'stateSecret' | 'tools']?: ResumeConfig[Part] | undefined };
+type ResumedConfig = {
+  readonly [Part in 'stateSecret' | 'tools' | 'store']?: ResumeConfig[Part] | undefined;
+};
 
 /**
  * A run that goes on from its state, with the answers in its calls; a promise where arguments were edited, because
@@ -41,16 +46,26 @@ export function resumeWith(
   const startWith = (calls: readonly StoredCall[]): RunStart => ({
     suspended: { ...withCalls(state, calls), ...(model === undefined ? {} : { model }) },
   });
-  return hasUncheckedEdits(answered)
-    ? checkEdits(answered, toolsOf(config, state)).then(startWith)
-    : startWith(answered);
+  if (!needTools(answered)) return startWith(answered);
+  const { conversationId } = scope;
+  const remembering = {
+    store: config?.store,
+    conversationId,
+    answeredBy,
+    isTrial: resumption.isTrial ?? false,
+  };
+  const checking = { ...remembering, tools: toolsOf(config, state), faults: [] };
+  return finishAnswers(state, answered, checking).then(startWith);
 }
 
-function hasUncheckedEdits(calls: readonly StoredCall[]): boolean {
+/** Whether answers need the tools of their calls: what was edited is checked, and what is to stand is worked out. */
+function needTools(calls: readonly StoredCall[]): boolean {
   return calls.some((call) => {
     if (call.status !== 'waiting') return false;
     const states = (call.inner ?? []).flatMap(({ state }) => state ?? []);
-    return isUncheckedEdit(call) || states.some(({ open }) => hasUncheckedEdits(open.calls));
+    return (
+      isUncheckedEdit(call) || isToBeRemembered(call) || states.some(({ open }) => needTools(open.calls))
+    );
   });
 }
 
@@ -65,42 +80,66 @@ function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegi
   return names === undefined ? registry : registry.view({ allow: [...names] });
 }
 
-/** Arguments that were edited, as their tools will get them. Whoever edited them hears of all that is wrong. */
-async function checkEdits(
-  calls: readonly StoredCall[],
-  tools: ToolRegistry | undefined,
-): Promise<readonly StoredCall[]> {
-  const faults: string[] = [];
-  const checked = await checkedCalls(calls, { tools, faults });
-  if (faults.length > 0) throw invalidAnswers(faults);
-  return checked;
-}
+/** With what answers are finished. */
+type Checking = Omit<Remembering, 'state'>;
 
-/** With what edits are checked. */
-interface Checking {
-  readonly tools: ToolRegistry | undefined;
-  readonly faults: string[];
+/**
+ * Arguments that were edited, as their tools will get them; whoever edited them hears of all that is wrong, before
+ * anything that is to stand for later calls is kept.
+ */
+async function finishAnswers(
+  state: RunState,
+  calls: readonly StoredCall[],
+  checking: Checking,
+): Promise<readonly StoredCall[]> {
+  const checked = await checkedCalls(calls, checking);
+  await rememberedCalls(
+    { ...state, open: { ...state.open, calls: checked } },
+    { ...checking, isTrial: true },
+  );
+  if (checking.faults.length > 0) throw invalidAnswers(checking.faults);
+  return rememberedCalls({ ...state, open: { ...state.open, calls: checked } }, checking);
 }
 
 function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise<readonly StoredCall[]> {
   return Promise.all(
-    calls.map(async (call) => {
+    calls.map((call) => {
       if (call.status !== 'waiting') return call;
       if (isUncheckedEdit(call)) return checkEdit(call, checking);
-      if (call.inner === undefined) return call;
-      const tool = checking.tools?.offered(call.name);
-      const tools = tool && toolsOfAgents.get(tool);
-      const inner = call.inner.map(async (run) => {
-        const { state } = run;
-        if (state === undefined) return run;
-        return {
-          ...run,
-          state: withCalls(state, await checkedCalls(state.open.calls, { ...checking, tools })),
-        };
-      });
-      return { ...call, inner: await Promise.all(inner) };
+      return withInnerCalls(call, checking, ({ open }, inner) => checkedCalls(open.calls, inner));
     }),
   );
+}
+
+async function rememberedCalls(state: RunState, checking: Checking): Promise<readonly StoredCall[]> {
+  const calls = await rememberAnswers(state.open.calls, { ...checking, state });
+  return Promise.all(
+    calls.map((call) => (call.status === 'waiting' ? withInnerCalls(call, checking, rememberedCalls) : call)),
+  );
+}
+
+/** Does the same to the calls of the runs inside a call, with the tools of its agent. */
+async function withInnerCalls(
+  call: StoredWaitingCall,
+  checking: Checking,
+  work: (state: RunState, checking: Checking) => Promise<readonly StoredCall[]>,
+): Promise<StoredCall> {
+  if (call.inner === undefined) return call;
+  const tool = checking.tools?.offered(call.name);
+  const tools = tool && toolsOfAgents.get(tool);
+  const done = await Promise.all(
+    call.inner.map(async (run) => {
+      const { state } = run;
+      return state === undefined
+        ? run
+        : { ...run, state: withCalls(state, await work(state, { ...checking, tools })) };
+    }),
+  );
+  return {
+    ...call,
+    inner: done,
+    waits: [...call.waits.filter(({ inner }) => inner === undefined), ...waitsOf(done)],
+  };
 }
 
 async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredCall> {

@@ -52,6 +52,8 @@ const JOURNAL = object(
   {
     given: list(object({ kind: KIND, index: COUNT })),
     edited: object({ original: { type: 'object' } }),
+    standing: object({ id: TEXT }),
+    remember: object({ scope: TEXT }),
     reruns: COUNT,
   },
 );

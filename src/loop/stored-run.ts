@@ -81,11 +81,12 @@ export async function driveStoredRun(
   if (keepsSteps(config)) {
     const { claimed, state } = await claimRun({ store: checkpointStore(store), runId, leaseMs });
     const { surroundings } = resumption;
-    const start = () => resumeWith(config, state, { ...resumption.resumption, isCertain: true });
+    const start = () =>
+      resumeWith({ ...config, store }, state, { ...resumption.resumption, isCertain: true });
     return driveClaimed(config, start, { claimed, first: 'checkpoint', surroundings });
   }
   const { claimed, state } = await claimRun({ store, runId, leaseMs });
-  const result = await drive(config, { claimed, state }, resumption);
+  const result = await drive({ ...config, store }, { claimed, state }, resumption);
   claimed.lost.throwIfAborted();
   if (result.state !== undefined) return result;
   const ended = await forget(claimed, result);

@@ -2,12 +2,14 @@ import type {
   ApprovalOptions,
   ArgsOptions,
   BackgroundOptions,
+  RememberOptions,
   ResultCaching,
   ToolAnnotations,
   ToolBehaviour,
   ToolOptions,
   ToolsetOptions,
 } from '../contract/declaration.js';
+
 import type { JobBackoff } from '../contract/job-engine.js';
 import type { AsyncTool, ContextualTool, ToolDefinition } from '../contract/tool.js';
 import type { AuthorFault } from '../errors/author-fault.js';
@@ -96,6 +98,15 @@ const DECISIONS: OptionRule = {
   ...listOf(oneOf('approve', 'edit', 'refuse'), "['approve', 'refuse']"),
 };
 
+const REMEMBER = objectOf<RememberOptions>(
+  {
+    scopes: required(listOf(oneOf('run', 'conversation', 'user'), "['run', 'conversation']")),
+    by: either(FUNCTION, listOf(TEXT, "['customerId']")),
+    maxMs: MILLISECONDS,
+  },
+  { fix: "{ scopes: ['conversation'], by: ['customerId'] }" },
+);
+
 const APPROVAL = objectOf<ApprovalOptions>(
   {
     when: NEED,
@@ -107,6 +118,7 @@ const APPROVAL = objectOf<ApprovalOptions>(
     description: either(TEXT, FUNCTION),
     risk: oneOf('low', 'medium', 'high'),
     expiresInMs: MILLISECONDS,
+    remember: REMEMBER,
   },
   {
     fix: "{ when: (args) => …, decisions: ['approve', 'refuse'], title: '…' }",

@@ -16,6 +16,7 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
+import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { optionTable } from '../kernel/options.js';
 import {
@@ -25,6 +26,7 @@ import {
   POSTGRES_RULES,
   type PostgresOptions,
 } from './database.js';
+import { PostgresApprovals } from './postgres-approvals.js';
 import { PostgresBudgets } from './postgres-budgets.js';
 import { PostgresCache } from './postgres-cache.js';
 import { PostgresConversationLog } from './postgres-conversation-log.js';
@@ -54,7 +56,13 @@ const MOST_UNSURE = 10_000;
  * ```
  */
 export class PostgresRunStore
-  implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache, AsyncDisposable
+  implements
+    CheckpointStore,
+    StoreWithJobs,
+    StoreWithBudgets,
+    StoreWithCache,
+    StoreWithApprovals,
+    AsyncDisposable
 {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
@@ -62,6 +70,8 @@ export class PostgresRunStore
   readonly budgets: BudgetLedger;
   /** The results that it keeps for a while. */
   readonly cache: ResultCache;
+  /** The approvals that stand for later calls, too. */
+  readonly approvals: ApprovalStore;
   /** The conversations that it keeps, in the same schema. */
   readonly conversations: ConversationLog;
   readonly #conversations: PostgresConversationLog;
@@ -80,6 +90,7 @@ export class PostgresRunStore
     this.jobs = new PostgresJobs(this.#database);
     this.budgets = new PostgresBudgets(this.#database);
     this.cache = new PostgresCache(this.#database);
+    this.approvals = new PostgresApprovals(this.#database);
     this.#conversations = new PostgresConversationLog(this.#database);
     this.conversations = this.#conversations;
   }

@@ -15,6 +15,7 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
+import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import {
   checkAge,
@@ -25,8 +26,10 @@ import {
   refusedSave,
 } from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
+import { MemoryApprovals } from './memory-approvals.js';
 import { MemoryBudgets } from './memory-budgets.js';
 import { MemoryCache } from './memory-cache.js';
+
 import { MemoryConversationLog } from './memory-conversation-log.js';
 import { MemoryJobs } from './memory-jobs.js';
 
@@ -63,13 +66,17 @@ interface HeldRun {
  * if (run.state) await resumeStoredRun({ provider, model, tools }, { store, runId: run.state.runId }, answers);
  * ```
  */
-export class MemoryRunStore implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache {
+export class MemoryRunStore
+  implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache, StoreWithApprovals
+{
   /** The started work that it keeps. */
   readonly jobs: JobStore;
   /** What its budgets have spent. */
   readonly budgets: BudgetLedger;
   /** The results that it keeps for a while. */
   readonly cache: ResultCache;
+  /** The approvals that stand for later calls, too. */
+  readonly approvals: ApprovalStore;
   /** The conversations that it keeps. */
   readonly conversations: ConversationLog;
   readonly #runs = new Map<string, HeldRun>();
@@ -81,6 +88,7 @@ export class MemoryRunStore implements CheckpointStore, StoreWithJobs, StoreWith
     this.budgets = new MemoryBudgets(this.#now);
     this.cache = new MemoryCache(this.#now);
     this.conversations = new MemoryConversationLog(this.#now);
+    this.approvals = new MemoryApprovals(this.#now);
     this.jobs = new MemoryJobs(this.#now, this.conversations);
   }
 

@@ -16,10 +16,12 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
+import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
+import { SqliteApprovals } from './sqlite-approvals.js';
 import { SqliteBudgets } from './sqlite-budgets.js';
 import { SqliteCache } from './sqlite-cache.js';
 import { SqliteConversationLog } from './sqlite-conversation-log.js';
@@ -125,13 +127,17 @@ type SummaryRow = {
  * store.close();
  * ```
  */
-export class SqliteRunStore implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache {
+export class SqliteRunStore
+  implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache, StoreWithApprovals
+{
   /** The started work that it keeps. */
   readonly jobs: JobStore;
   /** What its budgets have spent. */
   readonly budgets: BudgetLedger;
   /** The results that it keeps for a while. */
   readonly cache: ResultCache;
+  /** The approvals that stand for later calls, too. */
+  readonly approvals: ApprovalStore;
   /** The conversations that it keeps, in the same file. */
   readonly conversations: ConversationLog;
   readonly #conversations: SqliteConversationLog;
@@ -154,6 +160,7 @@ export class SqliteRunStore implements CheckpointStore, StoreWithJobs, StoreWith
       this.conversations = this.#conversations;
       const kept = { database: this.#database, now, conversations: this.#conversations };
       this.jobs = new SqliteJobs(kept);
+      this.approvals = new SqliteApprovals(this.#database, now);
     } catch (cause) {
       this.#database.close();
       throw new Error(`Cannot keep runs in '${path}': ${(cause as Error).message}`, { cause });

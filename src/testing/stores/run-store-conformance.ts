@@ -1,7 +1,13 @@
 import type { CheckpointStore } from '../../contract/run-checkpoint.js';
 import type { RunStore } from '../../contract/run-state.js';
+import {
+  keepsApprovals,
+  type StandingApproval,
+  type StoreWithApprovals,
+} from '../../contract/standing-approvals.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { BOOLEAN, FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
+import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { CHECKPOINT_CASES, LIST_CASES } from './checkpoint-cases.js';
 import { CLAIM_CASES } from './claim-cases.js';
@@ -67,5 +73,79 @@ export function runStoreConformance(options: RunStoreConformanceOptions): readon
     title: `${name}.${title}`,
     run: () => withStore((opened) => run(new CheckpointBench(opened as OpenedStore<CheckpointStore>))),
   }));
-  return [...claims, ...others];
+  const standing = APPROVAL_CASES.map(({ title, run }) => ({
+    title: `${name}.${title}`,
+    run: () =>
+      withStore(async (opened) => {
+        // A store need not keep any.
+        if (keepsApprovals(opened.store)) await run({ store: opened.store });
+      }),
+  }));
+  return [...claims, ...others, ...standing];
 }
+
+/** A store with standing approvals. */
+interface OpenedApprovals {
+  readonly store: StoreWithApprovals;
+}
+
+interface ApprovalCase {
+  readonly title: string;
+  run(opened: OpenedApprovals): Promise<void>;
+}
+
+function sample(id: string, more: Partial<StandingApproval> = {}): StandingApproval {
+  const pattern = [['customer', '\u0000"\'; DROP TABLE approvals; --']];
+  return { id, tool: 'pay', pattern, scope: 'user', owner: { user: 'é' }, createdAt: 5, ...more };
+}
+
+/** What every `ApprovalStore` does. */
+const APPROVAL_CASES: readonly ApprovalCase[] = [
+  {
+    title: 'approvals.findApproval gives the first of the ids that stands, as it was kept',
+    async run({ store: { approvals } }) {
+      const one = sample('one', { answeredBy: { clerk: 7 }, subject: 'r1' });
+      await approvals.addApproval(one);
+      await approvals.addApproval(sample('two'));
+      expectSame('the first', await approvals.findApproval(['none', 'two', 'one']), sample('two'));
+      expectSame('the other', await approvals.findApproval(['one']), one);
+      expectSame('what was found of nothing', await approvals.findApproval([]), undefined);
+      expectSame('what was found of others', await approvals.findApproval(['ONE', 'one ', '']), undefined);
+    },
+  },
+  {
+    title: 'approvals.addApproval replaces one of the same id, and listApprovals has the newest first',
+    async run({ store: { approvals } }) {
+      for (const id of ['a', 'b', 'c']) await approvals.addApproval(sample(id));
+      const again = sample('a', { answeredBy: 'again' });
+      await approvals.addApproval(again);
+      const listed = await approvals.listApprovals();
+      const ids = listed.map(({ id }) => id);
+      expectSame('the ids', ids, ['a', 'c', 'b']);
+      expectSame('the first', listed[0], again);
+      expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
+    },
+  },
+  {
+    title: 'approvals.revokeApproval ends one, once',
+    async run({ store: { approvals } }) {
+      await approvals.addApproval(sample('a'));
+      expectSame('revoking what is not there', await approvals.revokeApproval('b'), false);
+      expectSame('revoking', await approvals.revokeApproval('a'), true);
+      expectSame('revoking again', await approvals.revokeApproval('a'), false);
+      expectSame('what was found', await approvals.findApproval(['a']), undefined);
+    },
+  },
+  {
+    title: 'approvals of which the time has come are none',
+    async run({ store: { approvals } }) {
+      const stays = sample('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
+      await approvals.addApproval(sample('past', { expiresAt: 0 }));
+      await approvals.addApproval(stays);
+      expectSame('what was found', await approvals.findApproval(['past', 'stays']), stays);
+      const ids = (await approvals.listApprovals()).map(({ id }) => id);
+      expectSame('the ids', ids, ['stays']);
+      expectSame('revoking what is over', await approvals.revokeApproval('past'), false);
+    },
+  },
+];

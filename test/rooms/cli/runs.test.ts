@@ -161,6 +161,19 @@ describe('toolwright runs', () => {
     });
   });
 
+  test('approvals lists answers that stand, and revoke ends one', async () => {
+    const standing = { tool: 'place', pattern: [['sku', 'A1']], scope: 'user' as const, createdAt: 1 };
+    store.approvals.addApproval({ ...standing, id: 'x1', owner: 'u1', answeredBy: 'clerk 7' });
+    const listed = await runs('approvals');
+    expect(listed).toMatchObject({ code: 0, error: '' });
+    expect(listed.out).toMatch(/x1 +place +user +"u1" +\[\["sku","A1"\]\] +"clerk 7"/);
+    expect(JSON.parse((await runs('approvals', '--json')).out)).toMatchObject({ id: 'x1' });
+    expect(await runs('revoke')).toMatchObject({ code: 2 });
+    expect(await runs('revoke', 'x1')).toMatchObject({ code: 0, out: 'x1: revoked\n' });
+    expect(await runs('revoke', 'x1')).toMatchObject({ code: 1, out: 'x1: it does not stand\n' });
+    expect(store.approvals.listApprovals()).toEqual([]);
+  });
+
   test('an answer for a conversation enters its inbox', async () => {
     const { runId: _, store: __, checkpoint: ___, ...given } = config();
     const conversations = new Conversations({ store, config: given, pollMs: 20 });
