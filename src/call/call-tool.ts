@@ -61,7 +61,7 @@ export function callTool(
 ): Answer {
   const { logger, isRecorded, telemetry } = environment;
   if (telemetry?.isOn && trace === undefined) {
-    const begun = startTrace(telemetry, { environment, request, scope, attempt });
+    const begun = startTrace(telemetry, { environment, request, attempt });
     return begun.within(() => callTool(environment, request, { scope, attempt, trace: begun } as CallOrigin));
   }
   const log = logger === undefined ? CallLog.none : new CallLog(environment, request);

@@ -8,12 +8,7 @@ import { KNOWN_SECRETS, type Redaction } from './redact.js';
 /** Records a call from here on. */
 export function startTrace(
   telemetry: Telemetry,
-  {
-    environment,
-    request,
-    scope,
-    attempt,
-  }: Pick<ReceivedCall, 'environment' | 'request' | 'scope' | 'attempt'>,
+  { environment, request, attempt }: Pick<ReceivedCall, 'environment' | 'request' | 'attempt'>,
 ): CallTrace {
   const { id, name, arguments: args, journal, startedBy, mcp } = request;
   return telemetry.startCall({
@@ -22,7 +17,6 @@ export function startTrace(
     tool: environment.find(name)?.offered,
     attempt,
     arguments: args,
-    conversationId: scope.conversationId,
     // A job was approved before it was one.
     answered: startedBy === undefined ? answeredIn(journal) : [],
     startedBy,

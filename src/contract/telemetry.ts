@@ -110,7 +110,6 @@ export interface TracedCall {
   readonly attempt: number;
   /** As it came. */
   readonly arguments: unknown;
-  readonly conversationId?: string | undefined;
   /** The kinds of answers that it waited for before; it is made again with them. */
   readonly answered?: readonly PendingKind[];
   /** What it was started by, where that is another call. */

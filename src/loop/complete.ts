@@ -4,16 +4,19 @@ import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import {
   type FinishReason,
   type LLMProvider,
+  type LLMRequest,
   type Message,
   MODEL,
   PROVIDER,
   type Usage,
 } from '../contract/llm-provider.js';
+import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../kernel/options.js';
-import { askModel, createCallNumberer } from './ask-model.js';
+import { createCallNumberer } from './ask-model.js';
 import { historyFaults } from './given-history.js';
 import { SentMessages } from './sent-messages.js';
+import { askRecorded } from './trace-run.js';
 
 /** A tool as `complete` takes it: only what a model is offered. */
 export interface BareTool {
@@ -53,6 +56,8 @@ export interface CompletionModel {
   readonly model: string;
   readonly llmOptions?: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal;
+  /** Records the request: `openTelemetry()`. */
+  readonly telemetry?: Telemetry;
 }
 
 const MODEL_OPTIONS = optionTable<CompletionModel>('complete', {
@@ -60,6 +65,7 @@ const MODEL_OPTIONS = optionTable<CompletionModel>('complete', {
   model: required(MODEL),
   llmOptions: RECORD,
   signal: SIGNAL,
+  telemetry: TELEMETRY,
 });
 
 const REQUEST = optionTable<CompletionRequest>(
@@ -88,13 +94,14 @@ export async function complete(model: CompletionModel, request: CompletionReques
   const { messages, systemPrompt, tools = [] } = request;
   const { provider } = model;
   const sent = new SentMessages(messages, undefined).for(provider.itemKey?.(model.model));
-  const reply = await askModel(provider, {
+  const asked: LLMRequest = {
     model: model.model,
     messages: systemPrompt === undefined ? [...sent] : [{ role: 'system', content: systemPrompt }, ...sent],
     options: model.llmOptions ?? {},
     ...(tools.length > 0 ? { tools: tools.map(toolToSchema) } : {}),
     ...(model.signal ? { signal: model.signal } : {}),
-  });
+  };
+  const reply = await askRecorded(model.telemetry, { provider, request: asked });
   if (!reply.ok) throw reply.reason === 'failed' ? reply.error : model.signal?.reason;
   const { content, toolCalls, finishReason, usage } = reply.response;
   const calls = createCallNumberer(messages)(toolCalls).map((call) => ({

@@ -1,3 +1,4 @@
+import { KNOWN_SECRETS } from '../call/redact.js';
 import type { LLMProvider, LLMRequest, Usage } from '../contract/llm-provider.js';
 import type { TracePlace } from '../contract/ports.js';
 import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../contract/telemetry.js';
@@ -58,7 +59,7 @@ function usageSince(now: Usage, before: Usage): Usage {
 interface AskedRequest {
   readonly provider: LLMProvider;
   readonly request: LLMRequest;
-  readonly onPart: PartListener | undefined;
+  readonly onPart?: PartListener | undefined;
   readonly onFailure?: AskListeners['onFailure'];
 }
 
@@ -72,13 +73,14 @@ export function askWithin(
     run.hooks?.ask(run, { provider, request, onPart: listener, onFailure }) ??
     askModel(provider, request, { onPart: listener, onFailure });
   if (trace === undefined) return ask(onPart);
-  const onTracedPart: PartListener | undefined =
-    onPart &&
-    ((part) => {
-      trace.part();
-      return onPart(part);
-    });
-  return trace.within(() => ask(onTracedPart));
+  return trace.within(() => ask(onPart && heard(trace, onPart)));
+}
+
+function heard(trace: RequestTrace, onPart: PartListener): PartListener {
+  return (part) => {
+    trace.part();
+    return onPart(part);
+  };
 }
 
 /** Records a request of a run. */
@@ -88,6 +90,18 @@ export function traceOfRequest(
 ): RequestTrace | undefined {
   const isStreamed = onPart !== undefined;
   return trace?.startRequest({ provider, request, isStreamed, redaction: tools.redaction });
+}
+
+/** One request that is of no run, recorded where anybody records. */
+export async function askRecorded(telemetry: Telemetry | undefined, asked: AskedRequest): Promise<Reply> {
+  const { provider, request, onPart } = asked;
+  if (!telemetry?.isOn) return askModel(provider, request, { onPart });
+  const isStreamed = onPart !== undefined;
+  const trace = telemetry.startRequest({ provider, request, isStreamed, redaction: KNOWN_SECRETS });
+  const listeners = { onPart: onPart && heard(trace, onPart) };
+  const reply = await trace.within(() => askModel(provider, request, listeners));
+  trace.end(requestEnd(reply));
+  return reply;
 }
 
 /** A request has its reply, or none. */

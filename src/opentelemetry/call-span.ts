@@ -94,17 +94,19 @@ function placeOf(repair: string): string {
   return /^[^:]{0,120}/.exec(repair)?.[0] ?? '';
 }
 
-function callAttributes({ id, name, tool, attempt, answered, mcp, conversationId }: TracedCall): Attributes {
+function callAttributes({ id, name, tool, attempt, answered, mcp }: TracedCall): Attributes {
   return given({
     [GEN_AI.operation]: 'execute_tool',
     [GEN_AI.tool]: name,
-    [GEN_AI.toolType]: tool === undefined ? undefined : 'function',
-    [GEN_AI.toolDescription]: tool?.description,
-    [GEN_AI.callId]: id,
-    [GEN_AI.conversation]: conversationId,
+    ...(mcp === undefined
+      ? {
+          [GEN_AI.toolType]: tool === undefined ? undefined : 'function',
+          [GEN_AI.toolDescription]: tool?.description,
+          [GEN_AI.callId]: id,
+        }
+      : mcpAttributes(mcp)),
     [OWN.attempt]: attempt > 1 ? attempt : undefined,
     [OWN.answered]: answered?.length ? [...answered] : undefined,
-    ...(mcp === undefined ? {} : mcpAttributes(mcp)),
   });
 }
 

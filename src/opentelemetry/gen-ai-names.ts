@@ -30,6 +30,7 @@ export const GEN_AI = {
   cacheRead: 'gen_ai.usage.cache_read.input_tokens',
   cacheWrite: 'gen_ai.usage.cache_write.input_tokens',
   reasoning: 'gen_ai.usage.reasoning.output_tokens',
+  modality: 'gen_ai.token.modality',
   inputMessages: 'gen_ai.input.messages',
   outputMessages: 'gen_ai.output.messages',
   toolDefinitions: 'gen_ai.tool.definitions',

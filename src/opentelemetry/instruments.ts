@@ -10,6 +10,8 @@ export interface Instruments {
   readonly cacheRead: Counter;
   readonly cacheWrite: Counter;
   readonly reasoning: Counter;
+  readonly inputPerRequest: Histogram;
+  readonly outputPerRequest: Histogram;
   readonly toolDuration: Histogram;
   readonly agentDuration: Histogram;
   readonly agentRequests: Histogram;
@@ -21,6 +23,7 @@ export interface Instruments {
 /** The boundaries that the conventions advise. */
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const AGENT_SECONDS = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
+const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128];
 const MCP_SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
@@ -55,6 +58,16 @@ export function createInstruments(meter: Meter): Instruments {
     cacheRead: tokens('cache_read.input_tokens', 'Input tokens that were read from a cache.'),
     cacheWrite: tokens('cache_write.input_tokens', 'Input tokens that were written to a cache.'),
     reasoning: tokens('reasoning.output_tokens', 'Output tokens of reasoning.'),
+    inputPerRequest: histogram('gen_ai.client.inference.operation.input_tokens', {
+      description: 'Input tokens of one request.',
+      unit: '{token}',
+      boundaries: TOKENS,
+    }),
+    outputPerRequest: histogram('gen_ai.client.inference.operation.output_tokens', {
+      description: 'Output tokens of one request.',
+      unit: '{token}',
+      boundaries: TOKENS,
+    }),
     toolDuration: histogram('gen_ai.execute_tool.duration', {
       description: 'Duration of calls of tools.',
       boundaries: SECONDS,

@@ -1,4 +1,4 @@
-import type { Attributes, Context } from '@opentelemetry/api';
+import type { Attributes, Context, Counter } from '@opentelemetry/api';
 import type { LLMRequest, LLMResponse, Usage } from '../contract/llm-provider.js';
 import type { RequestTrace, TracedRequest, TracedRequestEnd } from '../contract/telemetry.js';
 import { ContentWriter, type RecordedContent } from './content.js';
@@ -91,13 +91,19 @@ export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTr
   #countTokens(usage: Usage | undefined): void {
     if (usage === undefined) return;
     const { instruments } = this.recorder;
-    const { inputTokens, outputTokens, cacheRead, cacheWrite, reasoning } = instruments;
-    const { context } = this;
-    inputTokens.add(usage.inputTokens, this.#metricAttributes, context);
-    outputTokens.add(usage.outputTokens, this.#metricAttributes, context);
-    if (usage.cacheReadTokens) cacheRead.add(usage.cacheReadTokens, this.#metricAttributes, context);
-    if (usage.cacheWriteTokens) cacheWrite.add(usage.cacheWriteTokens, this.#metricAttributes, context);
-    if (usage.reasoningTokens) reasoning.add(usage.reasoningTokens, this.#metricAttributes, context);
+    const about = this.#metricAttributes;
+    // Providers tell of all tokens together.
+    const counted = { ...about, [GEN_AI.modality]: 'unknown' };
+    const count = (counter: Counter, tokens: number | undefined) =>
+      tokens ? counter.add(tokens, counted, this.context) : undefined;
+    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = usage;
+    count(instruments.inputTokens, inputTokens);
+    count(instruments.outputTokens, outputTokens);
+    count(instruments.cacheRead, cacheReadTokens);
+    count(instruments.cacheWrite, cacheWriteTokens);
+    count(instruments.reasoning, reasoningTokens);
+    instruments.inputPerRequest.record(inputTokens, about, this.context);
+    instruments.outputPerRequest.record(outputTokens, about, this.context);
   }
 }
 

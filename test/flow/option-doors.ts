@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { Test } from '@nestjs/testing';
+import { metrics, trace } from '@opentelemetry/api';
 import { OpenAI } from 'openai';
 import {
   type AnsweredRun,
@@ -76,7 +77,7 @@ import {
 } from 'toolwright/nestjs';
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
-import { openTelemetry } from 'toolwright/opentelemetry';
+import { type OpenTelemetryOptions, openTelemetry } from 'toolwright/opentelemetry';
 import { type PgBossEngineOptions, pgBossEngine } from 'toolwright/pg-boss';
 import {
   before,
@@ -558,7 +559,7 @@ export const LOOP_DOORS: readonly Door[] = [
   ),
   door<CompletionModel>(
     'complete',
-    { provider, model: 'm', llmOptions: {}, signal },
+    { provider, model: 'm', llmOptions: {}, signal, telemetry: openTelemetry() },
     { required: ['provider', 'model'], enter: (given) => complete(given, { messages: [] }) },
   ),
   door<CompletionRequest>(
@@ -657,6 +658,11 @@ export const OUTER_DOORS: readonly Door[] = [
       client: new OpenAI({ apiKey: 'k', baseURL: 'http://127.0.0.1:1/v1' }),
     },
     { open: ['fetchOptions'], enter: (given) => new OpenAIProvider(given) },
+  ),
+  door<OpenTelemetryOptions>(
+    'openTelemetry',
+    { content: { arguments: true }, tracerProvider: trace, meterProvider: metrics },
+    { enter: (given) => openTelemetry(given) },
   ),
   door<FromAiSdkOptions>(
     'fromAiSdk',
@@ -817,6 +823,7 @@ export const OUTER_DOORS: readonly Door[] = [
       model: 'm',
       systemPrompt: 'Be brief.',
       llmOptions: {},
+      telemetry: openTelemetry(),
       store: new MemoryConversationStore(),
       logger: console,
       token: 't',

@@ -1,6 +1,7 @@
 import type { ConversationStore } from '../../contract/conversation-store.js';
 import { type LLMProvider, MODEL, PROVIDER } from '../../contract/llm-provider.js';
 import type { Logger } from '../../contract/ports.js';
+import { TELEMETRY, type Telemetry } from '../../contract/telemetry.js';
 import {
   COUNT_LIMIT,
   either,
@@ -36,6 +37,8 @@ export interface AssistantHandlerOptions {
   readonly store?: ConversationStore;
   /** Hears of failures of the provider and the store, with the reasons that no client is told. */
   readonly logger?: Logger;
+  /** Records the requests to the model: `openTelemetry()`. */
+  readonly telemetry?: Telemetry;
   /** What clients send as `Authorization: Bearer …`; without it everybody may ask. */
   readonly token?: string;
   /**
@@ -74,6 +77,7 @@ export const ASSISTANT_OPTIONS = optionTable<AssistantHandlerOptions>('createAss
   llmOptions: RECORD,
   store: withMethods(['load', 'append'], "new SqliteConversationStore({ path: 'conversations.sqlite' })"),
   logger: LOGGER,
+  telemetry: TELEMETRY,
   token: protecting(secret({ ...FILLED_TEXT, fix: 'a secret that the clients know' })),
   owner: protecting(FUNCTION),
   rateLimit: protecting(FUNCTION),

@@ -6,9 +6,9 @@ import type {
   StoredMessage,
 } from '../../contract/conversation-store.js';
 import type { LLMResponse, Message } from '../../contract/llm-provider.js';
-import { askModel } from '../../loop/ask-model.js';
 import { isSameOwner } from '../../loop/options.js';
 import type { SentMessages } from '../../loop/sent-messages.js';
+import { askRecorded } from '../../loop/trace-run.js';
 import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.js';
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
@@ -41,7 +41,7 @@ export interface TurnReply {
 
 /** What a turn is taken with. */
 interface TurnServices {
-  readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions'>;
+  readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions' | 'telemetry'>;
   readonly store: ConversationStore;
   readonly log: SafeLog;
   /** Knows which provider items are whose. */
@@ -146,15 +146,15 @@ function contentOf(message: ChatMessage): string {
 async function ask(
   { conversationId, systemPrompt, signal, gate }: TurnRequest & { readonly gate?: TextGate },
   messages: readonly Message[],
-  { model: { provider, model, llmOptions }, log, sent }: TurnServices,
+  { model: { provider, model, llmOptions, telemetry }, log, sent }: TurnServices,
 ) {
   const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
   const history = sent.others([...system, ...messages], provider.itemKey?.(model));
-  const reply = await askModel(
+  const reply = await askRecorded(telemetry, {
     provider,
-    { model, messages: history, options: llmOptions ?? {}, signal },
-    gate && { onPart: (part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined) },
-  );
+    request: { model, messages: history, options: llmOptions ?? {}, signal },
+    onPart: gate && ((part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined)),
+  });
   if (reply.ok) {
     const { length } = reply.response.toolCalls;
     if (length > 0) log.warn('Native tool calls ignored', { conversationId, count: length });

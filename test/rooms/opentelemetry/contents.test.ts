@@ -1,0 +1,177 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { trace } from '@opentelemetry/api';
+import { AlwaysOffSampler } from '@opentelemetry/sdk-trace';
+import fc from 'fast-check';
+import { complete, defineTool, runToolLoop, ToolRegistry } from 'toolwright';
+import { openTelemetry } from 'toolwright/opentelemetry';
+import { ScriptedProvider } from 'toolwright/testing';
+import { Recording } from './recording.js';
+
+let recording: Recording;
+beforeEach(() => {
+  recording = new Recording();
+});
+afterEach(() => recording.end());
+
+const login = defineTool({
+  name: 'login',
+  description: 'Logs in',
+  parameters: {
+    type: 'object',
+    properties: { user: { type: 'string' }, password: { type: 'string' }, customerNo: { type: 'string' } },
+  },
+  execute: () => ({ token: 'tok-in-result', note: 'welcome-in-result' }),
+});
+
+const args = { user: 'ada-in-arguments', password: 'pw-in-arguments', customerNo: 'no-in-arguments' };
+const spoken = [{ role: 'user' as const, content: 'hello-in-message, my key is Bearer abcdefgh12345678' }];
+
+async function logIn(telemetry: ReturnType<typeof openTelemetry>): Promise<string> {
+  const tools = new ToolRegistry({ telemetry, redact: ['customerNo'] }).register(login);
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ id: 'c1', name: 'login', arguments: args }] },
+    { content: 'bye-in-message' },
+  ]);
+  await runToolLoop({ provider, model: 'm', tools }, spoken);
+  return JSON.stringify(
+    recording.spans.map(({ name, attributes, events, status }) => ({ name, attributes, events, status })),
+  );
+}
+
+test('openTelemetry records no contents unless it is asked for them', async () => {
+  const told = await logIn(openTelemetry());
+  expect(told).not.toMatch(/in-arguments|in-result|in-message|abcdefgh12345678/);
+  expect(recording.span('execute_tool login').attributes['gen_ai.tool.name']).toBe('login');
+});
+
+test('openTelemetry records contents without the secrets that the log leaves out', async () => {
+  const told = await logIn(openTelemetry({ content: true }));
+  expect(told).toMatch(/ada-in-arguments/);
+  expect(told).toMatch(/welcome-in-result/);
+  expect(told).toMatch(/hello-in-message/);
+  expect(told).toMatch(/bye-in-message/);
+  expect(told).not.toMatch(/pw-in-arguments|no-in-arguments|tok-in-result|abcdefgh12345678/);
+  const { attributes } = recording.span('execute_tool login');
+  expect(JSON.parse(String(attributes['gen_ai.tool.call.arguments']))).toEqual({
+    user: 'ada-in-arguments',
+    password: '[redacted]',
+    customerNo: '[redacted]',
+  });
+});
+
+test('openTelemetry records only those contents that it is asked for', async () => {
+  const told = await logIn(openTelemetry({ content: { results: true } }));
+  expect(told).toMatch(/welcome-in-result/);
+  expect(told).not.toMatch(/in-arguments|in-message/);
+});
+
+test('openTelemetry records no arguments of a registry that does not log them', async () => {
+  const telemetry = openTelemetry({ content: true });
+  const tools = new ToolRegistry({ telemetry, logArguments: false }).register(login);
+  await tools.execute('login', args);
+  expect(JSON.stringify(recording.spans.map(({ attributes }) => attributes))).not.toMatch(
+    /in-arguments|in-result/,
+  );
+});
+
+test('what is thrown in a tool is told by its type alone unless results are asked for', async () => {
+  const broken = defineTool({
+    name: 'broken',
+    description: 'Breaks',
+    parameters: { type: 'object', properties: {} },
+    execute: () => {
+      throw new RangeError('secret-in-error');
+    },
+  });
+  for (const content of [false, true]) {
+    const tools = new ToolRegistry({ telemetry: openTelemetry({ content }) }).register(broken);
+    await tools.execute('broken', {});
+  }
+  const [plain, told] = recording.spans;
+  expect([plain?.attributes['error.type'], plain?.status.message]).toEqual(['RangeError', undefined]);
+  expect([told?.attributes['error.type'], told?.status.message]).toEqual(['RangeError', 'secret-in-error']);
+});
+
+test('a call that is not sampled has no attributes, and is measured and passed on all the same', async () => {
+  await recording.end();
+  recording = new Recording({ sampler: new AlwaysOffSampler() });
+  let active: string | undefined;
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks',
+    parameters: { type: 'object', properties: {} },
+    execute: () => {
+      active = trace.getActiveSpan()?.spanContext().traceId;
+      return 'seen';
+    },
+  });
+  const tools = new ToolRegistry({ telemetry: openTelemetry({ content: true }) }).register(look);
+  expect((await tools.execute('look')).forLLM).toBe('seen');
+  expect(active).toMatch(/^[\da-f]{32}$/);
+  expect(recording.spans).toEqual([]);
+  expect((await recording.points()).map(({ name }) => name)).toEqual(['gen_ai.execute_tool.duration']);
+});
+
+test('without an SDK nothing is traced, and telemetry that was made before the SDK records once it is there', async () => {
+  await recording.end();
+  const telemetry = openTelemetry();
+  expect(telemetry.isOn).toBe(false);
+  const tools = new ToolRegistry({ telemetry }).register(login);
+  expect((await tools.execute('login', args)).isError).toBe(false);
+  recording = new Recording();
+  expect(telemetry.isOn).toBe(true);
+  await tools.execute('login', args);
+  expect(recording.names).toEqual(['execute_tool login']);
+});
+
+test('complete records its request', async () => {
+  const telemetry = openTelemetry();
+  const provider = new ScriptedProvider([{ content: 'hi' }]);
+  await complete({ provider, model: 'm', telemetry }, { messages: spoken });
+  expect(recording.names).toEqual(['chat m']);
+});
+
+test('a thousand calls at a time each have one span, whose context is active in them and in no other', async () => {
+  const seen = new Map<string, string>();
+  const wait = defineTool({
+    name: 'wait',
+    description: 'Waits',
+    parameters: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
+    execute: async ({ id }: { id: string }) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      seen.set(id, trace.getActiveSpan()?.spanContext().spanId ?? '');
+      return id;
+    },
+  });
+  const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(wait);
+  const ids = Array.from({ length: 1000 }, (_, index) => `call_${index}`);
+  await Promise.all(ids.map((id) => tools.executeWithContext('wait', { id }, { callId: id })));
+  const spans = recording.spans.map(
+    (span) => [String(span.attributes['gen_ai.tool.call.id']), span.spanContext().spanId] as const,
+  );
+  expect(new Map(spans)).toEqual(seen);
+  expect(spans).toHaveLength(1000);
+});
+
+test('whatever a tool is given and gives, recording it throws nothing and changes no result', async () => {
+  const echo = defineTool({
+    name: 'echo',
+    description: 'Echoes',
+    parameters: { type: 'object', properties: {}, additionalProperties: true },
+    execute: (given: object) => given,
+  });
+  const plain = new ToolRegistry().register(echo);
+  const recorded = new ToolRegistry({ telemetry: openTelemetry({ content: true }) }).register(echo);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.oneof(fc.dictionary(fc.string(), fc.jsonValue()), fc.string(), fc.jsonValue()),
+      async (given) => {
+        const [one, other] = [await plain.execute('echo', given), await recorded.execute('echo', given)];
+        expect(JSON.stringify(other)).toBe(JSON.stringify(one));
+      },
+    ),
+    { numRuns: 60 },
+  );
+  for (const { attributes } of recording.spans)
+    expect(() => JSON.parse(String(attributes['gen_ai.tool.call.result'] ?? '{}'))).not.toThrow();
+});
