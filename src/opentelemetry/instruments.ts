@@ -1,98 +1,66 @@
 import type { Counter, Histogram, Meter } from '@opentelemetry/api';
 
-/** The metrics that are recorded, by the names of the GenAI conventions. */
-export interface Instruments {
-  readonly inferenceDuration: Histogram;
-  readonly timeToFirstChunk: Histogram;
-  readonly timePerChunk: Histogram;
-  readonly inputTokens: Counter;
-  readonly outputTokens: Counter;
-  readonly cacheRead: Counter;
-  readonly cacheWrite: Counter;
-  readonly reasoning: Counter;
-  readonly inputPerRequest: Histogram;
-  readonly outputPerRequest: Histogram;
-  readonly toolDuration: Histogram;
-  readonly agentDuration: Histogram;
-  readonly agentRequests: Histogram;
-  readonly agentCalls: Histogram;
-  readonly mcpClientDuration: Histogram;
-  readonly mcpServerDuration: Histogram;
-}
-
 /** The boundaries that the conventions advise. */
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const AGENT_SECONDS = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
-const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
-const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128];
 const MCP_SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128];
+const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
+
+/** Name, unit, boundaries, and what it measures. */
+type HistogramRow = readonly [name: string, unit: string, boundaries: number[], description: string];
+
+const INFERENCE = 'gen_ai.client.inference';
+const AGENT = 'gen_ai.invoke_agent';
+
+const HISTOGRAMS = {
+  inferenceDuration: [
+    `${INFERENCE}.duration`,
+    's',
+    SECONDS,
+    'Duration of requests to models, retries included.',
+  ],
+  timeToFirstChunk: [`${INFERENCE}.time_to_first_chunk`, 's', SECONDS, 'Time until a reply begins to come.'],
+  timePerChunk: [`${INFERENCE}.time_per_output_chunk`, 's', SECONDS, 'Time between two parts of a reply.'],
+  inputPerRequest: [`${INFERENCE}.operation.input_tokens`, '{token}', TOKENS, 'Input tokens of one request.'],
+  outputPerRequest: [
+    `${INFERENCE}.operation.output_tokens`,
+    '{token}',
+    TOKENS,
+    'Output tokens of one request.',
+  ],
+  toolDuration: ['gen_ai.execute_tool.duration', 's', SECONDS, 'Duration of calls of tools.'],
+  agentDuration: [`${AGENT}.duration`, 's', AGENT_SECONDS, 'Duration of runs.'],
+  agentRequests: [`${AGENT}.inference_calls`, '{inference_call}', COUNTS, 'Requests to models in a run.'],
+  agentCalls: [`${AGENT}.tool_calls`, '{tool_call}', COUNTS, 'Calls of tools in a run.'],
+  mcpClientDuration: ['mcp.client.operation.duration', 's', MCP_SECONDS, 'Duration of MCP requests, sent.'],
+  mcpServerDuration: [
+    'mcp.server.operation.duration',
+    's',
+    MCP_SECONDS,
+    'Duration of MCP requests, answered.',
+  ],
+} as const satisfies Readonly<Record<string, HistogramRow>>;
+
+const COUNTERS = {
+  inputTokens: ['input_tokens', 'Input tokens, those from a cache included.'],
+  outputTokens: ['output_tokens', 'Output tokens, reasoning included.'],
+  cacheRead: ['cache_read.input_tokens', 'Input tokens that were read from a cache.'],
+  cacheWrite: ['cache_write.input_tokens', 'Input tokens that were written to a cache.'],
+  reasoning: ['reasoning.output_tokens', 'Output tokens of reasoning.'],
+} as const;
+
+/** The metrics that are recorded, by the names of the GenAI and MCP conventions. */
+export type Instruments = { readonly [Key in keyof typeof HISTOGRAMS]: Histogram } & {
+  readonly [Key in keyof typeof COUNTERS]: Counter;
+};
 
 /** Makes the instruments of a meter; one that exists already is the same. */
 export function createInstruments(meter: Meter): Instruments {
-  const histogram = (
-    name: string,
-    { description, boundaries, unit = 's' }: { description: string; boundaries: number[]; unit?: string },
-  ) =>
-    meter.createHistogram(name, {
-      description,
-      unit,
-      advice: { explicitBucketBoundaries: boundaries },
-    });
-  const tokens = (name: string, description: string) =>
-    meter.createCounter(`gen_ai.client.inference.usage.${name}`, { description, unit: '{token}' });
-  return {
-    inferenceDuration: histogram('gen_ai.client.inference.duration', {
-      description: 'Duration of requests to models, retries included.',
-      boundaries: SECONDS,
-    }),
-    timeToFirstChunk: histogram('gen_ai.client.inference.time_to_first_chunk', {
-      description: 'Time until the first part of a streamed reply.',
-      boundaries: SECONDS,
-    }),
-    timePerChunk: histogram('gen_ai.client.inference.time_per_output_chunk', {
-      description: 'Time between two parts of a streamed reply.',
-      boundaries: SECONDS,
-    }),
-    inputTokens: tokens('input_tokens', 'Input tokens, those from a cache included.'),
-    outputTokens: tokens('output_tokens', 'Output tokens, reasoning included.'),
-    cacheRead: tokens('cache_read.input_tokens', 'Input tokens that were read from a cache.'),
-    cacheWrite: tokens('cache_write.input_tokens', 'Input tokens that were written to a cache.'),
-    reasoning: tokens('reasoning.output_tokens', 'Output tokens of reasoning.'),
-    inputPerRequest: histogram('gen_ai.client.inference.operation.input_tokens', {
-      description: 'Input tokens of one request.',
-      unit: '{token}',
-      boundaries: TOKENS,
-    }),
-    outputPerRequest: histogram('gen_ai.client.inference.operation.output_tokens', {
-      description: 'Output tokens of one request.',
-      unit: '{token}',
-      boundaries: TOKENS,
-    }),
-    toolDuration: histogram('gen_ai.execute_tool.duration', {
-      description: 'Duration of calls of tools.',
-      boundaries: SECONDS,
-    }),
-    agentDuration: histogram('gen_ai.invoke_agent.duration', {
-      description: 'Duration of runs.',
-      boundaries: AGENT_SECONDS,
-    }),
-    agentRequests: histogram('gen_ai.invoke_agent.inference_calls', {
-      description: 'Requests to models in a run.',
-      unit: '{inference_call}',
-      boundaries: COUNTS,
-    }),
-    agentCalls: histogram('gen_ai.invoke_agent.tool_calls', {
-      description: 'Calls of tools in a run.',
-      unit: '{tool_call}',
-      boundaries: COUNTS,
-    }),
-    mcpClientDuration: histogram('mcp.client.operation.duration', {
-      description: 'Duration of MCP requests, seen by who sends them.',
-      boundaries: MCP_SECONDS,
-    }),
-    mcpServerDuration: histogram('mcp.server.operation.duration', {
-      description: 'Duration of MCP requests, seen by who answers them.',
-      boundaries: MCP_SECONDS,
-    }),
-  };
+  const made: Record<string, Histogram | Counter> = {};
+  for (const [key, [name, unit, explicitBucketBoundaries, description]] of Object.entries(HISTOGRAMS))
+    made[key] = meter.createHistogram(name, { description, unit, advice: { explicitBucketBoundaries } });
+  for (const [key, [name, description]] of Object.entries(COUNTERS))
+    made[key] = meter.createCounter(`${INFERENCE}.usage.${name}`, { description, unit: '{token}' });
+  return made as Instruments;
 }
