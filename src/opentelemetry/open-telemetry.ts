@@ -84,6 +84,18 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
 const SCOPE = 'toolwright';
 const ALL: RecordedContent = { arguments: true, results: true, messages: true };
 
+/** Where the API keeps what an application registers; asking the API itself takes as long as half a call. */
+const REGISTERED = Symbol.for('opentelemetry.js.api.1');
+/** In case an API keeps it elsewhere, it is asked now and then all the same. */
+const ASK_EVERY = 256;
+
+function isUnregistered(): boolean {
+  const registered = (globalThis as { readonly [REGISTERED]?: { trace?: object; metrics?: object } })[
+    REGISTERED
+  ];
+  return registered === undefined || (registered.trace === undefined && registered.metrics === undefined);
+}
+
 class OpenTelemetry implements Telemetry {
   readonly #api = loadApi();
   readonly #options: OpenTelemetryOptions;
@@ -91,6 +103,7 @@ class OpenTelemetry implements Telemetry {
   /** Where nobody has registered anything, the API has one that does nothing. */
   readonly #noTracers = new this.#api.ProxyTracerProvider().getDelegate();
   readonly #noMeter = this.#api.createNoopMeter();
+  #asked = 0;
   #instruments: { readonly of: MeterProvider; readonly made: Instruments } | undefined;
 
   constructor(options: OpenTelemetryOptions) {
@@ -102,6 +115,7 @@ class OpenTelemetry implements Telemetry {
   get isOn(): boolean {
     const { tracerProvider, meterProvider } = this.#options;
     if (tracerProvider !== undefined || meterProvider !== undefined) return true;
+    if (isUnregistered() && this.#asked++ % ASK_EVERY !== 0) return false;
     const tracers = this.#api.trace.getTracerProvider();
     if (!(tracers instanceof this.#api.ProxyTracerProvider) || tracers.getDelegate() !== this.#noTracers)
       return true;
