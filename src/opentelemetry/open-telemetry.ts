@@ -20,8 +20,7 @@ import type { RecordedContent } from './content.js';
 import { createInstruments, type Instruments } from './instruments.js';
 import { loadApi } from './load-api.cjs';
 import { MessageSpan } from './message-span.js';
-import { RequestSpan } from './request-span.js';
-import { RunSpan } from './run-span.js';
+import { RequestSpan, RunSpan } from './run-span.js';
 import type { Recorder } from './spans.js';
 
 /** Options of {@link openTelemetry}. */
