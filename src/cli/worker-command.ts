@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { keepsJobs } from '../contract/job-store.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
-import { keepsConversations } from '../conversation/conversations-options.js';
+import { type ConversationsOptions, keepsConversations } from '../conversation/conversations-options.js';
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type JobRunner, type RunJobsOptions, runJobs } from '../jobs/run-jobs.js';
@@ -127,33 +127,45 @@ function isCheckpointStore(store: unknown): store is CheckpointStore {
   return CHECKPOINT_STORE.accepts(store);
 }
 
-function openConversations({ config, store }: WorkParts): Conversations | undefined {
+function openConversations({ exports, config, store }: WorkParts): Conversations | undefined {
   if (!keepsConversations(store)) return undefined;
   const { store: _1, checkpoint, runId: _2, signal: _3, leaseMs, ...given } = config;
   const kept = checkpoint === 'call' ? { checkpoint } : {};
   return new Conversations({
     store,
     config: { ...given, ...kept },
+    ...onUnknownOf(exports),
     ...(leaseMs === undefined ? {} : { leaseMs }),
   });
 }
 
+/** As the module exports it; a wrong one is refused by whoever takes it. */
+function onUnknownOf({ onUnknown }: OpenModule['exports']): Pick<ConversationsOptions, 'onUnknown'> {
+  return onUnknown === undefined ? {} : { onUnknown: onUnknown as ConversationsOptions['onUnknown'] };
+}
+
 async function openJobs({ exports, config, store }: WorkParts): Promise<JobRunner | undefined> {
-  const { engine = config.engine, jobScope } = exports;
+  const { engine = config.engine, jobScope, jobConcurrency } = exports;
   if (engine === undefined || !keepsJobs(store)) return undefined;
   return runJobs({
     engine: engine as RunJobsOptions['engine'],
     store,
     tools: config.tools ?? registryOfModule(exports) ?? [],
+    ...(jobConcurrency === undefined ? {} : { concurrency: jobConcurrency as number }),
     ...(jobScope === undefined ? {} : { jobScope: jobScope as NonNullable<RunJobsOptions['jobScope']> }),
   });
 }
 
-function recover({ config: given, store }: WorkParts & { readonly store: CheckpointStore }): RunRecovery {
+function recover({
+  exports,
+  config: given,
+  store,
+}: WorkParts & { readonly store: CheckpointStore }): RunRecovery {
   const checkpoint = given.checkpoint === 'call' ? 'call' : 'step';
   const config = { ...given, store, checkpoint } as const;
   return new RunRecovery({
     store,
+    ...onUnknownOf(exports),
     ...(keepsConversations(store) ? { conversations: store.conversations } : {}),
     ...(given.leaseMs === undefined ? {} : { leaseMs: given.leaseMs }),
     config: () => config,

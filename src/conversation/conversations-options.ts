@@ -1,3 +1,4 @@
+import type { OnUnknown } from '../call/invocation.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
@@ -9,6 +10,7 @@ import { refuseOptions } from '../errors/author-fault.js';
 import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import {
   BOOLEAN,
+  COUNT,
   COUNT_LIMIT,
   either,
   FILLED_TEXT,
@@ -19,10 +21,12 @@ import {
   LOGGER,
   MILLISECONDS,
   type OptionRule,
+  oneOf,
   optionTable,
   RECORD,
   required,
   SIGNAL,
+  STORED_ID,
   WHOLE,
 } from '../kernel/options.js';
 import type { ToolLoopConfig } from '../loop/options.js';
@@ -66,6 +70,10 @@ export interface ConversationsOptions {
   readonly takesTurns?: boolean;
   /** Conversations whose turns run here at the same time; default 16. */
   readonly maxConcurrency?: number;
+  /** Jobs of the engine that are done here at the same time; default 10. */
+  readonly jobConcurrency?: number;
+  /** What becomes of a call that ran when its process died, and of which nobody knows: as for `recoverRuns`; default `ask`. */
+  readonly onUnknown?: OnUnknown;
   /** Milliseconds after which another process goes on with a conversation whose process died; default 30,000. */
   readonly leaseMs?: number;
   /** Milliseconds between two looks for conversations that were left; default: a third of the lease. */
@@ -129,20 +137,22 @@ export const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversa
   scope: FUNCTION,
   takesTurns: BOOLEAN,
   maxConcurrency: COUNT_LIMIT,
+  jobConcurrency: COUNT,
+  onUnknown: oneOf('ask', 'error', 'rerun'),
   leaseMs: MILLISECONDS,
   pollMs: MILLISECONDS,
   logger: LOGGER,
 });
 
 export const PROMPT_OPTIONS = optionTable<PromptOptions>('Conversations.prompt', {
-  key: FILLED_TEXT,
+  key: STORED_ID,
   owner: JSON_VALUE,
   onlyOwner: BOOLEAN,
   replaces: FILLED_TEXT,
 });
 
 export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer', {
-  key: FILLED_TEXT,
+  key: STORED_ID,
   owner: JSON_VALUE,
   answeredBy: JSON_VALUE,
 });
@@ -165,6 +175,7 @@ export function jobsOfOptions({
   store,
   config,
   jobTools,
+  jobConcurrency: concurrency,
 }: ConversationsOptions): JobParts | undefined {
   if (engine === undefined) return undefined;
   const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
@@ -184,7 +195,8 @@ export function jobsOfOptions({
         ]
       : []),
   ]);
-  return { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
+  const parts = { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
+  return concurrency === undefined ? parts : { ...parts, concurrency };
 }
 
-type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools'>;
+type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'>;

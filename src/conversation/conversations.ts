@@ -17,7 +17,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
-import { FILLED_TEXT, LIST, required } from '../kernel/options.js';
+import { LIST, required, STORED_ID } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/options.js';
 import {
   ANSWERS_OPTIONS,
@@ -130,7 +130,7 @@ export class Conversations {
     checkArguments({
       of: 'Conversations.prompt',
       given: { conversationId, content },
-      rules: { conversationId: required(FILLED_TEXT), content: required(CONTENT) },
+      rules: { conversationId: required(STORED_ID), content: required(CONTENT) },
     });
     checkOptions(options, PROMPT_OPTIONS);
     const { key = crypto.randomUUID(), onlyOwner = false, replaces } = options;
@@ -160,7 +160,7 @@ export class Conversations {
     checkArguments({
       of: 'Conversations.answer',
       given: { conversationId, answers },
-      rules: { conversationId: required(FILLED_TEXT), answers: required(LIST) },
+      rules: { conversationId: required(STORED_ID), answers: required(LIST) },
     });
     checkOptions(options, ANSWERS_OPTIONS);
     const { key = crypto.randomUUID(), answeredBy } = options;
@@ -319,10 +319,11 @@ export class Conversations {
   }
 
   #surroundings(): TurnSurroundings {
-    const { store, engine, config, scope, logger } = this.#options;
+    const { store, engine, config, scope, logger, onUnknown } = this.#options;
     return {
       store,
       engine,
+      onUnknown,
       leaseMs: this.#leaseMs,
       isClosing: () => this.#isClosed,
       configOf: async (turn) => {

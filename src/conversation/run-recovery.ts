@@ -1,4 +1,5 @@
 import { conversationOfRun } from '../call/completion-entry.js';
+import type { OnUnknown } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import type { CallScope } from '../contract/call.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
@@ -23,6 +24,8 @@ export interface RunRecoveryParts {
   readonly scope: (run: KeptRun) => CallScope | Promise<CallScope>;
   /** Milliseconds until a run can be taken over from this process, too; default 30,000. */
   readonly leaseMs?: number;
+  /** What becomes of calls of which nobody knows what came; default: somebody is asked. */
+  readonly onUnknown?: OnUnknown;
   readonly logger?: Logger;
 }
 
@@ -90,7 +93,7 @@ export class RunRecovery {
   }
 
   async #recover(runId: string): Promise<void> {
-    const { store, config, scope } = this.#parts;
+    const { store, config, scope, onUnknown } = this.#parts;
     const run = await store.read(runId);
     if (run?.status !== 'running' || (await this.#isOfConversation(runId))) return;
     const { owner } = run.state;
@@ -99,7 +102,7 @@ export class RunRecovery {
       store,
       runId,
       leaseMs: this.#leaseMs,
-      surroundings: { scope: given },
+      surroundings: { scope: given, ...(onUnknown === undefined ? {} : { onUnknown }) },
     });
   }
 

@@ -28,6 +28,7 @@ import { historyBefore, historyOf, messagesOfTurn } from './kept-turns.js';
 export interface TurnSurroundings {
   readonly store: CheckpointStore;
   readonly engine: JobEngine | undefined;
+  readonly onUnknown: ConversationsOptions['onUnknown'];
   readonly leaseMs: number;
   readonly configOf: (turn: TurnOwner) => ConversationsConfig | Promise<ConversationsConfig>;
   readonly scopeOf: (turn: TurnOwner) => CallScope | Promise<CallScope>;
@@ -151,7 +152,7 @@ async function runTurn(
   { turn, run, answers }: StandingTurn,
   surroundings: TurnSurroundings,
 ): Promise<ToolLoopResult> {
-  const { store, engine, leaseMs } = surroundings;
+  const { store, engine, leaseMs, onUnknown } = surroundings;
   const { runId } = turn;
   const { owner } = turn.entry.content;
   const of = { conversationId: held.conversation.conversationId, ...(owner === undefined ? {} : { owner }) };
@@ -167,7 +168,7 @@ async function runTurn(
     if (event.type === 'run-start' && answers !== undefined) void held.events.write(takenJson(answers));
     return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
   };
-  const watched = { scope, sink, left: held.lost };
+  const watched = { scope, sink, left: held.lost, ...(onUnknown === undefined ? {} : { onUnknown }) };
   if (run === undefined)
     return isKept(await driveRun(config, { messages: startOf(held, turn, given) }, watched));
   const stored = { store, runId, leaseMs };

@@ -223,6 +223,11 @@ export const FILLED_TEXT: OptionRule = {
   accepts: (value) => typeof value === 'string' && value.trim() !== '',
   fix: 'a string that is not empty',
 };
+/** A text that names something in a store: none of them keeps U+0000, and halves of characters would become the same. */
+export const STORED_ID: OptionRule = {
+  accepts: (value) => FILLED_TEXT.accepts(value) && !/[\0\p{Surrogate}]/u.test(String(value)),
+  fix: "a text that is not empty, without U+0000 and lone surrogates: 'order-7'",
+};
 export const FUNCTION: OptionRule = { accepts: (value) => typeof value === 'function', fix: 'a function' };
 export const RECORD: OptionRule = { accepts: isRecord, fix: '{ … }' };
 /** What JSON can say. */

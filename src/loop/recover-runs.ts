@@ -94,7 +94,7 @@ interface LostRunOptions {
   readonly store: CheckpointStore;
   readonly runId: string;
   readonly leaseMs: number;
-  readonly surroundings: Pick<RunSurroundings, 'scope' | 'sink' | 'onUnknown'>;
+  readonly surroundings: Pick<RunSurroundings, 'scope' | 'sink' | 'onUnknown' | 'left'>;
 }
 
 /**

@@ -3,7 +3,7 @@ import { RUN_STORE, type RunState, type RunStore } from '../contract/run-state.j
 import { invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { FILLED_TEXT, optionTable, required } from '../kernel/options.js';
+import { optionTable, required, STORED_ID } from '../kernel/options.js';
 import { ClaimedRun, type ClaimRequest, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
@@ -26,7 +26,7 @@ export interface StoredRun {
 
 export const STORED_RUN = optionTable<StoredRun>('the stored run', {
   store: required(RUN_STORE),
-  runId: required(FILLED_TEXT),
+  runId: required(STORED_ID),
   leaseMs: LEASE,
 });
 

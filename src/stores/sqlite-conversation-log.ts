@@ -71,7 +71,8 @@ const SQL = {
   due: `
     SELECT conversation_id FROM toolwright_conversations
     WHERE is_due = 1 AND ${FREE} ORDER BY changed_at LIMIT $limit`,
-  changedSince: 'SELECT conversation_id FROM toolwright_conversations WHERE told_at > $since',
+  changedSince:
+    'SELECT conversation_id, told_at FROM toolwright_conversations WHERE told_at > $since ORDER BY told_at',
   told: 'UPDATE toolwright_conversations SET told_at = $told WHERE conversation_id = $id',
   lastTold: 'SELECT coalesce(max(told_at), 0) AS told FROM toolwright_conversations',
   dataVersion: 'PRAGMA data_version',
@@ -280,7 +281,8 @@ export class SqliteConversationLog implements ConversationLog {
     const version = this.#version();
     if (version === this.#seen.version) return;
     const changed = this.#sql.changedSince.all({ since: this.#seen.told });
-    this.#seen = { version, told: Number(this.#sql.lastTold.get()?.told) };
+    // As far as these rows go: what is written meanwhile is for the next look.
+    this.#seen = { version, told: Number(changed.at(-1)?.told_at ?? this.#seen.told) };
     for (const row of changed) {
       const conversationId = String(row.conversation_id);
       // Which of both it was, the file does not say.

@@ -6,6 +6,7 @@ import {
   type ConversationView,
   defineTool,
   type LLMProvider,
+  type ToolAnnotations,
   type ToolContext,
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
@@ -28,6 +29,11 @@ const provider: LLMProvider = {
   },
 };
 
+/** How a process of the fleet differs. */
+interface Start extends Pick<ConversationsOptions, 'onUnknown'> {
+  readonly annotations?: ToolAnnotations;
+}
+
 /** Processes on one store that die, or hang for so long that another one goes on with what they had. */
 class Fleet {
   now = 1_700_000_000_000;
@@ -36,7 +42,7 @@ class Fleet {
   readonly front = this.#conversations(this.store, { takesTurns: false });
 
   /** A process whose payments come to what `pay` gives. */
-  start(pay: (context: ToolContext) => unknown, annotations = {}) {
+  start(pay: (context: ToolContext) => unknown, { annotations = {}, ...options }: Start = {}) {
     let isAlive = true;
     const tool = defineTool({
       name: 'pay',
@@ -50,6 +56,7 @@ class Fleet {
     const store = seenBy(this.store, () => isAlive);
     const conversations = this.#conversations(store, {
       config: { provider, model: 'm', tools: [tool], toolTimeoutMs: Number.POSITIVE_INFINITY },
+      ...options,
     });
     const die = (): void => {
       isAlive = false;
@@ -135,7 +142,7 @@ test('Conversations: a turn whose conversation is lost goes on elsewhere, and is
   const hanging = fleet.start(
     ({ signal }) => new Promise((resolve) => signal?.addEventListener('abort', resolve)),
     {
-      idempotent: true,
+      annotations: { idempotent: true },
     },
   );
   await fleet.paid(1);
@@ -145,10 +152,41 @@ test('Conversations: a turn whose conversation is lost goes on elsewhere, and is
   await hanging.conversations.close();
   expect(store.read('c1.1')?.status).toBe('running');
   fleet.now += LEASE;
-  const next = fleet.start(() => 'paid', { idempotent: true });
+  const next = fleet.start(() => 'paid', { annotations: { idempotent: true } });
   const view = await front.idle('c1');
   expect(view?.messages.at(-1)).toMatchObject({ content: 'heard: paid' });
   expect(historyFaults(view?.messages ?? [])).toEqual([]);
   expect((await fleet.events()).filter((type) => type === 'turn-end')).toHaveLength(1);
   await next.conversations.close();
 });
+
+test.each([
+  ['error', 1, 'heard: The process died'],
+  ['rerun', 2, 'heard: paid'],
+] as const)(
+  'Conversations: `onUnknown: %s` asks nobody what came of a call whose process died',
+  async (onUnknown, times, said) => {
+    const fleet = new Fleet();
+    const { front, payments } = fleet;
+    await front.prompt('c1', 'Pay');
+    const first = fleet.start(() => NEVER);
+    await fleet.paid(1);
+    first.die();
+    const second = fleet.start(() => 'paid', { onUnknown });
+    const view = await front.idle('c1');
+    expect(view?.status).toBe('idle');
+    expect(view?.messages.at(-1)?.content).toContain(said);
+    expect(payments).toHaveLength(times);
+    await second.conversations.close();
+  },
+);
+
+test.each(['a\u0000b', '\ud800', ' '])(
+  'Conversations: an id that no store could keep is refused: %j',
+  async (id) => {
+    const { front } = new Fleet();
+    await expect(front.prompt(id, 'Hi')).rejects.toMatchObject({ code: 521 });
+    await expect(front.prompt('c1', 'Hi', { key: id })).rejects.toMatchObject({ code: 521 });
+    expect(await front.snapshot('c1')).toBeUndefined();
+  },
+);

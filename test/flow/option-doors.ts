@@ -304,6 +304,8 @@ const conversationsOptions: Required<ConversationsOptions> = {
   scope: () => ({}),
   takesTurns: false,
   maxConcurrency: 2,
+  jobConcurrency: 2,
+  onUnknown: 'ask',
   leaseMs: 1000,
   pollMs: 1000,
   logger: console,

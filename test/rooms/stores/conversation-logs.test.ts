@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { afterAll, expect, test } from '@jest/globals';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import type { ConversationNews } from '../../../src/contract/conversation-log.js';
@@ -47,3 +49,31 @@ test('SqliteRunStore: what one process enters, another is told of', async () => 
   expect(await heard.promise).toEqual({ conversationId: 'c1', about: 'inbox' });
   end();
 });
+
+test('SqliteRunStore.conversations tells of everything that another process writes while it looks', async () => {
+  const path = newPath();
+  using store = new SqliteRunStore({ path });
+  const { conversations } = store;
+  const ids = Array.from({ length: 10_000 }, (_, index) => `c${index}`);
+  const heard = new Set<string | undefined>();
+  const unwatch = conversations.watch(({ conversationId }) => heard.add(conversationId));
+  const writer = new Worker(WRITER, { eval: true, workerData: { path, ids } });
+  await once(writer, 'exit');
+  for (let looks = 0; heard.size < ids.length && looks < 20; looks += 1)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  unwatch();
+  expect(heard.size).toBe(ids.length);
+});
+
+/** Does to each conversation what another process does with every change, as fast as it can. */
+const WRITER = `
+  const { workerData: { path, ids } } = require('node:worker_threads');
+  const { DatabaseSync } = require('node:sqlite');
+  const database = new DatabaseSync(path);
+  database.exec('PRAGMA busy_timeout = 5000; PRAGMA synchronous = OFF');
+  const tell = database.prepare(
+    'INSERT INTO toolwright_conversations (conversation_id, changed_at, told_at) SELECT ?, 0, coalesce(max(told_at), 0) + 1 FROM toolwright_conversations',
+  );
+  for (const id of ids) tell.run(id);
+  database.close();
+`;
