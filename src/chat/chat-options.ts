@@ -141,8 +141,10 @@ export function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   return { ...chat, conversations: own, own };
 }
 
+/** Whoever gives neither has misspelt what most begin with. */
 function isOverConversations(options: ChatHandlerOptions): options is ConversationsChatOptions {
-  return isRecord(options) && 'conversations' in options && options.conversations !== undefined;
+  if (!isRecord(options)) return false;
+  return options.conversations !== undefined || !('provider' in options || 'store' in options);
 }
 
 function defined<Options extends object>(options: Options): Options {
