@@ -20,7 +20,7 @@ export type TraceEvent =
   | { readonly type: 'request-retry'; readonly delayMs: number; readonly error: unknown }
   /** Work of `context.once`, or a question, that an earlier run of the method has behind it: it is not done again. */
   | { readonly type: 'replay'; readonly of: 'once' | 'answer'; readonly key: string }
-  /** Calls that were settled before their process died: they are not made again. */
+  /** Calls of the open message that were settled before the run went on: they are not made again. */
   | { readonly type: 'settled-before'; readonly callIds: readonly string[] };
 
 /** A piece of work that is being traced. None of its methods throws, apart from what `work` throws. */

@@ -28,8 +28,12 @@ export async function driveTraced(
   trace: RunTrace,
   drive: () => Promise<ToolLoopResult>,
 ): Promise<ToolLoopResult> {
-  const { iterations, usage } = run;
+  const { iterations, usage, resumed } = run;
   const calls = run.toolCalls.length;
+  const callIds = (resumed?.open?.calls ?? []).flatMap((call) =>
+    call.status === 'settled' ? [call.record.id] : [],
+  );
+  if (callIds.length > 0) trace.event({ type: 'settled-before', callIds });
   const counts = () => ({
     requests: run.iterations - iterations,
     calls: run.toolCalls.length - calls,

@@ -298,3 +298,27 @@ test('what context.once and context.ask have behind them is told as replays when
     ['toolwright.call.replay', { 'toolwright.call.replay.of': 'answer', 'toolwright.call.replay.key': '0' }],
   ]);
 });
+
+test('a run that goes on tells which calls had their results and are not made again', async () => {
+  const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(ask, add);
+  const provider = new ScriptedProvider([
+    {
+      toolCalls: [
+        { id: 'c1', name: 'add', arguments: { a: 1, b: 2 } },
+        { id: 'c2', name: 'pay', arguments: { amount: 5 } },
+      ],
+    },
+    { content: 'done' },
+  ]);
+  const config = { provider, model: 'm', tools };
+  const first = await runToolLoop(config, messages);
+  recording.forget();
+  const answers = (first.pending ?? []).map(({ id }) => ({ id, approved: true }));
+  await resumeToolLoop(config, first.state, answers);
+  expect(recording.names).not.toContain('execute_tool add');
+  const [event] = recording.span('invoke_agent').events;
+  expect([event?.name, event?.attributes]).toEqual([
+    'toolwright.run.settled_before',
+    { 'toolwright.run.settled_before.call_ids': ['c1'] },
+  ]);
+});
