@@ -32,6 +32,14 @@ export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';
 export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/watch-calls.js';
 export type {
+  Budget,
+  BudgetLimits,
+  KeyedBudget,
+  ModelPrice,
+  PriceTable,
+  Spending,
+} from './contract/budget.js';
+export type {
   BudgetAccount,
   BudgetAmounts,
   BudgetBalance,
@@ -328,6 +336,7 @@ export type {
   ResumeOptions,
   ToolLoopConfig,
 } from './loop/options.js';
+export { PRICES } from './loop/prices.js';
 export { type RecoveredRun, type RecoverOptions, recoverRuns } from './loop/recover-runs.js';
 export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './loop/run.js';
 export type { PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';

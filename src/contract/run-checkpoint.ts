@@ -15,7 +15,7 @@ export interface RunCheckpoint extends Omit<RunState, 'open' | 'pending' | 'sign
 
 /** How a run that is over ended. */
 export interface StoredEnd {
-  readonly status: 'completed' | 'limit' | 'aborted' | 'failed';
+  readonly status: 'completed' | 'limit' | 'aborted' | 'failed' | 'budget';
   readonly content: string;
   /** Why it did not complete. */
   readonly error?: { readonly code?: number; readonly name: string; readonly message: string };

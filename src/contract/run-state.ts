@@ -1,4 +1,5 @@
 import { withMethods } from '../kernel/options.js';
+import type { Spending } from './budget.js';
 import type { CallJournal, CallRecord, PendingCall, Wait } from './call.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message, ProviderItems, Usage } from './llm-provider.js';
@@ -126,6 +127,8 @@ export interface RunState {
   readonly toolCalls: readonly StoredCallRecord[];
   readonly iterations: number;
   readonly usage: Usage;
+  /** What it has spent; only where it has a budget. */
+  readonly spent?: Spending;
   /** Rejections so far, by tool; under `unknown` those of names that no tool has. */
   readonly retries: {
     readonly byTool: readonly (readonly [string, number])[];

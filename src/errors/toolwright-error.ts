@@ -210,6 +210,18 @@ export const ERROR_TABLE = {
     happened: 'A hook did not let the result of a call be seen, or it failed. The tool may have run.',
     remedy: 'Nothing, if that was meant. Otherwise mend the hook; the log has what it threw.',
   },
+  BudgetSpent: {
+    code: 538,
+    happened:
+      'What comes next may take more than is left of a budget; it was not done, and the run has ended.',
+    remedy:
+      'Give it more, or wait for the next window. The history in `messages` is valid and can be continued.',
+  },
+  PriceUnknown: {
+    code: 539,
+    happened: 'A run has a budget for its cost, and nobody knows what its model costs.',
+    remedy: 'Give the model a price: `budget: { prices: { ...PRICES, model: { input, output } } }`.',
+  },
   AnswerExpired: {
     code: 540,
     happened: 'Nobody answered what a call waited for until its answer expired; the call was refused.',

@@ -1,5 +1,5 @@
 import { jobsOf } from '../call/job-dispatch.js';
-import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
+import { type InvokeOptions, type Invoker, ToolRegistry } from '../call/tool-registry.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { RequestTrace } from '../contract/telemetry.js';
@@ -12,6 +12,7 @@ import { answerCalls } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Failure, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
+import { BudgetedRequests } from './budgeted-requests.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
@@ -33,6 +34,7 @@ import {
 import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
 import { RequestHooks } from './request-hooks.js';
+import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
 import { SentMessages } from './sent-messages.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
@@ -54,7 +56,9 @@ export async function driveLoop(
   if (keeper !== undefined) await keeper.begin(run);
   await sink?.({ type: 'run-start' });
   const resumedEnd = resumed?.open && (await resumeCalls(run, resumed.open, resumed.pending));
-  const result = endRun(run, resumedEnd ?? (await iterate(run)));
+  const end = resumedEnd ?? (await iterate(run));
+  if (run.budget !== undefined) await run.budget.close();
+  const result = endRun(run, end);
   noteInnerRun(result, resumed?.runId);
   const kept = keeper
     ? await keeper.end(run, result)
@@ -93,11 +97,14 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
       const parsed = run.numberCalls(toolCalls).map((call, index) => parseCall(call, { runId, step, index }));
       const calls = run.output === undefined ? parsed : await run.output.answered(parsed);
       const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
-      end = (answering instanceof Promise ? await answering : answering) ?? endWithAnswer(run, calls.length);
+      end =
+        (answering instanceof Promise ? await answering : answering) ??
+        endWithAnswer(run, calls.length) ??
+        run.budget?.ended;
       run.isAskedAgain = false;
     }
     run.onStep?.(run, end);
-    if (sink !== undefined) await sink(replyEvent('step-end', run, response));
+    if (sink !== undefined) await sink(endedStep(run, response));
     if (end !== undefined) return end;
   }
   return signal?.aborted ? abortedRun(signal) : atLimit(run);
@@ -120,7 +127,7 @@ async function resumeCalls(
   const { runId, iterations: step } = run;
   const calls = open.calls.map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
-  const end = answered ?? endWithAnswer(run, calls.length);
+  const end = answered ?? endWithAnswer(run, calls.length) ?? run.budget?.ended;
   run.onStep?.(run, end);
   return end;
 }
@@ -200,7 +207,8 @@ const WITHOUT_TOOLS: Offer = { withTools: false };
 
 function endWithoutReply(reply: Extract<Reply, { ok: false }>, signal: AbortSignal | undefined): LoopEnd {
   if (reply.reason === 'aborted') return abortedRun(signal, reply.streamed);
-  return { status: 'failed', error: reply.error };
+  const { error } = reply;
+  return { status: error.name === 'BudgetSpent' ? 'budget' : 'failed', error };
 }
 
 async function atLimit(run: LoopRun): Promise<LoopEnd> {
@@ -223,8 +231,14 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
   const end = { status: 'limit', content, error } as const;
   run.onStep?.(run, end);
-  await sink?.(replyEvent('step-end', run, response));
+  await sink?.(endedStep(run, response));
   return end;
+}
+
+/** The calls of a reply are answered, and so much is spent by then. */
+function endedStep(run: LoopRun, response: LLMResponse): LoopEvent {
+  const event = replyEvent('step-end', run, response);
+  return run.budget === undefined ? event : ({ ...event, spent: run.budget.spending } as LoopEvent);
 }
 
 /** The reply is there, and what hooks did about its request. */
@@ -246,6 +260,9 @@ function replyEvent(
 
 const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
 
+/** What has not happened in a run that begins. */
+const NOTHING_YET = { failedOver: 0, providerRetries: 0, isAnswerAsked: false, isAskedAgain: false };
+
 /** Prepares a run; throws only what the author did wrong. */
 function beginRun(
   given: ResumeConfig,
@@ -258,17 +275,19 @@ function beginRun(
   const config = withModel(given, before?.model);
   const messages =
     'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
-  const registry =
-    config.tools instanceof ToolRegistry
-      ? config.tools
-      : new ToolRegistry().register(...(config.tools ?? []));
+  const { tools: offered = [] } = config;
+  const registry = offered instanceof ToolRegistry ? offered : new ToolRegistry().register(...offered);
   const tools = before?.tools === undefined ? registry : onlyKnown(registry, before.tools);
   const signal = anySignal(config.signal, scope.signal);
+  const hooks = tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined;
+  const budget =
+    config.budget || surroundingBudget.getStore() ? budgetOf(config, { scope, before }) : undefined;
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOf(scope);
   const standing = standingLookup(config.store, { runId, owner });
-  const options = callOptionsOf(config, tools, standing);
+  const options = callOptionsOf(config, tools, { standing, budget });
   const { telemetry = tools.telemetry } = config;
+  const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options);
   return {
     config,
     runId,
@@ -290,11 +309,11 @@ function beginRun(
     numberCalls: createCallNumberer(messages),
     maxIterations: config.maxIterations ?? defaultIterations(config),
     fallback: (config.fallback ?? []).map((next) => ('chat' in next ? { provider: next } : next)),
-    failedOver: 0,
-    providerRetries: 0,
+    ...NOTHING_YET,
     trace: telemetry && traceOfRun(telemetry, { runId, config, tools, scope, before: before?.trace }),
-    hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
-    invoke: tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options),
+    budget,
+    hooks: budget === undefined ? hooks : new BudgetedRequests(budget, hooks),
+    invoke: budget === undefined ? invoke : invokerWithin(budget, invoke),
     synchronous: new Set(),
     resumed,
     messages,
@@ -303,9 +322,12 @@ function beginRun(
     iterations: before?.iterations ?? 0,
     usage: before?.usage ?? NO_USAGE,
     output: config.output === undefined ? undefined : new FinalAnswer(config.output),
-    isAnswerAsked: false,
-    isAskedAgain: false,
   };
+}
+
+/** Runs that a call begins spend from the budget of the run that makes it. */
+function invokerWithin(budget: RunBudget, invoke: Invoker): Invoker {
+  return (call, scope, attempt) => budget.within(() => invoke(call, scope, attempt));
 }
 
 /** A run that goes on asks the model that it has asked so far. */
@@ -334,9 +356,10 @@ function defaultIterations({ provider }: ToolLoopConfig): number {
 function callOptionsOf(
   config: ToolLoopConfig,
   tools: ToolRegistry,
-  standing: InvokeOptions['standing'],
+  { standing, budget }: Pick<InvokeOptions, 'standing'> & { readonly budget: RunBudget | undefined },
 ): InvokeOptions {
-  const { onAsyncResult, tasks, logger, policy, hooks, maxResultChars, engine, store, telemetry } = config;
+  const hooks = budget === undefined ? config.hooks : [...(config.hooks ?? []), budget.hook];
+  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store, telemetry } = config;
   const { answerWithinMs } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
   const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);

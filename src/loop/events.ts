@@ -1,3 +1,4 @@
+import type { Spending } from '../contract/budget.js';
 import type { CallRecord, HookNote, PendingCall } from '../contract/call.js';
 import type { FinishReason, Message, Usage } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
@@ -71,7 +72,11 @@ export type LoopEvent =
       readonly hooks?: readonly HookNote[];
     } & EndedReply)
   /** Its calls are answered. */
-  | ({ readonly type: 'step-end' } & EndedReply)
+  | ({
+      readonly type: 'step-end';
+      /** What the run has spent so far; only where it has a `budget`. */
+      readonly spent?: Spending;
+    } & EndedReply)
   | { readonly type: 'run-end'; readonly result: ToolLoopResult };
 
 /**
@@ -81,7 +86,7 @@ export type LoopEvent =
 export type EventSink = (event: LoopEvent) => void | Promise<void>;
 
 /** How a run ended. */
-export type LoopStatus = 'completed' | 'limit' | 'suspended' | 'aborted' | 'failed';
+export type LoopStatus = 'completed' | 'limit' | 'suspended' | 'aborted' | 'failed' | 'budget';
 
 /** The outcome of a run. */
 export interface ToolLoopResult {
@@ -104,6 +109,8 @@ export interface ToolLoopResult {
   readonly toolCalls: readonly CallRecord[];
   /** Summed over all replies that told theirs. */
   readonly usage: Usage;
+  /** What the run has spent, with those that its tools began; only where it has a `budget`. */
+  readonly spent?: Spending;
   /** Requests that were made again, or of another provider, because one had failed; absent where there were none. */
   readonly providerRetries?: number;
   /** The run's id in its store; only where `checkpoint` keeps its steps. */

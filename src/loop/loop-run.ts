@@ -19,6 +19,7 @@ import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
+import type { RunBudget } from './run-budget.js';
 import type { SentMessages } from './sent-messages.js';
 
 /** Keeps what a run does while it does it. What a promise here has told is committed, or the run is aborted. */
@@ -69,6 +70,7 @@ export type RunProgress = Pick<
   | 'toolCalls'
   | 'iterations'
   | 'usage'
+  | 'spent'
   | 'retries'
   | 'guard'
   | 'trace'
@@ -129,6 +131,8 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly trace: RunTrace | undefined;
   /** What surrounds its requests; absent where nothing does. */
   readonly hooks: RunHooks | undefined;
+  /** What it may spend; absent where that is not limited. */
+  readonly budget: RunBudget | undefined;
   /** Makes the calls of the run. */
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */
@@ -216,11 +220,11 @@ export interface LoopEnd {
 }
 
 type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'> &
-  Partial<Pick<LoopRun, 'runId' | 'keeper'>>;
+  Partial<Pick<LoopRun, 'runId' | 'keeper' | 'budget'>>;
 
 /** The outcome of a run that ends now. */
 export function endRun(
-  { messages, toolCalls, iterations, usage, providerRetries, keeper, runId }: Counted,
+  { messages, toolCalls, iterations, usage, providerRetries, keeper, runId, budget }: Counted,
   { status, content = '', output, state, error }: LoopEnd,
 ): ToolLoopResult {
   return {
@@ -230,6 +234,7 @@ export function endRun(
     messages,
     toolCalls,
     usage,
+    ...(budget ? { spent: budget.spending } : {}),
     ...(providerRetries ? { providerRetries } : {}),
     ...(keeper ? { runId } : {}),
     ...(output === undefined ? {} : { output }),

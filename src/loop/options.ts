@@ -1,6 +1,7 @@
 import type { RegisteredTool } from '../call/registration.js';
 import { TaskQueue } from '../call/task-queue.js';
 import { ToolRegistry } from '../call/tool-registry.js';
+import { BUDGET, type Budget } from '../contract/budget.js';
 import { type CallScope, SCOPE, SCOPE_OPTION, type ToolPolicy } from '../contract/call.js';
 import { HOOKS, type Hooks } from '../contract/hooks.js';
 import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
@@ -86,10 +87,7 @@ export interface ToolLoopConfig {
   readonly fallback?: readonly (LLMProvider | ProviderTarget)[];
   /** An invalid history that the run is given is mended, with a note in the log (default), or refused. */
   readonly history?: HistoryCare;
-  /**
-   * Of an object: the run ends with data of this schema, in `output` of its result. A model that answers otherwise
-   * is asked once more.
-   */
+  /** Of an object: the run ends with such data, in `output` of its result; the model is asked for it twice at most. */
   readonly output?: SchemaSource;
   /** Decides before each request what of the history it carries, for example `keepRecent({ turns: 10 })`. */
   readonly compactHistory?: CompactHistory;
@@ -109,6 +107,8 @@ export interface ToolLoopConfig {
   readonly policy?: ToolPolicy;
   /** Surround every call and every request of this run, behind those of the registry. */
   readonly hooks?: readonly Hooks[];
+  /** What the run, its conversation and whoever it is for may spend: reserved before each request and each call. */
+  readonly budget?: Budget;
   /** Characters of a result that the model sees at most; default: the registry's. */
   readonly maxResultChars?: number;
   /** Keeps the run where it is suspended, for `resumeStoredRun`. */
@@ -144,6 +144,7 @@ export interface ToolLoopConfig {
 }
 
 const FALLBACK = "{ provider, model: 'gpt-5' }";
+const TARGET = objectOf<ProviderTarget>({ provider: required(PROVIDER), model: MODEL }, { fix: FALLBACK });
 
 /** Tools, or a registry of them. */
 export const TOOLS: OptionRule = {
@@ -162,13 +163,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   toolChoice: TOOL_CHOICE,
   parallelToolCalls: BOOLEAN,
   providerRetries: LIMIT,
-  fallback: listOf(
-    either(
-      PROVIDER,
-      objectOf<ProviderTarget>({ provider: required(PROVIDER), model: MODEL }, { fix: FALLBACK }),
-    ),
-    `[${FALLBACK}]`,
-  ),
+  fallback: listOf(either(PROVIDER, TARGET), `[${FALLBACK}]`),
   history: oneOf('mend', 'refuse'),
   output: {
     accepts: (value) => typeof value === 'function' || isRecord(value),
@@ -183,6 +178,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   loopGuard: either(LOOP_GUARD, exactly(false)),
   policy: protecting(FUNCTION),
   hooks: HOOKS,
+  budget: BUDGET,
   maxResultChars: LIMIT,
   store: RUN_STORE,
   checkpoint: oneOf('suspend', 'step', 'call'),

@@ -72,6 +72,13 @@ const PROGRESS_PARTS = {
 const OPTIONAL_PARTS = {
   tools: list(TEXT),
   model: TEXT,
+  spent: object({
+    tokens: COUNT,
+    calls: COUNT,
+    steps: COUNT,
+    timeMs: { type: 'number', minimum: 0 },
+    tools: { type: 'object' },
+  }),
   guard: object({ seen: list(TEXT), counts: COUNTS }),
   trace: object({ traceparent: TEXT }, { tracestate: TEXT, at: { type: 'number' } }),
 };

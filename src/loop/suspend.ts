@@ -52,7 +52,8 @@ export function versionOf({ calls }: RunState['open']): 3 | 4 {
 
 /** How far a run has come; what is in it is still the run's own. */
 export function progressOf(run: LoopRun): RunProgress {
-  const { owner, offered, tools, config, messages, toolCalls, iterations, usage, retries, guard } = run;
+  const { budget, owner, offered, tools, config, messages, toolCalls, iterations, usage, retries, guard } =
+    run;
   const place = run.trace?.place;
   return {
     ...(owner === undefined ? {} : { owner }),
@@ -63,6 +64,7 @@ export function progressOf(run: LoopRun): RunProgress {
     toolCalls: toolCalls.map(storedRecord),
     iterations,
     usage,
+    ...(budget === undefined ? {} : { spent: budget.spending }),
     retries: retries.spent,
     ...(guard === undefined ? {} : { guard: guard.memory }),
     ...(place === undefined ? {} : { trace: { ...place, at: Date.now() } }),

@@ -14,7 +14,7 @@ import type {
   SeizeLease,
   TakenRun,
 } from '../contract/run-checkpoint.js';
-import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
+import type { ClaimOutcome, RunClaim, RunLease, RunState, StoredResult } from '../contract/run-state.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import {
@@ -28,8 +28,6 @@ import {
 import { FUNCTION, optionTable } from '../kernel/options.js';
 import { MemoryApprovals } from './memory-approvals.js';
 import { MemoryBudgets } from './memory-budgets.js';
-import { MemoryCache } from './memory-cache.js';
-
 import { MemoryConversationLog } from './memory-conversation-log.js';
 import { MemoryJobs } from './memory-jobs.js';
 
@@ -283,4 +281,34 @@ function isBehind(
 ): boolean {
   if (after === undefined) return true;
   return changedAt < after.changedAt || (changedAt === after.changedAt && runId > after.runId);
+}
+
+/** So many are kept at most; of more, the oldest are forgotten. */
+const MOST = 10_000;
+
+/** The results that a store in memory keeps. */
+class MemoryCache implements ResultCache {
+  readonly #kept = new Map<string, { readonly result: string; readonly end: number }>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  cachedResult(key: string): StoredResult | undefined {
+    const kept = this.#kept.get(key);
+    if (kept === undefined || kept.end <= this.#now()) return undefined;
+    return JSON.parse(kept.result) as StoredResult;
+  }
+
+  cacheResult(key: string, result: StoredResult, lifetimeMs: number): void {
+    this.#kept.delete(key);
+    this.#kept.set(key, { result: JSON.stringify(result), end: this.#now() + lifetimeMs });
+    if (this.#kept.size > MOST) this.#kept.delete(this.#kept.keys().next().value as string);
+  }
+
+  forgetResult(key: string): void {
+    this.#kept.delete(key);
+    for (const [other, { end }] of this.#kept) if (end <= this.#now()) this.#kept.delete(other);
+  }
 }

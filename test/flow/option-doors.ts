@@ -240,6 +240,7 @@ const config: Required<ToolLoopConfig> = {
   loopGuard: false,
   policy: () => true,
   hooks: [{ name: 'audit', afterCall: () => undefined }],
+  budget: { steps: 100 },
   maxResultChars: 1000,
   store,
   checkpoint: 'suspend',
@@ -386,7 +387,7 @@ function door<Options extends object>(
   };
 }
 
-const ofRun = { protecting: ['policy', 'hooks', 'stateSecret'], required: ['provider', 'model'] };
+const ofRun = { protecting: ['policy', 'hooks', 'budget', 'stateSecret'], required: ['provider', 'model'] };
 /** An engine needs a store. */
 const withEngine = { ...ofRun, protecting: [...ofRun.protecting, 'store'] };
 const ofResume = { protecting: ofRun.protecting, required: ['provider'] };
@@ -394,6 +395,7 @@ const ofScope = { protecting: ['owner'], open: ['owner'] };
 const ofModule = [
   'policy',
   'hooks',
+  'budget',
   'stateSecret',
   'redact',
   'describeError',

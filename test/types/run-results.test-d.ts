@@ -27,7 +27,7 @@ type CallBlock = Extract<Block, { type: 'toolCall' }>;
 export type Claims = [
   Expect<Run extends ToolLoopResult ? (ToolLoopResult extends Run ? true : false) : false>,
   Expect<Equal<Run['status'], LoopStatus>>,
-  Expect<Equal<LoopStatus, 'completed' | 'limit' | 'suspended' | 'aborted' | 'failed'>>,
+  Expect<Equal<LoopStatus, 'completed' | 'limit' | 'suspended' | 'aborted' | 'failed' | 'budget'>>,
   Expect<Equal<Run['content'], string>>,
   Expect<Equal<Run['messages'], readonly Message[]>>,
   Expect<Equal<Run['toolCalls'], readonly CallRecord[]>>,

@@ -1,0 +1,148 @@
+import {
+  FUNCTION,
+  LIMIT,
+  listOf,
+  MILLISECONDS,
+  NUMBER,
+  type OptionRule,
+  objectOf,
+  optionTable,
+  PAUSE,
+  protecting,
+  RECORD,
+  type RulesOf,
+  required,
+  withMethods,
+} from '../kernel/options.js';
+import type { BudgetLedger, StoreWithBudgets } from './budget-ledger.js';
+import type { CallScope } from './call.js';
+import type { LLMRequest } from './llm-provider.js';
+
+/** So much at most; what is not given is not limited. */
+export interface BudgetLimits {
+  /** Of input and output together, as providers tell them. */
+  readonly tokens?: number;
+  /** In the unit of the prices, mostly dollars. */
+  readonly cost?: number;
+  /** Of tools, as far as they run. */
+  readonly calls?: number;
+  /** Requests to a model. */
+  readonly steps?: number;
+  /** Milliseconds that requests and calls take; what is under way is not cut off. */
+  readonly timeMs?: number;
+}
+
+/** What somebody may spend in all of their runs, by a key. */
+export interface KeyedBudget extends BudgetLimits {
+  /** Whose it is: `` ({ owner }) => `tenant:${owner.tenant}` ``. One that gives nothing refuses the run. */
+  readonly key: (scope: CallScope) => string | undefined;
+  /** Counted anew in each window of so many milliseconds since 1970, such as a day; default: once and for all. */
+  readonly windowMs?: number;
+}
+
+/** What a million tokens of a model cost. */
+export interface ModelPrice {
+  readonly input: number;
+  readonly output: number;
+  /** Of the input what came from the provider's cache; default: as `input`. */
+  readonly cachedInput?: number;
+  /** Of the input what was written to it; default: as `input`. */
+  readonly cacheWrite?: number;
+  /** Tokens that a reply has at most; default: the budget's `maxOutputTokens`. */
+  readonly maxOutputTokens?: number;
+}
+
+/** Prices by model. A name that ends in a date means the model without it, unless it is there itself. */
+export type PriceTable = Readonly<Record<string, ModelPrice>>;
+
+/** What a run, its conversation and whoever it is for may spend. */
+export interface Budget extends BudgetLimits {
+  /** All runs of its conversation together (`scope.conversationId`). */
+  readonly conversation?: BudgetLimits;
+  /** All runs of users, tenants or whatever else has a key. */
+  readonly by?: readonly KeyedBudget[];
+  /** Each run that a tool of this run begins, such as a sub-agent; what it spends counts here, too. */
+  readonly children?: BudgetLimits;
+  /** Needed for `cost`; default: `PRICES`. */
+  readonly prices?: PriceTable;
+  /** Tokens of a request, as many as it may have; default: an estimate by its length, rather too high than too low. */
+  readonly countTokens?: (request: LLMRequest) => number;
+  /** Tokens of a reply at most, where neither `llmOptions` nor the prices say it; default: 8,192. */
+  readonly maxOutputTokens?: number;
+  /** Keeps what is spent by conversations and keys; default: the config's `store`. */
+  readonly store?: StoreWithBudgets;
+}
+
+/** What was spent. */
+export interface Spending {
+  readonly tokens: number;
+  readonly calls: number;
+  readonly steps: number;
+  readonly timeMs: number;
+  /** Absent where there are no prices. */
+  readonly cost?: number;
+  /** By the names of tools: how often each ran, and what that cost. */
+  readonly tools: Readonly<Record<string, { readonly calls: number; readonly cost: number }>>;
+}
+
+const LIMITS: RulesOf<BudgetLimits> = {
+  tokens: protecting(LIMIT),
+  cost: protecting({ ...PAUSE, fix: 'a number, 0 or more: 0.5' }),
+  calls: protecting(LIMIT),
+  steps: protecting(LIMIT),
+  timeMs: protecting(MILLISECONDS),
+};
+
+const LIMITS_OPTION = protecting(objectOf<BudgetLimits>(LIMITS, { fix: '{ cost: 5 }' }));
+
+const PRICE = optionTable<ModelPrice>('a price', {
+  input: required(NUMBER),
+  output: required(NUMBER),
+  cachedInput: NUMBER,
+  cacheWrite: NUMBER,
+  maxOutputTokens: LIMIT,
+});
+
+const PRICED: OptionRule = {
+  ...RECORD,
+  fix: "{ ...PRICES, 'my-model': { input: 1.25, output: 10 } }",
+  accepts: (value) =>
+    RECORD.accepts(value) &&
+    Object.values(value as object).every((price) =>
+      objectOf<ModelPrice>(Object.fromEntries(PRICE.rules) as never, { fix: '' }).accepts(price),
+    ),
+};
+
+const KEYED = objectOf<KeyedBudget>(
+  { ...LIMITS, key: required(FUNCTION), windowMs: MILLISECONDS },
+  { fix: "{ key: ({ owner }) => 'tenant:…', windowMs: 86_400_000, cost: 20 }" },
+);
+
+/** A ledger is asked for by name: it may come from another copy of this package. */
+const LEDGER = withMethods(['reserve', 'renewReservation', 'settle', 'balance'], 'a ledger of budgets');
+
+/** Whether a store keeps budgets. */
+export function keepsBudgets(store: unknown): store is StoreWithBudgets {
+  const { budgets } = (store ?? {}) as { readonly budgets?: BudgetLedger };
+  return LEDGER.accepts(budgets);
+}
+
+/** What the option `budget` may be. */
+export const BUDGET: OptionRule = protecting(
+  objectOf<Budget>(
+    {
+      ...LIMITS,
+      conversation: LIMITS_OPTION,
+      by: protecting(listOf(KEYED, `[${KEYED.fix}]`)),
+      children: LIMITS_OPTION,
+      prices: PRICED,
+      countTokens: FUNCTION,
+      maxOutputTokens: LIMIT,
+      store: { accepts: keepsBudgets, fix: "new SqliteRunStore({ path: 'runs.sqlite' })" },
+    },
+    {
+      fix: '{ cost: 0.5, calls: 40 }',
+      meant: { maxCost: 'cost: …', maxTokens: 'tokens: …', maxSteps: 'steps: …', run: '{ cost: 0.5 }' },
+    },
+  ),
+);

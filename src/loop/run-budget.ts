@@ -1,0 +1,395 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Budget, type BudgetLimits, keepsBudgets, type Spending } from '../contract/budget.js';
+import {
+  addAmounts,
+  type BudgetAccount,
+  type BudgetAmounts,
+  type BudgetLedger,
+  type BudgetPart,
+  NO_AMOUNTS,
+  partBeyond,
+} from '../contract/budget-ledger.js';
+import type { CallScope, CallStatus } from '../contract/call.js';
+import type { HookedCall, Hooks } from '../contract/hooks.js';
+import type { LLMRequest, Usage } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { estimateTokens } from './estimate-tokens.js';
+import type { ToolLoopConfig } from './options.js';
+import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
+
+/** The budget of the run whose call runs here: runs that begin in it are its children. */
+export const surroundingBudget = new AsyncLocalStorage<RunBudget>();
+
+/** How long what is reserved counts where its process dies, and how often that is put off. */
+const LEASE_MS = 60_000;
+const RENEW_MS = 20_000;
+
+const MAX_OUTPUT_TOKENS = 8_192;
+
+/** What one run may spend; parallel calls and runs within it take from it at the same time. */
+class RunAccount {
+  readonly limits: Partial<BudgetAmounts>;
+  spent: BudgetAmounts;
+  reserved: BudgetAmounts = NO_AMOUNTS;
+
+  constructor(limits: BudgetLimits, spent: BudgetAmounts) {
+    this.limits = amountsIn(limits);
+    this.spent = spent;
+  }
+
+  get used(): BudgetAmounts {
+    return addAmounts(this.spent, this.reserved);
+  }
+}
+
+/** Something that was reserved and is to be settled, once. */
+export interface Reserved {
+  settle(spent: BudgetAmounts): Promise<void>;
+}
+
+/** What of a config a budget has to do with. */
+type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'store' | 'model' | 'fallback'>;
+
+/** What a run with a budget begins with. */
+interface BudgetStart {
+  readonly scope: CallScope;
+  /** How far it had come before it was suspended, or lost. */
+  readonly before: Pick<RunState, 'spent' | 'usage' | 'iterations'> | undefined;
+}
+
+/** What a run may spend, and has spent. */
+export class RunBudget {
+  readonly #budget: Budget;
+  readonly #parent: RunBudget | undefined;
+  readonly #own: RunAccount;
+  readonly #shared: readonly BudgetAccount[];
+  readonly #ledger: BudgetLedger | undefined;
+  readonly #tools = new Map<string, { readonly calls: number; readonly cost: number }>();
+  readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
+  #since = performance.now();
+  /** Time that no shared account was told of yet. */
+  #untold = 0;
+  #end: ToolwrightError | undefined;
+
+  /** @throws InvalidOptionsError (521) for a budget whose key or store is missing. */
+  constructor(
+    given: Budget | undefined,
+    { scope, store, before }: BudgetStart & Pick<BudgetedConfig, 'store'>,
+  ) {
+    const parent = surroundingBudget.getStore();
+    const budget = given ?? parent?.forChildren ?? {};
+    this.#budget = budget;
+    this.#parent = parent;
+    this.#own = new RunAccount(budget, spentBefore(before));
+    for (const [name, tool] of Object.entries(before?.spent?.tools ?? {})) this.#tools.set(name, tool);
+    const own = sharedAccounts(budget, scope);
+    const keys = new Set(own.map(placeOf));
+    this.#shared = [
+      ...own,
+      ...(parent === undefined ? [] : parent.#shared).filter((account) => !keys.has(placeOf(account))),
+    ];
+    const kept = budget.store ?? (keepsBudgets(store) ? store : undefined);
+    this.#ledger = kept?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
+    if (own.length > 0 && this.#ledger === undefined)
+      throw wrong('store', 'a budget of a conversation or a key is kept in a store, and there is none');
+  }
+
+  /** What a run within one of its calls may spend. */
+  get forChildren(): Budget {
+    const { children = {}, prices, countTokens, maxOutputTokens } = this.#budget;
+    return {
+      ...children,
+      ...(prices ? { prices } : {}),
+      ...(countTokens ? { countTokens } : {}),
+      ...(maxOutputTokens ? { maxOutputTokens } : {}),
+    };
+  }
+
+  /** Why the run ends, where something was too much. */
+  get end(): ToolwrightError | undefined {
+    return this.#end;
+  }
+
+  /** How the run ends then. */
+  get ended(): { readonly status: 'budget'; readonly error: ToolwrightError } | undefined {
+    return this.#end && { status: 'budget', error: this.#end };
+  }
+
+  /** What has been spent so far, runs within it included. */
+  get spending(): Spending {
+    this.#lap();
+    const { tokens, cost, calls, steps, timeMs } = this.#own.spent;
+    const priced = this.#isPriced || cost > 0 ? { cost: inUnits(cost) } : {};
+    return {
+      tokens,
+      calls,
+      steps,
+      timeMs: Math.round(timeMs),
+      ...priced,
+      tools: Object.fromEntries(this.#tools),
+    };
+  }
+
+  /** What a request may take at most, or why it may not be made. */
+  async reserveRequest(
+    request: LLMRequest,
+  ): Promise<{ readonly at: BudgetAmounts; readonly reserved?: Reserved }> {
+    const { countTokens = estimateTokens } = this.#budget;
+    const inputTokens = Math.max(0, Math.ceil(countTokens(request)));
+    const outputTokens = this.#largestOutput(request);
+    const cost = this.#costOf(request.model, { inputTokens, outputTokens });
+    const at = { ...NO_AMOUNTS, tokens: inputTokens + outputTokens, steps: 1, cost };
+    const reserved = await this.#reserve(at);
+    return reserved === undefined ? { at } : { at, reserved };
+  }
+
+  /** What a reply took; where the provider does not tell, what was reserved. */
+  amountsOf(model: string, usage: Usage | undefined, at: BudgetAmounts): BudgetAmounts {
+    if (usage === undefined || usage.totalTokens + usage.inputTokens + usage.outputTokens === 0) return at;
+    const { inputTokens, outputTokens, totalTokens } = usage;
+    const tokens = Math.max(totalTokens, inputTokens + outputTokens);
+    return { ...NO_AMOUNTS, tokens, steps: 1, cost: this.#costOf(model, usage) };
+  }
+
+  /** What surrounds the calls of the run: the last of its hooks, asked when nothing else is in the way. */
+  readonly hook: Hooks = {
+    name: 'budget',
+    beforeRun: async (call) => {
+      const cost = toolCost(call);
+      const reserved = await this.#reserve({ ...NO_AMOUNTS, calls: 1, cost });
+      if (reserved === undefined) return { refuse: this.end?.message ?? 'the budget is spent' };
+      this.#open.set(call.callId, { cost, reserved });
+      return undefined;
+    },
+    afterCall: async ({ callId, name, status, isCompletion, isAnswered }) => {
+      const open = this.#open.get(callId);
+      if (open === undefined || isCompletion) return undefined;
+      this.#open.delete(callId);
+      const hasRun = HAS_RUN.has(status) && !isAnswered;
+      if (hasRun) this.#countCall(name, open.cost);
+      await open.reserved.settle(hasRun ? { ...NO_AMOUNTS, calls: 1, cost: open.cost } : NO_AMOUNTS);
+      return undefined;
+    },
+  };
+
+  /** Gives back what was reserved for calls that wait for an answer: they are made again, and counted then. */
+  async close(): Promise<void> {
+    const open = [...this.#open.values()];
+    this.#open.clear();
+    for (const { reserved } of open) await reserved.settle(NO_AMOUNTS).catch(() => {});
+  }
+
+  /** Runs a call of the run, in which other runs may begin. */
+  within<Value>(work: () => Value): Value {
+    return surroundingBudget.run(this, work);
+  }
+
+  #countCall(name: string, cost: number): void {
+    const { calls, cost: before } = this.#tools.get(name) ?? { calls: 0, cost: 0 };
+    this.#tools.set(name, { calls: calls + 1, cost: inUnits(inBillionths(before) + cost) });
+    if (this.#parent !== undefined) this.#parent.#countCall(name, cost);
+  }
+
+  /** @throws InvalidOptionsError (521) for a model without a price, where there has to be one. */
+  checkPrice(model: string): void {
+    if (!this.#isPriced) return;
+    try {
+      priceOf(this.#budget.prices ?? PRICES, model);
+    } catch (error) {
+      throw wrong('prices', (error as Error).message.replace(/; .*$/, ''));
+    }
+  }
+
+  get #isPriced(): boolean {
+    const { prices, cost, conversation, by = [], children } = this.#budget;
+    const limits = [cost, conversation?.cost, children?.cost, ...by.map((keyed) => keyed.cost)];
+    const isLimited = limits.some((limit) => limit !== undefined);
+    return prices !== undefined || isLimited || this.#isPricedAround;
+  }
+
+  get #isPricedAround(): boolean {
+    return this.#parent === undefined ? false : this.#parent.#isPriced;
+  }
+
+  #costOf(model: string, usage: Partial<Usage>): number {
+    if (!this.#isPriced) return 0;
+    return costOf(priceOf(this.#budget.prices ?? PRICES, model), usage);
+  }
+
+  #largestOutput({ model, options }: LLMRequest): number {
+    const said = [
+      options.max_completion_tokens,
+      options.max_output_tokens,
+      options.maxOutputTokens,
+      options.max_tokens,
+    ];
+    const limit = said.find((value) => typeof value === 'number');
+    if (typeof limit === 'number') return limit;
+    const { prices = PRICES, maxOutputTokens } = this.#budget;
+    if (maxOutputTokens !== undefined) return maxOutputTokens;
+    return (this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined) ?? MAX_OUTPUT_TOKENS;
+  }
+
+  async #reserve(amounts: BudgetAmounts): Promise<Reserved | undefined> {
+    this.#lap();
+    const accounts = this.#accounts();
+    for (const account of accounts) {
+      const beyond = partBeyond(account.limits, account.used, amounts);
+      if (beyond !== undefined) return this.#spent('the run', beyond, account.limits[beyond.part]);
+    }
+    for (const account of accounts) account.reserved = addAmounts(account.reserved, amounts);
+    const release = (): void => {
+      for (const account of accounts) account.reserved = addAmounts(account.reserved, negative(amounts));
+    };
+    const ledger = this.#ledger;
+    const isShared = ledger !== undefined && this.#shared.length > 0;
+    const id = crypto.randomUUID();
+    try {
+      const outcome = isShared
+        ? await ledger.reserve({ id, accounts: this.#shared, amounts, leaseMs: LEASE_MS })
+        : undefined;
+      if (outcome?.status === 'spent') {
+        release();
+        const { limits } = this.#shared.find(({ key }) => key === outcome.key) ?? {};
+        return this.#spent(`'${outcome.key}'`, outcome, limits?.[outcome.part]);
+      }
+    } catch (error) {
+      release();
+      throw error;
+    }
+    const timer = isShared ? setInterval(() => renew(ledger, id), RENEW_MS) : undefined;
+    timer?.unref();
+    return {
+      settle: async (spent) => {
+        clearInterval(timer);
+        release();
+        for (const account of accounts) account.spent = addAmounts(account.spent, spent);
+        this.#lap();
+        const timeMs = Math.round(this.#untold);
+        this.#untold = 0;
+        if (isShared) await ledger.settle(id, { ...spent, timeMs });
+      },
+    };
+  }
+
+  /** Its own, and those of the runs around it. */
+  #accounts(): readonly RunAccount[] {
+    return [this.#own, ...(this.#parent === undefined ? [] : this.#parent.#accounts())];
+  }
+
+  #spent(
+    whose: string,
+    { part, left }: { readonly part: BudgetPart; readonly left: number },
+    limit = 0,
+  ): undefined {
+    const shown = (amount: number): number => (part === 'cost' ? inUnits(amount) : Math.round(amount));
+    const message = `The budget of ${whose} is spent: of ${shown(limit)} ${WORDS[part]}, ${shown(left)} are left, and what comes next may take more.`;
+    this.#end ??= new ToolwrightError('BudgetSpent', message);
+    return undefined;
+  }
+
+  /** Time goes by for the run itself once, however many calls it makes at once; the run around it has its own clock. */
+  #lap(): void {
+    const now = performance.now();
+    const lap = now - this.#since;
+    this.#since = now;
+    this.#own.spent = addAmounts(this.#own.spent, { ...NO_AMOUNTS, timeMs: lap });
+    if (this.#parent === undefined) this.#untold += lap;
+  }
+}
+
+const WORDS: Readonly<Record<BudgetPart, string>> = {
+  tokens: 'tokens',
+  cost: 'units of cost',
+  calls: 'calls',
+  steps: 'requests',
+  timeMs: 'milliseconds',
+};
+
+/**
+ * What a run may spend: by its config, or within the call of another run that has a budget.
+ *
+ * @throws InvalidOptionsError (521) for one that cannot be kept, and for a model without a price.
+ */
+export function budgetOf(
+  { budget, store, model, fallback = [] }: BudgetedConfig,
+  start: BudgetStart,
+): RunBudget {
+  const made = new RunBudget(budget, { ...start, store });
+  for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
+  return made;
+}
+
+/** Nobody hears of a renewal that fails: at worst others may spend what is under way here. */
+function renew(ledger: BudgetLedger, id: string): void {
+  try {
+    Promise.resolve(ledger.renewReservation(id, LEASE_MS)).catch(() => {});
+  } catch {}
+}
+
+function sharedAccounts({ conversation, by = [] }: Budget, scope: CallScope): readonly BudgetAccount[] {
+  const accounts: BudgetAccount[] = [];
+  if (conversation !== undefined) {
+    const { conversationId } = scope;
+    if (conversationId === undefined)
+      throw wrong('conversation', 'it is for a conversation, and the scope has no conversationId');
+    accounts.push({ key: `conversation:${conversationId}`, limits: amountsIn(conversation) });
+  }
+  for (const [index, { key, windowMs, ...limits }] of by.entries()) {
+    const whose: unknown = key(scope);
+    if (typeof whose !== 'string' || whose === '')
+      throw wrong(
+        `by[${index}].key`,
+        'the key says nobody, who would share a budget with all other nobodies',
+      );
+    accounts.push({ key: whose, limits: amountsIn(limits), ...(windowMs === undefined ? {} : { windowMs }) });
+  }
+  return accounts;
+}
+
+function placeOf({ key, windowMs = 0 }: BudgetAccount): string {
+  return `${windowMs} ${key}`;
+}
+
+/** Limits as ledgers count; none where there is none, as with `Infinity`. */
+function amountsIn({ tokens, cost, calls, steps, timeMs }: BudgetLimits): Partial<BudgetAmounts> {
+  const limits = { tokens, cost: cost === undefined ? undefined : inBillionths(cost), calls, steps, timeMs };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => Number.isFinite(limit)));
+}
+
+/** What was counted last may be older than the replies that are kept of a lost run. */
+function spentBefore(before: BudgetStart['before']): BudgetAmounts {
+  if (before === undefined) return NO_AMOUNTS;
+  const { spent, usage, iterations } = before;
+  const { tokens = 0, cost = 0, calls = 0, steps = 0, timeMs = 0 } = spent ?? {};
+  return {
+    tokens: Math.max(tokens, usage.totalTokens),
+    cost: inBillionths(cost),
+    calls,
+    steps: Math.max(steps, iterations),
+    timeMs,
+  };
+}
+
+/** @throws RangeError for what is no cost; the call is refused then. */
+function toolCost({ tool, arguments: args = {} }: HookedCall): number {
+  const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(args) : (tool?.cost ?? 0);
+  if (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0) return inBillionths(cost);
+  throw new RangeError(`The cost of a call of '${tool?.name}' is ${String(cost)}; it is a number, 0 or more`);
+}
+
+/** Statuses of calls whose tool has run, or may have. */
+const HAS_RUN: ReadonlySet<CallStatus> = new Set([
+  ...(['success', 'error', 'timed_out', 'aborted', 'started'] as const),
+]);
+
+function negative({ tokens, cost, calls, steps, timeMs }: BudgetAmounts): BudgetAmounts {
+  return { tokens: -tokens, cost: -cost, calls: -calls, steps: -steps, timeMs: -timeMs };
+}
+
+function wrong(option: string, problem: string): InvalidOptionsError {
+  const fix = "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }";
+  return new InvalidOptionsError([{ where: 'the loop’s config', option: `budget.${option}`, problem, fix }]);
+}

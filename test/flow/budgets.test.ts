@@ -1,0 +1,366 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type Budget,
+  Conversation,
+  defineTool,
+  type LLMProvider,
+  type LoopEvent,
+  PRICES,
+  resumeToolLoop,
+  runToolLoop,
+  streamToolLoop,
+  ToolRegistry,
+} from 'toolwright';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { runs } from '../setup/runs.js';
+import { historyFaults } from './strict-history.js';
+
+const USER = [{ role: 'user', content: 'Go' }] as const;
+const usage = (inputTokens: number, outputTokens: number, others: object = {}) => ({
+  ...{ inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
+  ...others,
+});
+const calling = (ids: readonly string[], name = 'look', told = usage(50, 50)) => ({
+  content: '',
+  toolCalls: ids.map((id) => ({ id, name, arguments: { id } })),
+  usage: told,
+});
+const said = (content = 'Done.', told = usage(50, 50)) => ({ content, usage: told });
+
+function setup(replies: readonly object[], toolOptions: object = {}) {
+  const ran: unknown[] = [];
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks',
+    parameters: { type: 'object', properties: { id: { type: 'string' } } },
+    execute: (args: { id?: string }) => {
+      ran.push(args.id);
+      return `saw ${args.id}`;
+    },
+    ...toolOptions,
+  } as never);
+  const provider = new ScriptedProvider(replies as never);
+  const config = { provider, model: 'gpt-5', tools: [look], llmOptions: { max_tokens: 100 } };
+  return { ran, provider, config };
+}
+
+/** A model that calls its tool for ever, and takes what it may take at most. */
+function greedy(outputTokens: number): LLMProvider {
+  let count = 0;
+  return {
+    chat: async () => {
+      count += 1;
+      const toolCalls = [{ id: `c${count}`, name: 'look', arguments: { id: `${count}` } }];
+      return { content: '', toolCalls, finishReason: 'tool_calls', usage: usage(10, outputTokens) };
+    },
+  };
+}
+
+describe('budget', () => {
+  test('of tokens ends the run before the request that might take more, with a valid history', async () => {
+    const { config, provider, ran } = setup([calling(['a']), calling(['b']), said()]);
+    const budget = { tokens: 350, countTokens: () => 100 };
+    const run = await runToolLoop({ ...config, budget }, USER);
+    // 100 are used by each, and 200 reserved: the third would need 400 of 350.
+    expect([run.status, provider.requests.length, ran]).toEqual(['budget', 2, ['a', 'b']]);
+    expect(run.error).toMatchObject({ name: 'BudgetSpent', code: 538 });
+    expect(run.error?.message).toBe(
+      'The budget of the run is spent: of 350 tokens, 150 are left, and what comes next may take more.',
+    );
+    expect(historyFaults(run.messages)).toEqual([]);
+    expect(run.messages.at(-1)).toMatchObject({ role: 'tool', content: 'saw b' });
+    expect(run.spent).toMatchObject({ tokens: 200, calls: 2, steps: 2 });
+    expect(run.spent).not.toHaveProperty('cost');
+  });
+
+  test('of steps makes so many requests, and of time none when it is over', async () => {
+    const steps = await runToolLoop(
+      { ...setup([calling(['a']), said()]).config, budget: { steps: 1 } },
+      USER,
+    );
+    expect([steps.status, steps.iterations, steps.spent?.steps]).toEqual(['budget', 1, 1]);
+    const slow = { execute: () => new Promise((resolve) => setTimeout(() => resolve('late'), 30)) };
+    const timed = await runToolLoop(
+      { ...setup([calling(['a']), said()], slow).config, budget: { timeMs: 25 } },
+      USER,
+    );
+    expect([timed.status, timed.toolCalls[0]?.status]).toEqual(['budget', 'success']);
+  });
+
+  test('of calls answers those that are too many, and ends the run when all are answered', async () => {
+    const { config, ran } = setup([calling(['a', 'b', 'c']), said()]);
+    const run = await runToolLoop({ ...config, budget: { calls: 2 } }, USER);
+    expect([run.status, ran]).toEqual(['budget', ['a', 'b']]);
+    expect(run.toolCalls.map(({ status }) => status)).toEqual(['success', 'success', 'refused']);
+    expect(run.toolCalls[2]?.result.forLLM).toMatch(/budget of the run is spent: of 2 calls, 0 are left/);
+    expect(historyFaults(run.messages)).toEqual([]);
+  });
+
+  test('of cost counts cached input apart, calls by their cost, and rounds nothing down to nothing', async () => {
+    const cost = ({ id }: { id?: string }) => (id === 'a' ? 0.25 : 0.5);
+    const { config } = setup(
+      [
+        calling(['a', 'b'], 'look', usage(1_000_000, 100_000, { cacheReadTokens: 600_000 })),
+        said('', usage(0, 1)),
+        said('Done.', usage(1, 0)),
+      ],
+      { cost },
+    );
+    const run = await runToolLoop({ ...config, budget: { cost: 100 } }, USER);
+    const {
+      input,
+      cachedInput = 0,
+      output,
+    } = PRICES['gpt-5'] as { input: number; cachedInput?: number; output: number };
+    const tokens = 0.4 * input + 0.6 * cachedInput + 0.1 * output + 1e-6 * output + 1e-6 * input;
+    expect(run.status).toBe('completed');
+    expect(run.spent?.cost).toBeCloseTo(tokens + 0.75, 8);
+    expect(run.spent?.tools).toEqual({ look: { calls: 2, cost: 0.75 } });
+  });
+
+  test('of cost refuses a call that would be too dear, and a cost that is none', async () => {
+    for (const [cost, reason] of [
+      [3, /of 2 units of cost, 1.99/],
+      [() => Number.NaN, /the hook 'budget' failed/],
+    ] as const) {
+      const { config, ran } = setup([calling(['a']), said()], { cost });
+      const run = await runToolLoop({ ...config, budget: { cost: 2 } }, USER);
+      expect([ran, run.toolCalls[0]?.status]).toEqual([[], 'refused']);
+      expect(run.toolCalls[0]?.result.forLLM).toMatch(reason);
+    }
+  });
+
+  test('with a cost takes no model without a price: not at the beginning, and not later', async () => {
+    const { config } = setup([said()]);
+    const unknown = { ...config, model: 'gpt-unheard' };
+    await expect(runToolLoop({ ...unknown, budget: { cost: 1 } }, USER)).rejects.toThrow(
+      /no price for the model/,
+    );
+    const free = await runToolLoop({ ...unknown, budget: { tokens: 1000 } }, USER);
+    expect(free.status).toBe('completed');
+    const later = setup([said()]).config;
+    const prepareStep = () => ({ model: 'gpt-unheard' });
+    const run = await runToolLoop({ ...later, prepareStep, budget: { cost: 1 } }, USER);
+    expect([run.status, run.error]).toMatchObject(['failed', { code: 539 }]);
+    const dated = setup([said()]).config;
+    const known = await runToolLoop({ ...dated, model: 'gpt-5-2025-08-07', budget: { cost: 1 } }, USER);
+    expect(known.status).toBe('completed');
+    const like = setup([said()]).config;
+    const similar = runToolLoop({ ...like, model: 'gpt-5-ultra', budget: { cost: 1 } }, USER);
+    await expect(similar).rejects.toThrow(/no price/);
+  });
+
+  test('counts a reply without usage as what was reserved, and a request that failed as nothing', async () => {
+    const { config } = setup([{ content: 'Done.' }]);
+    const silent = await runToolLoop({ ...config, budget: { tokens: 1000, countTokens: () => 30 } }, USER);
+    expect(silent.spent?.tokens).toBe(130);
+    let tries = 0;
+    const provider: LLMProvider = {
+      chat: async () => {
+        tries += 1;
+        if (tries === 1) throw Object.assign(new Error('busy'), { retryable: true, retryAfterMs: 0 });
+        return { content: 'Done.', toolCalls: [], finishReason: 'stop', usage: usage(10, 5) };
+      },
+    };
+    const again = await runToolLoop(
+      { ...config, provider, budget: { tokens: 200, countTokens: () => 30 } },
+      USER,
+    );
+    expect([again.status, again.spent?.tokens, again.spent?.steps]).toEqual(['completed', 15, 1]);
+  });
+
+  test('goes on where it was when a suspended run is resumed, and a call is counted once', async () => {
+    const { config, ran } = setup([calling(['a']), calling(['b']), said()], { approval: true });
+    const budget = { calls: 1, tokens: 10_000 };
+    const first = await runToolLoop({ ...config, budget }, USER);
+    expect([first.status, first.spent?.calls, first.spent?.tokens]).toEqual(['suspended', 0, 100]);
+    const state = JSON.parse(JSON.stringify(first.state));
+    const yes = (run: typeof first) => (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+    const second = await resumeToolLoop({ ...config, budget }, state, yes(first));
+    expect([second.status, second.spent?.calls, second.spent?.tokens]).toEqual(['suspended', 1, 200]);
+    const third = await resumeToolLoop({ ...config, budget }, second.state, yes(second));
+    expect([third.status, ran]).toEqual(['budget', ['a']]);
+  });
+
+  test('is told in the events of each step and in the result', async () => {
+    const { config } = setup([calling(['a']), said()]);
+    const events: LoopEvent[] = [];
+    const stream = streamToolLoop({ ...config, budget: { tokens: 10_000 } }, USER);
+    for await (const event of stream) events.push(event);
+    const spent = events.flatMap((event) => (event.type === 'step-end' ? [event.spent?.tokens] : []));
+    expect([spent, (await stream.result).spent?.tokens]).toEqual([[100, 200], 200]);
+    const { spent: none } = await runToolLoop(setup([said()]).config, USER);
+    expect(none).toBeUndefined();
+  });
+
+  test('counts runs that tools begin, limits each of them, and hands on its keys', async () => {
+    const inner = {
+      provider: greedy(50),
+      model: 'gpt-5',
+      tools: setup([]).config.tools,
+      llmOptions: { max_tokens: 50 },
+    };
+    const statuses: string[] = [];
+    const agent = defineTool({
+      name: 'agent',
+      description: 'Asks another model',
+      parameters: {},
+      execute: async () => {
+        const run = await runToolLoop(inner, USER);
+        statuses.push(`${run.status} ${run.iterations}`);
+        return run.status;
+      },
+    });
+    const store = new MemoryRunStore();
+    const provider = new ScriptedProvider([calling(['x', 'y'], 'agent'), said()] as never);
+    const budget: Budget = {
+      ...{ tokens: 100_000, children: { steps: 3 }, countTokens: () => 10, store },
+      by: [{ key: () => 'tenant:t', steps: 100 }],
+    };
+    const run = await runToolLoop({ provider, model: 'gpt-5', tools: [agent], budget }, USER);
+    expect(statuses).toEqual(['budget 3', 'budget 3']);
+    expect(run).toMatchObject({ status: 'completed', spent: { steps: 8, tokens: 200 + 6 * 60 } });
+    expect(run.spent?.tools).toMatchObject({ agent: { calls: 2 }, look: { calls: 6 } });
+    expect(store.budgets.balance({ key: 'tenant:t' })).toMatchObject({
+      spent: { steps: 8 },
+      reserved: { steps: 0 },
+    });
+  });
+
+  test('by a key is shared by runs, begins anew with its window, and refuses nobody', async () => {
+    let time = 1_700_000_000_000;
+    const store = new MemoryRunStore({ now: () => time });
+    const budget: Budget = {
+      by: [{ key: ({ owner }) => owner as string | undefined, windowMs: 60_000, steps: 1 }],
+    };
+    const run = async (owner?: string) => {
+      const scope = owner === undefined ? {} : { owner };
+      return (await runToolLoop({ ...setup([said()]).config, store, budget }, USER, scope)).status;
+    };
+    expect([await run('u1'), await run('u1'), await run('u2')]).toEqual(['completed', 'budget', 'completed']);
+    time += 60_000;
+    expect(await run('u1')).toBe('completed');
+    await expect(run()).rejects.toThrow(/nobody/);
+    await expect(runToolLoop({ ...setup([said()]).config, budget }, USER, { owner: 'u1' })).rejects.toThrow(
+      /store/,
+    );
+  });
+
+  test('of a conversation is that of all its turns, and needs to know which', async () => {
+    const store = new SqliteRunStore({ path: ':memory:' });
+    const { config } = setup([said('One.'), said('Two.'), said('Three.')]);
+    const budget = { conversation: { steps: 2 } };
+    const conversation = new Conversation({ ...config, store, budget, scope: { conversationId: 'c1' } });
+    const statuses = [];
+    for (const text of ['1', '2', '3']) statuses.push((await conversation.prompt(text)).status);
+    expect(statuses).toEqual(['completed', 'completed', 'budget']);
+    await expect(runToolLoop({ ...config, store, budget }, USER)).rejects.toThrow(/conversationId/);
+    store.close();
+  });
+
+  test('whose store fails makes no request, and no call', async () => {
+    const store = new SqliteRunStore({ path: ':memory:' });
+    const { config, provider } = setup([said()]);
+    store.close();
+    const budget = { store, by: [{ key: () => 't', steps: 5 }] };
+    const run = await runToolLoop({ ...config, budget }, USER);
+    expect([run.status, run.error, provider.requests]).toMatchObject(['failed', { code: 518 }, []]);
+  });
+
+  test('that cannot be meant is a mistake', async () => {
+    const { config } = setup([said()]);
+    const wrong = [
+      { maxCost: 3 },
+      { tokens: -1 },
+      { cost: '3' },
+      { by: [{ steps: 1 }] },
+      { prices: { m: { input: 1 } } },
+      { children: { step: 1 } },
+    ];
+    for (const budget of wrong)
+      await expect(runToolLoop({ ...config, budget: budget as never }, USER)).rejects.toThrow(/budget/);
+  });
+});
+
+describe('budgets, whatever happens', () => {
+  test('are never passed by more than one request that is under way', async () => {
+    const request = fc.record({
+      input: fc.integer({ min: 0, max: 400 }),
+      output: fc.integer({ min: 0, max: 400 }),
+      calls: fc.integer({ min: 0, max: 4 }),
+      fails: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(request, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 0, max: 3000 }),
+        fc.integer({ min: 0, max: 12 }),
+        async (plans, tokens, calls) => {
+          const store = new MemoryRunStore();
+          let largest = 0;
+          let ran = 0;
+          const look = defineTool({
+            name: 'look',
+            description: 'Looks',
+            parameters: {},
+            execute: async () => {
+              await null;
+              ran += 1;
+            },
+          });
+          const tools = new ToolRegistry().register(look);
+          const started = plans.map((plan) => {
+            let step = 0;
+            const provider: LLMProvider = {
+              chat: async () => {
+                const {
+                  input,
+                  output,
+                  calls: count,
+                  fails,
+                } = plan[step % plan.length] as (typeof plan)[number];
+                step += 1;
+                await new Promise((resolve) => setImmediate(resolve));
+                if (fails && step > 1) throw new Error('down');
+                largest = Math.max(largest, input + output);
+                const toolCalls = Array.from({ length: step > 5 ? 0 : count }, (_, index) => ({
+                  id: `c${step}.${index}`,
+                  name: 'look',
+                  arguments: {},
+                }));
+                return { content: 'x', toolCalls, finishReason: 'stop', usage: usage(input, output) };
+              },
+            };
+            const budget: Budget = {
+              ...{ store, countTokens: () => 100, maxOutputTokens: 200 },
+              by: [{ key: () => 'all', tokens, calls }],
+            };
+            return runToolLoop(
+              { provider, model: 'm', tools, budget, providerRetries: 0, loopGuard: false },
+              USER,
+            );
+          });
+          const ended = await Promise.all(started);
+          const { spent, reserved } = store.budgets.balance({ key: 'all' }) as {
+            spent: { tokens: number; calls: number };
+            reserved: object;
+          };
+          for (const run of ended) expect(historyFaults(run.messages)).toEqual([]);
+          // What was guessed too low is over by what it took; where many are under way, each of them may be.
+          const over = Math.max(0, largest - 300) * plans.length;
+          expect(spent.tokens).toBeLessThanOrEqual(tokens + over);
+          expect(spent.calls).toBeLessThanOrEqual(calls);
+          expect([ran, reserved]).toEqual([
+            spent.calls,
+            { tokens: 0, cost: 0, calls: 0, steps: 0, timeMs: 0 },
+          ]);
+          const sum = ended.reduce((total, run) => total + (run.spent?.tokens ?? 0), 0);
+          expect(spent.tokens).toBe(sum);
+        },
+      ),
+      { numRuns: runs(100) },
+    );
+  });
+});
