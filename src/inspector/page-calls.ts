@@ -7,9 +7,17 @@ import type { ChosenScope, InspectorOptions } from './options.js';
 import type { PendingBoard } from './pending-board.js';
 import { type Recording, type Recordings, recordCall, recordRun } from './recording.js';
 import { replay } from './replay.js';
-import { callDetail, callLine, heldLine, runDetail, runLine, storedLine } from './shown-runs.js';
+import {
+  callDetail,
+  callLine,
+  heldLine,
+  runDetail,
+  runLine,
+  storedLine,
+  storedRun,
+  storedRuns,
+} from './shown-runs.js';
 import { shownValue } from './shown-value.js';
-import { storedRun, storedRuns } from './stored-runs.js';
 import { toolCard, toolSummaries } from './tool-cards.js';
 import type { TrialAnswer, TrialCalls } from './trial-calls.js';
 import type { ChatModel, TrialChats } from './trial-chats.js';
