@@ -43,9 +43,44 @@ const MOST_MS = 300;
 export function lineFinder({ text, isPattern, ignoresCase }: LineQuery): LineFinder {
   if (text === '') throw new Error('There is nothing to look for: the text is empty.');
   if (!isPattern && !ignoresCase) return findText(Buffer.from(text));
-  const source = isPattern ? text : text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  const source = isPattern ? text : escaped(text);
   const pattern = compiled(source, ignoresCase ? 'iu' : 'u');
-  return isPattern && mayBeSlow(source) ? stopped(findPattern(pattern)) : findPattern(pattern);
+  const find = isPattern && mayBeSlow(source) ? stopped(findPattern(pattern)) : findPattern(pattern);
+  const needed = isPattern ? neededText(source) : text;
+  return needed === undefined ? find : whereIs(needed, { ignoresCase }, find);
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+}
+
+/**
+ * A text that stands in every line that fits: the longest of plain characters outside of all brackets. Nothing where
+ * there is a choice, or something that is not understood.
+ */
+function neededText(pattern: string): string | undefined {
+  if (/[|\\]/.test(pattern)) return undefined;
+  const outside = pattern.replace(/\[[^\]]*\]/g, '.').replace(/\([^()]*\)/g, '.');
+  if (/[()[\]]/.test(outside)) return undefined;
+  // What stands before a quantifier may be missing.
+  const runs = outside.replace(/.[*?]|.\{[^}]*\}/gu, '\n').split(/[^\w ,:;=<>"'#%&@!~-]/);
+  const longest = runs.reduce((one, other) => (other.length > one.length ? other : one), '');
+  return longest.length < 2 ? undefined : longest;
+}
+
+/** Most files have nowhere what has to be in a line, which is seen at once. */
+function whereIs(
+  needed: string,
+  { ignoresCase }: Pick<LineQuery, 'ignoresCase'>,
+  find: LineFinder,
+): LineFinder {
+  const bytesOf = Buffer.from(needed);
+  const anyCase = new RegExp(escaped(needed), 'iu');
+  return (bytes, search) => {
+    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const isThere = ignoresCase ? anyCase.test(view.toString()) : view.indexOf(bytesOf) >= 0;
+    return isThere ? find(bytes, search) : [];
+  };
 }
 
 function compiled(source: string, flags: string): RegExp {
@@ -76,13 +111,15 @@ function mayBeSlow(pattern: string): boolean {
 /** The engine of regular expressions stops for nothing but the end of its script. */
 function stopped(find: LineFinder): LineFinder {
   const script = new Script('work()');
+  let work = (): void => {};
+  const context = createContext({ work: () => work() });
   return (bytes, search) => {
     let found: readonly FoundLine[] = [];
-    const work = (): void => {
+    work = () => {
       found = find(bytes, search);
     };
     try {
-      script.runInContext(createContext({ work }), { timeout: MOST_MS });
+      script.runInContext(context, { timeout: MOST_MS });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
       throw new Error('The pattern takes too long: it has too many ways to match a line. Write it simpler.');

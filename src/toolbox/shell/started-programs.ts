@@ -110,6 +110,7 @@ const find: Reading = (args) => {
       at += inner.length;
     } else if (text === '-delete') commands.push([{ kind: 'known', text: 'rm' }, UNKNOWN]);
     else if (/^-f(print0?|ls|printf)$/.test(text)) writes.push(args[at + 1] ?? UNKNOWN);
+    else if (/^-(L|H|follow)$/.test(text)) doubts.push("'find' may follow links out of the folder");
     else if (text === '-files0-from') doubts.push('what it looks through is not known before');
   }
   return starts({ commands, writes, unclear: doubts });
@@ -251,17 +252,27 @@ const executes: Reading = (args, program) => {
 };
 
 const tar: Reading = (args, program) =>
-  args.some((word) => {
-    const text = textOf(word);
+  args.some((word, index) => {
+    const plain = textOf(word);
+    // `tar chf` has its options without a dash.
+    const text = index === 0 && plain !== undefined && /^[a-zA-Z]+$/.test(plain) ? `-${plain}` : plain;
     return (
       text === undefined ||
-      /^(-I|--use-compress|--to-command|--checkpoint-action|--rsh|--info-script|--new-volume|-F|-[a-zA-Z]*[IF])/.test(
+      /^(-I|-[a-zA-Z]*[hLkKr]|--dereference|--copy-|--recurse|--use-compress|--to-command|--checkpoint-action|--rsh|--info-script|--new-volume|-F|-[a-zA-Z]*[IF])/.test(
         text,
       )
     );
   })
     ? unclear(`'${program}' may run another program`)
     : NOTHING;
+
+/** Programs that go through folders, and may leave them by links where they are told to follow those. */
+function followsLinks(options: RegExp): Reading {
+  return (args, program) =>
+    args.some((word) => options.test(textOf(word) ?? '-'))
+      ? unclear(`'${program}' may follow links out of the folder`)
+      : NOTHING;
+}
 
 function each(programs: string, reading: Reading): Readonly<Record<string, Reading>> {
   return Object.fromEntries(programs.split(' ').map((program) => [program, reading]));
@@ -299,17 +310,20 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   ...each('npx bunx pnpx', executes),
   ...each('awk gawk mawk nawk', awk),
   ...each('tar bsdtar zip rsync scp 7z', tar),
+  ...each('grep egrep fgrep', followsLinks(/^-$|^-[a-zA-Z]*R|^--dereference/)),
+  ...each('cp du chmod chown chgrp stat file', followsLinks(/^-$|^-[a-zA-Z]*[LH]|^--dereference/)),
+  ...each('diff tree', followsLinks(/^-$|^-[a-zA-Z]*[rl]|^--recursive/)),
   env,
   xargs,
   find,
   sed,
   git: gitCommands,
   fd: (args, program) =>
-    args.some((word) => /^(-x|-X|--exec)/.test(textOf(word) ?? '-x'))
+    args.some((word) => /^(-x|-X|--exec|--follow|-[a-zA-Z]*L)/.test(textOf(word) ?? '-x'))
       ? anyOf(args, `'${program}' runs others`)
       : NOTHING,
   rg: (args, program) =>
-    args.some((word) => /^--(pre|hostname-bin)/.test(textOf(word) ?? ''))
+    args.some((word) => /^(--(pre|hostname-bin|follow)|-[a-zA-Z]*L)/.test(textOf(word) ?? ''))
       ? anyOf(args, `'${program} --pre' runs others`)
       : NOTHING,
   sort: (args) =>

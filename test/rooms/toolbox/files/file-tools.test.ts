@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { discoverTools, type ToolPolicy, ToolRegistry } from 'toolwright';
 import { FileSystem, FileTools, fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
 import 'reflect-metadata';
@@ -203,6 +204,56 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await count({ text: 'needle', files: '**/*.ts' })).toBe('2 lines fit ');
       expect(await count({ text: 'needle', path: 'a.ts' })).toBe('1 line fits ');
       expect(await count({ text: 'needle', path: 'b' })).toBe('1 line fits ');
+    });
+
+    test('finds by any pattern the lines that the pattern fits', async () => {
+      const piece = fc.constantFrom(
+        'a',
+        'b',
+        'ab',
+        ' ',
+        '.',
+        'a*',
+        'b?',
+        '(a)+',
+        '(b|c)',
+        '[ab]',
+        '[^a]',
+        '^',
+        '$',
+        'a{2}',
+        'B',
+        '(?:a b)?',
+        '\\w',
+        '(a(b)c)',
+        'b{0}',
+      );
+      const line = fc
+        .array(fc.constantFrom('a', 'b', 'c', ' ', 'B', 'ab'), { maxLength: 8 })
+        .map((all) => all.join(''));
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(piece, { minLength: 1, maxLength: 5 }),
+          fc.array(line, { minLength: 1, maxLength: 6 }),
+          fc.boolean(),
+          async (pieces, lines, ignoreCase) => {
+            const pattern = pieces.join('');
+            const { call } = toolbox({ 'x.txt': `${lines.join('\n')}\n` });
+            const { forLLM, isError } = await call('search_files', {
+              text: pattern,
+              regex: true,
+              ignoreCase,
+            });
+            fc.pre(!isError);
+            const expected = lines.filter((one) =>
+              new RegExp(pattern, ignoreCase ? 'iu' : 'u').test(one),
+            ).length;
+            const found = Number(/^(\d+) line/.exec(forLLM)?.[1] ?? 0);
+            expect([pattern, lines, found]).toEqual([pattern, lines, expected]);
+          },
+        ),
+        { numRuns: 60 },
+      );
     });
 
     test('shows lines around, and where some are left out', async () => {
