@@ -269,7 +269,7 @@ const tar: Reading = (args, program) =>
 /** Programs that go through folders, and may leave them by links where they are told to follow those. */
 function followsLinks(options: RegExp): Reading {
   return (args, program) =>
-    args.some((word) => options.test(textOf(word) ?? '-'))
+    args.some((word) => options.test(textOf(word) ?? ''))
       ? unclear(`'${program}' may follow links out of the folder`)
       : NOTHING;
 }
@@ -310,9 +310,9 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   ...each('npx bunx pnpx', executes),
   ...each('awk gawk mawk nawk', awk),
   ...each('tar bsdtar zip rsync scp 7z', tar),
-  ...each('grep egrep fgrep', followsLinks(/^-$|^-[a-zA-Z]*R|^--dereference/)),
-  ...each('cp du chmod chown chgrp stat file', followsLinks(/^-$|^-[a-zA-Z]*[LH]|^--dereference/)),
-  ...each('diff tree', followsLinks(/^-$|^-[a-zA-Z]*[rl]|^--recursive/)),
+  ...each('grep egrep fgrep', followsLinks(/^-[a-zA-Z]*R|^--dereference/)),
+  ...each('cp du chmod chown chgrp stat file', followsLinks(/^-[a-zA-Z]*[LH]|^--dereference/)),
+  ...each('diff tree', followsLinks(/^-[a-zA-Z]*[rl]|^--recursive/)),
   env,
   xargs,
   find,
