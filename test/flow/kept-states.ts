@@ -117,3 +117,147 @@ export const KEPT_SNAPSHOT = {
   inbox: [],
   tasks: [],
 };
+
+/** A run inside a call: the state of an agent in the state of the run that called it. */
+export const KEPT_STATE_4 = {
+  version: 4,
+  runId: '7e35ca3d-7d91-40c3-98d1-2ff5dc6de42a',
+  revision: 1,
+  tools: ['agent'],
+  model: 'm',
+  messages: [
+    {
+      role: 'user',
+      content: 'Hi',
+    },
+  ],
+  toolCalls: [],
+  iterations: 1,
+  usage: {
+    inputTokens: 3,
+    outputTokens: 2,
+    totalTokens: 5,
+  },
+  retries: {
+    byTool: [],
+    unknown: 0,
+    total: 0,
+  },
+  guard: {
+    seen: [],
+    counts: [],
+  },
+  open: {
+    content: 'Let me see.',
+    calls: [
+      {
+        status: 'waiting',
+        id: 'c0',
+        name: 'agent',
+        arguments: {
+          task: 'Drop it',
+        },
+        waits: [
+          {
+            kind: 'approval',
+            index: 0,
+            inner: {
+              run: 0,
+              id: 'approval_W1OGLSkaA3ajBPpCQO1FKu',
+              callId: 'i0',
+              tool: 'drop',
+              arguments: {},
+            },
+          },
+        ],
+        journal: {
+          arguments: {
+            task: 'Drop it',
+          },
+          answers: [],
+          once: [],
+        },
+        inner: [
+          {
+            run: 0,
+            state: {
+              version: 3,
+              runId: 'b0c7c79d-08e5-487a-9191-f1301afae8fd',
+              revision: 1,
+              tools: ['drop'],
+              model: 'm',
+              messages: [
+                {
+                  role: 'user',
+                  content: 'Drop it',
+                },
+              ],
+              toolCalls: [],
+              iterations: 1,
+              usage: {
+                inputTokens: 0,
+                outputTokens: 0,
+                totalTokens: 0,
+              },
+              retries: {
+                byTool: [],
+                unknown: 0,
+                total: 0,
+              },
+              guard: {
+                seen: [],
+                counts: [],
+              },
+              open: {
+                content: '',
+                calls: [
+                  {
+                    status: 'waiting',
+                    id: 'i0',
+                    name: 'drop',
+                    arguments: {},
+                    waits: [
+                      {
+                        kind: 'approval',
+                        index: 0,
+                      },
+                    ],
+                    journal: {
+                      arguments: {},
+                      answers: [],
+                      once: [],
+                    },
+                  },
+                ],
+              },
+              pending: [
+                {
+                  id: 'approval_W1OGLSkaA3ajBPpCQO1FKu',
+                  callId: 'i0',
+                  tool: 'drop',
+                  arguments: {},
+                  kind: 'approval',
+                },
+              ],
+            },
+          },
+        ],
+      },
+    ],
+  },
+  pending: [
+    {
+      id: 'approval_mKBmLgUJFu6pqc34CaT3sA',
+      callId: 'i0',
+      tool: 'drop',
+      arguments: {},
+      kind: 'approval',
+      path: [
+        {
+          callId: 'c0',
+          tool: 'agent',
+        },
+      ],
+    },
+  ],
+};
