@@ -24,7 +24,8 @@ interface AskedCall {
 export function approvalWait(approval: Approval | undefined, asked: AskedCall): Wait {
   const { arguments: args, answerWithinMs, onError } = asked;
   const wait = { kind: 'approval', index: 0 } as const;
-  if (typeof approval !== 'object') return { ...wait, ...expiryIn(answerWithinMs) };
+  if (typeof approval !== 'object')
+    return answerWithinMs === undefined ? wait : { ...wait, ...expiryIn(answerWithinMs) };
   const { title, description: given, risk, decisions, remember, expiresInMs = answerWithinMs } = approval;
   const { scopes = [], maxMs } = remember ?? {};
   const mayRemember = scopes.length === 0 ? undefined : { scopes, ...(maxMs === undefined ? {} : { maxMs }) };

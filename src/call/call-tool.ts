@@ -385,7 +385,8 @@ function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const known = callRecord(call, end);
   const plain = call.hooked === undefined ? known : call.hooked.record(known);
   const isKept = call.environment.recordsKeys && 'checked' in call;
-  const isPlain = call.request.journal === undefined && !('standing' in call);
+  const { journal } = call.request;
+  const isPlain = !(journal?.edited || journal?.standing || ('standing' in call && call.standing));
   const told = isPlain ? plain : { ...plain, ...approvalOf(call) };
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };

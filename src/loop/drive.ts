@@ -284,7 +284,7 @@ function beginRun(
     config.budget || surroundingBudget.getStore() ? budgetOf(config, { scope, before }) : undefined;
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOf(scope);
-  const standing = standingLookup(config.store, { runId, owner });
+  const standing = config.store && standingLookup(config.store, { runId, owner });
   const options = callOptionsOf(config, tools, { standing, budget });
   const { telemetry = tools.telemetry } = config;
   const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options);

@@ -33,6 +33,8 @@ export class InnerRuns {
   readonly call: ParsedCall;
   /** How many calls with runs are around the runs of this one, itself included. */
   readonly depth: number;
+  /** A field, so that calls without runs pay for nothing else. */
+  hasRuns = false;
   #runs: InnerRun[] | undefined;
   #begun = 0;
   /** Suspended runs that nobody can go on with from here, because the tool holds them in another way. */
@@ -52,6 +54,7 @@ export class InnerRuns {
   /** The next run of the tool; `undefined` once the call has ended. */
   begin(): InnerRun | undefined {
     if (this.#isClosed) return undefined;
+    this.hasRuns = true;
     this.#runs ??= [];
     const run = this.#runs[this.#begun] ?? {};
     this.#runs[this.#begun] = run;
@@ -82,9 +85,9 @@ export class InnerRuns {
   }
 
   /** The call waits: its runs as they are kept, those that had not ended left out. */
-  close(): readonly StoredInnerRun[] {
+  close(): readonly StoredInnerRun[] | undefined {
     this.#isClosed = true;
-    return this.#stored();
+    return this.#runs && this.#stored();
   }
 
   #stored(): readonly StoredInnerRun[] {
@@ -152,7 +155,8 @@ export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): T
 
 /** What the runs of the call that runs here wait for. */
 export function innerWaits(): readonly Wait[] {
-  return innerRuns.getStore()?.waits ?? NO_WAITS;
+  const inner = innerRuns.getStore();
+  return inner?.hasRuns ? inner.waits : NO_WAITS;
 }
 
 /** Notes where a run stands, in case it began inside a tool of another one. */

@@ -7,7 +7,7 @@ import { applyAnswers, invalidAnswers, withCalls } from './apply-answers.js';
 import { toolsOfAgents, waitsOf } from './inner-runs.js';
 import type { RunStart } from './loop-run.js';
 import { checkOwner, type ResumeConfig, type ResumeOptions } from './options.js';
-import { isToBeRemembered, type Remembering, rememberAnswers } from './standing-approvals.js';
+import { type Remembering, rememberAnswers } from './standing-approvals.js';
 import { isSignedWith, validateState } from './suspend.js';
 
 /** With what a run goes on. */
@@ -62,11 +62,15 @@ export function resumeWith(
 function needTools(calls: readonly StoredCall[]): boolean {
   return calls.some((call) => {
     if (call.status !== 'waiting') return false;
-    const states = (call.inner ?? []).flatMap(({ state }) => state ?? []);
-    return (
-      isUncheckedEdit(call) || isToBeRemembered(call) || states.some(({ open }) => needTools(open.calls))
-    );
+    if (call.inner === undefined) return needsTool(call);
+    const states = call.inner.flatMap(({ state }) => state ?? []);
+    return needsTool(call) || states.some(({ open }) => needTools(open.calls));
   });
+}
+
+function needsTool(call: StoredWaitingCall): boolean {
+  const { remember, standing } = call.journal;
+  return (remember !== undefined && standing === undefined) || isUncheckedEdit(call);
 }
 
 function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {

