@@ -454,7 +454,10 @@ export const LOOP_DOORS: readonly Door[] = [
       tests: { folder: 'test', setup: "import { tools } from './tools.js';" },
       recordings: 'recordings',
     },
-    { enter: (given) => createInspector(new ToolRegistry(), given).close() },
+    {
+      protecting: ['allowInProduction', 'allowedHosts', 'scopeOf', 'stateSecret', 'token'],
+      enter: (given) => createInspector(new ToolRegistry(), given).close(),
+    },
   ),
   door<PromptOptions>(
     'Conversations.prompt',

@@ -14,9 +14,9 @@ interface Ceiling {
 const CEILINGS: Readonly<Record<string, Ceiling>> = {
   execute: { files: 10, functions: 19 }, // 8
   'turn with a call': { files: 32, functions: 132 }, // 20, 90
-  'discover a method': { files: 26, functions: 139 }, // 20, 70
-  suspend: { files: 38, functions: 163 }, // 28
-  resume: { files: 41, functions: 193 }, // 28
+  'discover a method': { files: 26, functions: 141 }, // 20, 70
+  suspend: { files: 38, functions: 172 }, // 28
+  resume: { files: 41, functions: 204 }, // 28
 };
 
 builtFile('dist/src/index.js');
