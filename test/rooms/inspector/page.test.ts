@@ -360,7 +360,7 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'plant', level: 1 }).waitFor();
-    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    await page.waitForFunction("document.activeElement.tagName === 'H1'");
     await page.keyboard.press('Tab');
     for (let step = 0; step < 30; step += 1) {
       const label = await page.evaluate('document.activeElement.labels?.[0]?.textContent ?? ""');

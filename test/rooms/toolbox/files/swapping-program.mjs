@@ -21,9 +21,17 @@ for (let round = 0; ; round += 1) {
     writeFileSync(join(place, 'other.txt'), 'inside\n');
     linkSync(join(place, 'other.txt'), join(place, 'third.txt'));
   } catch {
-    // The tools move and remove things too.
+    putBack(round);
+  }
+}
+
+/** The tools move and remove things too, also while this is done. */
+function putBack(round) {
+  try {
     mkdirSync(join(root, 'a'), { recursive: true });
     if (round % 3 === 0) rmSync(place, { recursive: true, force: true });
     mkdirSync(place, { recursive: true });
+  } catch {
+    // The next round tries again.
   }
 }
