@@ -18,9 +18,10 @@ interface ClientWord {
 export function clientAnswers({ parts, edits }: ClientWord, asking: Asking): readonly Answer[] {
   const tools = parts.filter(({ type }) => /^(?:tool-|dynamic-tool$)/.test(String(type)));
   return asking.pending.flatMap((wait) => {
-    const id = shownPendingId(asking, wait);
+    // Readers of plain events know the call by the id that the events have.
+    const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
     for (const part of tools) {
-      const answer = part.toolCallId === id ? answerIn(part, wait) : undefined;
+      const answer = ids.includes(part.toolCallId) ? answerIn(part, wait) : undefined;
       if (answer !== undefined) return [withEdit(answer, edits)];
     }
     return [];

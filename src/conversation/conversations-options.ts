@@ -170,13 +170,8 @@ export const IDLE_OPTIONS = optionTable<ConversationIdleOptions>('Conversations.
  *
  * @throws InvalidOptionsError (521) where one of them is missing.
  */
-export function jobsOfOptions({
-  engine,
-  store,
-  config,
-  jobTools,
-  jobConcurrency: concurrency,
-}: ConversationsOptions): JobParts | undefined {
+export function jobsOfOptions(options: ConversationsOptions): JobParts | undefined {
+  const { engine, store, config, jobTools, jobConcurrency: concurrency } = options;
   if (engine === undefined) return undefined;
   const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
   const where = 'Conversations';

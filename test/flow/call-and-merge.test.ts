@@ -113,7 +113,7 @@ describe('toolbox', () => {
   test('the contract of a tool depends on its own room and the kernel only', () => {
     const room = new URL('../../src/contract/', import.meta.url);
     const imports = readdirSync(room).flatMap((file) =>
-      [...readFileSync(new URL(file, room), 'utf8').matchAll(/ from '([^']+)'/g)].map(([, from]) => from),
+      [...readFileSync(new URL(file, room), 'utf8').matchAll(/ from '([^']+)';$/gm)].map(([, from]) => from),
     );
     expect(imports.filter((from) => !/^\.\/|^\.\.\/kernel\//.test(from ?? ''))).toEqual([]);
   });

@@ -54,7 +54,9 @@ function storeWith(
 ): CheckpointStore {
   return new Proxy(store, {
     get: (target, key) => {
-      const method = Reflect.get(target, key) as (...args: unknown[]) => unknown;
+      const member: unknown = Reflect.get(target, key);
+      if (typeof member !== 'function') return member;
+      const method = member as (...args: unknown[]) => unknown;
       if (key !== name) return method.bind(target);
       return async (...args: unknown[]) => {
         await before();

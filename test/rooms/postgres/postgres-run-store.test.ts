@@ -72,7 +72,7 @@ describePostgres('with PostgreSQL', (service) => {
     'PostgresRunStore',
     async () => {
       await Promise.all([one.migrate(), other.migrate()]);
-      await schemas.pool.query(`DELETE FROM ${shared}.runs`);
+      await schemas.pool.query(`DELETE FROM ${shared}.runs; DELETE FROM ${shared}.approvals`);
       return { store: one, other, advance: (ms) => schemas.age(shared, ms) };
     },
     runs(40),
