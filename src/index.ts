@@ -195,6 +195,7 @@ export type {
   ScopedResolver,
 } from './contract/ports.js';
 export type { ResultCache, StoreWithCache } from './contract/result-cache.js';
+export type { KeptResult, ResultKey, ResultStore, StoreWithResults } from './contract/result-store.js';
 export type {
   CheckpointStore,
   KeptRun,
@@ -348,6 +349,7 @@ export {
   strictSchema,
 } from './schema/strict/strict-schema.js';
 export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-strict.js';
+export type { ToolEmbedder } from './search/embedded-tools.js';
 export { ToolIndex, type ToolQuery } from './search/tool-index.js';
 export type { SearchedTool } from './search/tool-terms.js';
 export {

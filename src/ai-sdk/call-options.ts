@@ -83,7 +83,7 @@ export async function toCallOptions(
   const providerOptions = toProviderOptions(request, settings);
   return {
     ...(options as ModelOptions),
-    prompt: await toPrompt(messages, settings),
+    prompt: await toPrompt(messages, { ...settings, found: foundTools(request) }),
     // An empty list of tools is refused by some APIs.
     ...(tools.length > 0 && { tools }),
     ...(tools.length > 0 && request.toolChoice !== undefined && { toolChoice: toChoice(request.toolChoice) }),
@@ -111,7 +111,13 @@ function toTools(
   return [...own, ...theirs].filter(({ name }) => allowed?.has(name) ?? true);
 }
 
+/** Names of the tools that a reference may name. */
+function foundTools({ tools = [] }: LLMRequest): ReadonlySet<string> {
+  return new Set(tools.filter(({ defer }) => defer).map((tool) => tool.function.name));
+}
+
 function toFunctionTool({
+  defer,
   function: { name, description, parameters, strict },
 }: ToolSchema): LanguageModelV4FunctionTool {
   const inputSchema = parameters as LanguageModelV4FunctionTool['inputSchema'];
@@ -121,6 +127,8 @@ function toFunctionTool({
     ...(description && { description }),
     inputSchema,
     ...(strict !== undefined && { strict }),
+    // No part of the prompt until a reference names it.
+    ...(defer && { providerOptions: { anthropic: { deferLoading: true } } }),
   };
 }
 

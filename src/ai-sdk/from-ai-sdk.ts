@@ -53,6 +53,11 @@ export interface FromAiSdkOptions {
    * run is asked for in that way. Default: yes for models of OpenAI, for Claude from 4.1 and Gemini from 3 on.
    */
   readonly responseFormat?: boolean;
+  /**
+   * Whether deferred tools come to the model as references in the answer to its search; default: yes for Claude from 4.5
+   * on.
+   */
+  readonly toolReferences?: boolean;
   /** Hears what a model does not support of a request, once; default: a warning of the process. */
   readonly logger?: Logger;
 }
@@ -64,6 +69,7 @@ const OPTIONS = optionTable<FromAiSdkOptions>(
     providerTools: { ...RECORD, fix: '{ web_search: anthropic.tools.webSearch_20250305() }' },
     strict: either(BOOLEAN, oneOf('auto')),
     responseFormat: BOOLEAN,
+    toolReferences: BOOLEAN,
     itemKey: { ...FILLED_TEXT, fix: "'claude'" },
     logger: LOGGER,
   },
@@ -130,6 +136,10 @@ class ModelProvider implements AiSdkProvider {
 
   supportsResponseFormat(model: string): boolean {
     return this.#options.responseFormat ?? knowsResponseFormat(this.#meant(model));
+  }
+
+  takesFoundTools(model: string): boolean {
+    return this.#options.toolReferences ?? knowsReferences(this.#meant(model));
   }
 
   async chat(request: LLMRequest): Promise<LLMResponse> {
@@ -318,6 +328,11 @@ const FORMATTED: ReadonlyMap<string, RegExp> = new Map([
 ]);
 
 /** Whether a model keeps to a schema that is given as the form of its reply, as far as its name tells. */
+/** https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool */
+function knowsReferences({ provider, modelId }: LanguageModelV4): boolean {
+  return provider.split('.')[0] === 'anthropic' && /^claude-[a-z]+-(?:4-[5-9]|[5-9])/.test(modelId);
+}
+
 function knowsResponseFormat({ provider, modelId }: LanguageModelV4): boolean {
   const [family = ''] = provider.split('.');
   return FORMATTED.get(family)?.test(modelId) ?? false;

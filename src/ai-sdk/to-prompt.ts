@@ -14,6 +14,8 @@ interface PromptOptions {
   readonly model: LanguageModelV4;
   /** The key of the items that this model understands. */
   readonly key: string;
+  /** Names of the tools that a search has found and the model is to be told of. */
+  readonly found: ReadonlySet<string>;
 }
 
 /**
@@ -21,12 +23,13 @@ interface PromptOptions {
  */
 export async function toPrompt(
   messages: readonly Message[],
-  { model, key }: PromptOptions,
+  { model, key, found }: PromptOptions,
 ): Promise<LanguageModelV4Message[]> {
   const prompt: LanguageModelV4Message[] = [];
   const tools = new Map<string, string>();
   for (const message of messages) {
-    if (message.role === 'tool') addResult(prompt, resultPart(message, tools.get(message.tool_call_id)));
+    if (message.role === 'tool')
+      addResult(prompt, resultPart(message, found, tools.get(message.tool_call_id)));
     else if (message.role === 'assistant') {
       for (const { id, function: called } of message.tool_calls ?? []) tools.set(id, called.name);
       const content = [...restoreParts(message, key)];
@@ -46,9 +49,24 @@ function addResult(prompt: LanguageModelV4Message[], part: LanguageModelV4ToolRe
   else prompt.push({ role: 'tool', content: [part] });
 }
 
-function resultPart(message: ToolMessage, toolName = message.tool_call_id): LanguageModelV4ToolResultPart {
+function resultPart(
+  message: ToolMessage,
+  found: ReadonlySet<string>,
+  toolName = message.tool_call_id,
+): LanguageModelV4ToolResultPart {
+  const references = (message.found ?? []).filter((name) => found.has(name));
   const { content, parts, isError, tool_call_id: toolCallId } = message;
-  return { type: 'tool-result', toolCallId, toolName, output: toOutput(content, { parts, isError }) };
+  const output = references.length > 0 ? toReferences(references) : toOutput(content, { parts, isError });
+  return { type: 'tool-result', toolCallId, toolName, output };
+}
+
+/** Names in place of definitions: the API puts those there. */
+function toReferences(names: readonly string[]): LanguageModelV4ToolResultOutput {
+  const value = names.map((toolName) => ({
+    type: 'custom' as const,
+    providerOptions: { anthropic: { type: 'tool-reference', toolName } },
+  }));
+  return { type: 'content', value };
 }
 
 /**

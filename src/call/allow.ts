@@ -1,11 +1,21 @@
-import type { CallJournal, PolicyDecision, Suspension, ToolPolicy, Wait } from '../contract/call.js';
+import type {
+  CallJournal,
+  CallScope,
+  PolicyDecision,
+  Suspension,
+  ToolPolicy,
+  Wait,
+} from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { withinLimits } from '../kernel/async.js';
 import { approvalNeed, approvalWait, expiryIn } from './approval.js';
 import { obstacleOfBegun } from './begun-call.js';
 import { argumentsBefore } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
-import type { CallEnd, Obstacle } from './invocation.js';
+import type { CallEnd, CallEnvironment, Obstacle } from './invocation.js';
+import { CallLog } from './log.js';
+import { planOf } from './plan.js';
 import { failedResult } from './result-text.js';
 
 /**
@@ -39,6 +49,36 @@ export async function allowCall(call: Call): Promise<Obstacle | undefined> {
   if (needsYes) return { how: 'waits', wait: { ...askedBy(call), ...asking } };
   if (tool.execution !== 'client') return undefined;
   return { how: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
+}
+
+/** Whether no policy forbids a call, as far as that can be told before it is made. */
+async function isAllowed(call: Call): Promise<boolean> {
+  for (const policy of call.environment.policies ?? []) {
+    const seen = watchedArguments();
+    const word = await wordOf(policy, { ...call, checked: seen.arguments });
+    // What depends on the arguments is decided when the call is made.
+    if (typeof word === 'string' && !seen.wereRead()) return false;
+  }
+  return true;
+}
+
+/** Arguments that nobody knows yet, and whether somebody has looked at them. */
+function watchedArguments(): { readonly arguments: JsonObject; readonly wereRead: () => boolean } {
+  let wereRead = false;
+  const read = <Value>(value: Value): Value => {
+    wereRead = true;
+    return value;
+  };
+  const watched = new Proxy<JsonObject>(
+    {},
+    {
+      get: () => read(undefined),
+      has: () => read(false),
+      ownKeys: () => read([]),
+      getOwnPropertyDescriptor: () => read(undefined),
+    },
+  );
+  return { arguments: watched, wereRead: () => wereRead };
 }
 
 /** The client may word its result as `JSON.stringify` writes a `ToolResult`. */
@@ -145,4 +185,50 @@ function whyNotHere(tool: string, { kind }: Wait): string {
 export function suspendedEnd(tool: string, suspension: Suspension): CallEnd {
   const message = `The call of '${tool}' waits for an answer, and nobody can give it here.`;
   return { status: 'suspended', result: failedResult('NotExecutableHere', message), suspension };
+}
+
+/** For whom tools are looked for. */
+export interface AskedScope {
+  readonly scope: CallScope;
+  /** The run's, beside those of the registry. */
+  readonly policy?: ToolPolicy;
+  /** So many are enough. */
+  readonly limit: number;
+}
+
+/** Names of the tools that no policy forbids: what may not be called is not found either. */
+export async function allowedTools(
+  environment: CallEnvironment,
+  names: readonly string[],
+  { scope, policy, limit }: AskedScope,
+): Promise<readonly string[]> {
+  const policies = [...(environment.policies ?? []), ...(policy ? [policy] : [])];
+  if (policies.length === 0) return names.slice(0, limit);
+  const allowed: string[] = [];
+  for (const name of names) {
+    if (allowed.length >= limit) break;
+    const entry = environment.find(name);
+    if (entry === undefined) continue;
+    const { offered: tool } = entry;
+    const isFound = await isAllowed({
+      request: { id: '', name, arguments: {} },
+      environment: { ...environment, policies },
+      scope,
+      attempt: 1,
+      log: CallLog.none,
+      trace: undefined,
+      since: 0,
+      tool,
+      plan: planOf(entry, tool, environment.coerce),
+      sent: {},
+      checked: {},
+      args: {},
+      repairs: [],
+      removed: [],
+      context: undefined,
+      task: undefined,
+    });
+    if (isFound) allowed.push(name);
+  }
+  return allowed;
 }

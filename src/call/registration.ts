@@ -13,6 +13,7 @@ import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../k
 import { toolMethods } from '../metadata/class-record.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
 import { unloadedParts } from '../schema/schema-source.js';
+import { ToolIndex, type ToolQuery } from '../search/tool-index.js';
 import type { ToolEntry } from './plan.js';
 import type { CallWatcher } from './watch-calls.js';
 
@@ -29,6 +30,8 @@ export interface ToolTable {
   watcher: CallWatcher | undefined;
   /** Tells a listener of every change; what it returns ends that. */
   onChange(listener: () => void): () => void;
+  /** Names of the tools that fit what is asked for, the best first. */
+  search(query: string, options: ToolQuery): readonly string[];
 }
 
 /** A table that can be written. A `Map`, so that a model's `constructor` is just not found. */
@@ -37,6 +40,8 @@ export class WritableToolTable implements ToolTable {
   readonly #listeners = new Set<() => void>();
   watcher: CallWatcher | undefined;
   #revision = 0;
+  /** Absent as long as nobody searches. */
+  #index: ToolIndex | undefined;
 
   get revision(): number {
     return this.#revision;
@@ -52,11 +57,14 @@ export class WritableToolTable implements ToolTable {
 
   set(name: string, entry: ToolEntry): void {
     this.#entries.set(name, entry);
+    this.#index?.add(entry.offered);
     this.#changed();
   }
 
   delete(name: string): void {
-    if (this.#entries.delete(name)) this.#changed();
+    if (!this.#entries.delete(name)) return;
+    this.#index?.remove(name);
+    this.#changed();
   }
 
   onChange(listener: () => void): () => void {
@@ -64,6 +72,14 @@ export class WritableToolTable implements ToolTable {
     const own = (): void => listener();
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
+  }
+
+  search(query: string, options: ToolQuery): readonly string[] {
+    if (this.#index === undefined) {
+      this.#index = new ToolIndex();
+      for (const { offered } of this.#entries.values()) this.#index.add(offered);
+    }
+    return this.#index.search(query, options);
   }
 
   #changed(): void {
@@ -104,12 +120,21 @@ export class ToolTableView implements ToolTable {
     return this.#source.onChange(listener);
   }
 
+  search(query: string, { accepts = acceptAll, ...options }: ToolQuery): readonly string[] {
+    const isFound = (name: string): boolean => this.#isVisible(name) && accepts(name);
+    return this.#source.search(query, { ...options, accepts: isFound });
+  }
+
   *entries(): Iterable<readonly [string, ToolEntry]> {
     for (const entry of this.#source.entries()) if (this.#isVisible(entry[0])) yield entry;
   }
 }
 
 function ignore(): void {}
+
+function acceptAll(): boolean {
+  return true;
+}
 
 /** What was given to be registered, understood; or why it cannot be. */
 type ReadTool =

@@ -6,6 +6,7 @@ import type { ErrorName } from '../errors/toolwright-error.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
+import { headOf, withoutHalf } from './text-head.js';
 
 /** What is kept of a result that was cut, for the application. */
 export interface CutDetails {
@@ -22,31 +23,31 @@ export function isCutDetails(details: unknown): details is CutDetails {
   return typeof details === 'object' && details !== null && BRAND in details;
 }
 
+/** What is kept of a result that is told otherwise: the first whole text, and what the tool gave beside it. */
+export function cutDetails({ forLLM, details }: ToolResult): CutDetails {
+  if (isCutDetails(details)) return details;
+  const full: CutDetails = { full: forLLM, ...(details === undefined ? {} : { details }) };
+  // A mark that is not enumerable: it is in no JSON and no copy.
+  return Object.defineProperty(full, BRAND, { value: true });
+}
+
 /** A result of at most so many characters for the model, with a mark that says how much is missing. */
 export function cutResult(result: ToolResult, limit: number): ToolResult {
-  const { forLLM, content, details } = result;
+  const { forLLM, content } = result;
   if (forLLM.length <= limit) return result;
-  const kept = whole(forLLM.slice(0, limit));
-  const text = `${kept}\n[${forLLM.length - kept.length} more characters were cut off]`;
-  const full: CutDetails = { full: forLLM, ...(details === undefined ? {} : { details }) };
+  const { head, shown } = headOf(forLLM, limit);
+  const text = `${head}\n[${forLLM.length - shown} more characters were cut off]`;
   return new ToolResult({
     ...result,
     forLLM: text,
     content: content && cutContent(content, text),
-    // A mark that is not enumerable: it is in no JSON and no copy.
-    details: Object.defineProperty(full, BRAND, { value: true }),
+    details: cutDetails(result),
   });
 }
 
 /** Providers send the parts, where there are any: their text is cut as well, and pictures stay. */
 function cutContent(content: Content, text: string): Content {
   return [{ type: 'text', content: text }, ...content.filter(({ type }) => type !== 'text')];
-}
-
-/** Without half a character at the end: lone surrogates are no valid text for an API. */
-function whole(text: string): string {
-  const last = text.charCodeAt(text.length - 1);
-  return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
 }
 
 /** What the model gets of a result: `forLLM`, or the error's text where that is empty. */
@@ -106,7 +107,7 @@ function editedText({ edited, arguments: args = {} }: CallRecord): string | unde
   const without = left.length > 0 ? ` Left out: ${left.map(shown).join(', ')}.` : '';
   const told = `Whoever approved this call changed its arguments first.${now}${without}`;
   if (told.length <= MAX_EDITS) return told;
-  return `${whole(told.slice(0, MAX_EDITS))}… (${told.length - MAX_EDITS} more characters are not shown)`;
+  return `${withoutHalf(told.slice(0, MAX_EDITS))}… (${told.length - MAX_EDITS} more characters are not shown)`;
 }
 
 function pick(args: JsonObject, keys: readonly string[]): JsonObject {

@@ -20,6 +20,7 @@ import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { ResultForm } from './result-form.js';
 import { abortedResult, cutResult, failedResult } from './result-text.js';
+import { takeOutFiles } from './take-out-files.js';
 
 /** What the writing of a result depends on. */
 interface WrittenCall {
@@ -34,19 +35,22 @@ interface WrittenCall {
 export function writeEnd(call: WrittenCall, end: BodyEnd): CallEnd {
   const written = end.how === 'returned' ? writeReturned(call, end.value) : writeUnreturned(call, end);
   const limit = call.tool.maxResultChars ?? call.environment.maxResultChars ?? MAX_RESULT_CHARS;
-  if (written.result.forLLM.length <= limit) return written;
-  return { ...written, result: cutResult(written.result, limit) };
+  if (written.result.forLLM.length <= SHORT && written.result.forLLM.length <= limit) return written;
+  return { ...written, result: cutResult(takeOutFiles(written.result), limit) };
 }
 
 /** What a body returned as a result alone: for calls without a record, of tools whose output nobody checks. */
 export function writeBare(tool: ToolDefinition, value: unknown, environment: CallEnvironment): ToolResult {
   const result = writeResult(tool, value, environment.describeError);
   const limit = tool.maxResultChars ?? environment.maxResultChars ?? MAX_RESULT_CHARS;
-  return result.forLLM.length <= limit ? result : cutResult(result, limit);
+  if (result.forLLM.length <= SHORT && result.forLLM.length <= limit) return result;
+  return cutResult(takeOutFiles(result), limit);
 }
 
 /** Characters of a result that the model sees, where nothing else is said: some 25,000 tokens. */
 const MAX_RESULT_CHARS = 100_000;
+/** What is longer is looked through for files. */
+const SHORT = 4_000;
 
 type Unreturned = Exclude<BodyEnd, { readonly how: 'returned' }>;
 

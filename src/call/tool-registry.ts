@@ -8,6 +8,8 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { checkArguments, checkOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import { FUNCTION, instanceOf } from '../kernel/options.js';
+import type { ToolQuery } from '../search/tool-index.js';
+import { type AskedScope, allowedTools } from './allow.js';
 import { answerCall, callTool } from './call-tool.js';
 import { type CheckedArguments, checkOnly } from './edited-call.js';
 import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
@@ -78,6 +80,8 @@ export interface ToolCallResult {
 export class ToolRegistry {
   /** Milliseconds for tools that set no `timeoutMs`, where the registry was given any. */
   readonly toolTimeoutMs: number | undefined;
+  /** Characters of a result that a model sees at most, where the registry was given any. */
+  readonly maxResultChars: number | undefined;
   /** What the work that tools start goes through, where a run brings no queue of its own. */
   readonly tasks: TaskQueue;
   /** Records the calls of the registry, where it was given one. */
@@ -98,6 +102,7 @@ export class ToolRegistry {
     checkOptions(options, REGISTRY_OPTIONS);
     this.#log = new SafeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
+    this.maxResultChars = options.maxResultChars;
     this.telemetry = options.telemetry;
     const { policy, tasks, redact, engine, store, hooks = [], ...others } = options;
     this.hooks = hooks;
@@ -234,6 +239,19 @@ export class ToolRegistry {
   /** The same as {@link toProviderDefs}. */
   getDefinitions(): readonly ToolSchema[] {
     return this.toProviderDefs();
+  }
+
+  /**
+   * The tools that fit what is asked for, in anybody's words, the best first; default: five. What a view hides is not
+   * found.
+   */
+  search(query: string, options: ToolQuery = {}): ToolDefinition[] {
+    return this.#table.search(query, options).flatMap((name) => this.offered(name) ?? []);
+  }
+
+  /** Which of these tools the policies do not forbid, in a scope. For the framework. */
+  async allowed(names: readonly string[], origin: AskedScope): Promise<readonly string[]> {
+    return allowedTools(this.#environment, names, origin);
   }
 
   /** What keeps secrets out of what is recorded; `undefined` where arguments are not to be told at all. For the framework. */

@@ -4,7 +4,7 @@ import { checkArguments } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
 import { withMethods } from '../kernel/options.js';
-import { isSameOwner, ownerOf } from '../loop/options.js';
+import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { type ChatHandlerOptions, type ReadChatOptions, readChatOptions } from './chat-options.js';
 import {
   type AskedChat,

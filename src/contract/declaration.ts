@@ -103,6 +103,13 @@ export interface ToolBehaviour {
   readonly cache?: boolean | ResultCaching;
   /** What a call costs, in the unit of the budgets' prices; counted and limited where a run has a `budget`. */
   readonly cost?: number | ((args: JsonObject) => number);
+  /**
+   * The model is not offered it with every request, but finds it by a search when it needs it; `false`: not even where a
+   * run defers what is too much (`deferAbove`).
+   */
+  readonly defer?: boolean;
+  /** What it is found under beside its own words, and shown in where providers group tools: `billing`. */
+  readonly namespace?: string;
 }
 
 /** How results of a tool are kept for calls to come. */
@@ -161,6 +168,10 @@ export interface ToolsetOptions {
   readonly description?: string;
   /** Default: what the container already says of the class, otherwise `singleton`. */
   readonly scope?: ToolsetScope;
+  /** Those of its tools that say nothing else are found by a search and not offered with every request. */
+  readonly defer?: boolean;
+  /** The namespace of those of its tools that say no other. */
+  readonly namespace?: string;
 }
 
 /** What stands for a type at run time: a class, `String`, `Number`, `Boolean`, `Date`, `Object`, {@link Integer}. */

@@ -139,6 +139,11 @@ export interface LLMProvider {
   identity?(model: string): ProviderIdentity;
   /** Whether this model keeps to a `responseFormat` with a schema; otherwise a tool is offered for a final answer. */
   supportsResponseFormat?(model: string): boolean;
+  /**
+   * Whether this model takes definitions of tools behind what it was sent before: then requests name the tool that
+   * searches (`isSearch`), and carry found tools apart (`defer`); otherwise these are called through one of ours.
+   */
+  takesFoundTools?(model: string): boolean;
 }
 
 /** What a request may be, as far as a provider looks into it. */
@@ -190,6 +195,13 @@ export interface ToolMessage {
   /** The content tells of an error. As `parts`: for an API that takes it, and on no other wire. */
   readonly isError?: boolean;
   /**
+   * Names of the tools that a search has found. As `parts`: for an API that takes their definitions from here, and on no
+   * other wire.
+   */
+  readonly found?: readonly string[];
+  /** The handle of a result that is kept whole; on no wire. */
+  readonly kept?: string;
+  /**
    * All parts of a result that is more than text; not on the wire as it is: a provider maps them to what
    * its API takes, or leaves them out.
    */
@@ -204,6 +216,12 @@ export interface ToolSchema {
   readonly type: 'function';
   /** As the tool says it: its one parameter may be asked for as plain text. For providers; on no wire. */
   readonly input?: 'text';
+  /** The tool was found by a search: its definition is told with that (`ToolMessage.found`). For providers; on no wire. */
+  readonly defer?: true;
+  /** It is the tool that searches, for providers that have a form for it; on no wire. */
+  readonly isSearch?: true;
+  /** The group that it belongs to. For providers; on no wire. */
+  readonly namespace?: string;
   readonly function: {
     readonly name: string;
     readonly description: string;

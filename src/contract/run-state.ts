@@ -22,11 +22,22 @@ export interface StoredCallRecord extends Omit<CallRecord, 'result'> {
   readonly result: StoredResult;
 }
 
+/** A call as the model made it: the tool that it called, and the arguments as JSON. */
+export interface WireCall {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What the provider keeps of a call, and how the model made it where it called its tool through another one. */
+interface SentCall {
+  readonly providerItems?: ProviderItems;
+  readonly wire?: WireCall;
+}
+
 /** A call of the open assistant message that has its result; it is never made again. */
-interface StoredSettledCall {
+interface StoredSettledCall extends SentCall {
   readonly status: 'settled';
   readonly record: StoredCallRecord;
-  readonly providerItems?: ProviderItems;
 }
 
 /** The outcome of a run as a state keeps it. */
@@ -50,7 +61,7 @@ export interface StoredInnerRun {
 }
 
 /** A call that waits for answers: those in `waits`, while those it has are in the journal. */
-export interface StoredWaitingCall {
+export interface StoredWaitingCall extends SentCall {
   readonly status: 'waiting';
   readonly id: string;
   readonly name: string;
@@ -59,23 +70,21 @@ export interface StoredWaitingCall {
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;
   readonly inner?: readonly StoredInnerRun[];
-  readonly providerItems?: ProviderItems;
 }
 
 /** A call that has not begun, because a sequential tool is among it and those that wait. */
-interface StoredHeldCall {
+interface StoredHeldCall extends SentCall {
   readonly status: 'held';
   readonly id: string;
   readonly name: string;
   readonly arguments: JsonObject | string;
-  readonly providerItems?: ProviderItems;
 }
 
 /**
  * A call that had begun when this was written: what came of it is not known. Only runs under way have such calls
  * (`RunCheckpoint`).
  */
-interface StoredBegunCall {
+interface StoredBegunCall extends SentCall {
   readonly status: 'begun';
   readonly id: string;
   readonly name: string;
@@ -83,7 +92,6 @@ interface StoredBegunCall {
   /** Of a call that is made again: what was known of it. */
   readonly journal?: CallJournal;
   readonly inner?: readonly StoredInnerRun[];
-  readonly providerItems?: ProviderItems;
 }
 
 /** One call of the open assistant message. */

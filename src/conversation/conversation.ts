@@ -13,7 +13,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { FUNCTION } from '../kernel/options.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { givenHistory, historyFaults } from '../loop/given-history.js';
-import { ownerFaults } from '../loop/options.js';
+import { ownerFaults } from '../loop/run-owner.js';
 import type { ConversationListener } from './events.js';
 import {
   ANSWER_OPTIONS,

@@ -18,7 +18,7 @@ import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST, required, STORED_ID } from '../kernel/options.js';
-import { isSameOwner, ownerOf } from '../loop/options.js';
+import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import {
   ANSWERS_OPTIONS,
   type AnswersOptions,

@@ -12,8 +12,8 @@ import {
   type RunStart,
   type RunSurroundings,
 } from '../loop/loop-run.js';
-import { checkOwner, type Ownership } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
+import { checkOwner, type Ownership } from '../loop/run-owner.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import { progressOf } from '../loop/suspend.js';
 import { type EventHub, type Turn, tellUser } from './events.js';

@@ -160,7 +160,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
   const facts = methodFacts(method, written, describedTool(toolset, key));
   const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
-  const options = withDescription(own, facts, documented);
+  const options = withToolset(withDescription(own, facts, documented), toolset);
   const misfit = facts.ok ? facts.misfit : undefined;
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
@@ -214,6 +214,13 @@ function isMethodOf(prototype: object | null, name: string): boolean {
     if (own !== undefined) return typeof own.value === 'function' && name !== 'constructor';
   }
   return false;
+}
+
+/** What a toolset says for those of its tools that say nothing else. */
+function withToolset(options: ToolOptions, toolset: ClassType): ToolOptions {
+  const { defer, namespace } = readRecord(toolset)?.toolset ?? {};
+  if (defer === undefined && namespace === undefined) return options;
+  return { ...options, defer: options.defer ?? defer, namespace: options.namespace ?? namespace };
 }
 
 type UnderstoodMethod =

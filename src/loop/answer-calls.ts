@@ -15,8 +15,10 @@ import {
   type ParsedCall,
   toolMessage,
 } from './assistant-message.js';
+import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
 import { InnerRuns, innerRuns } from './inner-runs.js';
+import { isToBeKept, keepResult, keptBy } from './kept-results.js';
 import { abortedRun, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
 import { beginningTasks, runInOrder } from './order.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
@@ -192,10 +194,14 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome
   const made = inner ? innerRuns.run(inner, invoke, call, scope, attempt) : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     synchronous.delete(call.name);
-    return made.then((invocation) => outcomeOf(call, invocation, inner));
+    return made.then((invocation) => keptWhole(run, call, outcomeOf(call, invocation, inner)));
   }
   if (inner !== undefined) synchronous.add(call.name);
-  return outcomeOf(call, made, inner);
+  return keptWhole(run, call, outcomeOf(call, made, inner));
+}
+
+function keptWhole(run: LoopRun, call: ParsedCall, outcome: CallOutcome): CallOutcome | Promise<CallOutcome> {
+  return !isUnanswered(outcome) && isToBeKept(run, outcome) ? keepResult(run, call, outcome) : outcome;
 }
 
 function outcomeOf(call: ParsedCall, invocation: Invocation, inner: InnerRuns | undefined): CallOutcome {
@@ -231,7 +237,11 @@ function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefin
   const notes = verdict?.notes.size ? verdict.notes : undefined;
   for (const record of records) {
     const note = notes?.get(record.id);
-    messages.push(toolMessage(record.id, record.result, ...notesOf(record), note));
+    const message = toolMessage(record.id, record.result, ...notesOf(record), note);
+    // Most results are a text and nothing more.
+    messages.push(
+      record.result.details === undefined ? message : { ...message, ...foundBy(record), ...keptBy(record) },
+    );
     toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);

@@ -11,7 +11,7 @@ import type {
   ToolCall,
   ToolMessage,
 } from '../contract/llm-provider.js';
-import type { RunState, StoredCall, StoredInnerRun } from '../contract/run-state.js';
+import type { RunState, StoredCall, StoredInnerRun, WireCall } from '../contract/run-state.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { TOOL_NAME } from '../discovery/freeze-tool.js';
 
@@ -29,15 +29,17 @@ export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[
   return { ...message, ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
 }
 
-function messageCall({ id, name, text, providerItems }: ParsedCall): MessageToolCall {
+function messageCall(call: ParsedCall): MessageToolCall {
+  const { id, providerItems, wire } = call;
+  const { name, text } = wire ?? call;
   // Strict servers parse the history, and refuse the whole request for one broken call in it. What was
   // really sent stands in the call's record and in its answer.
-  const call = {
+  const made = {
     id,
     type: 'function' as const,
     function: { name: functionName(name), arguments: text ?? '{}' },
   };
-  return providerItems === undefined ? call : { ...call, providerItems };
+  return providerItems === undefined ? made : { ...made, providerItems };
 }
 
 /** The answer to one call, and below it what else there is to say about the call. */
@@ -75,6 +77,8 @@ export interface ParsedCall extends ToolCall {
   /** It was made when its process died, and what came of it is not known. */
   readonly hasBegun?: true;
   readonly place: CallPlace;
+  /** As the model made it, where it called this tool through another one. */
+  readonly wire?: WireCall;
   readonly keepOnce?: KeepOnce;
 }
 

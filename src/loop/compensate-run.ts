@@ -11,7 +11,8 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { FILLED_TEXT, LOGGER, optionTable, required } from '../kernel/options.js';
 import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import { type FoldedRun, foldRun } from './fold-run.js';
-import { checkOwner, TOOLS } from './options.js';
+import { TOOLS } from './options.js';
+import { checkOwner } from './run-owner.js';
 import { restoredRecord } from './suspend.js';
 
 /** With what the effects of a run are undone. */

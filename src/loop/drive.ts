@@ -3,7 +3,6 @@ import { type InvokeOptions, type Invoker, ToolRegistry } from '../call/tool-reg
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { RequestTrace } from '../contract/telemetry.js';
-import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { anySignal } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -12,12 +11,17 @@ import { answerCalls } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Failure, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
+
 import { BudgetedRequests } from './budgeted-requests.js';
+
+import { hasDeferredCalls, resolveCalls } from './deferred-calls.js';
+
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
 import { innerWaits, judgeCompletion, noteInnerRun } from './inner-runs.js';
+import { keepingOf } from './kept-results.js';
 import {
   abortedRun,
   addUsage,
@@ -26,15 +30,21 @@ import {
   type LoopRun,
   type LostRun,
   NO_USAGE,
+  type RunProgress,
   type RunStart,
   type RunSurroundings,
   targetOf,
   watchedRun,
 } from './loop-run.js';
-import { ownerOf, type ResumeConfig, type ToolLoopConfig } from './options.js';
+import { OfferedTools, onlyKnown } from './offered-tools.js';
+import { type ResumeConfig, type ToolLoopConfig, withModel } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
 import { RequestHooks } from './request-hooks.js';
+
 import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
+
+import { ownerOf } from './run-owner.js';
+
 import { SentMessages } from './sent-messages.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
@@ -95,7 +105,8 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     } else {
       const { runId, iterations: step } = run;
       const parsed = run.numberCalls(toolCalls).map((call, index) => parseCall(call, { runId, step, index }));
-      const calls = run.output === undefined ? parsed : await run.output.answered(parsed);
+      const meant = hasDeferredCalls(run, parsed) ? await resolveCalls(run, parsed) : parsed;
+      const calls = run.output === undefined ? meant : await run.output.answered(meant);
       const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
       end =
         (answering instanceof Promise ? await answering : answering) ??
@@ -285,7 +296,8 @@ function beginRun(
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOf(scope);
   const standing = config.store && standingLookup(config.store, { runId, owner });
-  const options = callOptionsOf(config, tools, { standing, budget });
+  const keeping = keepingOf(config, tools);
+  const options = callOptionsOf({ ...config, ...keeping }, tools, { standing, budget });
   const { telemetry = tools.telemetry } = config;
   const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options);
   return {
@@ -294,6 +306,7 @@ function beginRun(
     owner,
     tools,
     offered: before?.tools ?? [],
+    ...keeping,
     signal,
     sink,
     hasReader,
@@ -318,33 +331,24 @@ function beginRun(
     resumed,
     messages,
     sent: new SentMessages(messages, config.logger),
-    toolCalls: before?.toolCalls.map(restoredRecord) ?? [],
-    iterations: before?.iterations ?? 0,
-    usage: before?.usage ?? NO_USAGE,
+    ...beforeIn(before, config),
     output: config.output === undefined ? undefined : new FinalAnswer(config.output),
   };
+}
+
+/** What a run was sent and has done before it goes on. */
+function beforeIn(
+  before: RunProgress | LostRun | undefined,
+  { deferAbove }: ToolLoopConfig,
+): Pick<LoopRun, 'offer' | 'toolCalls' | 'iterations' | 'usage'> {
+  const { toolCalls = [], iterations = 0, usage = NO_USAGE, tools } = before ?? {};
+  const offer = new OfferedTools(deferAbove, tools);
+  return { offer, toolCalls: toolCalls.map(restoredRecord), iterations, usage };
 }
 
 /** Runs that a call begins spend from the budget of the run that makes it. */
 function invokerWithin(budget: RunBudget, invoke: Invoker): Invoker {
   return (call, scope, attempt) => budget.within(() => invoke(call, scope, attempt));
-}
-
-/** A run that goes on asks the model that it has asked so far. */
-function withModel(config: ResumeConfig, model: string | undefined): ToolLoopConfig {
-  const { model: given } = config ?? {};
-  if (model === undefined && given === undefined)
-    throw new InvalidOptionsError([
-      { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
-    ]);
-  return (model === undefined || model === given ? config : { ...config, model }) as ToolLoopConfig;
-}
-
-/** What a run was offered before, as far as it is given now; and what is registered from now on. */
-function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
-  const known = new Set(names);
-  const others = given.list().filter((name) => !known.has(name));
-  return others.length === 0 ? given : given.view({ deny: others });
 }
 
 /** Models without native calls get fewer requests. */

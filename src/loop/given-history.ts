@@ -18,6 +18,8 @@ const MESSAGE_KEYS = [
   'tool_call_id',
   'isError',
   'parts',
+  'found',
+  'kept',
   'reasoning',
   'providerItems',
 ];

@@ -9,6 +9,7 @@ import {
   USAGE_PARTS,
   type Usage,
 } from '../contract/llm-provider.js';
+import type { ResultStore } from '../contract/result-store.js';
 import type { RunCheckpoint } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state.js';
 import type { RunTrace } from '../contract/telemetry.js';
@@ -18,6 +19,7 @@ import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-messag
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
+import type { OfferedTools } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
 import type { SentMessages } from './sent-messages.js';
@@ -117,6 +119,11 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly tools: ToolRegistry;
   /** Names of the tools that it was offered before it was suspended. */
   readonly offered: readonly string[];
+  /** The definitions that its requests carry. */
+  readonly offer: OfferedTools;
+  /** Where it keeps what is too large for the model, and from which length on. */
+  readonly results: ResultStore | undefined;
+  readonly maxResultChars: number | undefined;
   readonly signal: AbortSignal | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;

@@ -10,7 +10,8 @@ import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
 import { driveClaimed } from './kept-run.js';
 import type { RunSurroundings } from './loop-run.js';
-import { checkOwner, type ResumeConfig, readResume } from './options.js';
+import { type ResumeConfig, readResume } from './options.js';
+import { checkOwner } from './run-owner.js';
 
 /** What became of a run that was taken over. */
 export type RecoveredRun =

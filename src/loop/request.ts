@@ -45,7 +45,8 @@ export function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }
   const { provider, model = config.model } = chosenTarget(run, settings);
   const options = settings.llmOptions ?? config.llmOptions ?? {};
   const answer = withTools ? run.output?.offer(provider, model) : undefined;
-  const definitions = withTools ? offeredTools(run, settings, answer) : [];
+  const target = { provider, model };
+  const definitions = withTools ? offeredTools(run, settings, { answer, target }) : [];
   const hasTools = definitions.length > 0;
   const key = provider.itemKey?.(model);
   const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
@@ -83,11 +84,19 @@ function chosenTarget(run: LoopRun, { model }: StepSettings): ProviderTarget {
 type AnswerOffer = ReturnType<FinalAnswer['offer']> | undefined;
 
 function offeredTools(
-  { tools }: LoopRun,
+  { offer, tools, messages, results }: LoopRun,
   { tools: names }: StepSettings,
-  answer: AnswerOffer,
+  { answer, target }: { readonly answer: AnswerOffer; readonly target: ProviderTarget },
 ): readonly ToolSchema[] {
-  const offered = (names === undefined ? tools : tools.view({ allow: [...names] })).toProviderDefs();
+  const { provider, model = '' } = target;
+  const given = names === undefined ? tools : tools.view({ allow: [...names] });
+  const takesFound = provider.takesFoundTools?.(model) ?? false;
+  const offered = offer.definitions({
+    tools: given,
+    takesFound,
+    keepsResults: results !== undefined,
+    messages,
+  });
   return answer !== undefined && 'tool' in answer ? [...offered, answer.tool] : offered;
 }
 

@@ -6,7 +6,8 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { applyAnswers, invalidAnswers, withCalls } from './apply-answers.js';
 import { toolsOfAgents, waitsOf } from './inner-runs.js';
 import type { RunStart } from './loop-run.js';
-import { checkOwner, type ResumeConfig, type ResumeOptions } from './options.js';
+import type { ResumeConfig, ResumeOptions } from './options.js';
+import { checkOwner } from './run-owner.js';
 import { type Remembering, rememberAnswers } from './standing-approvals.js';
 import { isSignedWith, validateState } from './suspend.js';
 

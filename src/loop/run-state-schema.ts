@@ -29,7 +29,7 @@ const RECORD = object({
 
 // Arguments are what the model sent, which may be anything.
 const CALL = { id: TEXT, name: TEXT, arguments: {} };
-const ITEMS = { providerItems: { type: 'object' } };
+const ITEMS = { providerItems: { type: 'object' }, wire: object({ name: TEXT, text: TEXT }) };
 
 const KIND = { enum: ['client', 'approval', 'question', 'outcome'] };
 

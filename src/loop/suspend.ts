@@ -58,7 +58,7 @@ export function progressOf(run: LoopRun): RunProgress {
   return {
     ...(owner === undefined ? {} : { owner }),
     // Those that were registered while it went on are its own, too.
-    tools: [...new Set([...offered, ...tools.list()])],
+    tools: [...new Set([...run.offer.order, ...offered, ...tools.list()])],
     model: config.model,
     messages,
     toolCalls: toolCalls.map(storedRecord),
@@ -73,9 +73,9 @@ export function progressOf(run: LoopRun): RunProgress {
 
 /** What came of a call, as the state of a run keeps it. */
 export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
-  const { id, name, providerItems } = call;
+  const { id, name, providerItems, wire } = call;
   const args = sentArguments(call);
-  const items = providerItems === undefined ? {} : { providerItems };
+  const items = { ...(providerItems === undefined ? {} : { providerItems }), ...(wire ? { wire } : {}) };
   if (!isUnanswered(outcome))
     return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args }, ...items };
   const { suspension, inner } = outcome;
@@ -89,11 +89,11 @@ export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   if (stored.status === 'settled') {
     const record = restoredRecord(stored.record);
     const { id, name, rawArguments } = record;
-    const { providerItems } = stored;
+    const { providerItems, wire } = stored;
     const sent = { id, name, arguments: rawArguments as ParsedCall['arguments'], providerItems };
-    return { ...parseCall(sent, place), record };
+    return { ...parseCall(sent, place), record, wire };
   }
-  const call = parseCall(stored, place);
+  const call: ParsedCall = { ...parseCall(stored, place), ...(stored.wire ? { wire: stored.wire } : {}) };
   if (stored.status === 'held') return call;
   const known = { ...call, ...(stored.inner === undefined ? {} : { inner: stored.inner }) };
   if (stored.status === 'begun') return { ...known, journal: stored.journal, hasBegun: true };

@@ -130,6 +130,11 @@ const CACHING = objectOf<ResultCaching>(
   { lifetimeMs: MILLISECONDS, shared: BOOLEAN },
   { fix: '{ shared: true }', meant: { ttl: 'lifetimeMs: …', ttlMs: 'lifetimeMs: …' } },
 );
+/** What providers take for one. */
+const NAMESPACE: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^[a-zA-Z0-9_-]{1,64}$/.test(value),
+  fix: "letters, digits, _ and -, at most 64: 'billing'",
+};
 
 const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   timeoutMs: MILLISECONDS,
@@ -150,6 +155,8 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   returnDirect: BOOLEAN,
   cache: either(CACHING, BOOLEAN),
   cost: either(PAUSE, FUNCTION),
+  defer: BOOLEAN,
+  namespace: NAMESPACE,
 };
 
 const METHOD_NAME = { ...TEXT, fix: "the name of a method of the same class: 'findPayment'" };
@@ -222,6 +229,8 @@ const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
   prefix: TEXT,
   description: TEXT,
   scope: oneOf('singleton', 'transient', 'scoped'),
+  defer: BOOLEAN,
+  namespace: NAMESPACE,
 });
 
 const ARGS = optionTable<ArgsOptions>('@Args', {

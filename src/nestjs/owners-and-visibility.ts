@@ -8,7 +8,7 @@ import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson } from '../kernel/json.js';
 
-import { ownerOf } from '../loop/options.js';
+import { ownerOf } from '../loop/run-owner.js';
 import { LogEntry } from './error-texts.js';
 import type { OwnedRun, OwnerScope, ToolwrightModuleOptions } from './options.js';
 

@@ -154,6 +154,17 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
     );
     CREATE INDEX approvals_by_time ON ${schema}.approvals (seq DESC);
     COMMENT ON TABLE ${schema}.approvals IS 'Answers that stand for later calls, too'`,
+  (schema) => `
+    CREATE TABLE ${schema}.kept_results (
+      run_id text COLLATE "C" NOT NULL,
+      handle text COLLATE "C" NOT NULL,
+      owner text,
+      text text NOT NULL,
+      end_at bigint NOT NULL,
+      PRIMARY KEY (run_id, handle)
+    );
+    CREATE INDEX kept_results_by_end ON ${schema}.kept_results (end_at);
+    COMMENT ON COLUMN ${schema}.kept_results.text IS 'As a JSON string'`,
 ];
 
 const LATEST = MIGRATIONS.length;

@@ -3,6 +3,7 @@ import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.j
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
+import type { ResultStore, StoreWithResults } from '../contract/result-store.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -31,6 +32,7 @@ import { PostgresBudgets } from './postgres-budgets.js';
 import { PostgresCache } from './postgres-cache.js';
 import { PostgresConversationLog } from './postgres-conversation-log.js';
 import { PostgresJobs } from './postgres-jobs.js';
+import { PostgresResults } from './postgres-results.js';
 import { runStatements } from './run-statements.js';
 import type { Statement } from './statements.js';
 
@@ -62,6 +64,7 @@ export class PostgresRunStore
     StoreWithBudgets,
     StoreWithCache,
     StoreWithApprovals,
+    StoreWithResults,
     AsyncDisposable
 {
   /** The started work that it keeps. */
@@ -72,6 +75,8 @@ export class PostgresRunStore
   readonly cache: ResultCache;
   /** The approvals that stand for later calls, too. */
   readonly approvals: ApprovalStore;
+  /** The large results that it keeps, in the same schema. */
+  readonly results: ResultStore;
   /** The conversations that it keeps, in the same schema. */
   readonly conversations: ConversationLog;
   readonly #conversations: PostgresConversationLog;
@@ -91,6 +96,7 @@ export class PostgresRunStore
     this.budgets = new PostgresBudgets(this.#database);
     this.cache = new PostgresCache(this.#database);
     this.approvals = new PostgresApprovals(this.#database);
+    this.results = new PostgresResults(this.#database);
     this.#conversations = new PostgresConversationLog(this.#database);
     this.conversations = this.#conversations;
   }

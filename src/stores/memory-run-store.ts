@@ -2,6 +2,7 @@ import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.j
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
+import type { ResultStore, StoreWithResults } from '../contract/result-store.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -30,6 +31,7 @@ import { MemoryApprovals } from './memory-approvals.js';
 import { MemoryBudgets } from './memory-budgets.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
 import { MemoryJobs } from './memory-jobs.js';
+import { MemoryResults } from './memory-results.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
 export interface MemoryRunStoreOptions {
@@ -65,7 +67,13 @@ interface HeldRun {
  * ```
  */
 export class MemoryRunStore
-  implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache, StoreWithApprovals
+  implements
+    CheckpointStore,
+    StoreWithJobs,
+    StoreWithBudgets,
+    StoreWithCache,
+    StoreWithApprovals,
+    StoreWithResults
 {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
@@ -75,6 +83,8 @@ export class MemoryRunStore
   readonly cache: ResultCache;
   /** The approvals that stand for later calls, too. */
   readonly approvals: ApprovalStore;
+  /** The large results that it keeps. */
+  readonly results: ResultStore;
   /** The conversations that it keeps. */
   readonly conversations: ConversationLog;
   readonly #runs = new Map<string, HeldRun>();
@@ -85,6 +95,7 @@ export class MemoryRunStore
     this.#now = options.now ?? Date.now;
     this.budgets = new MemoryBudgets(this.#now);
     this.cache = new MemoryCache(this.#now);
+    this.results = new MemoryResults(this.#now);
     this.conversations = new MemoryConversationLog(this.#now);
     this.approvals = new MemoryApprovals(this.#now);
     this.jobs = new MemoryJobs(this.#now, this.conversations);

@@ -3,6 +3,7 @@ import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.j
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
+import type { ResultStore, StoreWithResults } from '../contract/result-store.js';
 import type {
   CheckpointStore,
   KeptRun,
@@ -26,6 +27,7 @@ import { SqliteBudgets } from './sqlite-budgets.js';
 import { SqliteCache } from './sqlite-cache.js';
 import { SqliteConversationLog } from './sqlite-conversation-log.js';
 import { SqliteJobs } from './sqlite-jobs.js';
+import { SqliteResults } from './sqlite-results.js';
 import { prepareRunsSchema } from './sqlite-runs-schema.js';
 
 /** Where a {@link SqliteRunStore} keeps its runs. */
@@ -128,7 +130,13 @@ type SummaryRow = {
  * ```
  */
 export class SqliteRunStore
-  implements CheckpointStore, StoreWithJobs, StoreWithBudgets, StoreWithCache, StoreWithApprovals
+  implements
+    CheckpointStore,
+    StoreWithJobs,
+    StoreWithBudgets,
+    StoreWithCache,
+    StoreWithApprovals,
+    StoreWithResults
 {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
@@ -138,6 +146,8 @@ export class SqliteRunStore
   readonly cache: ResultCache;
   /** The approvals that stand for later calls, too. */
   readonly approvals: ApprovalStore;
+  /** The large results that it keeps, in the same file. */
+  readonly results: ResultStore;
   /** The conversations that it keeps, in the same file. */
   readonly conversations: ConversationLog;
   readonly #conversations: SqliteConversationLog;
@@ -156,6 +166,7 @@ export class SqliteRunStore
       this.#statements = prepareAll(this.#database);
       this.budgets = new SqliteBudgets(this.#database, now);
       this.cache = new SqliteCache(this.#database, now);
+      this.results = new SqliteResults(this.#database, now);
       this.#conversations = new SqliteConversationLog(this.#database, now);
       this.conversations = this.#conversations;
       const kept = { database: this.#database, now, conversations: this.#conversations };

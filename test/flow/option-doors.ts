@@ -231,6 +231,8 @@ const config: Required<ToolLoopConfig> = {
   providerRetries: 1,
   fallback: [provider, { provider, model: 'n' }],
   history: 'mend',
+  deferAbove: 10_000,
+  toolEmbedder: { embed: async (texts) => texts.map(() => [1]) },
   compactHistory: (messages) => messages,
   prepareStep: () => undefined,
   maxRetries: 1,
@@ -657,6 +659,7 @@ export const OUTER_DOORS: readonly Door[] = [
       store: false,
       strict: 'auto',
       responseFormat: true,
+      toolSearch: true,
       fetch,
       fetchOptions: {},
       logLevel: 'off',
@@ -673,7 +676,10 @@ export const OUTER_DOORS: readonly Door[] = [
   ),
   door<FromAiSdkOptions>(
     'fromAiSdk',
-    { maxRetries: 0, providerTools: {}, strict: 'auto', responseFormat: true, itemKey: 'k', logger: console },
+    {
+      ...{ maxRetries: 0, providerTools: {}, strict: 'auto', responseFormat: true, toolReferences: true },
+      ...{ itemKey: 'k', logger: console },
+    },
     { enter: (given) => fromAiSdk(languageModel, given) },
   ),
   door<AiSdkModelOptions>(
@@ -820,7 +826,7 @@ export const OUTER_DOORS: readonly Door[] = [
   ),
   door<RunStoreConformanceOptions>(
     'runStoreConformance',
-    { name: 'MyRunStore', open: () => ({ store, advance: () => {} }), checkpoints: true },
+    { name: 'MyRunStore', open: () => ({ store, advance: () => {} }), checkpoints: true, results: true },
     { required: ['name', 'open'], enter: (given) => runStoreConformance(given) },
   ),
   door<AssistantHandlerOptions>(

@@ -39,6 +39,15 @@ export function wantsReasoningContent(model: string): boolean {
   return !model.includes('/') && /^(deepseek|kimi)/.test(modelFamily(model));
 }
 
+/**
+ * Whether a model takes definitions of tools from the answer to a search: models of OpenAI from GPT-5.4 on.
+ * https://developers.openai.com/api/docs/guides/tools-tool-search
+ */
+export function takesFoundTools(model: string): boolean {
+  const [, major, minor = '0'] = /^gpt-(\d+)(?:\.(\d+))?/.exec(model.toLowerCase().replace(PREFIX, '')) ?? [];
+  return Number(major) > 5 || (Number(major) === 5 && Number(minor) >= 4);
+}
+
 /** Models of OpenAI that know no schema of a reply. https://platform.openai.com/docs/guides/structured-outputs */
 const WITHOUT_FORMAT = /^(gpt-3|gpt-4($|-)|gpt-4o-2024-05|chatgpt-|o1-(mini|preview)|davinci|babbage)/;
 

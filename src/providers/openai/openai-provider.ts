@@ -29,7 +29,7 @@ import { type StrictMode, StrictTools } from '../../schema/strict/strict-tools.j
 import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { describeFailure, uselessReply } from './describe-failure.js';
-import { familyKey, knowsResponseFormat } from './model-family.js';
+import { familyKey, knowsResponseFormat, takesFoundTools } from './model-family.js';
 import { toResponsesBody } from './responses/responses-body.js';
 import { ResponsesReply } from './responses/responses-reply.js';
 import { serverIdentity } from './server-identity.js';
@@ -70,7 +70,7 @@ export class OpenAIProvider implements LLMProvider {
   readonly #api: Api;
   readonly #store: boolean;
   readonly #strict: StrictTools;
-  readonly #responseFormat: boolean | undefined;
+  readonly #knows: Pick<OpenAIProviderOptions, 'responseFormat' | 'toolSearch'>;
   #identity: ProviderIdentity | undefined;
   /** Facts about the server, not about a request. */
   readonly #refused = new Set<string>();
@@ -80,7 +80,7 @@ export class OpenAIProvider implements LLMProvider {
     this.#api = options.api ?? 'chat';
     this.#store = options.store ?? false;
     this.#strict = new StrictTools(options.strict);
-    this.#responseFormat = options.responseFormat;
+    this.#knows = options;
   }
 
   /** Items of one family of models are understood by that family alone, and by no other API. */
@@ -96,7 +96,13 @@ export class OpenAIProvider implements LLMProvider {
 
   /** As `responseFormat` of the options says; without it, models of OpenAI at OpenAI, but for the oldest. */
   supportsResponseFormat(model: string): boolean {
-    return this.#responseFormat ?? (isOpenAI(this.#client.baseURL) && knowsResponseFormat(model));
+    return this.#knows.responseFormat ?? (isOpenAI(this.#client.baseURL) && knowsResponseFormat(model));
+  }
+
+  /** As `toolSearch` of the options says; without it, models of OpenAI at OpenAI from GPT-5.4 on, by Responses. */
+  takesFoundTools(model: string): boolean {
+    const isKnown = this.#knows.toolSearch ?? (isOpenAI(this.#client.baseURL) && takesFoundTools(model));
+    return this.#api === 'responses' && isKnown;
   }
 
   /** One request, one whole reply. */
@@ -280,10 +286,7 @@ export interface OpenAIProviderOptions extends ClientExtras {
   readonly maxRetries?: number;
   /** Which of OpenAI's APIs to speak (default: `chat`, which compatible servers know too). */
   readonly api?: Api;
-  /**
-   * For `responses`: whether the server keeps replies, so that a request goes on from the last one by its id and has
-   * only what is new. Default: it keeps nothing, and the history goes out with each request.
-   */
+  /** For `responses`: whether the server keeps replies, so that a request has only what is new; default: `false`. */
   readonly store?: boolean;
   /**
    * Which tools go out in their strict form: all that have one (`true`), these but for tools that say `strict: false`
@@ -295,6 +298,8 @@ export interface OpenAIProviderOptions extends ClientExtras {
    * in that way and not by a tool. Default: at OpenAI yes, but for its oldest models; at other servers no.
    */
   readonly responseFormat?: boolean;
+  /** For `responses`: deferred tools answer the model’s `tool_search` (default: at OpenAI from GPT-5.4 on). */
+  readonly toolSearch?: boolean;
   /** A ready client, e.g. one for Azure; of the others only `api`, `store`, `strict` and `responseFormat` are used. */
   readonly client?: OpenAI;
 }
@@ -334,6 +339,7 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
     strict: either(BOOLEAN, oneOf('auto')),
     store: BOOLEAN,
     responseFormat: BOOLEAN,
+    toolSearch: BOOLEAN,
     client: withMethods(['request'], 'new OpenAI({ … })'),
     project: TEXT,
     timeout: TIMEOUT,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { SafeLog } from '../../call/log.js';
 import { unlessAborted } from '../../kernel/async.js';
-import { ownerOf } from '../../loop/options.js';
+import { ownerOf } from '../../loop/run-owner.js';
 import { SentMessages } from '../../loop/sent-messages.js';
 import { type ChatRequest, isConversationId } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';

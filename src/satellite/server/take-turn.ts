@@ -6,7 +6,7 @@ import type {
   StoredMessage,
 } from '../../contract/conversation-store.js';
 import type { LLMResponse, Message } from '../../contract/llm-provider.js';
-import { isSameOwner } from '../../loop/options.js';
+import { isSameOwner } from '../../loop/run-owner.js';
 import type { SentMessages } from '../../loop/sent-messages.js';
 import { askRecorded } from '../../loop/trace-run.js';
 import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.js';

@@ -1,3 +1,4 @@
+import type { StoreWithResults } from '../../contract/result-store.js';
 import type { CheckpointStore } from '../../contract/run-checkpoint.js';
 import type { RunStore } from '../../contract/run-state.js';
 import {
@@ -12,6 +13,7 @@ import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { CHECKPOINT_CASES, LIST_CASES } from './checkpoint-cases.js';
 import { CLAIM_CASES } from './claim-cases.js';
 import { CONCURRENT_CASES } from './concurrent-cases.js';
+import { RESULT_CASES } from './result-cases.js';
 import { CheckpointBench, type OpenedStore, StoreBench } from './store-bench.js';
 
 /** Options of {@link runStoreConformance}. */
@@ -22,12 +24,15 @@ export interface RunStoreConformanceOptions {
   readonly open: () => OpenedStore | Promise<OpenedStore>;
   /** Whether it keeps runs under way, too: a `CheckpointStore`. Default: true. */
   readonly checkpoints?: boolean;
+  /** Whether it keeps large results, too: a `StoreWithResults`. Default: false. */
+  readonly results?: boolean;
 }
 
 const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
   name: required(FILLED_TEXT),
   open: required({ ...FUNCTION, fix: '() => ({ store: new MyRunStore(), advance: (ms) => … })' }),
   checkpoints: BOOLEAN,
+  results: BOOLEAN,
 });
 
 /**
@@ -55,7 +60,7 @@ const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
  */
 export function runStoreConformance(options: RunStoreConformanceOptions): readonly ConformanceCase[] {
   checkOptions(options, OPTIONS);
-  const { name, open, checkpoints = true } = options;
+  const { name, open, checkpoints = true, results = false } = options;
   const withStore = async (work: (opened: OpenedStore) => Promise<void>): Promise<void> => {
     const opened = await open();
     try {
@@ -68,7 +73,12 @@ export function runStoreConformance(options: RunStoreConformanceOptions): readon
     title: `${name}.${title}`,
     run: () => withStore((opened) => run(new StoreBench<RunStore>(opened))),
   }));
-  if (!checkpoints) return claims;
+  const kept = RESULT_CASES.map(({ title, run }) => ({
+    title: `${name}.${title}`,
+    run: () => withStore((opened) => run(opened as OpenedStore<RunStore & StoreWithResults>)),
+  }));
+  const all = results ? [...claims, ...kept] : claims;
+  if (!checkpoints) return all;
   const others = [...CHECKPOINT_CASES, ...LIST_CASES, ...CONCURRENT_CASES].map(({ title, run }) => ({
     title: `${name}.${title}`,
     run: () => withStore((opened) => run(new CheckpointBench(opened as OpenedStore<CheckpointStore>))),
@@ -81,7 +91,7 @@ export function runStoreConformance(options: RunStoreConformanceOptions): readon
         if (keepsApprovals(opened.store)) await run({ store: opened.store });
       }),
   }));
-  return [...claims, ...others, ...standing];
+  return [...all, ...others, ...standing];
 }
 
 /** A store with standing approvals. */

@@ -72,7 +72,8 @@ describePostgres('with PostgreSQL', (service) => {
     'PostgresRunStore',
     async () => {
       await Promise.all([one.migrate(), other.migrate()]);
-      await schemas.pool.query(`DELETE FROM ${shared}.runs; DELETE FROM ${shared}.approvals`);
+      await schemas.pool.query(`
+        DELETE FROM ${shared}.runs; DELETE FROM ${shared}.approvals; DELETE FROM ${shared}.kept_results`);
       return { store: one, other, advance: (ms) => schemas.age(shared, ms) };
     },
     runs(40),

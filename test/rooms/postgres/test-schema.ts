@@ -32,6 +32,7 @@ export class TestSchemas {
        SET lease_end = lease_end - $1, changed_at = changed_at - $1, created_at = created_at - $1`,
       [ms],
     );
+    await this.pool.query(`UPDATE ${schema}.kept_results SET end_at = end_at - $1`, [ms]);
   }
 
   /** The same for started work. */

@@ -11,7 +11,7 @@ export function describeRunStore(
   numRuns = runs(200),
 ): void {
   describe(`${name} as a run store`, () => {
-    for (const { title, run } of runStoreConformance({ name, open })) test(title, run);
+    for (const { title, run } of runStoreConformance({ name, open, results: true })) test(title, run);
 
     test('lets at most one claim hold at any time, and a lost one change nothing, whoever does what and when', async () => {
       await fc.assert(

@@ -47,9 +47,12 @@ export function toChatStreamBody(
 }
 
 function toWireTool(tool: ToolSchema): ToolSchema {
-  if (tool.input === undefined) return tool;
-  const { input: _, ...others } = tool;
-  return others;
+  return isPlain(tool) ? tool : { type: tool.type, function: tool.function };
+}
+
+/** What is for other APIs is on no wire. */
+function isPlain({ input, defer, isSearch, namespace }: ToolSchema): boolean {
+  return input === undefined && defer === undefined && isSearch === undefined && namespace === undefined;
 }
 
 function toolRules({ toolChoice, parallelToolCalls }: LLMRequest): WireRecord {
@@ -99,7 +102,7 @@ function toChatMessages(
     if (message.role !== 'tool') flush();
     if (message.role === 'assistant') wire.push(withDialectFields(message, target));
     else if (message.role === 'tool') {
-      const { parts: _, isError: __, ...answer } = message;
+      const { parts: _, isError: __, found: ___, kept: ____, ...answer } = message;
       wire.push(answer);
       attachments.push(...attachmentsOf(message));
     } else wire.push(message);

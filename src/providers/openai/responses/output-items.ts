@@ -1,4 +1,5 @@
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
+import { isSearchCall } from './found-tools.js';
 
 /*
  * What the items of a reply say. Items of other types (web searches, code, MCP, computer use, …) are the server's own
@@ -9,7 +10,7 @@ const CALLS = new Set<unknown>(['function_call', 'custom_tool_call']);
 
 /** The items that are calls for us, in order. */
 export function callItems(output: readonly WireRecord[]): readonly WireRecord[] {
-  return output.filter(({ type }) => CALLS.has(type));
+  return output.filter((item) => CALLS.has(item.type) || isSearchCall(item));
 }
 
 /** The text of all messages; where there is none, why the model refused to say one. */

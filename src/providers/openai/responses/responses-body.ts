@@ -12,6 +12,7 @@ import type {
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
+import { foundTools, isSearchCall, toSearchOutput, toSearchTool } from './found-tools.js';
 import { callItems, textOf } from './output-items.js';
 import { customInput, type TextTools, textToolsOf, toCustomTool } from './text-tools.js';
 
@@ -41,7 +42,8 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
   const { instructions, others } = splitInstructions(messages, rest.instructions === undefined);
   const known = store || rest.conversation ? lastKnown(others, target.itemKey) : undefined;
   const textTools = textToolsOf(tools);
-  const offered = [...jsonList(rest.tools), ...tools.map((tool) => toWireTool(tool, textTools))];
+  const told = tools.filter(({ defer }) => !defer);
+  const offered = [...jsonList(rest.tools), ...told.map((tool) => toWireTool(tool, textTools))];
   const included = [...jsonList(rest.include), ...(store || !target.withEncrypted ? [] : [ENCRYPTED])];
   return {
     ...(instructions === '' ? {} : { instructions }),
@@ -52,7 +54,11 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
     ...textRules(request.responseFormat, rest.text),
     ...(included.length > 0 ? { include: [...new Set(included)] } : {}),
     model,
-    input: toInput(others, { itemKey: target.itemKey, textTools, store, from: known ? known.at + 1 : 0 }),
+    input: toInput(others, {
+      ...{ itemKey: target.itemKey, textTools, store },
+      found: foundTools(tools),
+      from: known ? known.at + 1 : 0,
+    }),
     ...(offered.length > 0 ? { tools: offered } : {}),
   };
 }
@@ -78,6 +84,7 @@ function itemsOf(message: Message, itemKey: string): WireRecord {
 
 function toWireTool(tool: ToolSchema, textTools: TextTools): WireRecord {
   const { name, description, parameters, ...more } = tool.function;
+  if (tool.isSearch) return toSearchTool(tool);
   const text = textTools.get(name);
   if (text !== undefined) return toCustomTool(tool, text);
   // Where nothing is said, the server would try to make the schema strict, and change it.
@@ -115,6 +122,7 @@ function toWireFormat(format: ResponseFormat): WireRecord {
 interface KnownCall {
   readonly callId: string;
   readonly custom: boolean;
+  readonly isSearch?: boolean;
   /** Of calls that a program of the model made; its answer goes to the same caller. */
   readonly caller?: unknown;
 }
@@ -122,6 +130,7 @@ interface KnownCall {
 interface InputTarget {
   readonly itemKey: string;
   readonly textTools: TextTools;
+  readonly found: ReadonlyMap<string, ToolSchema>;
   readonly store: boolean;
   /** The first message that goes out; those before it are looked into for what answers need. */
   readonly from: number;
@@ -145,7 +154,7 @@ function toItems(message: Message, target: ItemTarget): readonly unknown[] {
     case 'assistant':
       return toAssistantItems(message, target);
     case 'tool':
-      return [toOutput(message, target.calls)];
+      return [toOutput(message, target)];
     case 'user':
       return [{ type: 'message', role: 'user', content: toUserContent(message.content) }];
     default:
@@ -163,7 +172,8 @@ function toAssistantItems(message: AssistantMessage, target: ItemTarget): readon
     // By place: a loop may have given a call an id of its own.
     given.forEach(({ id }, at) => {
       const { call_id, type, caller } = made[at] ?? {};
-      calls.set(id, { callId: jsonText(call_id), custom: type === 'custom_tool_call', caller });
+      const isSearch = type === 'tool_search_call';
+      calls.set(id, { callId: jsonText(call_id), custom: type === 'custom_tool_call', isSearch, caller });
     });
     return output;
   }
@@ -183,7 +193,10 @@ function isWhole({ type, encrypted_content, content }: WireRecord): boolean {
 function isSame({ content, tool_calls = [] }: AssistantMessage, output: readonly WireRecord[]): boolean {
   const made = callItems(output);
   if (made.length !== tool_calls.length || textOf(output) !== (content ?? '')) return false;
-  return tool_calls.every(({ function: { name } }, at) => made[at]?.name === name);
+  return tool_calls.every(({ function: { name } }, at) => {
+    const item = made[at] ?? {};
+    return isSearchCall(item) || item.name === name;
+  });
 }
 
 function toCallItem(call: MessageToolCall, target: ItemTarget): WireRecord {
@@ -193,11 +206,11 @@ function toCallItem(call: MessageToolCall, target: ItemTarget): WireRecord {
   return { type: 'function_call', call_id: call.id, name, arguments: args };
 }
 
-function toOutput(
-  { tool_call_id, content, parts = [] }: ToolMessage,
-  calls: ReadonlyMap<string, KnownCall>,
-): WireRecord {
-  const { callId, custom, caller } = calls.get(tool_call_id) ?? { callId: tool_call_id, custom: false };
+function toOutput(message: ToolMessage, { calls, found }: Pick<ItemTarget, 'calls' | 'found'>): WireRecord {
+  const { tool_call_id, content, parts = [] } = message;
+  const call: KnownCall = calls.get(tool_call_id) ?? { callId: tool_call_id, custom: false };
+  const { callId, custom, caller } = call;
+  if (call.isSearch) return toSearchOutput(message, { callId, known: found });
   const attached = parts.flatMap(toOutputPart);
   const text = content === '' ? [] : [{ type: 'input_text', text: content }];
   return {

@@ -7,6 +7,7 @@ import type {
 } from '../../../contract/llm-provider.js';
 import { toUsage } from '../usage.js';
 import { argumentsOf, inputText, jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
+import { isSearchCall } from './found-tools.js';
 import { BETWEEN_THOUGHTS, callItems, reasoningOf, saidIn, textOf } from './output-items.js';
 import { customItems, type TextTools, textToolsOf } from './text-tools.js';
 
@@ -26,6 +27,8 @@ interface ToldCall {
 export class ResponsesReply {
   readonly #itemKey: string;
   readonly #textTools: TextTools;
+  /** What the tool that searches is called here. */
+  readonly #search: string;
   readonly #items: WireRecord[] = [];
   /** By the place of the item: there are servers that give it another id in every event. */
   readonly #told = new Map<unknown, ToldCall>();
@@ -41,6 +44,7 @@ export class ResponsesReply {
   constructor(itemKey: string, tools?: LLMRequest['tools']) {
     this.#itemKey = itemKey;
     this.#textTools = textToolsOf(tools);
+    this.#search = tools?.find(({ isSearch }) => isSearch)?.function.name ?? '';
   }
 
   /**
@@ -176,7 +180,7 @@ export class ResponsesReply {
 
   #toToolCall(item: WireRecord): ToolCall {
     const { type, call_id, name, arguments: args, input } = item;
-    const call = { id: jsonText(call_id), name: jsonText(name) };
+    const call = { id: jsonText(call_id), name: isSearchCall(item) ? this.#search : jsonText(name) };
     if (type !== 'custom_tool_call') return { ...call, arguments: argumentsOf(inputText(args)) };
     const parameter = this.#parameterOf(item);
     const text = inputText(input);

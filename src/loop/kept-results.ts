@@ -1,0 +1,149 @@
+import { SafeLog } from '../call/log.js';
+import { type KeptPart, readKept, shapeOf } from '../call/read-kept.js';
+import { isCutDetails } from '../call/result-text.js';
+import { type Invoker, ToolRegistry } from '../call/tool-registry.js';
+import type { CallRecord } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { ToolMessage } from '../contract/llm-provider.js';
+import { keepsResults, type ResultStore } from '../contract/result-store.js';
+import { type Content, errorResult, ToolResult } from '../contract/tool-result.js';
+import { toDefinition } from '../discovery/define-tool.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { canonicalJson, isRecord } from '../kernel/json.js';
+import { nodeCrypto } from '../kernel/node-module.js';
+import type { ParsedCall } from './assistant-message.js';
+import type { LoopRun } from './loop-run.js';
+import { READ_RESULT, READ_SCHEMA } from './offered-tools.js';
+import type { ResumeConfig } from './options.js';
+
+/** Characters of a result that a model sees at most where the rest is kept. */
+const KEPT_RESULT_CHARS = 32_000;
+
+/** Runs may wait for people that long. */
+const LIFE_MS = 7 * 24 * 60 * 60 * 1000;
+
+/**
+ * Where a run keeps what is too large for its model, and how long that is; nowhere, where the application has a tool of
+ * that name.
+ */
+export function keepingOf(
+  { store, maxResultChars }: ResumeConfig,
+  tools: ToolRegistry,
+): Pick<LoopRun, 'results' | 'maxResultChars'> {
+  const results: ResultStore | undefined =
+    keepsResults(store) && tools.offered(READ_RESULT) === undefined ? store.results : undefined;
+  const limit = results && (tools.maxResultChars ?? KEPT_RESULT_CHARS);
+  return { results, maxResultChars: maxResultChars ?? limit };
+}
+
+/** Whether a result was cut, and there is somewhere to keep it. */
+export function isToBeKept({ results }: LoopRun, { result }: CallRecord): boolean {
+  return results !== undefined && result.details !== undefined && isCutDetails(result.details);
+}
+
+/** Keeps the whole of a result that was cut: the model gets its beginning, what it is like, and a handle. */
+export async function keepResult(run: LoopRun, call: ParsedCall, record: CallRecord): Promise<CallRecord> {
+  const { results, runId, owner, config } = run;
+  const { details } = record.result;
+  if (results === undefined || !isCutDetails(details)) return record;
+  const { full } = details;
+  const handle = handleOf(run, call);
+  try {
+    await results.keepResult({ ...ownedBy(runId, owner), handle, text: full, lifeMs: LIFE_MS });
+  } catch (error) {
+    const what = 'A large result could not be kept; it was cut';
+    new SafeLog(config.logger).warn(what, { tool: record.name, error: errorMessage(error) });
+    return record;
+  }
+  const text = beginning(record.result.forLLM, { full, handle });
+  const kept = { kept: { handle, characters: full.length }, ...own(details.details) };
+  const content = record.result.content && withText(record.result.content, text);
+  const result = new ToolResult({ ...record.result, forLLM: text, content, details: kept });
+  return { ...record, result };
+}
+
+function own(details: unknown): { readonly details?: unknown } {
+  return details === undefined ? {} : { details };
+}
+
+function withText(content: Content, text: string): Content {
+  return [{ type: 'text', content: text }, ...content.filter(({ type }) => type !== 'text')];
+}
+
+/** The same for the same call, also where it is made again. */
+function handleOf({ runId }: LoopRun, { id, place }: ParsedCall): string {
+  const about = canonicalJson([runId, id, place.step, place.index]);
+  return `res_${nodeCrypto().hash('sha256', about, 'base64url').slice(0, 16)}`;
+}
+
+function ownedBy(runId: string, owner: unknown): { readonly runId: string; readonly owner?: string } {
+  return owner === undefined ? { runId } : { runId, owner: canonicalJson(owner) };
+}
+
+const MOST_SHAPE = 1_500;
+const MARK = /\n\[(\d+) more characters were cut off\]$/;
+
+/** What the call gave of the result, and what there is of it elsewhere. */
+function beginning(
+  told: string,
+  { full, handle }: { readonly full: string; readonly handle: string },
+): string {
+  const [mark = '', missing] = MARK.exec(told.slice(-100)) ?? [];
+  const head = mark === '' ? told : told.slice(0, -mark.length);
+  // Where files were taken out, places in what is told are other places in the whole.
+  const isPlain = missing !== undefined && head.length + Number(missing) >= full.length;
+  const from = isPlain ? full.length - Number(missing) : 0;
+  const cut = missing === undefined ? '' : `${missing} more characters were cut off. `;
+  const how = `${READ_RESULT} with {"handle":"${handle}"} reads on: "from": ${from}, a "line", a "path" or a "search"`;
+  return `${head}\n[${cut}All ${full.length} are kept: ${how}. It is ${formOf(full)}.]`;
+}
+
+function formOf(full: string): string {
+  try {
+    const value: unknown = JSON.parse(full);
+    if (typeof value === 'object') return shapeOf(value).slice(0, MOST_SHAPE).toWellFormed();
+  } catch {
+    // It is no JSON.
+  }
+  return `a text of ${full.split('\n').length} lines`;
+}
+
+/** The handle of what a record keeps, for the message that answers its call. */
+export function keptBy({ result: { details } }: CallRecord): Pick<ToolMessage, 'kept'> {
+  if (!isRecord(details) || !isRecord(details.kept) || typeof details.kept.handle !== 'string') return {};
+  return { kept: details.kept.handle };
+}
+
+const readers = new WeakMap<LoopRun, Invoker>();
+
+/** The answer to a call of {@link READ_RESULT}. */
+export async function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
+  const read = readers.get(run) ?? readerOf(run);
+  readers.set(run, read);
+  const { id, name, arguments: args } = call;
+  const invocation = await read({ id, name, arguments: args }, run.scope);
+  if (invocation.status !== 'suspended') return invocation.record;
+  throw new TypeError('Reading a result cannot wait.');
+}
+
+function readerOf(run: LoopRun): Invoker {
+  const { name, parameters, description } = READ_SCHEMA.function;
+  const execute = (args: JsonObject) => part(run, args as unknown as KeptPart & { readonly handle: string });
+  const tool = toDefinition(
+    { name, description, parameters, maxResultChars: Number.POSITIVE_INFINITY, execute },
+    { by: 'kept results', wrong: [] },
+  );
+  return new ToolRegistry().register(tool).invoker();
+}
+
+async function part(
+  { results, runId, owner, maxResultChars = KEPT_RESULT_CHARS }: LoopRun,
+  { handle, ...wanted }: KeptPart & { readonly handle: string },
+): Promise<ToolResult> {
+  const text = await results?.readResult({ ...ownedBy(runId, owner), handle });
+  if (text === undefined)
+    return errorResult(
+      `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is not kept any more.`,
+    );
+  return new ToolResult({ forLLM: readKept(text, wanted, maxResultChars) });
+}

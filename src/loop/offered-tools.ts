@@ -1,0 +1,266 @@
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { Message, ToolSchema } from '../contract/llm-provider.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
+
+/** The tools by which a model comes to those that it is not offered. */
+export const SEARCH_TOOLS = 'search_tools';
+export const CALL_TOOL = 'call_tool';
+
+/** What one request may offer. */
+interface OfferedRequest {
+  readonly tools: ToolRegistry;
+  /** The model takes definitions of found tools behind its prompt. */
+  readonly takesFound: boolean;
+  /** Large results are kept, and can be read on. */
+  readonly keepsResults: boolean;
+  readonly messages: readonly Message[];
+}
+
+/** The definitions of a registry: what every request carries, and what is found by a search. */
+interface Division {
+  readonly direct: readonly ToolSchema[];
+  readonly deferred: ReadonlyMap<string, ToolSchema>;
+}
+
+const divisions = new WeakMap<readonly ToolSchema[], Map<number, Division>>();
+const NO_TOOLS: ReadonlyMap<string, ToolSchema> = new Map();
+
+/** Characters of JSON that make up a token, roughly, in all tokenizers. */
+const CHARS_PER_TOKEN = 4;
+
+/** What of a registry is deferred: what says so, and where there are more tokens than `above`, what does not say no. */
+export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): Division {
+  const definitions = tools.toProviderDefs();
+  const known = divisions.get(definitions)?.get(above);
+  if (known !== undefined) return known;
+  const isTooMuch = Number.isFinite(above) && tokensOf(definitions) > above;
+  const isDeferred = ({ function: { name } }: ToolSchema): boolean => tools.offered(name)?.defer ?? isTooMuch;
+  const direct = definitions.filter((definition) => !isDeferred(definition));
+  const division: Division = {
+    direct: sorted(direct),
+    deferred: direct.length === definitions.length ? NO_TOOLS : byName(definitions.filter(isDeferred), tools),
+  };
+  const taken = [SEARCH_TOOLS, CALL_TOOL].find((name) => tools.offered(name) !== undefined);
+  if (taken !== undefined && division.deferred.size > 0) throw nameTaken(taken);
+  const others = divisions.get(definitions) ?? new Map<number, Division>();
+  divisions.set(definitions, others.set(above, division));
+  return division;
+}
+
+/** A tool of the application has a name that the loop needs. */
+function nameTaken(name: string): InvalidOptionsError {
+  const problem = `a tool is called '${name}', and tools are deferred: the model could not tell them apart`;
+  return new InvalidOptionsError([
+    { where: 'the loop’s config', option: 'tools', problem, fix: 'another `name` for that tool' },
+  ]);
+}
+
+function tokensOf(definitions: readonly ToolSchema[]): number {
+  return definitions.reduce((sum, schema) => sum + JSON.stringify(schema).length, 0) / CHARS_PER_TOKEN;
+}
+
+function byName(definitions: readonly ToolSchema[], tools: ToolRegistry): ReadonlyMap<string, ToolSchema> {
+  return new Map(
+    definitions.map((definition) => {
+      const { name } = definition.function;
+      const namespace = tools.offered(name)?.namespace;
+      return [name, namespace === undefined ? definition : { ...definition, namespace }];
+    }),
+  );
+}
+
+/** By code units, which no locale changes: equal sets of tools are equal bytes, whatever order they came in. */
+function sorted(definitions: readonly ToolSchema[]): readonly ToolSchema[] {
+  return [...definitions].sort((one, other) => (one.function.name < other.function.name ? -1 : 1));
+}
+
+/** What the last request offered, and why. */
+interface LastOffer {
+  readonly division: Division;
+  readonly takesFound: boolean;
+  readonly found: number;
+  readonly reads: boolean;
+  readonly definitions: readonly ToolSchema[];
+}
+
+/**
+ * The definitions that the requests of one run carry. What was sent once keeps its place, whatever is withheld, comes
+ * back or is added later: providers read the beginning of a prompt from their cache as long as it stays the same.
+ */
+export class OfferedTools {
+  readonly #above: number | undefined;
+  /** What was sent first, as long as that is all. */
+  #first: readonly ToolSchema[] | undefined;
+  #places: Map<string, number> | undefined;
+  readonly #found = new Set<string>();
+  #looked = 0;
+  #hasKept = false;
+  #helpers: readonly [ToolSchema, ToolSchema] | undefined;
+  #last: LastOffer | undefined;
+
+  /** `before`: names of the tools that the run was sent before, in their order. */
+  constructor(above: number | undefined, before?: readonly string[]) {
+    this.#above = above;
+    if (before !== undefined) this.#places = new Map(before.map((name, place) => [name, place]));
+  }
+
+  /** Names in the order in which the run was sent their definitions. */
+  get order(): readonly string[] {
+    if (this.#places !== undefined) return [...this.#places.keys()];
+    return (this.#first ?? []).map((definition) => definition.function.name);
+  }
+
+  /** The definitions of the next request; the same array as long as nothing changes. */
+  definitions({ tools, takesFound, keepsResults, messages }: OfferedRequest): readonly ToolSchema[] {
+    const division = divide(tools, this.#above);
+    if (keepsResults || (takesFound && division.deferred.size > 0)) this.#look(messages);
+    const found = takesFound ? this.#found.size : 0;
+    const reads = keepsResults && this.#hasKept;
+    const last = this.#last;
+    const isSame = last?.division === division && last.takesFound === takesFound;
+    if (isSame && last.found === found && last.reads === reads) return last.definitions;
+    const direct = this.#inPlace(division.direct);
+    const others = [
+      ...(division.deferred.size === 0 ? [] : this.#deferred(division, takesFound)),
+      ...(reads ? [READ_SCHEMA] : []),
+    ];
+    const definitions = others.length === 0 ? direct : [...direct, ...others];
+    this.#last = { division, takesFound, found, reads, definitions };
+    return definitions;
+  }
+
+  #inPlace(direct: readonly ToolSchema[]): readonly ToolSchema[] {
+    if (this.#places === undefined && (this.#first === undefined || this.#first === direct)) {
+      this.#first = direct;
+      return direct;
+    }
+    const places = this.#places ?? new Map(this.order.map((name, place) => [name, place]));
+    this.#places = places;
+    const placed = direct.map((definition) => {
+      const { name } = definition.function;
+      const place = places.get(name) ?? places.size;
+      places.set(name, place);
+      return { definition, place };
+    });
+    return placed.sort((one, other) => one.place - other.place).map(({ definition }) => definition);
+  }
+
+  #deferred({ deferred }: Division, takesFound: boolean): readonly ToolSchema[] {
+    // As they were told first: what else there is later is found all the same.
+    this.#helpers ??= helpersFor(deferred);
+    const [search, call] = this.#helpers;
+    if (!takesFound) return [search, call];
+    const found = [...this.#found].flatMap((name) => deferred.get(name) ?? []);
+    return [
+      { ...search, isSearch: true },
+      ...found.map((definition) => ({ ...definition, defer: true as const })),
+    ];
+  }
+
+  /** Looks through what was added to the history: for what was found, and whether something was kept. */
+  #look(messages: readonly Message[]): void {
+    for (; this.#looked < messages.length; this.#looked += 1) {
+      const message = messages[this.#looked];
+      if (message?.role !== 'tool') continue;
+      for (const name of message.found ?? []) this.#found.add(name);
+      if (message.kept !== undefined) this.#hasKept = true;
+    }
+  }
+}
+
+const MAX_NAMESPACES = 40;
+
+/** The tools by which deferred ones are found and called. */
+function helpersFor(deferred: ReadonlyMap<string, ToolSchema>): readonly [ToolSchema, ToolSchema] {
+  const namespaces = [...new Set(Array.from(deferred.values(), ({ namespace }) => namespace))].sort();
+  const told = namespaces.filter((namespace) => namespace !== undefined).slice(0, MAX_NAMESPACES);
+  const groups = told.length === 0 ? '' : ` There are tools for: ${told.join(', ')}.`;
+  return [
+    helper(SEARCH_TOOLS, `${SEARCH_DESCRIPTION}${groups}`, SEARCH_PARAMETERS),
+    helper(CALL_TOOL, CALL_DESCRIPTION, CALL_PARAMETERS),
+  ];
+}
+
+function helper(
+  name: string,
+  description: string,
+  parameters: ToolSchema['function']['parameters'],
+): ToolSchema {
+  return { type: 'function', function: { name, description, parameters, strict: false } };
+}
+
+const SEARCH_DESCRIPTION =
+  'Finds tools that are not among yours yet, by what you want to do. There are more tools than you are shown: search before you say that something cannot be done, once for each thing.';
+
+/** What a search takes. */
+export const SEARCH_PARAMETERS = {
+  type: 'object',
+  properties: {
+    query: {
+      type: 'string',
+      minLength: 1,
+      description: 'What is to be done, in a few words: create an invoice',
+    },
+    limit: { type: 'integer', minimum: 1, maximum: 20, description: 'How many tools to give; default: 5' },
+  },
+  required: ['query'],
+} as const;
+
+const CALL_DESCRIPTION = `Calls a tool that ${SEARCH_TOOLS} has found, by its name and with the arguments that its parameters ask for.`;
+
+const CALL_PARAMETERS = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', description: 'The name of the tool' },
+    arguments: { type: 'object', description: 'What the tool takes', additionalProperties: true },
+  },
+  required: ['name', 'arguments'],
+} as const;
+
+/** The tool that reads on in what was kept. */
+export const READ_RESULT = 'read_result';
+
+/** The definition of the tool that reads on. It is offered from when there is something to read. */
+export const READ_SCHEMA: ToolSchema = {
+  type: 'function',
+  function: {
+    name: READ_RESULT,
+    description:
+      'Reads on in a result that was too large to be shown whole: by characters ("from"), by lines ("line"), by a place in JSON ("path", "where", "fields"), or what is around a text ("search").',
+    parameters: {
+      type: 'object',
+      properties: {
+        handle: { type: 'string', description: 'What the cut result says' },
+        from: {
+          type: 'integer',
+          minimum: 0,
+          description: 'First character; with a path or a filter, first item',
+        },
+        line: { type: 'integer', minimum: 1, description: 'First line' },
+        count: { type: 'integer', minimum: 1, description: 'Characters, lines, items or matches at most' },
+        path: { type: 'string', description: 'A place in JSON: orders[0].lines' },
+        where: {
+          type: 'object',
+          description:
+            'Items of a list: { "status": "open", "total": { "gt": 100 } }; eq, not, gt, gte, lt, lte, contains',
+          additionalProperties: true,
+        },
+        fields: {
+          type: 'array',
+          items: { type: 'string' },
+          description: 'Fields of objects: ["id", "customer.name"]',
+        },
+        search: { type: 'string', description: 'A text that is looked for' },
+      },
+      required: ['handle'],
+    },
+    strict: false,
+  },
+};
+
+/** What a run was offered before, as far as it is given now; and what is registered from now on. */
+export function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
+  const known = new Set(names);
+  const others = given.list().filter((name) => !known.has(name));
+  return others.length === 0 ? given : given.view({ deny: others });
+}

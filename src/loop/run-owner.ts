@@ -1,0 +1,98 @@
+import type { CallScope } from '../contract/call.js';
+import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { canonicalJson, isRecord } from '../kernel/json.js';
+
+/** Whose a run is, as far as that is known. */
+export interface Ownership {
+  readonly owner?: unknown;
+  /** The owner is certain: it is this process's own, out of a store, or signed. */
+  readonly isCertain: boolean;
+  /** Its state has a signature that is not right: an owner may have been taken out of it. */
+  readonly isForged?: boolean;
+}
+
+/**
+ * The owner that a scope names, as JSON.
+ *
+ * @throws InvalidOptionsError (521) for what JSON would show as something else: an id that is `undefined` or
+ *   `NaN` would make strangers the same owner.
+ */
+export function ownerOf(scope: CallScope): unknown {
+  refuseOptions(ownerFaults(scope));
+  return scope.owner === undefined ? undefined : JSON.parse(JSON.stringify(scope.owner));
+}
+
+/** What is wrong with the owner that a scope names. */
+export function ownerFaults(scope: CallScope | undefined): readonly InvalidOption[] {
+  const owner = scope?.owner;
+  if (owner === undefined) return [];
+  // An id that was not found, as in `session.user ?? null`, would make all strangers one owner.
+  const problems = isNobody(owner) ? [`owner is ${JSON.stringify(owner)}`] : oddMembers(owner, 'owner', []);
+  const fix = "owner: JSON that says who it is: { user: 'u1' }";
+  return problems.map((problem) => ({ where: 'scope', option: 'owner', problem, fix }));
+}
+
+function isNobody(owner: unknown): boolean {
+  return owner === null || owner === '' || (isPlain(owner) && Object.keys(owner).length === 0);
+}
+
+/** Members that JSON would show as something else, or as nothing: a promise and a `Map` are both `{}` to it. */
+function oddMembers(member: unknown, path: string, around: readonly unknown[]): readonly string[] {
+  if (around.includes(member)) return [`${path} contains itself`];
+  if (!Array.isArray(member) && !isRecord(member))
+    return isScalar(member) ? [] : [`${path} is ${wordFor(member)}`];
+  const inner = [...around, member];
+  if ('toJSON' in member && typeof member.toJSON === 'function')
+    return oddMembers(member.toJSON(), path, inner);
+  const parts = Object.entries(member);
+  if (parts.length === 0 && !Array.isArray(member) && !isPlain(member))
+    return [`${path} is ${wordFor(member)}, of which JSON shows nothing`];
+  return parts.flatMap(([key, part]) => oddMembers(part, `${path}.${key}`, inner));
+}
+
+function isPlain(value: unknown): value is object {
+  if (!isRecord(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function isScalar(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return value === null || typeof value === 'string' || typeof value === 'boolean';
+}
+
+function wordFor(member: unknown): string {
+  if (member === undefined || typeof member === 'number') return String(member);
+  if (typeof member !== 'object' || member === null) return `a ${typeof member}`;
+  return `an instance of ${member.constructor?.name || 'a class'}`;
+}
+
+/**
+ * Lets a run go on only on behalf of its owner: owners compare as canonical JSON, and a missing one is the same
+ * only as a missing one.
+ *
+ * @throws ToolwrightError `RunNotAllowed` (523).
+ */
+export function checkOwner(run: Ownership, scope: CallScope): void {
+  const owner = ownerOf(scope);
+  if (run.isForged) throw notAllowed(UNCERTAIN);
+  if (run.owner === undefined && owner === undefined) return;
+  if (!run.isCertain) throw notAllowed(UNCERTAIN);
+  if (run.owner === undefined) throw notAllowed('The run has no owner, and `scope` names one.');
+  if (owner === undefined) throw notAllowed('The run has an owner, and `scope` names none.');
+  if (!isSameOwner(run.owner, owner)) throw notAllowed('The run has another owner than `scope`.');
+}
+
+/** Whether two owners, as JSON, are one; a missing one is the same only as a missing one. */
+export function isSameOwner(one: unknown, other: unknown): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return canonicalJson(one) === canonicalJson(other);
+}
+
+const UNCERTAIN =
+  'Whose the run is cannot be told, because its state is not signed, or not by this process: give `stateSecret` to the run and to its resume, or keep it in a store.';
+
+function notAllowed(reason: string): ToolwrightError {
+  return new ToolwrightError('RunNotAllowed', `The run was not resumed. ${reason} Nothing has run.`);
+}
