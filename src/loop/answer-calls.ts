@@ -194,10 +194,14 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome
   const made = inner ? innerRuns.run(inner, invoke, call, scope, attempt) : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     synchronous.delete(call.name);
-    return made.then((invocation) => keptWhole(run, call, outcomeOf(call, invocation, inner)));
+    return made.then((invocation) => {
+      const outcome = outcomeOf(call, invocation, inner);
+      return run.results === undefined ? outcome : keptWhole(run, call, outcome);
+    });
   }
   if (inner !== undefined) synchronous.add(call.name);
-  return keptWhole(run, call, outcomeOf(call, made, inner));
+  const outcome = outcomeOf(call, made, inner);
+  return run.results === undefined ? outcome : keptWhole(run, call, outcome);
 }
 
 function keptWhole(run: LoopRun, call: ParsedCall, outcome: CallOutcome): CallOutcome | Promise<CallOutcome> {

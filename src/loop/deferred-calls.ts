@@ -16,18 +16,12 @@ import { readOn } from './kept-results.js';
 import type { LoopRun } from './loop-run.js';
 import { CALL_TOOL, divide, READ_RESULT, SEARCH_PARAMETERS, SEARCH_TOOLS } from './offered-tools.js';
 
-/** Whether a reply has calls that are not what they seem: a search, or the call of another tool. */
-export function hasDeferredCalls({ tools }: LoopRun, calls: readonly ParsedCall[]): boolean {
-  return calls.some(({ name }) => OURS.has(name) && tools.offered(name) === undefined);
-}
-
-const OURS: ReadonlySet<string> = new Set([SEARCH_TOOLS, CALL_TOOL, READ_RESULT]);
-
 /** The calls of a reply, with searches answered and calls of `call_tool` as those of the tools that they name. */
 export function resolveCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
   const { deferred } = divide(run.tools, run.config.deferAbove);
   return Promise.all(
     calls.map(async (call) => {
+      if (run.tools.offered(call.name) !== undefined) return call;
       if (call.name === READ_RESULT && run.results !== undefined)
         return { ...call, record: await readOn(run, call) };
       if (deferred.size === 0) return call;

@@ -14,7 +14,7 @@ import { assistantMessage, parseCall } from './assistant-message.js';
 
 import { BudgetedRequests } from './budgeted-requests.js';
 
-import { hasDeferredCalls, resolveCalls } from './deferred-calls.js';
+import { resolveCalls } from './deferred-calls.js';
 
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
@@ -36,7 +36,7 @@ import {
   targetOf,
   watchedRun,
 } from './loop-run.js';
-import { OfferedTools, onlyKnown } from './offered-tools.js';
+import { onlyKnown } from './offered-tools.js';
 import { type ResumeConfig, type ToolLoopConfig, withModel } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
 import { RequestHooks } from './request-hooks.js';
@@ -105,7 +105,7 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     } else {
       const { runId, iterations: step } = run;
       const parsed = run.numberCalls(toolCalls).map((call, index) => parseCall(call, { runId, step, index }));
-      const meant = hasDeferredCalls(run, parsed) ? await resolveCalls(run, parsed) : parsed;
+      const meant = run.offer?.hasOurs ? await resolveCalls(run, parsed) : parsed;
       const calls = run.output === undefined ? meant : await run.output.answered(meant);
       const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
       end =
@@ -272,7 +272,10 @@ function replyEvent(
 const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
 
 /** What has not happened in a run that begins. */
-const NOTHING_YET = { failedOver: 0, providerRetries: 0, isAnswerAsked: false, isAskedAgain: false };
+const NOTHING_YET = {
+  ...{ failedOver: 0, providerRetries: 0, isAnswerAsked: false, isAskedAgain: false },
+  ...{ offer: undefined, sentFirst: undefined },
+};
 
 /** Prepares a run; throws only what the author did wrong. */
 function beginRun(
@@ -296,8 +299,8 @@ function beginRun(
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOf(scope);
   const standing = config.store && standingLookup(config.store, { runId, owner });
-  const keeping = keepingOf(config, tools);
-  const options = callOptionsOf({ ...config, ...keeping }, tools, { standing, budget });
+  const keeping = config.store && keepingOf(config, tools);
+  const options = callOptionsOf(keeping ? { ...config, ...keeping } : config, tools, { standing, budget });
   const { telemetry = tools.telemetry } = config;
   const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options);
   return {
@@ -331,19 +334,18 @@ function beginRun(
     resumed,
     messages,
     sent: new SentMessages(messages, config.logger),
-    ...beforeIn(before, config),
+    ...countedBefore(before),
     output: config.output === undefined ? undefined : new FinalAnswer(config.output),
   };
 }
 
-/** What a run was sent and has done before it goes on. */
-function beforeIn(
+/** What a run has done before it goes on. */
+function countedBefore(
   before: RunProgress | LostRun | undefined,
-  { deferAbove }: ToolLoopConfig,
-): Pick<LoopRun, 'offer' | 'toolCalls' | 'iterations' | 'usage'> {
-  const { toolCalls = [], iterations = 0, usage = NO_USAGE, tools } = before ?? {};
-  const offer = new OfferedTools(deferAbove, tools);
-  return { offer, toolCalls: toolCalls.map(restoredRecord), iterations, usage };
+): Pick<LoopRun, 'toolCalls' | 'iterations' | 'usage'> {
+  if (before === undefined) return { toolCalls: [], iterations: 0, usage: NO_USAGE };
+  const { toolCalls, iterations, usage } = before;
+  return { toolCalls: toolCalls.map(restoredRecord), iterations, usage };
 }
 
 /** Runs that a call begins spend from the budget of the run that makes it. */

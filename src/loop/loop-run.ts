@@ -6,6 +6,7 @@ import {
   type LLMProvider,
   type LLMRequest,
   type Message,
+  type ToolSchema,
   USAGE_PARTS,
   type Usage,
 } from '../contract/llm-provider.js';
@@ -120,10 +121,12 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   /** Names of the tools that it was offered before it was suspended. */
   readonly offered: readonly string[];
   /** The definitions that its requests carry. */
-  readonly offer: OfferedTools;
+  offer: OfferedTools | undefined;
+  /** All that its requests carried until something changed. */
+  sentFirst: readonly ToolSchema[] | undefined;
   /** Where it keeps what is too large for the model, and from which length on. */
-  readonly results: ResultStore | undefined;
-  readonly maxResultChars: number | undefined;
+  readonly results?: ResultStore | undefined;
+  readonly maxResultChars?: number | undefined;
   readonly signal: AbortSignal | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;

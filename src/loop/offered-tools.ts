@@ -1,19 +1,57 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { Message, ToolSchema } from '../contract/llm-provider.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
+import type { ProviderTarget } from './options.js';
 
 /** The tools by which a model comes to those that it is not offered. */
 export const SEARCH_TOOLS = 'search_tools';
 export const CALL_TOOL = 'call_tool';
 
+/** What of a run says what it offers. */
+interface OfferingRun {
+  readonly config: { readonly deferAbove?: number };
+  readonly messages: readonly Message[];
+  /** Names of the tools that it was sent before it was suspended, in their order. */
+  readonly offered: readonly string[];
+  /** Where it keeps large results, which can be read on. */
+  readonly results?: unknown;
+  /** Absent as long as it is offered the same tools, and all of them. */
+  offer: OfferedTools | undefined;
+  /** What it was sent until then. */
+  sentFirst: readonly ToolSchema[] | undefined;
+}
+
 /** What one request may offer. */
 interface OfferedRequest {
   readonly tools: ToolRegistry;
-  /** The model takes definitions of found tools behind its prompt. */
+  /** Whether the model takes definitions of found tools behind its prompt. */
   readonly takesFound: boolean;
-  /** Large results are kept, and can be read on. */
-  readonly keepsResults: boolean;
-  readonly messages: readonly Message[];
+}
+
+/** Lists of definitions of which nothing is deferred, in order: most of them are of this kind. */
+const plainLists = new WeakMap<readonly ToolSchema[], readonly ToolSchema[]>();
+
+/** The definitions of the next request of a run. */
+export function offeredDefinitions(
+  run: OfferingRun,
+  tools: ToolRegistry,
+  { provider, model = '' }: ProviderTarget,
+): readonly ToolSchema[] {
+  const { offered, results, config } = run;
+  const isPlain = run.offer === undefined && results === undefined && config.deferAbove === undefined;
+  const plain = isPlain && offered.length === 0 ? plainLists.get(tools.toProviderDefs()) : undefined;
+  if (plain !== undefined && (run.sentFirst ?? plain) === plain) {
+    run.sentFirst = plain;
+    return plain;
+  }
+  run.offer ??= new OfferedTools(run, sentNames(run));
+  const takesFound = provider.takesFoundTools?.(model) ?? false;
+  return run.offer.definitions({ tools, takesFound });
+}
+
+/** Names of the tools that a run was sent, in their order. */
+export function sentNames({ offer, sentFirst, offered }: OfferingRun): readonly string[] {
+  return offer?.order ?? sentFirst?.map((definition) => definition.function.name) ?? offered;
 }
 
 /** The definitions of a registry: what every request carries, and what is found by a search. */
@@ -44,6 +82,7 @@ export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): D
   if (taken !== undefined && division.deferred.size > 0) throw nameTaken(taken);
   const others = divisions.get(definitions) ?? new Map<number, Division>();
   divisions.set(definitions, others.set(above, division));
+  if (division.deferred === NO_TOOLS) plainLists.set(definitions, division.direct);
   return division;
 }
 
@@ -88,10 +127,10 @@ interface LastOffer {
  * back or is added later: providers read the beginning of a prompt from their cache as long as it stays the same.
  */
 export class OfferedTools {
-  readonly #above: number | undefined;
-  /** What was sent first, as long as that is all. */
-  #first: readonly ToolSchema[] | undefined;
-  #places: Map<string, number> | undefined;
+  /** The last request offered a tool of ours. */
+  hasOurs = false;
+  readonly #run: Pick<OfferingRun, 'config' | 'messages' | 'results'>;
+  readonly #places: Map<string, number>;
   readonly #found = new Set<string>();
   #looked = 0;
   #hasKept = false;
@@ -99,20 +138,21 @@ export class OfferedTools {
   #last: LastOffer | undefined;
 
   /** `before`: names of the tools that the run was sent before, in their order. */
-  constructor(above: number | undefined, before?: readonly string[]) {
-    this.#above = above;
-    if (before !== undefined) this.#places = new Map(before.map((name, place) => [name, place]));
+  constructor(run: Pick<OfferingRun, 'config' | 'messages' | 'results'>, before: readonly string[]) {
+    this.#run = run;
+    this.#places = new Map(before.map((name, place) => [name, place]));
   }
 
   /** Names in the order in which the run was sent their definitions. */
   get order(): readonly string[] {
-    if (this.#places !== undefined) return [...this.#places.keys()];
-    return (this.#first ?? []).map((definition) => definition.function.name);
+    return [...this.#places.keys()];
   }
 
   /** The definitions of the next request; the same array as long as nothing changes. */
-  definitions({ tools, takesFound, keepsResults, messages }: OfferedRequest): readonly ToolSchema[] {
-    const division = divide(tools, this.#above);
+  definitions({ tools, takesFound }: OfferedRequest): readonly ToolSchema[] {
+    const { config, messages, results } = this.#run;
+    const division = divide(tools, config.deferAbove);
+    const keepsResults = results !== undefined;
     if (keepsResults || (takesFound && division.deferred.size > 0)) this.#look(messages);
     const found = takesFound ? this.#found.size : 0;
     const reads = keepsResults && this.#hasKept;
@@ -125,17 +165,13 @@ export class OfferedTools {
       ...(reads ? [READ_SCHEMA] : []),
     ];
     const definitions = others.length === 0 ? direct : [...direct, ...others];
+    this.hasOurs = others.length > 0;
     this.#last = { division, takesFound, found, reads, definitions };
     return definitions;
   }
 
   #inPlace(direct: readonly ToolSchema[]): readonly ToolSchema[] {
-    if (this.#places === undefined && (this.#first === undefined || this.#first === direct)) {
-      this.#first = direct;
-      return direct;
-    }
-    const places = this.#places ?? new Map(this.order.map((name, place) => [name, place]));
-    this.#places = places;
+    const places = this.#places;
     const placed = direct.map((definition) => {
       const { name } = definition.function;
       const place = places.get(name) ?? places.size;

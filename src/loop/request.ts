@@ -8,6 +8,7 @@ import type {
 import { compactedHistory } from './compact-history.js';
 import type { FinalAnswer } from './final-answer.js';
 import { type LoopRun, targetOf } from './loop-run.js';
+import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget } from './options.js';
 import { type StepSettings, settingsOf } from './step-settings.js';
 
@@ -84,19 +85,16 @@ function chosenTarget(run: LoopRun, { model }: StepSettings): ProviderTarget {
 type AnswerOffer = ReturnType<FinalAnswer['offer']> | undefined;
 
 function offeredTools(
-  { offer, tools, messages, results }: LoopRun,
+  run: LoopRun,
   { tools: names }: StepSettings,
   { answer, target }: { readonly answer: AnswerOffer; readonly target: ProviderTarget },
 ): readonly ToolSchema[] {
-  const { provider, model = '' } = target;
-  const given = names === undefined ? tools : tools.view({ allow: [...names] });
-  const takesFound = provider.takesFoundTools?.(model) ?? false;
-  const offered = offer.definitions({
-    tools: given,
-    takesFound,
-    keepsResults: results !== undefined,
-    messages,
-  });
+  const { tools } = run;
+  const offered = offeredDefinitions(
+    run,
+    names === undefined ? tools : tools.view({ allow: [...names] }),
+    target,
+  );
   return answer !== undefined && 'tool' in answer ? [...offered, answer.tool] : offered;
 }
 

@@ -11,6 +11,7 @@ import { nodeCrypto } from '../kernel/node-module.js';
 import { type CallOutcome, isUnanswered, type ParsedCall, parseCall } from './assistant-message.js';
 import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
+import { sentNames } from './offered-tools.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 
 /**
@@ -58,7 +59,7 @@ export function progressOf(run: LoopRun): RunProgress {
   return {
     ...(owner === undefined ? {} : { owner }),
     // Those that were registered while it went on are its own, too.
-    tools: [...new Set([...run.offer.order, ...offered, ...tools.list()])],
+    tools: [...new Set([...sentNames(run), ...offered, ...tools.list()])],
     model: config.model,
     messages,
     toolCalls: toolCalls.map(storedRecord),
