@@ -2,6 +2,7 @@ import type {
   CallJournal,
   CallScope,
   PolicyDecision,
+  PolicyRemember,
   Suspension,
   ToolPolicy,
   Wait,
@@ -44,9 +45,10 @@ export async function allowCall(call: Call): Promise<Obstacle | undefined> {
   const needsYes =
     approved === undefined &&
     (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
+  if (approved && asking !== undefined) await keepYes(call, asking);
   // An abort ends the call, whatever it would wait for.
   if (scope.signal?.aborted) return { how: 'aborted' };
-  if (needsYes) return { how: 'waits', wait: { ...askedBy(call), ...asking } };
+  if (needsYes) return { how: 'waits', wait: { ...(await askedBy(call)), ...asking?.wait } };
   if (tool.execution !== 'client') return undefined;
   return { how: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
 }
@@ -87,7 +89,10 @@ function clientResult(value: unknown): unknown {
 }
 
 /** A policy wants somebody's yes first, and may say why. */
-type Asking = Pick<Wait, 'message'>;
+interface Asking {
+  readonly wait: Pick<Wait, 'message' | 'mayRemember'>;
+  readonly remember?: PolicyRemember;
+}
 
 /**
  * Nothing where a policy allows a call, why it does not, or that it asks. Fails closed: a policy that cannot
@@ -117,9 +122,30 @@ function wordIn(decision: PolicyDecision | undefined): PolicyWord {
   if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
   if ('ask' in decision) {
     if (decision.ask !== true) return decision.reason ?? 'it is not allowed';
-    return decision.reason === undefined ? {} : { message: decision.reason };
+    return askingOf(decision);
   }
   return decision.allow === true ? undefined : (decision.reason ?? 'it is not allowed');
+}
+
+function askingOf({ reason, remember }: Extract<PolicyDecision, { readonly ask: true }>): Asking {
+  const message = reason === undefined ? {} : { message: reason };
+  if (remember === undefined || remember.scopes.length === 0) return { wait: message };
+  const { scopes, maxMs } = remember;
+  const mayRemember = { scopes, ...(maxMs === undefined ? {} : { maxMs }), by: 'policy' as const };
+  return { wait: { ...message, mayRemember }, remember };
+}
+
+/** The yes is to stand, and the policy that asked keeps it. The call itself has its yes, whatever comes of that. */
+async function keepYes({ request, log }: Call, { remember }: Asking): Promise<void> {
+  const wanted = request.journal?.remember;
+  if (wanted?.by !== 'policy') return;
+  try {
+    if (!remember?.scopes.includes(wanted.scope)) throw new Error('the policy lets no yes stand any more');
+    const { scope, expires } = wanted;
+    await remember.keep({ scope, ...(expires === undefined ? {} : { expires }) });
+  } catch (error) {
+    log.ignored('A yes that was to stand could not be kept; somebody is asked again', { error });
+  }
 }
 
 function isThenable<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
@@ -140,12 +166,34 @@ async function hasStanding(call: Call): Promise<boolean> {
   return call.standing !== undefined;
 }
 
-function askedBy({ tool, checked, environment, log }: Call): Wait {
-  return approvalWait(tool.approval, {
+async function askedBy(call: Call): Promise<Wait> {
+  const { tool, checked, environment, log } = call;
+  const wait = approvalWait(tool.approval, {
     arguments: checked,
     answerWithinMs: environment.answerWithinMs,
     onError: (error) => log.ignored('The description of an approval could not be written', { error }),
   });
+  const preview = await previewOf(call);
+  if (preview === undefined) return wait;
+  const { description } = wait;
+  return { ...wait, description: description === undefined ? preview : `${description}\n${preview}` };
+}
+
+/** Characters of what a call would come to. */
+const MOST_PREVIEW = 20_000;
+
+async function previewOf(call: Call): Promise<string | undefined> {
+  const { tool, checked, environment, log } = call;
+  if (tool.preview === undefined || !environment.canSuspend) return undefined;
+  try {
+    const given = await withinLimits(Promise.resolve(tool.preview(checked, contextOf(call))), limitsOf(call));
+    if (given === undefined || given === '') return undefined;
+    const text = String(given);
+    return text.length > MOST_PREVIEW ? `${text.slice(0, MOST_PREVIEW)}\n… (cut)` : text;
+  } catch (error) {
+    log.ignored('What a call would come to could not be told', { error });
+    return undefined;
+  }
 }
 
 /** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */

@@ -128,7 +128,7 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
     if (problem !== undefined) return { ok: false, problem };
   }
   if (wait.kind === 'approval')
-    return remembering(approve(journal, answer), remember as Remember | undefined);
+    return remembering(approve(journal, answer), wait, remember as Remember | undefined);
   if (isEdit(answer, journal)) return NO_EDIT;
   if (wait.kind === 'outcome') return tellOutcome(journal, answer as Readonly<Record<string, unknown>>);
   const given = asJson((answer as Record<string, unknown>)[field]);
@@ -169,10 +169,15 @@ function unrememberable({ mayRemember }: Wait, remember: unknown): string | unde
   return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
 }
 
-function remembering(answered: AnsweredWait, remember: Remember | undefined): AnsweredWait {
+function remembering(
+  answered: AnsweredWait,
+  { mayRemember }: Wait,
+  remember: Remember | undefined,
+): AnsweredWait {
   if (!answered.ok || remember === undefined) return answered;
   const { scope, expires } = remember;
-  const kept = { scope, ...(expires === undefined ? {} : { expires }) };
+  const by = mayRemember?.by === undefined ? {} : { by: mayRemember.by };
+  const kept = { scope, ...(expires === undefined ? {} : { expires }), ...by };
   return { ok: true, journal: { ...answered.journal, remember: kept } };
 }
 

@@ -160,7 +160,21 @@ export interface PolicyRequest {
 export type PolicyDecision =
   | boolean
   | { readonly allow: boolean; readonly reason?: string }
-  | { readonly ask: true; readonly reason?: string };
+  | {
+      readonly ask: true;
+      readonly reason?: string;
+      /** How far a yes may stand for later calls; the policy itself keeps it, and lets those through. */
+      readonly remember?: PolicyRemember;
+    };
+
+/** How a policy keeps a yes. */
+export interface PolicyRemember {
+  readonly scopes: readonly RememberScope[];
+  /** Milliseconds for which it may stand at most; default: no limit. */
+  readonly maxMs?: number;
+  /** Called once the call was approved so, before it runs; what it throws is told to the log alone. */
+  keep(remember: Remember): unknown;
+}
 
 /**
  * Decides whether a call may run. Fails closed: whatever is not plainly a yes is a no, a policy that throws
@@ -197,18 +211,27 @@ export interface PendingCall {
   readonly message?: string;
   /** Of a question: what the answer's value must fit. */
   readonly schema?: JsonSchema;
-  /** Of an approval: what its tool says to whoever is asked. */
+  /** Of an approval: what its tool says to whoever is asked; the description ends with its preview of the call. */
   readonly title?: string;
   readonly description?: string;
   readonly risk?: 'low' | 'medium' | 'high';
   /** Of an approval: what the answer may be, where its tool does not take every decision. */
   readonly decisions?: readonly ApprovalDecision[];
   /** Of an approval: whether a yes may stand for later calls, too, and for how many milliseconds at most. */
-  readonly mayRemember?: { readonly scopes: readonly RememberScope[]; readonly maxMs?: number };
+  readonly mayRemember?: MayRemember;
   /** Until when it may be answered (ISO 8601); later, the next resume goes on without an answer. */
   readonly expiresAt?: string;
   /** Of a run inside a call: the calls around it, from the outermost; `callId` and `tool` are the inner run's. */
   readonly path?: readonly EnclosingCall[];
+}
+
+/** How far a yes may stand. */
+export interface MayRemember {
+  readonly scopes: readonly RememberScope[];
+  /** Milliseconds. */
+  readonly maxMs?: number;
+  /** Who keeps it: a policy that asked; otherwise the store of the run. */
+  readonly by?: 'policy';
 }
 
 /** A call that began a run of its own. */
@@ -322,7 +345,7 @@ export interface CallJournal {
   /** The arguments are not the model's but those of whoever approved the call; checked: as the tool gets them. */
   readonly edited?: { readonly original: JsonObject; readonly isChecked?: true };
   /** The yes is to stand for later calls, too: until it is kept, and then its id. */
-  readonly remember?: Remember;
+  readonly remember?: Remember & Pick<MayRemember, 'by'>;
   readonly standing?: StandingYes;
   /** Somebody said no; `expired`: nobody said anything in time. */
   readonly refused?: { readonly reason?: string; readonly expired?: true };

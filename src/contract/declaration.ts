@@ -144,6 +144,12 @@ export interface ToolOptions extends ToolBehaviour {
    * `ToolContext`, and gives `Touch`es. Policies judge by them (`toolwright/toolbox/permissions`).
    */
   readonly touches?: string;
+  /**
+   * Name of a method of the same class that says what a call would come to, for whoever is asked for a yes: it is given
+   * the arguments and the `ToolContext`, and gives a text, such as the difference that an edit would make. It changes
+   * nothing.
+   */
+  readonly preview?: string;
 }
 
 /**

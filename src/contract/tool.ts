@@ -78,6 +78,15 @@ export type Reconcile = (effect: Effect, context: ToolContext) => Reconciliation
 /** Undoes what a call has done. May be called again under the same key, and must then do nothing more. */
 export type Compensate = (effect: Effect & { readonly result: ToolResult }, context: ToolContext) => unknown;
 
+/**
+ * Says what a call would come to, for whoever is asked for a yes: a text, such as a difference, of which 20,000 characters
+ * are shown; nothing where there is nothing to say. It changes nothing; what it throws is as nothing.
+ */
+export type Preview = (
+  args: JsonObject,
+  context: ToolContext,
+) => string | undefined | Promise<string | undefined>;
+
 /** Arguments in the form the tool takes, or what is wrong with them. */
 export type Hydrated =
   | { readonly ok: true; readonly value: unknown }
@@ -125,6 +134,8 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly compensate?: Compensate;
   /** Says what a call would touch, to policies that ask. */
   readonly touches?: Touches;
+  /** Says what a call would come to, to whoever is asked for a yes. */
+  readonly preview?: Preview;
   /** Where `context.resolve` looks when the call brings no container of its own. */
   readonly container?: InstanceResolver;
 }

@@ -12,7 +12,10 @@ import { type ArgumentsOf, toDefinition } from './define-tool.js';
 
 /** An agent tool: `label` is its title, `details` go to the application only. */
 export interface AgentTool<Source extends SchemaSource = SchemaSource, Details = unknown>
-  extends Omit<ToolOptions, 'parameters' | 'name' | 'description' | 'reconcile' | 'compensate' | 'touches'> {
+  extends Omit<
+    ToolOptions,
+    'parameters' | 'name' | 'description' | 'reconcile' | 'compensate' | 'touches' | 'preview'
+  > {
   readonly name: string;
   readonly label: string;
   readonly description: string;

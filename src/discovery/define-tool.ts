@@ -23,8 +23,8 @@ export type ArgumentsOf<Source> = ValueOf<Source, JsonObject>;
 
 /** Options of {@link defineTool}. */
 export interface DefineToolOptions<Source extends SchemaSource>
-  extends Omit<ToolOptions, 'parameters' | 'name' | 'reconcile' | 'compensate' | 'touches'>,
-    Pick<ToolDefinition, 'reconcile' | 'compensate' | 'touches'> {
+  extends Omit<ToolOptions, 'parameters' | 'name' | 'reconcile' | 'compensate' | 'touches' | 'preview'>,
+    Pick<ToolDefinition, 'reconcile' | 'compensate' | 'touches' | 'preview'> {
   readonly name: string;
   /** Default: no arguments. */
   readonly parameters?: Source;
@@ -92,6 +92,7 @@ export function toDefinition<Source extends SchemaSource>(
     reconcile: options.reconcile,
     compensate: options.compensate,
     touches: options.touches,
+    preview: options.preview,
     ignoresContext: (execute && ignoresContext(execute)) || undefined,
     execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
   });

@@ -222,6 +222,7 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
     reconcile: companion(options.reconcile, open) as ToolDefinition['reconcile'],
     compensate: companion(options.compensate, open) as ToolDefinition['compensate'],
     touches: companion(options.touches, open) as ToolDefinition['touches'],
+    preview: companion(options.preview, open) as ToolDefinition['preview'],
     observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
   });

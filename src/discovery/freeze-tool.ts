@@ -16,12 +16,13 @@ type ToolParts = Pick<
   | 'reconcile'
   | 'compensate'
   | 'touches'
+  | 'preview'
   | 'execute'
 >;
 
 /** A finished definition: the author's options and what was derived, frozen, without empty fields. */
 export function freezeTool(
-  options: Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches'>,
+  options: Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches' | 'preview'>,
   parts: ToolParts,
 ): ToolDefinition {
   const all: Readonly<Record<string, unknown>> = {

@@ -195,7 +195,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
 
 /** Methods that a tool names as its companions, and that the class does not have. */
 function companionFaults(toolset: ClassType, options: ToolOptions): readonly ParameterFault[] {
-  return (['reconcile', 'compensate', 'touches'] as const).flatMap((role) => {
+  return (['reconcile', 'compensate', 'touches', 'preview'] as const).flatMap((role) => {
     const name: unknown = options[role];
     if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) return [];
     const problem = `its \`${role}\` names '${name}', which is no method of ${toolset.name}`;

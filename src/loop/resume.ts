@@ -71,7 +71,9 @@ function needTools(calls: readonly StoredCall[]): boolean {
 
 function needsTool(call: StoredWaitingCall): boolean {
   const { remember, standing } = call.journal;
-  return (remember !== undefined && standing === undefined) || isUncheckedEdit(call);
+  // What a policy keeps, it keeps when the call is made.
+  const isForStore = remember !== undefined && remember.by === undefined && standing === undefined;
+  return isForStore || isUncheckedEdit(call);
 }
 
 function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {

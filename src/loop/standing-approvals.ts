@@ -120,12 +120,11 @@ function standingFor(call: StoredCall, remembering: Remembering): StandingApprov
   if (call.status !== 'waiting' || call.journal.remember === undefined || call.journal.standing !== undefined)
     return undefined;
   const { faults, answeredBy } = remembering;
-  const { scope, expires } = call.journal.remember ?? {};
+  const { scope, expires, by } = call.journal.remember;
+  if (by === 'policy') return undefined;
   const standing = standingsFor(call, remembering).find((one) => one.scope === scope);
   if (standing === undefined) {
-    faults.push(
-      `the yes to '${call.name}' (${call.id}): it cannot stand for ${scope} here: ${WHY[scope ?? 'run']}`,
-    );
+    faults.push(`the yes to '${call.name}' (${call.id}): it cannot stand for ${scope} here: ${WHY[scope]}`);
     return undefined;
   }
   const tool = remembering.tools?.offered(call.name);

@@ -171,6 +171,7 @@ const TOOL = optionTable<ToolOptions>(
     reconcile: METHOD_NAME,
     compensate: METHOD_NAME,
     touches: METHOD_NAME,
+    preview: METHOD_NAME,
     ...BEHAVIOUR,
   },
   MEANT,
@@ -194,6 +195,7 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   reconcile: FUNCTION,
   compensate: FUNCTION,
   touches: FUNCTION,
+  preview: FUNCTION,
   container: ANYTHING,
 };
 
@@ -214,7 +216,8 @@ export function givenOptions<Options extends object>(given: Options): Options {
 const MEMBERS = { name: ANYTHING, description: ANYTHING, parameters: ANYTHING, execute: ANYTHING };
 
 const AGENT_TOOL = optionTable<
-  Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches'> & typeof MEMBERS & { readonly label: string }
+  Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches' | 'preview'> &
+    typeof MEMBERS & { readonly label: string }
 >('agentTool', { ...MEMBERS, description: TEXT, label: TEXT, output: ANYTHING, ...BEHAVIOUR }, MEANT);
 
 const HAND_WRITTEN = optionTable<ToolDefinition & ContextualTool & AsyncTool>('a tool', {

@@ -24,8 +24,64 @@ interface OpenText {
 /** The new text of a file, or why there is none. */
 type Change = (text: string) => { readonly ok: true; readonly text: string } | Extract<Edited, { ok: false }>;
 
+/** A change that could be made, and on what condition. */
+interface PlannedChange {
+  readonly path: string;
+  readonly there?: FileBytes;
+  readonly before: string;
+  readonly after: string;
+  readonly bytes: Uint8Array;
+}
+
 /** Changes one file by its text; what it was and is goes to the application as a difference. */
 export async function changeFile(files: FileSystem, wanted: FileChange, change: Change): Promise<ToolResult> {
+  const { path, there, before, after, bytes } = await planChange(files, wanted, change);
+  await files.write(path, bytes, { replaces: there === undefined ? 'absent' : { stamp: there.stamp } });
+  const verb = there === undefined ? 'made' : 'changed';
+  return resultOf([{ path, before, after, verb, version: versionOf(bytes) }]);
+}
+
+/** The difference that a change would make, for whoever is asked; or why it would not be made. */
+export function previewChange(files: FileSystem, wanted: FileChange, change: Change): Promise<string> {
+  return previewOf(async () => [await planChange(files, wanted, change)]);
+}
+
+/** The differences that a patch would make. */
+export function previewPatch(
+  files: FileSystem,
+  patch: string,
+  limits: FileChange['limits'],
+): Promise<string> {
+  return previewOf(async () => {
+    const planned = await planPatches(files, patch, limits.fileBytes);
+    return planned.map(({ from, to, there, after }) => ({
+      path: to ?? from ?? '',
+      before: there?.text ?? '',
+      after: to === undefined ? '' : after,
+    }));
+  });
+}
+
+async function previewOf(
+  plan: () => Promise<readonly Pick<ChangedFile, 'path' | 'before' | 'after'>[]>,
+): Promise<string> {
+  try {
+    const files = await plan();
+    return files
+      .map(
+        ({ path, before, after }) =>
+          differenceOf(path, before, after) ??
+          `${path}: from ${before.length} to ${after.length} characters; the difference is too large to be shown`,
+      )
+      .join('\n');
+  } catch (error) {
+    if (error instanceof FileSystemError) return `It would fail: ${error.message}`;
+    throw error;
+  }
+}
+
+/** Nothing is written: what is wrong is found out before. */
+async function planChange(files: FileSystem, wanted: FileChange, change: Change): Promise<PlannedChange> {
   const { version, isWhole, limits } = wanted;
   const path = files.pathOf(wanted.path);
   const there = await bytesAt(files, path, limits.fileBytes);
@@ -55,11 +111,7 @@ export async function changeFile(files: FileSystem, wanted: FileChange, change: 
       `'${path}' was not changed:\n${changed.problems.map((one) => `- ${one}`).join('\n')}`,
     );
   const bytes = bytesOf(path, changed.text);
-  await files.write(path, bytes, { replaces: there === undefined ? 'absent' : { stamp: there.stamp } });
-  const verb = there === undefined ? 'made' : 'changed';
-  return resultOf([
-    { path, before: before?.text ?? '', after: changed.text, verb, version: versionOf(bytes) },
-  ]);
+  return { path, there, before: before?.text ?? '', after: changed.text, bytes };
 }
 
 async function bytesAt(files: FileSystem, path: string, most: number): Promise<FileBytes | undefined> {
@@ -127,6 +179,20 @@ export async function patchFiles(
   patch: string,
   limits: { readonly fileBytes: number },
 ): Promise<ToolResult> {
+  const planned = await planPatches(files, patch, limits.fileBytes);
+  await writeAll(files, planned);
+  return resultOf(
+    planned.map(({ from, to, there, after }) => ({
+      path: to ?? from ?? '',
+      before: there?.text ?? '',
+      after: to === undefined ? '' : after,
+      verb: verbOf(from, to),
+      version: to === undefined ? undefined : versionOf(encodeText(after)),
+    })),
+  );
+}
+
+async function planPatches(files: FileSystem, patch: string, most: number): Promise<readonly PlannedPatch[]> {
   const read = readPatch(patch);
   if (!read.ok) throw new FileSystemError('failed', `The patch cannot be read: ${read.problem}.`);
   const planned: PlannedPatch[] = [];
@@ -134,7 +200,7 @@ export async function patchFiles(
   const used = new Set<string>();
   for (const file of read.files) {
     try {
-      const one = await planPatch(files, file, limits.fileBytes);
+      const one = await planPatch(files, file, most);
       for (const path of new Set([one.from, one.to])) {
         if (path === undefined) continue;
         if (used.has(path)) throw new FileSystemError('failed', `'${path}' is in the patch twice.`);
@@ -148,16 +214,7 @@ export async function patchFiles(
   }
   if (problems.length > 0)
     throw new FileSystemError('failed', `Nothing was patched:\n${problems.join('\n')}`);
-  await writeAll(files, planned);
-  return resultOf(
-    planned.map(({ from, to, there, after }) => ({
-      path: to ?? from ?? '',
-      before: there?.text ?? '',
-      after: to === undefined ? '' : after,
-      verb: verbOf(from, to),
-      version: to === undefined ? undefined : versionOf(encodeText(after)),
-    })),
-  );
+  return planned;
 }
 
 function verbOf(from: string | undefined, to: string | undefined): string {

@@ -5,7 +5,7 @@ import { ToolResult } from '../../contract/tool-result.js';
 import type { Touch } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { globMatcher } from '../paths/glob.js';
-import { changeFile, moveOver, patchFiles, removeFrom } from './change-files.js';
+import { changeFile, moveOver, patchFiles, previewChange, previewPatch, removeFrom } from './change-files.js';
 import { describeFiles, describeFolder, describeLines } from './describe-found.js';
 import { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
 import { editText, type TextEdit } from './edit-text.js';
@@ -187,16 +187,14 @@ export class FileTools {
       'Write a file whole; folders that it needs are made. A file that is there is replaced only where its version is given.',
     annotations: { title: 'Write file', destructive: true, idempotent: true },
     touches: 'pathWritten',
+    preview: 'writePreviewed',
   })
   writeFile(
     @Param({ description: PATH, required: true }) path: string,
     @Param({ description: 'All of the text', required: true }) text: string,
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return changeFile(this.files, { path, version, isWhole: true, limits: this.limits }, () => ({
-      ok: true,
-      text,
-    }));
+    return changeFile(this.files, this.wholeFile(path, version), () => ({ ok: true, text }));
   }
 
   /** Replaces texts in a file: all of them, or none. */
@@ -205,13 +203,14 @@ export class FileTools {
       'Edit a file: replace exact texts in it. Each edit is looked for in the file as it is now; all are made, or none.',
     annotations: { title: 'Edit file', destructive: true },
     touches: 'pathWritten',
+    preview: 'editPreviewed',
   })
   editFile(
     @Param({ description: PATH, required: true }) path: string,
     @Param({ description: 'The replacements', schema: EDITS, required: true }) edits: readonly TextEdit[],
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return changeFile(this.files, { path, version, isWhole: false, limits: this.limits }, (text) =>
+    return changeFile(this.files, { ...this.wholeFile(path, version), isWhole: false }, (text) =>
       editText(text, edits),
     );
   }
@@ -222,6 +221,7 @@ export class FileTools {
       'Apply a unified patch (diff -u, git diff) to files; it may make, rename and remove some. It fits exactly, or nothing is done.',
     annotations: { title: 'Patch files', destructive: true },
     touches: 'pathsPatched',
+    preview: 'patchPreviewed',
   })
   patchFiles(@Param({ description: 'The patch', required: true }) patch: string): Promise<ToolResult> {
     return patchFiles(this.files, patch, this.limits);
@@ -252,6 +252,32 @@ export class FileTools {
     withContents = false,
   ): Promise<string> {
     return removeFrom(this.files, path, { withContents });
+  }
+
+  /** The difference that writing would make. */
+  protected writePreviewed({ path, text, version }: JsonObject): Promise<string> {
+    return previewChange(this.files, this.wholeFile(path, version), () => ({ ok: true, text: String(text) }));
+  }
+
+  /** The difference that edits would make. */
+  protected editPreviewed({ path, edits, version }: JsonObject): Promise<string> {
+    const wanted = { ...this.wholeFile(path, version), isWhole: false };
+    // They fit their schema.
+    return previewChange(this.files, wanted, (text) => editText(text, edits as readonly TextEdit[]));
+  }
+
+  /** The differences that a patch would make. */
+  protected patchPreviewed({ patch }: JsonObject): Promise<string> {
+    return previewPatch(this.files, String(patch), this.limits);
+  }
+
+  private wholeFile(path: unknown, version: unknown): Parameters<typeof changeFile>[1] {
+    return {
+      path: String(path),
+      version: version === undefined ? undefined : String(version),
+      isWhole: true,
+      limits: this.limits,
+    };
   }
 
   /** What a call that reads one path touches. */

@@ -1,11 +1,12 @@
-import type { PolicyRequest, ToolPolicy } from '../../contract/call.js';
+import type { PolicyRemember, PolicyRequest, ToolPolicy } from '../../contract/call.js';
 import type { JsonObject } from '../../contract/json-schema.js';
+import type { RememberScope } from '../../contract/standing-approvals.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import type { Touch } from '../../contract/touch.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { isRecord } from '../../kernel/json.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, protecting } from '../../kernel/options.js';
-import { describeTouch } from './describe-touch.js';
+import { describeTouch, rulesOfYes } from './describe-touch.js';
 import {
   type Judged,
   type Permission,
@@ -122,7 +123,10 @@ export class Permissions {
     if (decision === 'allow') return true;
     const told = reasons.filter((reason) => reason.decision === decision).map(({ text }) => text);
     const reason = [...new Set(told)].join('; ');
-    return decision === 'deny' ? { allow: false, reason } : { ask: true, reason };
+    if (decision === 'deny') return { allow: false, reason };
+    const asked = reasons.filter((one) => one.decision === 'ask');
+    const remember = this.#rememberFor(request, asked);
+    return { ask: true, reason, ...(remember === undefined ? {} : { remember }) };
   };
 
   /** What becomes of a call, and why. Nothing is done. */
@@ -161,6 +165,30 @@ export class Permissions {
   /** Takes a yes back; tells whether it was there. */
   revoke(id: string): boolean {
     return this.#yeses.remove(id);
+  }
+
+  /** Lets a yes stand, for whom it can: whoever answers says whether it does. */
+  #rememberFor(
+    { tool, arguments: args, context }: PolicyRequest,
+    asked: readonly Reason[],
+  ): PolicyRemember | undefined {
+    if (this.#mode === 'read-only') return undefined;
+    const session = this.#sessionOf(context);
+    const user = this.#userOf(context);
+    const scopes: RememberScope[] = [];
+    if (session !== undefined) scopes.push('conversation');
+    if (user !== undefined) scopes.push('user');
+    if (scopes.length === 0) return undefined;
+    return {
+      scopes,
+      keep: ({ scope, expires }) => {
+        const whose = scope === 'user' ? user && { user } : session && { session };
+        if (!whose) return;
+        const touches = asked.flatMap(({ touch }) => touch ?? []);
+        const until = expires === undefined ? {} : { until: new Date(expires) };
+        for (const rule of rulesOfYes(tool.name, args, touches)) this.remember(rule, { ...whose, ...until });
+      },
+    };
   }
 
   #rulesOfYeses(context: ToolContext): readonly ReadyRule[] {

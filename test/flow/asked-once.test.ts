@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { type Answer, resumeToolLoop, runToolLoop, type ToolPolicy } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
+import { fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
+import { Permissions } from 'toolwright/toolbox/permissions';
+import { newFolder } from '../rooms/toolbox/files/folders.js';
+
+const messages = [{ role: 'user', content: 'Write it' }] as const;
+const WRITE = { id: 'c1', name: 'write_file', arguments: { path: 'a.txt', text: 'new' } };
+
+/** A run that wants to write a file, under these permissions. */
+async function writes(policy: ToolPolicy, conversationId: string | undefined) {
+  const provider = new ScriptedProvider([{ toolCalls: [WRITE] }, { content: 'done' }]);
+  const files = new MemoryFileSystem();
+  const config = { provider, model: 'm', tools: fileTools(files), policy };
+  const scope = conversationId === undefined ? {} : { conversationId };
+  const run = await runToolLoop(config, messages, scope);
+  const [pending] = run.pending ?? [];
+  const answer = (given: Omit<Answer, 'id'>) =>
+    resumeToolLoop(
+      config,
+      JSON.parse(JSON.stringify(run.state)),
+      [{ id: pending?.id ?? '', ...given } as Answer],
+      scope,
+    );
+  return { run, pending, answer, files };
+}
+
+describe('Permissions', () => {
+  test('let a yes stand that an answer says is to stand: for the session, in a file that people read', async () => {
+    const file = join(newFolder(), 'permissions.json');
+    const { policy } = new Permissions({ file });
+    const first = await writes(policy, 'chat-1');
+    expect(first.pending?.mayRemember).toEqual({ scopes: ['conversation'], by: 'policy' });
+    const run = await first.answer({ approved: true, remember: { scope: 'conversation' } });
+    expect(run.status).toBe('completed');
+    expect(JSON.parse(readFileSync(file, 'utf8')).entries).toMatchObject([
+      {
+        rule: { decision: 'allow', tool: 'write_file', action: 'write', path: 'a.txt' },
+        scope: { session: 'chat-1' },
+      },
+    ]);
+    // Also of a process that knows nothing but the file; and of no other session.
+    const other = new Permissions({ file });
+    expect((await writes(other.policy, 'chat-1')).run.status).toBe('completed');
+    expect((await writes(other.policy, 'chat-2')).run.status).toBe('suspended');
+    const explained: string[] = [];
+    const explaining: ToolPolicy = async (request) => {
+      const { reasons } = await other.explain(request);
+      explained.push(...reasons.map(({ by, text }) => `${by}: ${text}`));
+      return true;
+    };
+    await writes(explaining, 'chat-1');
+    expect(explained).toEqual(["standing yes: changes 'a.txt': a standing yes allows it"]);
+  });
+
+  test('let a yes stand for a user, until it ends', async () => {
+    const permissions = new Permissions({ userOf: () => 'u1' });
+    const { pending, answer } = await writes(permissions.policy, undefined);
+    expect(pending?.mayRemember).toEqual({ scopes: ['user'], by: 'policy' });
+    const expires = new Date(Date.now() + 3_600_000).toISOString();
+    await answer({ approved: true, remember: { scope: 'user', expires } });
+    expect(permissions.remembered()).toMatchObject([{ scope: { user: 'u1' }, until: expires }]);
+  });
+
+  test('take no yes to stand for whom they cannot tell, or where nothing may be changed', async () => {
+    const nobody = await writes(new Permissions().policy, undefined);
+    expect(nobody.pending?.mayRemember).toBeUndefined();
+    await expect(nobody.answer({ approved: true, remember: { scope: 'conversation' } })).rejects.toThrow(
+      'lets no yes stand',
+    );
+    const named = await writes(new Permissions().policy, 'chat-1');
+    await expect(named.answer({ approved: true, remember: { scope: 'user' } })).rejects.toThrow(
+      'lets a yes stand for conversation',
+    );
+  });
+
+  test('keep nothing of a yes that is for once', async () => {
+    const permissions = new Permissions();
+    const { answer } = await writes(permissions.policy, 'chat-1');
+    await answer({ approved: true });
+    expect(permissions.remembered()).toEqual([]);
+    expect((await writes(permissions.policy, 'chat-1')).run.status).toBe('suspended');
+  });
+});
+
+describe('a policy that asks and remembers', () => {
+  test('makes the call that was approved also where the yes cannot be kept', async () => {
+    const policy: ToolPolicy = () => ({
+      ask: true,
+      remember: {
+        scopes: ['conversation'],
+        keep: () => {
+          throw new Error('the disk is full');
+        },
+      },
+    });
+    const { answer, files } = await writes(policy, 'chat-1');
+    const run = await answer({ approved: true, remember: { scope: 'conversation' } });
+    expect(run.toolCalls.map(({ status }) => status)).toEqual(['success']);
+    expect(files.texts()).toEqual({ 'a.txt': 'new' });
+  });
+});
