@@ -14,8 +14,9 @@ const door = {
 };
 
 export default {
-  // Many tests wait for processes and sockets: with one worker more than cores, no core waits with them.
-  maxWorkers: availableParallelism() + 1,
+  // Many tests wait for processes and sockets: with two workers more than cores, no core waits with them.
+  maxWorkers: availableParallelism() + 2,
+  testSequencer: '<rootDir>/test/setup/longest-first.mjs',
   // Whatever a test file leaves behind in its worker ends with that.
   workerIdleMemoryLimit: '1000MB',
   // Ending takes a large process a while where others want the processor too.

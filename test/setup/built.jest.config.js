@@ -6,7 +6,7 @@ const rootDir = fileURLToPath(new URL('../..', import.meta.url));
 const { moduleNameMapper, modulePathIgnorePatterns, testPathIgnorePatterns, testMatch, ...others } = sources;
 const { roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions } = others;
 const { maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout } = others;
-const { globalSetup, globalTeardown, reporters } = others;
+const { globalSetup, globalTeardown, reporters, testSequencer } = others;
 
 const project = { rootDir, roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions };
 const doors = doorTests();
@@ -19,7 +19,7 @@ export default {
   rootDir,
   // Of the whole run, also where Jest would take them from a project: there, it would not heed the limit of a test.
   ...{ maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout },
-  ...{ globalSetup, globalTeardown, reporters },
+  ...{ globalSetup, globalTeardown, reporters, testSequencer },
   projects: [
     {
       ...project,
