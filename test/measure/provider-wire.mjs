@@ -7,8 +7,9 @@
  * The folder holds `provider-wire.jsonl`, one row per body:
  * `{ file, wire, stream, expected: { calls: [{ id, name, input, providerExecuted? }], text, reasoningChars, finish } }`.
  *
- * Calls of tools that OpenAI defines and may run itself (shell, apply_patch, tool_search, …) are no calls here: their
- * items are kept and go back. They are measured by being there, and the reason to stop is then not compared.
+ * Calls of tools that OpenAI defines and may run itself (shell, apply_patch, …) are no calls here: their items are
+ * kept and go back. They are measured by being there, and the reason to stop is then not compared. A search for tools
+ * that is left to the client is a call of the tool that searches.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
@@ -20,7 +21,14 @@ const WIRES = { 'openai-chat': 'chat', 'openai-responses': 'responses' };
 /** Items of a reply that are calls for us, and not of a tool that OpenAI defines. */
 const CALLS = ['function_call', 'custom_tool_call'];
 
-const REQUEST = { model: 'recorded', messages: [{ role: 'user', content: 'recorded' }], options: {} };
+const SEARCH = { name: 'tool_search', description: 'Searches tools.', parameters: { type: 'object' } };
+
+const REQUEST = {
+  model: 'recorded',
+  messages: [{ role: 'user', content: 'recorded' }],
+  tools: [{ type: 'function', isSearch: true, function: SEARCH }],
+  options: {},
+};
 
 await main(process.argv[2] ?? process.env.TOOLWRIGHT_SUITES);
 
@@ -103,7 +111,7 @@ function compare(expected, { response, text, reasoning, inputs }) {
   const items = Object.values(response.providerItems ?? {}).flatMap(({ output = [] }) => output);
   const wanted = expected.calls
     .filter(({ providerExecuted, id }) => !providerExecuted && !items.some((item) => isOfOpenAI(item, id)))
-    .map(({ id, name, input }) => ({ id, name, arguments: parsed(input) }));
+    .map(({ id, name, input }) => ({ id, name, arguments: argumentsOf(name, input) }));
   const others = expected.calls.length - wanted.length;
   const kept = items.filter(({ type }) => /_call$|approval_request/.test(type) && !CALLS.includes(type));
   const checks = [
@@ -119,15 +127,23 @@ function compare(expected, { response, text, reasoning, inputs }) {
     ['streamed reasoning', reasoning, response.reasoning ?? ''],
     ['kept items of hosted tools', kept.length >= others, true],
   ];
-  if (wanted.length > 0 || others === 0 || expected.calls.every((call) => call.providerExecuted))
+  const searches = wanted.some(({ name }) => name === SEARCH.name);
+  if (searches) checks.push(['finish', response.finishReason, 'tool_calls']);
+  else if (wanted.length > 0 || others === 0 || expected.calls.every((call) => call.providerExecuted))
     checks.push(['finish', response.finishReason, expected.finish.replaceAll('-', '_')]);
   return checks
     .filter(([, got, want]) => !isDeepStrictEqual(got, want))
     .map(([what, got, want]) => `${what}: ${excerpt(got)} instead of ${excerpt(want)}`);
 }
 
-function isOfOpenAI({ type, id, call_id }, wanted) {
-  return !CALLS.includes(type) && [id, call_id].includes(wanted);
+function isOfOpenAI({ type, execution, id, call_id }, wanted) {
+  const isOurs = CALLS.includes(type) || (type === 'tool_search_call' && execution === 'client');
+  return !isOurs && [id, call_id].includes(wanted);
+}
+
+/** The recordings have those of a search beside the id of its call. */
+function argumentsOf(name, input) {
+  return name === SEARCH.name ? parsed(input).arguments : parsed(input);
 }
 
 function parsed(input) {

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { defineTool, type Message, runToolLoop, streamToolLoop, ToolRegistry } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
-import { completion, events, json, LoopbackServer } from './loopback-server.js';
+import { collect, completion, events, json, LoopbackServer } from './loopback-server.js';
 import { eventsOf, message, responseOf } from './responses-bodies.js';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -114,6 +114,23 @@ test.each([false, true])(
     ]);
   },
 );
+
+test('OpenAIProvider of responses tells the input of a search as it arrives, under the name of the tool that searches', async () => {
+  await using server = await responses();
+  const provider = new OpenAIProvider({
+    baseURL: server.baseURL,
+    apiKey: 'k',
+    api: 'responses',
+    toolSearch: true,
+  });
+  const stream = streamToolLoop({ provider, model: 'gpt-5.4', tools }, HELLO);
+  const told = (await collect(stream)).filter(({ type }) => type.startsWith('call-input'));
+  expect(told.slice(0, 3)).toMatchObject([
+    { type: 'call-input-start', tool: 'search_tools' },
+    { type: 'call-input-delta', text: JSON.stringify(SEARCH.arguments) },
+    { type: 'call-input-end' },
+  ]);
+});
 
 test('OpenAIProvider takes found tools from GPT-5.4 on, at OpenAI and by Responses, unless it is told', () => {
   const at = (more: object) => new OpenAIProvider({ apiKey: 'k', ...more });

@@ -127,7 +127,7 @@ export class ResponsesReply {
   #beginItem({ item, output_index }: WireRecord): readonly LLMStreamPart[] {
     const record = jsonRecord(item);
     const callId = jsonText(record.call_id);
-    const tool = jsonText(record.name);
+    const tool = this.#nameOf(record);
     if (callItems([record]).length === 0 || callId === '' || tool === '') return [];
     const parameter = this.#parameterOf(record);
     this.#told.set(output_index, { callId, parameter, told: '', isEnded: false });
@@ -178,9 +178,13 @@ export class ResponsesReply {
     return type === 'custom_tool_call' ? this.#textTools.get(jsonText(name)) : undefined;
   }
 
+  #nameOf(item: WireRecord): string {
+    return isSearchCall(item) ? this.#search : jsonText(item.name);
+  }
+
   #toToolCall(item: WireRecord): ToolCall {
-    const { type, call_id, name, arguments: args, input } = item;
-    const call = { id: jsonText(call_id), name: isSearchCall(item) ? this.#search : jsonText(name) };
+    const { type, call_id, arguments: args, input } = item;
+    const call = { id: jsonText(call_id), name: this.#nameOf(item) };
     if (type !== 'custom_tool_call') return { ...call, arguments: argumentsOf(inputText(args)) };
     const parameter = this.#parameterOf(item);
     const text = inputText(input);
