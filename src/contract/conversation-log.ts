@@ -189,7 +189,10 @@ export interface ConversationLog {
   askAbort(conversationId: string): boolean | Promise<boolean>;
   /** Conversations that something entered and that nobody holds, those that wait longest first. */
   due(limit: number): readonly string[] | Promise<readonly string[]>;
-  /** Tells of news, here and in other processes, as soon as they can be known; what it gives ends that. */
+  /**
+   * Tells of news, here and in other processes, as soon as they can be known; what it gives ends that. Where others can
+   * write, whoever watches keeps the process alive: it may have nothing else to do.
+   */
   watch(listener: (news: ConversationNews) => void): () => void;
   /** Forgets events that were kept for so long, and the keys of entries whose turns have ended; gives their number. */
   removeEventsOlderThan(ageMs: number): number | Promise<number>;

@@ -231,7 +231,8 @@ export class Conversations {
 
   /**
    * Takes no more turns, and resolves when those that run here have ended or wait for answers, and the jobs that
-   * run here have ended; other processes go on with the rest.
+   * run here have ended; other processes go on with the rest. Until then, a process that takes turns out of a store that
+   * others write to does not end by itself.
    */
   async close(): Promise<void> {
     this.#isClosed = true;

@@ -73,9 +73,10 @@ export class Listener {
   #reconnect(): void {
     this.#connection = undefined;
     if (this.#isClosed || this.#hearers.size === 0) return;
+    // The process stays, as it does with a connection.
     this.#timer = setTimeout(() => {
       this.#connection ??= this.#connect();
-    }, this.#pauseMs).unref();
+    }, this.#pauseMs);
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
   }
 

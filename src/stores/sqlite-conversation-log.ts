@@ -273,21 +273,28 @@ export class SqliteConversationLog implements ConversationLog {
 
   #beginToWatch(): void {
     this.#seen = { version: this.#version(), told: Number(this.#sql.lastTold.get()?.told) };
-    this.#timer = setInterval(() => this.#look(), WATCH_EVERY_MS).unref();
+    // The process stays: it may have nothing else to do than to wait for what others write.
+    this.#timer = setInterval(() => this.#look(), WATCH_EVERY_MS);
   }
 
-  /** What other processes have changed since the last look. */
+  /** What other processes have changed since the last look; of a file that cannot be read now, the next one tells. */
   #look(): void {
-    const version = this.#version();
-    if (version === this.#seen.version) return;
-    const changed = this.#sql.changedSince.all({ since: this.#seen.told });
-    // As far as these rows go: what is written meanwhile is for the next look.
-    this.#seen = { version, told: Number(changed.at(-1)?.told_at ?? this.#seen.told) };
-    for (const row of changed) {
-      const conversationId = String(row.conversation_id);
+    for (const news of this.#readNews()) this.#tellAll(news);
+  }
+
+  #readNews(): readonly ConversationNews[] {
+    try {
+      const version = this.#version();
+      if (version === this.#seen.version) return [];
+      const changed = this.#sql.changedSince.all({ since: this.#seen.told });
+      // As far as these rows go: what is written meanwhile is for the next look.
+      this.#seen = { version, told: Number(changed.at(-1)?.told_at ?? this.#seen.told) };
       // Which of both it was, the file does not say.
-      this.#tellAll({ conversationId, about: 'inbox' });
-      this.#tellAll({ conversationId, about: 'events' });
+      return changed.flatMap(({ conversation_id: id }) =>
+        (['inbox', 'events'] as const).map((about) => ({ conversationId: String(id), about })),
+      );
+    } catch {
+      return [];
     }
   }
 

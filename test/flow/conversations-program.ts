@@ -1,10 +1,11 @@
-// A process that takes the turns of conversations in a file. `stored-run-process.ts` builds and starts it.
+// A process that takes the turns of conversations in a file, or in `<PostgreSQL’s address>#<schema>`. `stored-run-process.ts` builds and starts it.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Conversations, defineTool, type LLMProvider } from '../../src/index.js';
+import { PostgresRunStore } from '../../src/postgres/index.js';
 import { SqliteRunStore } from '../../src/stores/index.js';
 
-const [file = '', effects = ''] = process.argv.slice(2);
+const [place = '', effects = ''] = process.argv.slice(2);
 
 /** Long enough to be killed in. */
 const WORK_MS = 15;
@@ -42,6 +43,12 @@ const provider: LLMProvider = {
   },
 };
 
-const store = new SqliteRunStore({ path: file });
-new Conversations({ store, config: { provider, model: 'm', tools }, leaseMs: 300, pollMs: 30 });
+const [connectionString = '', schema = ''] = place.split('#');
+const store =
+  schema === ''
+    ? new SqliteRunStore({ path: place })
+    : new PostgresRunStore({ connectionString, schema, reconnectMs: 0 });
+const config = { provider, model: 'm', tools };
+const conversations = new Conversations({ store, config, leaseMs: 300, pollMs: 30 });
+process.once('SIGTERM', () => void conversations.close());
 process.send?.({ told: 'ready' });

@@ -7,8 +7,8 @@ import { StoredRunProcess } from './stored-run-process.js';
 
 /** A program of which each test starts processes, in a folder of its own; those that are left are killed. */
 export interface KilledPrograms {
-  /** Starts a process, which keeps what it keeps in the file. */
-  start(): Promise<StoredRunProcess>;
+  /** Starts a process, which keeps what it keeps in the file, or in another place. */
+  start(place?: string): Promise<StoredRunProcess>;
   /** What the tools of all processes have done, in order. */
   effects(): readonly string[];
   /** The file in this test's folder. */
@@ -17,7 +17,7 @@ export interface KilledPrograms {
 
 /** Sets the tests of a file up for a program. */
 export function killedPrograms(
-  name: 'stored-run' | 'conversation' | 'conversations',
+  name: 'stored-run' | 'conversation' | 'conversations' | 'conversation-reader',
   fileName: string,
 ): KilledPrograms {
   let program: BuiltProgram;
@@ -42,8 +42,8 @@ export function killedPrograms(
   return {
     file,
     effects: () => readFileSync(effects(), 'utf8').trimEnd().split('\n'),
-    async start() {
-      const one = new StoredRunProcess(program, { path: file(), effects: effects() });
+    async start(place = file()) {
+      const one = new StoredRunProcess(program, { path: place, effects: effects() });
       started.push(one);
       expect((await one.hear()).told).toBe('ready');
       return one;

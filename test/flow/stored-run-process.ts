@@ -52,6 +52,11 @@ export class StoredRunProcess {
     await ended;
   }
 
+  /** Asks it to end, as whoever stops a service does. */
+  askToEnd(): void {
+    this.#child.kill('SIGTERM');
+  }
+
   /** Lets it end by itself, which it does once it has nothing left to do. */
   async leave(): Promise<number | null> {
     const ended = once(this.#child, 'exit') as Promise<[number | null]>;

@@ -7,6 +7,7 @@ export class LosingProxy implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   #isLosing = false;
   #isRefusing = false;
+  #refused: (() => void) | undefined;
   /** How many answers were lost. */
   lost = 0;
 
@@ -14,6 +15,7 @@ export class LosingProxy implements AsyncDisposable {
     this.#server = createServer((client) => {
       if (this.#isRefusing) {
         client.destroy();
+        this.#refused?.();
         return;
       }
       const server = connect(Number(url.port || '5432'), url.hostname);
@@ -53,10 +55,13 @@ export class LosingProxy implements AsyncDisposable {
     this.#isLosing = true;
   }
 
-  /** Cuts all connections, and lets none through. */
-  refuse(): void {
+  /** Cuts all connections, and lets none through; resolves when one has been refused. */
+  refuse(): Promise<void> {
     this.#isRefusing = true;
     for (const socket of this.#sockets) socket.destroy();
+    return new Promise((resolve) => {
+      this.#refused = resolve;
+    });
   }
 
   accept(): void {

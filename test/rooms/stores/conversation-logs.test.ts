@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterAll, expect, test } from '@jest/globals';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
@@ -48,6 +50,25 @@ test('SqliteRunStore: what one process enters, another is told of', async () => 
   one.conversations.enter({ conversationId: 'c1', key: 'a', content: { kind: 'prompt', content: 'Hi' } });
   expect(await heard.promise).toEqual({ conversationId: 'c1', about: 'inbox' });
   end();
+});
+
+test('SqliteRunStore.conversations tells of news also after a time in which the file could not be read', async () => {
+  const path = newPath();
+  using store = new SqliteRunStore({ path });
+  const other = new DatabaseSync(path);
+  const heard: ConversationNews[] = [];
+  const end = store.conversations.watch((news) => heard.push(news));
+  other.exec('ALTER TABLE toolwright_conversations RENAME TO elsewhere');
+  // It looks meanwhile.
+  await pause(200);
+  other.exec('ALTER TABLE elsewhere RENAME TO toolwright_conversations');
+  other.exec(
+    "INSERT INTO toolwright_conversations (conversation_id, changed_at, told_at) VALUES ('c1', 0, 1)",
+  );
+  other.close();
+  while (heard.length === 0) await pause(10);
+  end();
+  expect(heard).toContainEqual({ conversationId: 'c1', about: 'inbox' });
 });
 
 test('SqliteRunStore.conversations tells of everything that another process writes while it looks', async () => {
