@@ -95,6 +95,7 @@ export async function writeToDisk(
       done += bytesWritten;
     }
     if (before !== undefined) keepOwnerAndMode(file, before);
+    if (condition.mode !== undefined) fchmodSync(file, condition.mode);
     await syncFile(file);
     isOpen = false;
     await closeFile(file);

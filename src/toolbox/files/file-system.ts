@@ -10,6 +10,8 @@ export interface FileInfo {
   readonly changedAt: number;
   /** Another one whenever it was written or replaced; fit for comparing and nothing else. */
   readonly stamp: string;
+  /** Who may do what with it, as POSIX has it (`0o644`); where that is known. */
+  readonly mode?: number;
 }
 
 /** A name in a folder. */
@@ -38,6 +40,8 @@ export interface ByteRange {
 export interface WriteCondition {
   /** `absent`: nothing; a stamp: the file that has it. Default: whatever is there is replaced. */
   readonly replaces?: 'absent' | { readonly stamp: string };
+  /** Who may do what with the file then, where that can be said; default: as it was, or as new files are. */
+  readonly mode?: number;
 }
 
 /** A folder that a walk has come to. */
@@ -127,6 +131,13 @@ export abstract class FileSystem {
   abstract walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void>;
   /** Writes a file whole or not at all; makes the folders that it needs. */
   abstract write(path: string, bytes: Uint8Array, condition?: WriteCondition): Promise<FileInfo>;
+  /**
+   * Makes several changes that belong together, by the file system that `work` is given. Here that is this one; one that
+   * keeps a journal undoes them together ({@link JournaledFileSystem}). `about` says for people what is done.
+   */
+  together<Value>(_about: string, work: (files: FileSystem) => Promise<Value>): Promise<Value> {
+    return work(this);
+  }
   /** Moves a file or a folder to where nothing is yet. */
   abstract move(from: string, to: string): Promise<void>;
   /** Removes a file, a link (not what it leads to), or a folder; one with something in it only where that is meant. */

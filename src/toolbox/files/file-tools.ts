@@ -194,7 +194,9 @@ export class FileTools {
     @Param({ description: 'All of the text', required: true }) text: string,
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return changeFile(this.files, this.wholeFile(path, version), () => ({ ok: true, text }));
+    return this.files.together(`write ${path}`, (files) =>
+      changeFile(files, this.wholeFile(path, version), () => ({ ok: true, text })),
+    );
   }
 
   /** Replaces texts in a file: all of them, or none. */
@@ -210,8 +212,10 @@ export class FileTools {
     @Param({ description: 'The replacements', schema: EDITS, required: true }) edits: readonly TextEdit[],
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return changeFile(this.files, { ...this.wholeFile(path, version), isWhole: false }, (text) =>
-      editText(text, edits),
+    return this.files.together(`edit ${path}`, (files) =>
+      changeFile(files, { ...this.wholeFile(path, version), isWhole: false }, (text) =>
+        editText(text, edits),
+      ),
     );
   }
 
@@ -224,7 +228,7 @@ export class FileTools {
     preview: 'patchPreviewed',
   })
   patchFiles(@Param({ description: 'The patch', required: true }) patch: string): Promise<ToolResult> {
-    return patchFiles(this.files, patch, this.limits);
+    return this.files.together('patch files', (files) => patchFiles(files, patch, this.limits));
   }
 
   /** Moves or renames a file or a folder. */

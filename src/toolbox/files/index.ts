@@ -1,3 +1,4 @@
+export type { JournaledChange } from './change-journal.js';
 export { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
 export type { TextEdit } from './edit-text.js';
 export {
@@ -15,4 +16,5 @@ export {
   type WriteCondition,
 } from './file-system.js';
 export { type FileLimits, FileTools, fileTools } from './file-tools.js';
+export { JournaledFileSystem, type JournalOptions } from './journaled-file-system.js';
 export { MemoryFileSystem } from './memory-file-system.js';

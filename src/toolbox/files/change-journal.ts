@@ -1,0 +1,214 @@
+import { isRecord } from '../../kernel/json.js';
+import type { JournalStorage } from './journal-storage.js';
+
+/** A file as it was: its content is kept under a digest. */
+export interface KeptFile {
+  readonly path: string;
+  readonly content: string;
+  /** Of files on disk. */
+  readonly mode?: number;
+}
+
+/** One thing that was done to files, and what is needed to undo it. It was noted before it was done. */
+export type ChangeStep = {
+  /** Why it cannot be undone. */
+  readonly lost?: string;
+} & (
+  | {
+      readonly kind: 'write';
+      readonly path: string;
+      /** Nothing where the file was made. */
+      readonly before?: KeptFile;
+      /** Digest of what was written. */
+      readonly after: string;
+      /** Folders that it needed and that were not there, the outermost first. */
+      readonly made: readonly string[];
+    }
+  | {
+      readonly kind: 'remove';
+      readonly path: string;
+      readonly files: readonly KeptFile[];
+      readonly folders: readonly string[];
+    }
+  | {
+      readonly kind: 'move';
+      readonly from: string;
+      readonly to: string;
+      /** Of a file: digest of its content. */
+      readonly content?: string;
+      readonly made: readonly string[];
+    }
+);
+
+/** Changes that were made together and are undone together. */
+export interface JournaledChange {
+  /** From 1, in the order in which they were made. */
+  readonly id: number;
+  /** What was done, for people: `edit src/a.ts`. */
+  readonly about: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** What was written, moved or removed. */
+  readonly paths: readonly string[];
+}
+
+interface Entry {
+  readonly id: number;
+  readonly about: string;
+  readonly at: string;
+  /** Those that were not done are `undefined`. */
+  readonly steps: readonly (ChangeStep | undefined)[];
+}
+
+const MOST_CHANGES = 1_000;
+
+/** What was changed, the newest last; the oldest go where there is too much of it. */
+export class ChangeJournal {
+  readonly #storage: JournalStorage;
+  readonly #mostBytes: number;
+  readonly #entries = new Map<number, Entry>();
+  #last = 0;
+  /** About so many bytes are kept: what nothing names any more may be among them. */
+  #bytes = 0;
+
+  constructor(storage: JournalStorage, mostBytes: number) {
+    this.#storage = storage;
+    this.#mostBytes = mostBytes;
+    for (const line of storage.lines()) this.#read(line);
+    this.#tidy();
+  }
+
+  changes(): readonly JournaledChange[] {
+    return [...this.#entries.values()].flatMap(({ id, about, at, steps }) => {
+      const done = steps.filter((step) => step !== undefined);
+      return done.length === 0 ? [] : [{ id, about, at, paths: [...new Set(done.flatMap(pathsOf))] }];
+    });
+  }
+
+  /** What was done in a change, in order. */
+  stepsOf(id: number): readonly ChangeStep[] {
+    return this.#entries.get(id)?.steps.filter((step) => step !== undefined) ?? [];
+  }
+
+  /** Begins a change; it is one when something of it is noted. */
+  begin(): number {
+    this.#last += 1;
+    return this.#last;
+  }
+
+  /** Notes what is about to be done; what this gives takes it back, where it was not done. */
+  note({
+    id,
+    about,
+    step,
+  }: {
+    readonly id: number;
+    readonly about: string;
+    readonly step: ChangeStep;
+  }): () => void {
+    const { at = new Date().toISOString(), steps = [] } = this.#entries.get(id) ?? {};
+    this.#write({ id, about, at, step });
+    return () => this.#write({ id, failed: steps.length });
+  }
+
+  /** Takes a change out. */
+  remove(id: number): void {
+    this.#write({ id, gone: true });
+  }
+
+  /** Takes out a change that has left everything as it was, and makes room where there is too much. */
+  settle(id: number | undefined): void {
+    if (id !== undefined && isNothing(this.stepsOf(id))) this.remove(id);
+    if (this.#bytes > this.#mostBytes || this.#entries.size > MOST_CHANGES) this.#tidy();
+  }
+
+  /** Keeps a content, which is to be named by a note before anything else happens. */
+  keep(bytes: Uint8Array): string {
+    this.#bytes += bytes.length;
+    return this.#storage.keep(bytes);
+  }
+
+  contentOf(digest: string): Uint8Array | undefined {
+    return this.#storage.read(digest);
+  }
+
+  #write(line: object): void {
+    const text = JSON.stringify(line);
+    this.#storage.add(text);
+    this.#read(text);
+  }
+
+  /** A line that cannot be read says nothing. */
+  #read(text: string): void {
+    let line: unknown;
+    try {
+      line = JSON.parse(text);
+    } catch {
+      return;
+    }
+    if (!isRecord(line) || typeof line.id !== 'number') return;
+    const { id, about, at, step, failed, gone } = line;
+    this.#last = Math.max(this.#last, id);
+    if (gone === true) this.#entries.delete(id);
+    const known = this.#entries.get(id);
+    if (typeof failed === 'number' && known !== undefined)
+      this.#entries.set(id, {
+        ...known,
+        steps: known.steps.map((one, index) => (index === failed ? undefined : one)),
+      });
+    if (isRecord(step))
+      this.#entries.set(id, {
+        id,
+        about: String(about),
+        at: String(at),
+        steps: [...(known?.steps ?? []), step as unknown as ChangeStep],
+      });
+  }
+
+  /** Contents that nothing names any more go, and with them the oldest changes where there is too much. */
+  #tidy(): void {
+    const sizes = this.#storage.sizes();
+    const entries = [...this.#entries.values()].sort((one, other) => one.id - other.id);
+    const named = (): Set<string> => new Set(entries.flatMap(({ steps }) => steps.flatMap(contentsOf)));
+    const total = (): number => [...named()].reduce((sum, digest) => sum + (sizes.get(digest) ?? 0), 0);
+    const count = entries.length;
+    // Half of it, so that there is room for a while.
+    const isMuch = total() > this.#mostBytes;
+    while (entries.length > MOST_CHANGES || (isMuch && entries.length > 1 && total() > this.#mostBytes / 2))
+      entries.shift();
+    const kept = named();
+    for (const digest of sizes.keys()) if (!kept.has(digest)) this.#storage.forget(digest);
+    this.#bytes = total();
+    if (entries.length === count && this.#storage.lines().length <= 2 * MOST_CHANGES) return;
+    for (const id of this.#entries.keys())
+      if (!entries.some((entry) => entry.id === id)) this.#entries.delete(id);
+    this.#storage.replace(
+      entries.flatMap(({ id, about, at, steps }) =>
+        steps.flatMap((step) => (step === undefined ? [] : [JSON.stringify({ id, about, at, step })])),
+      ),
+    );
+  }
+}
+
+/** What was written and put back, as a patch that could not be applied is. */
+function isNothing(steps: readonly ChangeStep[]): boolean {
+  const paths = new Map<string, { readonly before: string | undefined; after: string | undefined }>();
+  for (const step of steps) {
+    if (step.kind === 'move' || step.lost !== undefined) return false;
+    const [file] = step.kind === 'write' ? [step.before] : step.files;
+    if (step.kind === 'remove' && (step.folders.length > 0 || file === undefined)) return false;
+    const known = paths.get(step.path) ?? { before: file?.content, after: undefined };
+    known.after = step.kind === 'write' ? step.after : undefined;
+    paths.set(step.path, known);
+  }
+  return [...paths.values()].every(({ before, after }) => before === after);
+}
+
+function pathsOf(step: ChangeStep): readonly string[] {
+  return step.kind === 'move' ? [step.from, step.to] : [step.path];
+}
+
+function contentsOf(step: ChangeStep | undefined): readonly string[] {
+  if (step?.kind === 'write') return step.before === undefined ? [] : [step.before.content];
+  return step?.kind === 'remove' ? step.files.map(({ content }) => content) : [];
+}

@@ -1,0 +1,323 @@
+import { isAbsolute } from 'node:path';
+import { checkArguments, checkOptions } from '../../errors/author-fault.js';
+import { FILLED_TEXT, optionTable, withMethods } from '../../kernel/options.js';
+import { splitPath } from '../paths/folder-path.js';
+import { ChangeJournal, type ChangeStep, type JournaledChange, type KeptFile } from './change-journal.js';
+import {
+  type ByteRange,
+  type FileBytes,
+  type FileInfo,
+  FileSystem,
+  type FolderEntry,
+  type FolderVisitor,
+  type WalkOptions,
+  type WriteCondition,
+} from './file-system.js';
+import { digestOf, FolderJournalStorage, MemoryJournalStorage } from './journal-storage.js';
+import { undoSteps } from './undo-steps.js';
+
+/** Where a {@link JournaledFileSystem} keeps its journal, and how much of it. */
+export interface JournalOptions {
+  /**
+   * A folder, absolute, made where it is not there: not within the one that is changed. One journal at a time writes
+   * there. Default: in memory, for as long as the process lives.
+   */
+  readonly folder?: string;
+  /** Bytes of contents; where there are more, the oldest changes are forgotten. Default: 100,000,000. */
+  readonly mostBytes?: number;
+}
+
+const OPTIONS = optionTable<JournalOptions>('JournaledFileSystem', {
+  folder: {
+    accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
+    fix: 'the absolute path of a folder outside of the one that is changed',
+  },
+  mostBytes: {
+    accepts: (value) => typeof value === 'number' && value > 0,
+    fix: 'a number of bytes: 100_000_000',
+  },
+});
+
+const FILES = withMethods(['pathOf', 'info', 'read', 'write', 'move', 'remove'], 'a FileSystem');
+
+/**
+ * A file system that notes what is changed through it, so that it can be undone: what a file was before it is written,
+ * removed or moved is kept first. Changes that were made another way (by a command, in an editor) it knows nothing of.
+ *
+ * @example
+ * ```ts
+ * const files = new JournaledFileSystem(new DiskFileSystem({ root: process.cwd() }));
+ * tools.register(...fileTools(files));
+ * const undone = await files.undo(); // { about: 'edit src/a.ts', … }
+ * ```
+ */
+export class JournaledFileSystem extends FileSystem {
+  readonly #files: FileSystem;
+  readonly #journal: ChangeJournal;
+  readonly #mostBytes: number;
+
+  /** @throws InvalidOptionsError (521), and what the system says where the journal's folder cannot be made. */
+  constructor(files: FileSystem, options: JournalOptions = {}) {
+    super();
+    checkArguments({ of: 'JournaledFileSystem', given: { files }, rules: { files: FILES } });
+    checkOptions(options, OPTIONS);
+    const { folder, mostBytes = 100_000_000 } = options;
+    this.#files = files;
+    this.#mostBytes = mostBytes;
+    const storage = folder === undefined ? new MemoryJournalStorage() : new FolderJournalStorage(folder);
+    this.#journal = new ChangeJournal(storage, mostBytes);
+  }
+
+  /** What was changed and can be undone, the newest last. */
+  changes(): readonly JournaledChange[] {
+    return this.#journal.changes();
+  }
+
+  /**
+   * Undoes the newest change, all of it or nothing; nothing where there is none.
+   *
+   * @throws FileSystemError `changed` or `exists` where the files are not as the change has left them, and `failed`
+   *   where what was there before could not be kept. The change stays the newest then; `forget` takes it out.
+   */
+  async undo(): Promise<JournaledChange | undefined> {
+    const newest = this.changes().at(-1);
+    if (newest === undefined) return undefined;
+    await undoSteps(this.#files, this.#journal.stepsOf(newest.id), (digest) =>
+      this.#journal.contentOf(digest),
+    );
+    this.#journal.remove(newest.id);
+    return newest;
+  }
+
+  /** Takes out the newest change and leaves the files as they are, so that the one before it can be undone. */
+  forget(): JournaledChange | undefined {
+    const newest = this.changes().at(-1);
+    if (newest !== undefined) this.#journal.remove(newest.id);
+    return newest;
+  }
+
+  override async together<Value>(about: string, work: (files: FileSystem) => Promise<Value>): Promise<Value> {
+    const noting = new NotingFileSystem(this.#files, this.#journal, { about, most: this.#mostBytes });
+    try {
+      return await work(noting);
+    } finally {
+      this.#journal.settle(noting.id);
+    }
+  }
+
+  override pathOf(given: string): string {
+    return this.#files.pathOf(given);
+  }
+
+  override info(path: string): Promise<FileInfo | undefined> {
+    return this.#files.info(path);
+  }
+
+  override read(path: string, range?: ByteRange): Promise<FileBytes> {
+    return this.#files.read(path, range);
+  }
+
+  override list(path: string): Promise<readonly FolderEntry[]> {
+    return this.#files.list(path);
+  }
+
+  override walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void> {
+    return this.#files.walk(path, visit, options);
+  }
+
+  override write(path: string, bytes: Uint8Array, condition?: WriteCondition): Promise<FileInfo> {
+    return this.together(`write ${path}`, (files) => files.write(path, bytes, condition));
+  }
+
+  override move(from: string, to: string): Promise<void> {
+    return this.together(`move ${from} to ${to}`, (files) => files.move(from, to));
+  }
+
+  override remove(path: string, options?: { readonly withContents?: boolean }): Promise<void> {
+    return this.together(`delete ${path}`, (files) => files.remove(path, options));
+  }
+}
+
+/** What was read, before it is kept. */
+interface ReadFile {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  readonly mode: number | undefined;
+}
+
+/** Notes each change before it makes it; all of them are one change of the journal. */
+class NotingFileSystem extends FileSystem {
+  readonly #files: FileSystem;
+  readonly #journal: ChangeJournal;
+  readonly #how: { readonly about: string; readonly most: number };
+  /** Of the change in the journal, once there is something in it. */
+  id: number | undefined;
+
+  constructor(
+    files: FileSystem,
+    journal: ChangeJournal,
+    how: { readonly about: string; readonly most: number },
+  ) {
+    super();
+    this.#files = files;
+    this.#journal = journal;
+    this.#how = how;
+  }
+
+  override pathOf(given: string): string {
+    return this.#files.pathOf(given);
+  }
+
+  override info(path: string): Promise<FileInfo | undefined> {
+    return this.#files.info(path);
+  }
+
+  override read(path: string, range?: ByteRange): Promise<FileBytes> {
+    return this.#files.read(path, range);
+  }
+
+  override list(path: string): Promise<readonly FolderEntry[]> {
+    return this.#files.list(path);
+  }
+
+  override walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void> {
+    return this.#files.walk(path, visit, options);
+  }
+
+  override async write(given: string, bytes: Uint8Array, condition: WriteCondition = {}): Promise<FileInfo> {
+    const path = this.pathOf(given);
+    const info = await this.#files.info(path);
+    const there = info?.kind === 'file' ? info : undefined;
+    const { lost, files, stamp } = await this.#readAll(there === undefined ? [] : [{ path, ...there }]);
+    const made = await this.#missingFolders(path);
+    const after = digestOf(bytes);
+    return this.#noted(
+      files,
+      ([before]) => ({ kind: 'write', path, ...(before && { before }), after, made, ...lost }),
+      // What was read is what is replaced.
+      () =>
+        this.#files.write(path, bytes, {
+          ...condition,
+          replaces: condition.replaces ?? (stamp === undefined ? 'absent' : { stamp }),
+        }),
+    );
+  }
+
+  override async move(source: string, target: string): Promise<void> {
+    const [from, to] = [this.pathOf(source), this.pathOf(target)];
+    const info = await this.#files.info(from);
+    const isSmall = info?.kind === 'file' && info.size <= this.#how.most;
+    const content = isSmall ? { content: digestOf((await this.#files.read(from)).bytes) } : {};
+    const made = await this.#missingFolders(to);
+    return this.#noted(
+      [],
+      () => ({ kind: 'move', from, to, ...content, made }),
+      () => this.#files.move(from, to),
+    );
+  }
+
+  override async remove(
+    given: string,
+    { withContents = false }: { readonly withContents?: boolean } = {},
+  ): Promise<void> {
+    const path = this.pathOf(given);
+    const found = await this.#contentsOf(path, withContents);
+    const { lost, files } = await this.#readAll(found.files);
+    const { folders, links } = found;
+    const isLink = links.length > 0 ? { lost: `${links[0]} was a link` } : {};
+    return this.#noted(
+      files,
+      (kept) => ({ kind: 'remove', path, files: kept, folders, ...lost, ...isLink }),
+      () => this.#files.remove(path, { withContents }),
+    );
+  }
+
+  /** Keeps what was read and notes the step, without anything else in between; then does it. */
+  async #noted<Value>(
+    files: readonly ReadFile[],
+    stepOf: (kept: readonly KeptFile[]) => ChangeStep,
+    work: () => Promise<Value>,
+  ): Promise<Value> {
+    const kept = files.map(({ path, bytes, mode }) => ({
+      path,
+      content: this.#journal.keep(bytes),
+      ...(mode === undefined ? {} : { mode }),
+    }));
+    this.id ??= this.#journal.begin();
+    const takeBack = this.#journal.note({ id: this.id, about: this.#how.about, step: stepOf(kept) });
+    try {
+      return await work();
+    } catch (error) {
+      takeBack();
+      throw error;
+    }
+  }
+
+  /** Folders that writing to a path makes, the outermost first. */
+  async #missingFolders(path: string): Promise<readonly string[]> {
+    const missing: string[] = [];
+    for (let at = splitPath(path)?.folder ?? '.'; at !== '.'; at = splitPath(at)?.folder ?? '.') {
+      if ((await this.#files.info(at)) !== undefined) break;
+      missing.unshift(at);
+    }
+    return missing;
+  }
+
+  /** The contents of files, unless that is more than is ever kept. */
+  async #readAll(found: readonly FoundFile[]): Promise<{
+    readonly files: readonly ReadFile[];
+    readonly stamp?: string;
+    readonly lost?: { readonly lost: string };
+  }> {
+    const bytes = found.reduce((sum, { size }) => sum + size, 0);
+    const [first] = found;
+    if (bytes > this.#how.most)
+      return {
+        files: [],
+        lost: { lost: `what was there is too large to be kept: ${bytes} bytes` },
+        ...(first && { stamp: first.stamp }),
+      };
+    const files: ReadFile[] = [];
+    let stamp: string | undefined;
+    for (const { path, mode } of found) {
+      const read = await this.#files.read(path);
+      stamp ??= read.stamp;
+      files.push({ path, bytes: read.bytes, mode });
+    }
+    return { files, ...(stamp === undefined ? {} : { stamp }) };
+  }
+
+  /** What goes when something is removed. */
+  async #contentsOf(
+    path: string,
+    withContents: boolean,
+  ): Promise<{
+    readonly files: readonly FoundFile[];
+    readonly folders: readonly string[];
+    readonly links: readonly string[];
+  }> {
+    const info = await this.#files.info(path);
+    if (info === undefined) return { files: [], folders: [], links: [] };
+    if (info.kind === 'file') return { files: [{ path, ...info }], folders: [], links: [] };
+    if (info.kind !== 'folder') return { files: [], folders: [], links: [path] };
+    const found = { files: [] as FoundFile[], folders: [path], links: [] as string[] };
+    if (!withContents) return found;
+    await this.#files.walk(path, async ({ path: folder, entries }) => {
+      for (const { name, kind } of entries) {
+        const inner = `${folder}/${name}`;
+        if (kind === 'folder') found.folders.push(inner);
+        else if (kind !== 'file') found.links.push(inner);
+        else {
+          const file = await this.#files.info(inner);
+          if (file !== undefined) found.files.push({ path: inner, ...file });
+        }
+      }
+      return entries.filter(({ kind }) => kind === 'folder').map(({ name }) => name);
+    });
+    return found;
+  }
+}
+
+interface FoundFile extends Pick<FileInfo, 'size' | 'stamp' | 'mode'> {
+  readonly path: string;
+}
