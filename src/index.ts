@@ -32,12 +32,15 @@ export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';
 export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/watch-calls.js';
 export type {
+  AskableLimits,
   Budget,
+  BudgetGrant,
   BudgetLimits,
   KeyedBudget,
   ModelPrice,
   PriceTable,
   Spending,
+  WhenSpent,
 } from './contract/budget.js';
 export type {
   BudgetAccount,

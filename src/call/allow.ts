@@ -14,9 +14,10 @@ import { approvalNeed, approvalWait, expiryIn } from './approval.js';
 import { obstacleOfBegun } from './begun-call.js';
 import { argumentsBefore } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
-import type { CallEnd, CallEnvironment, Obstacle } from './invocation.js';
+import type { BodyEnd, CallEnd, CallEnvironment, HeldEnd, Obstacle } from './invocation.js';
 import { CallLog } from './log.js';
 import { planOf } from './plan.js';
+import { writeEnd } from './result.js';
 import { failedResult } from './result-text.js';
 
 /**
@@ -215,6 +216,13 @@ export function suspendCall(call: Call, wait: Wait): CallEnd {
   if (!environment.canSuspend)
     return { status: 'refused', result: failedResult('NotExecutableHere', whyNotHere(tool.name, wait)) };
   return suspendedEnd(tool.name, { waits: [wait], journal: journalOf(call) });
+}
+
+/** The end of a call that a hook keeps from running; one that is held waits for nothing itself. */
+export function hinderedEnd(call: Call, hindrance: BodyEnd | HeldEnd): CallEnd {
+  return hindrance.how === 'held'
+    ? suspendedEnd(call.tool.name, { waits: [], journal: journalOf(call) })
+    : writeEnd(call, hindrance);
 }
 
 /** What is known of a call, for when it is made again. */

@@ -3,7 +3,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
-import { allowCall, journalOf, suspendCall, suspendedEnd } from './allow.js';
+import { allowCall, hinderedEnd, journalOf, suspendCall, suspendedEnd } from './allow.js';
 import {
   argumentsBefore,
   checkArguments,
@@ -267,7 +267,7 @@ function enter(call: Call, obstacle: Obstacle | undefined): Answer {
   if (hooked === undefined) return run(call);
   return hooked
     .beforeRun(call)
-    .then((hindrance) => (hindrance === undefined ? run(call) : finish(call, writeEnd(call, hindrance))));
+    .then((hindrance) => (hindrance === undefined ? run(call) : finish(call, hinderedEnd(call, hindrance))));
 }
 
 function run(call: Call): Answer {

@@ -16,7 +16,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, type Limits, onAbort } from '../kernel/async.js';
 import { argumentsBefore } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
-import type { BodyEnd, CallEnd, CallEnvironment, CallRequest } from './invocation.js';
+import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, HeldEnd } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { Replay, type ReplayOptions } from './replay.js';
@@ -109,7 +109,7 @@ export interface CallHooks {
   /** The request with the arguments that the call goes on with, or why it does not. */
   before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }>;
   /** What keeps the tool from running now, if anything does. */
-  beforeRun(call: Call): Promise<BodyEnd | undefined>;
+  beforeRun(call: Call): Promise<BodyEnd | HeldEnd | undefined>;
   /** The end of the call as hooks leave it. */
   after(end: CallEnd, call: Partial<Pick<Call, 'tool' | 'checked'>>): Promise<CallEnd>;
   /** What started work came to, as hooks leave it. */

@@ -7,7 +7,7 @@ import { withinLimits } from '../kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../kernel/json.js';
 import { readRaw } from './check-arguments.js';
 import type { Call, CallHooks, ReceivedCall } from './context.js';
-import type { BodyEnd, CallEnd, CallRequest } from './invocation.js';
+import type { BodyEnd, CallEnd, CallRequest, HeldEnd } from './invocation.js';
 import { failedResult } from './result-text.js';
 
 /** What a hook says is one of these; anything else is a slip, and counts as a hook that failed. */
@@ -32,10 +32,16 @@ export interface SaidWord {
 
 export const NOTHING: SaidWord = {};
 
+/** What the loop's own hooks may say in `beforeRun`: the call is not made now, and will be when its run goes on. */
+export class HeldCall {
+  /** `never` among the words of hooks, because others cannot say it. */
+  static readonly word = new HeldCall() as never;
+}
+
 /** What one hook said, or what keeps the call from going on. */
 type Asked =
   | { readonly said: SaidWord; readonly obstacle?: undefined }
-  | { readonly said?: undefined; readonly obstacle: BodyEnd };
+  | { readonly said?: undefined; readonly obstacle: BodyEnd | HeldEnd };
 
 /** A hook by the name that notes and messages give it. */
 export interface NamedHook {
@@ -113,9 +119,10 @@ export class HookedCallLife implements CallHooks {
     let args = settled ?? read.value;
     for (const named of asked) {
       const word = await this.#ask(named, 'beforeCall', (hook) => hook.beforeCall?.(this.#seen(tool, args)));
-      if (word.obstacle !== undefined && !this.#isRepeated) return { end: word.obstacle };
+      const obstacle = word.obstacle as BodyEnd | undefined;
+      if (obstacle !== undefined && !this.#isRepeated) return { end: obstacle };
       // Of a call that may have been done before, a refusal would tell that it was not.
-      this.#refusal ??= word.obstacle;
+      this.#refusal ??= obstacle;
       const rewritten = word.said?.arguments;
       if (rewritten === undefined || settled !== undefined) continue;
       args = rewritten as JsonObject;
@@ -128,7 +135,7 @@ export class HookedCallLife implements CallHooks {
     return this.sent.journal !== undefined || this.sent.hasBegun === true;
   }
 
-  async beforeRun(call: Call): Promise<BodyEnd | undefined> {
+  async beforeRun(call: Call): Promise<BodyEnd | HeldEnd | undefined> {
     if (this.#refusal !== undefined) return this.#refusal;
     for (const named of hooksWith(this.#hooks, 'beforeRun')) {
       const word = await this.#ask(named, 'beforeRun', (hook) =>
@@ -180,7 +187,7 @@ export class HookedCallLife implements CallHooks {
       result =
         obstacle === undefined
           ? (this.#rewritten(named, 'afterCall', said?.result) ?? result)
-          : withheld(ended, obstacle);
+          : withheld(ended, obstacle as BodyEnd);
     }
     // Whether there is something to come is no matter of words.
     return result.async === original.async ? result : new ToolResult({ ...result, async: original.async });
@@ -198,7 +205,9 @@ export class HookedCallLife implements CallHooks {
     // What has happened is heard to its end, also where the run was aborted.
     const limits = { signal: isBefore ? scope.signal : undefined, timeoutMs: environment.toolTimeoutMs };
     try {
-      const said = wordOf(moment, await withinLimits(ask(named.hook), limits)) ?? NOTHING;
+      const answer = await withinLimits(ask(named.hook), limits);
+      if (answer instanceof HeldCall) return { obstacle: { how: 'held' } };
+      const said = wordOf(moment, answer) ?? NOTHING;
       if (said.note !== undefined)
         this.#note(named, { did: 'noted', in: moment, note: plainJson(said.note) });
       if (said.refuse === undefined) return { said };

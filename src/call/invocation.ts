@@ -155,6 +155,11 @@ export type BodyEnd =
   | { readonly how: 'aborted' }
   | { readonly how: 'refused'; readonly reason: string; readonly isExpired?: boolean };
 
+/** The call is not made before its run goes on. */
+export interface HeldEnd {
+  readonly how: 'held';
+}
+
 /** What keeps a body from running: the end that its call has without it, or what it waits for. */
 export type Obstacle =
   | Extract<BodyEnd, { readonly how: 'returned' | 'refused' | 'aborted' | 'threw' }>

@@ -1,3 +1,4 @@
+import { isRecord } from '../kernel/json.js';
 import {
   FUNCTION,
   LIMIT,
@@ -14,7 +15,7 @@ import {
   required,
   withMethods,
 } from '../kernel/options.js';
-import type { BudgetLedger, StoreWithBudgets } from './budget-ledger.js';
+import type { BudgetLedger, BudgetPart, StoreWithBudgets } from './budget-ledger.js';
 import type { CallScope } from './call.js';
 import type { LLMRequest } from './llm-provider.js';
 
@@ -32,8 +33,20 @@ export interface BudgetLimits {
   readonly timeMs?: number;
 }
 
+/**
+ * What becomes of a run that has spent all of it: it ends (`end`), or is suspended with a question how much more it may
+ * take (`ask`): as much again at most, in all, or so much of each (`{ ask: { cost: 2 } }`).
+ */
+export type WhenSpent = 'end' | 'ask' | { readonly ask: BudgetLimits };
+
+/** Limits, and what becomes of a run that comes to one of them. */
+export interface AskableLimits extends BudgetLimits {
+  /** Default: `end`. What is granted is granted to the run that asked. */
+  readonly whenSpent?: WhenSpent;
+}
+
 /** What somebody may spend in all of their runs, by a key. */
-export interface KeyedBudget extends BudgetLimits {
+export interface KeyedBudget extends AskableLimits {
   /** Whose it is: `` ({ owner }) => `tenant:${owner.tenant}` ``. One that gives nothing refuses the run. */
   readonly key: (scope: CallScope) => string | undefined;
   /** Counted anew in each window of so many milliseconds since 1970, such as a day; default: once and for all. */
@@ -56,13 +69,13 @@ export interface ModelPrice {
 export type PriceTable = Readonly<Record<string, ModelPrice>>;
 
 /** What a run, its conversation and whoever it is for may spend. */
-export interface Budget extends BudgetLimits {
+export interface Budget extends AskableLimits {
   /** All runs of its conversation together (`scope.conversationId`). */
-  readonly conversation?: BudgetLimits;
+  readonly conversation?: AskableLimits;
   /** All runs of users, tenants or whatever else has a key. */
   readonly by?: readonly KeyedBudget[];
   /** Each run that a tool of this run begins, such as a sub-agent; what it spends counts here, too. */
-  readonly children?: BudgetLimits;
+  readonly children?: AskableLimits;
   /** Needed for `cost`; default: `PRICES`. */
   readonly prices?: PriceTable;
   /** Tokens of a request, as many as it may have; default: an estimate by its length, rather too high than too low. */
@@ -85,6 +98,13 @@ export interface Spending {
   readonly tools: Readonly<Record<string, { readonly calls: number; readonly cost: number }>>;
 }
 
+/** What somebody has granted to a run beyond an account of its budget, in what ledgers count. */
+export interface BudgetGrant {
+  readonly account: string;
+  readonly part: BudgetPart;
+  readonly amount: number;
+}
+
 const LIMITS: RulesOf<BudgetLimits> = {
   tokens: protecting(LIMIT),
   cost: protecting({ ...PAUSE, fix: 'a number, 0 or more: 0.5' }),
@@ -93,7 +113,22 @@ const LIMITS: RulesOf<BudgetLimits> = {
   timeMs: protecting(MILLISECONDS),
 };
 
-const LIMITS_OPTION = protecting(objectOf<BudgetLimits>(LIMITS, { fix: '{ cost: 5 }' }));
+const ASKED_LIMITS = objectOf<BudgetLimits>(LIMITS, { fix: '{ cost: 2 }' });
+
+const WHEN_SPENT: OptionRule = {
+  accepts: (value) =>
+    value === 'end' || value === 'ask' || (isRecord(value) && 'ask' in value && ASKING.accepts(value)),
+  fix: "'end', 'ask' or { ask: { cost: 2 } }",
+};
+
+const ASKING = objectOf<{ readonly ask: BudgetLimits }>(
+  { ask: required(ASKED_LIMITS) },
+  { fix: '{ ask: { cost: 2 } }' },
+);
+
+const ASKABLE: RulesOf<AskableLimits> = { ...LIMITS, whenSpent: protecting(WHEN_SPENT) };
+
+const LIMITS_OPTION = protecting(objectOf<AskableLimits>(ASKABLE, { fix: '{ cost: 5 }' }));
 
 const PRICE = optionTable<ModelPrice>('a price', {
   input: required(NUMBER),
@@ -114,7 +149,7 @@ const PRICED: OptionRule = {
 };
 
 const KEYED = objectOf<KeyedBudget>(
-  { ...LIMITS, key: required(FUNCTION), windowMs: MILLISECONDS },
+  { ...ASKABLE, key: required(FUNCTION), windowMs: MILLISECONDS },
   { fix: "{ key: ({ owner }) => 'tenant:…', windowMs: 86_400_000, cost: 20 }" },
 );
 
@@ -131,7 +166,7 @@ export function keepsBudgets(store: unknown): store is StoreWithBudgets {
 export const BUDGET: OptionRule = protecting(
   objectOf<Budget>(
     {
-      ...LIMITS,
+      ...ASKABLE,
       conversation: LIMITS_OPTION,
       by: protecting(listOf(KEYED, `[${KEYED.fix}]`)),
       children: LIMITS_OPTION,

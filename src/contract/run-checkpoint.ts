@@ -1,4 +1,5 @@
 import { withMethods } from '../kernel/options.js';
+import type { BudgetGrant, Spending } from './budget.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message, Usage } from './llm-provider.js';
 import type { RunClaim, RunLease, RunState, RunStore, StoredCall } from './run-state.js';
@@ -32,6 +33,9 @@ export type RunEntry =
       readonly messages: readonly Message[];
       readonly iterations: number;
       readonly usage: Usage;
+      /** What the run has spent by then, and was granted; only where it has a budget. */
+      readonly spent?: Spending;
+      readonly granted?: readonly BudgetGrant[];
       /** Its calls are begun, or held. */
       readonly open: RunState['open'];
     }

@@ -1,5 +1,6 @@
 import { withMethods } from '../kernel/options.js';
-import type { Spending } from './budget.js';
+import type { BudgetGrant, Spending } from './budget.js';
+import type { BudgetPart } from './budget-ledger.js';
 import type { CallJournal, CallRecord, PendingCall, Wait } from './call.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message, ProviderItems, Usage } from './llm-provider.js';
@@ -70,6 +71,8 @@ export interface StoredWaitingCall extends SentCall {
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;
   readonly inner?: readonly StoredInnerRun[];
+  /** No call of the model: the run itself asks for more of this part of an account. The last of its message. */
+  readonly asks?: { readonly account: string; readonly part: BudgetPart };
 }
 
 /** A call that has not begun, because a sequential tool is among it and those that wait. */
@@ -113,9 +116,9 @@ interface OpenMessage {
 export interface RunState {
   /**
    * States of version 1 know neither owner, tools nor model, those of version 2 no provider items; those of version
-   * 4 have runs inside calls.
+   * 4 have runs inside calls, and those of version 5 may ask for more of a budget.
    */
-  readonly version: 1 | 2 | 3 | 4;
+  readonly version: 1 | 2 | 3 | 4 | 5;
   /** Id of the run, the same through all its suspensions. */
   readonly runId: string;
   /** How often the run has been suspended, counting this. */
@@ -137,6 +140,8 @@ export interface RunState {
   readonly usage: Usage;
   /** What it has spent; only where it has a budget. */
   readonly spent?: Spending;
+  /** What it may spend beyond that, because somebody has said so. */
+  readonly granted?: readonly BudgetGrant[];
   /** Rejections so far, by tool; under `unknown` those of names that no tool has. */
   readonly retries: {
     readonly byTool: readonly (readonly [string, number])[];

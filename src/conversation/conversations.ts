@@ -18,6 +18,7 @@ import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST, required, STORED_ID } from '../kernel/options.js';
+import { askingStep } from '../loop/budget-question.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import {
   ANSWERS_OPTIONS,
@@ -201,7 +202,7 @@ export class Conversations {
     const status = isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle';
     const owned = owner === undefined ? {} : { owner };
     const pending = run?.pending ?? [];
-    const open = { ...(turn && { turn }), ...(run && { iteration: run.iterations }) };
+    const open = { ...(turn && { turn }), ...(run && { iteration: askingStep(run) }) };
     return { conversationId, ...owned, ...open, status, messages, history, pending, inbox, turns, lastEvent };
   }
 

@@ -112,12 +112,13 @@ function recordedReplies(messages: readonly Message[]): readonly RecordedReply[]
   });
 }
 
-/** The message whose calls wait. */
+/** The message whose calls wait, without what the run itself asks. */
 function openReply({
   content,
   calls,
 }: NonNullable<NonNullable<SeenRun['result']>['state']>['open']): RecordedReply {
-  const toolCalls = calls.map((call) =>
+  const made = calls.filter((call) => !('asks' in call));
+  const toolCalls = made.map((call) =>
     call.status === 'settled'
       ? { id: call.record.id, name: call.record.name, arguments: call.record.rawArguments }
       : { id: call.id, name: call.name, arguments: call.arguments },

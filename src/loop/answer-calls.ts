@@ -15,6 +15,7 @@ import {
   type ParsedCall,
   toolMessage,
 } from './assistant-message.js';
+import { tellQuestion, withQuestion } from './budget-question.js';
 import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
 import { InnerRuns, innerRuns } from './inner-runs.js';
@@ -230,6 +231,8 @@ function conclude(
   if (!outcomes.some(isUnanswered)) return answer(run, outcomes as readonly CallRecord[]);
   const closed = closedCall(run, outcomes);
   const end = closed === undefined ? suspended(run, message, outcomes) : undefined;
+  if (end?.state !== undefined && run.budget?.question !== undefined)
+    return tellQuestion(run, end.state).then(() => end);
   return end ?? answerForUnanswered(run, outcomes, closed ?? notKept);
 }
 
@@ -279,11 +282,11 @@ function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopE
  * where it does not.
  */
 function closedCall(
-  { signal, retries }: LoopRun,
+  { signal, retries, budget }: LoopRun,
   outcomes: readonly CallOutcome[],
 ): ((call: ParsedCall) => CallRecord) | undefined {
   if (signal?.aborted) return abortedCall;
-  const error = retries.foresee(recordsAmong(outcomes));
+  const error = retries.foresee(recordsAmong(outcomes)) ?? budget?.endInsteadOfAsking;
   if (error === undefined) return undefined;
   return (call) => notRun(call, 'not_run', errorResult(`The run failed: ${error.message}`).withError(error));
 }
@@ -298,7 +301,7 @@ function suspended(
   // The history of a suspended run ends before the message that is not answered yet.
   const open = messages.splice(-1);
   const kept = openMessage(message, (call, index) => storedCall(outcomes[index] as CallOutcome, call));
-  const state = suspendRun(run, kept);
+  const state = suspendRun(run, withQuestion(run, kept));
   if (state === undefined) {
     messages.push(...open);
     return undefined;

@@ -11,11 +11,9 @@ import { answerCalls } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
 import { askModel, createCallNumberer, detectCalls, type Failure, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
-
+import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
 import { BudgetedRequests } from './budgeted-requests.js';
-
 import { resolveCalls } from './deferred-calls.js';
-
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
@@ -40,11 +38,8 @@ import { onlyKnown } from './offered-tools.js';
 import { type ResumeConfig, type ToolLoopConfig, withModel } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
 import { RequestHooks } from './request-hooks.js';
-
 import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
-
 import { ownerOf } from './run-owner.js';
-
 import { SentMessages } from './sent-messages.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
@@ -77,8 +72,9 @@ export async function driveLoop(
   return kept;
 }
 
-/** Guard and retries have seen what was answered before the run was lost. */
-function replaySteps({ guard, retries }: LoopRun, { steps }: LostRun): void {
+/** Guard, retries and budget have seen what was answered before the run was lost. */
+function replaySteps({ guard, retries, budget, tools }: LoopRun, { steps, uncounted }: LostRun): void {
+  budget?.countSettled([...uncounted.values()], (name) => tools.offered(name));
   for (const step of steps) {
     const records = step.map(restoredRecord);
     guard?.watch(records);
@@ -93,7 +89,7 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
   while (run.iterations < maxIterations) {
     const asked = await ask(run);
     const reply = detector === undefined ? asked : detectCalls(asked, { detector, tools });
-    if (!reply.ok) return endWithoutReply(reply, signal);
+    if (!reply.ok) return endWithoutReply(run, reply);
     const { response } = reply;
     const { toolCalls } = response;
     addUsage(run, response.usage);
@@ -136,7 +132,9 @@ async function resumeCalls(
     );
   }
   const { runId, iterations: step } = run;
-  const calls = open.calls.map((call, index) => restoredCall(call, { runId, step, index }));
+  const asked = await takeGrant(run, open.calls);
+  if (asked !== undefined && open.calls.length === 1) return run.budget?.ended;
+  const calls = withoutQuestion(open.calls).map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
   const end = answered ?? endWithAnswer(run, calls.length) ?? run.budget?.ended;
   run.onStep?.(run, end);
@@ -216,14 +214,15 @@ async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<
 const WITH_TOOLS: Offer = { withTools: true };
 const WITHOUT_TOOLS: Offer = { withTools: false };
 
-function endWithoutReply(reply: Extract<Reply, { ok: false }>, signal: AbortSignal | undefined): LoopEnd {
-  if (reply.reason === 'aborted') return abortedRun(signal, reply.streamed);
+async function endWithoutReply(run: LoopRun, reply: Extract<Reply, { ok: false }>): Promise<LoopEnd> {
+  if (reply.reason === 'aborted') return abortedRun(run.signal, reply.streamed);
   const { error } = reply;
-  return { status: error.name === 'BudgetSpent' ? 'budget' : 'failed', error };
+  if (error.name !== 'BudgetSpent') return { status: 'failed', error };
+  return (await suspendedForBudget(run)) ?? { status: 'budget', error };
 }
 
 async function atLimit(run: LoopRun): Promise<LoopEnd> {
-  const { config, iterations, maxIterations, sink, signal } = run;
+  const { config, iterations, maxIterations, sink } = run;
   const message =
     maxIterations === 0
       ? 'The run made no request: maxIterations is 0.'
@@ -232,7 +231,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
   const reply = await ask(run, WITHOUT_TOOLS);
-  if (!reply.ok) return endWithoutReply(reply, signal);
+  if (!reply.ok) return endWithoutReply(run, reply);
   const { response } = reply;
   const { content } = response;
   addUsage(run, response.usage);

@@ -4,7 +4,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson } from '../kernel/json.js';
 import type { LostRun } from './loop-run.js';
 
-const NEWEST_VERSION = 4;
+const NEWEST_VERSION = 5;
 
 /** A kept run with all that it has done since its checkpoint. */
 export interface FoldedRun extends LostRun {
@@ -17,12 +17,13 @@ export interface FoldedRun extends LostRun {
 type Growing = {
   -readonly [Part in keyof Omit<
     FoldedRun,
-    'messages' | 'toolCalls' | 'steps' | 'compensated'
+    'messages' | 'toolCalls' | 'steps' | 'uncounted' | 'compensated'
   >]: FoldedRun[Part];
 } & {
   readonly messages: LostRun['messages'][number][];
   readonly toolCalls: StoredCallRecord[];
   readonly steps: (readonly StoredCallRecord[])[];
+  readonly uncounted: Map<number, StoredCallRecord>;
   readonly compensated: Map<string, Extract<RunEntry, { readonly type: 'compensated' }>>;
 };
 
@@ -41,6 +42,7 @@ export function foldRun({ state, entries }: Pick<KeptRun, 'state' | 'entries'>):
     messages: [...messages],
     toolCalls: [...toolCalls],
     steps: [],
+    uncounted: new Map(),
     compensated: new Map(),
   };
   for (const entry of entries) apply(run, entry);
@@ -53,7 +55,10 @@ function apply(run: Growing, entry: RunEntry): void {
       if (entry.iterations > run.iterations) takeStep(run, entry);
       return;
     case 'calls':
-      for (const { index, call } of entry.calls) putCall(run, index, () => call);
+      for (const { index, call } of entry.calls) {
+        putCall(run, index, () => call);
+        if (call.status === 'settled') run.uncounted.set(index, call.record);
+      }
       return;
     case 'once':
       putCall(run, entry.index, (call) => withOnce(call, entry));
@@ -68,18 +73,19 @@ function apply(run: Growing, entry: RunEntry): void {
 
 function takeStep(
   run: Growing,
-  { messages, iterations, usage, open }: Extract<RunEntry, { readonly type: 'step' }>,
+  { type: _, messages, ...step }: Extract<RunEntry, { readonly type: 'step' }>,
 ): void {
   closeMessage(run);
   run.messages.push(...messages);
-  Object.assign(run, { iterations, usage, open });
+  run.uncounted.clear();
+  Object.assign(run, step);
 }
 
 function endRun(run: Growing, entry: Extract<RunEntry, { readonly type: 'end' }>): void {
   const { type: _, messages, ...end } = entry;
   closeMessage(run);
   run.messages.push(...messages);
-  if (run.open?.calls.every(({ status }) => status === 'settled')) run.open = undefined;
+  if (run.open?.calls.every((call) => call.status === 'settled' || 'asks' in call)) run.open = undefined;
   run.end = end;
 }
 

@@ -74,6 +74,7 @@ export type RunProgress = Pick<
   | 'iterations'
   | 'usage'
   | 'spent'
+  | 'granted'
   | 'retries'
   | 'guard'
   | 'trace'
@@ -84,6 +85,8 @@ export interface LostRun extends Omit<RunCheckpoint, 'status' | 'version' | 'ope
   readonly open?: RunState['open'] | undefined;
   /** What came of the calls of each message since its checkpoint. */
   readonly steps: readonly (readonly StoredCallRecord[])[];
+  /** By the places of their calls, those since its last count of what it spent. */
+  readonly uncounted: ReadonlyMap<number, StoredCallRecord>;
 }
 
 /**

@@ -1,20 +1,34 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Budget, type BudgetLimits, keepsBudgets, type Spending } from '../contract/budget.js';
+import { HeldCall } from '../call/hooked-call.js';
+import { type Budget, keepsBudgets, type Spending } from '../contract/budget.js';
 import {
   addAmounts,
-  type BudgetAccount,
   type BudgetAmounts,
   type BudgetLedger,
   type BudgetPart,
   NO_AMOUNTS,
   partBeyond,
 } from '../contract/budget-ledger.js';
-import type { CallScope, CallStatus } from '../contract/call.js';
-import type { HookedCall, Hooks } from '../contract/hooks.js';
+import type { CallScope } from '../contract/call.js';
+import type { Hooks } from '../contract/hooks.js';
 import type { LLMRequest, Usage } from '../contract/llm-provider.js';
-import type { RunState } from '../contract/run-state.js';
-import { InvalidOptionsError } from '../errors/author-fault.js';
+import type { RunState, StoredCallRecord } from '../contract/run-state.js';
+import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import {
+  type Account,
+  type BudgetQuestion,
+  type CountedBefore,
+  costOfCall,
+  mayHaveRun,
+  RunAccount,
+  type SharedAccount,
+  sharedAccounts,
+  shown,
+  spentBefore,
+  WORDS,
+  wrongBudget,
+} from './budget-accounts.js';
 import { estimateTokens } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
@@ -28,22 +42,6 @@ const RENEW_MS = 20_000;
 
 const MAX_OUTPUT_TOKENS = 8_192;
 
-/** What one run may spend; parallel calls and runs within it take from it at the same time. */
-class RunAccount {
-  readonly limits: Partial<BudgetAmounts>;
-  spent: BudgetAmounts;
-  reserved: BudgetAmounts = NO_AMOUNTS;
-
-  constructor(limits: BudgetLimits, spent: BudgetAmounts) {
-    this.limits = amountsIn(limits);
-    this.spent = spent;
-  }
-
-  get used(): BudgetAmounts {
-    return addAmounts(this.spent, this.reserved);
-  }
-}
-
 /** Something that was reserved and is to be settled, once. */
 export interface Reserved {
   settle(spent: BudgetAmounts): Promise<void>;
@@ -55,8 +53,7 @@ type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'store' | 'model' | 'fallb
 /** What a run with a budget begins with. */
 interface BudgetStart {
   readonly scope: CallScope;
-  /** How far it had come before it was suspended, or lost. */
-  readonly before: Pick<RunState, 'spent' | 'usage' | 'iterations'> | undefined;
+  readonly before: CountedBefore | undefined;
 }
 
 /** What a run may spend, and has spent. */
@@ -64,7 +61,10 @@ export class RunBudget {
   readonly #budget: Budget;
   readonly #parent: RunBudget | undefined;
   readonly #own: RunAccount;
-  readonly #shared: readonly BudgetAccount[];
+  readonly #depth: number;
+  readonly #shared: readonly SharedAccount[];
+  /** Those whose grants the state of this run keeps. */
+  readonly #kept: readonly Account[];
   readonly #ledger: BudgetLedger | undefined;
   readonly #tools = new Map<string, { readonly calls: number; readonly cost: number }>();
   readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
@@ -72,6 +72,7 @@ export class RunBudget {
   /** Time that no shared account was told of yet. */
   #untold = 0;
   #end: ToolwrightError | undefined;
+  #question: BudgetQuestion | undefined;
 
   /** @throws InvalidOptionsError (521) for a budget whose key or store is missing. */
   constructor(
@@ -82,18 +83,22 @@ export class RunBudget {
     const budget = given ?? parent?.forChildren ?? {};
     this.#budget = budget;
     this.#parent = parent;
-    this.#own = new RunAccount(budget, spentBefore(before));
+    this.#depth = parent === undefined ? 0 : parent.#depth + 1;
+    this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: this.#depth });
     for (const [name, tool] of Object.entries(before?.spent?.tools ?? {})) this.#tools.set(name, tool);
     const own = sharedAccounts(budget, scope);
-    const keys = new Set(own.map(placeOf));
+    const keys = new Set(own.map(({ place }) => place));
     this.#shared = [
       ...own,
-      ...(parent === undefined ? [] : parent.#shared).filter((account) => !keys.has(placeOf(account))),
+      ...(parent === undefined ? [] : parent.#shared).filter(({ place }) => !keys.has(place)),
     ];
+    this.#kept = [this.#own, ...own];
+    for (const { account, part, amount } of before?.granted ?? [])
+      this.#kept.find(({ place }) => place === account)?.grant(part, amount);
     const kept = budget.store ?? (keepsBudgets(store) ? store : undefined);
     this.#ledger = kept?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
     if (own.length > 0 && this.#ledger === undefined)
-      throw wrong('store', 'a budget of a conversation or a key is kept in a store, and there is none');
+      throw wrongBudget('store', 'a budget of a conversation or a key is kept in a store, and there is none');
   }
 
   /** What a run within one of its calls may spend. */
@@ -115,6 +120,37 @@ export class RunBudget {
   /** How the run ends then. */
   get ended(): { readonly status: 'budget'; readonly error: ToolwrightError } | undefined {
     return this.#end && { status: 'budget', error: this.#end };
+  }
+
+  /** What is to be asked before the run goes on: something was too much, of which somebody may grant more. */
+  get question(): BudgetQuestion | undefined {
+    return this.#end === undefined ? this.#question : undefined;
+  }
+
+  /** Why the run ends although calls are held until somebody says how much more it may take: something else is spent. */
+  get endInsteadOfAsking(): ToolwrightError | undefined {
+    return this.#question && this.#end;
+  }
+
+  /** What somebody said to its question: so much more, or nothing, and then it ends. */
+  answer({ account: place, part }: Pick<BudgetQuestion, 'account' | 'part'>, given: number | string): void {
+    const account = this.#allAccounts().find((known) => known.place === place);
+    this.#question = undefined;
+    if (typeof given === 'number') account?.grant(part, given);
+    else {
+      account?.refuse();
+      const whose = account?.whose ?? 'the run';
+      this.#end ??= new ToolwrightError(
+        'BudgetSpent',
+        `The budget of ${whose} is spent, and nobody grants more${given}.`,
+      );
+    }
+  }
+
+  /** What the state of the run keeps of it. */
+  get progress(): Pick<RunState, 'spent' | 'granted'> {
+    const granted = this.#kept.flatMap(({ grants }) => grants);
+    return { spent: this.spending, ...(granted.length === 0 ? {} : { granted }) };
   }
 
   /** What has been spent so far, runs within it included. */
@@ -157,8 +193,9 @@ export class RunBudget {
   readonly hook: Hooks = {
     name: 'budget',
     beforeRun: async (call) => {
-      const cost = toolCost(call);
+      const cost = costOfCall(call.tool, call.arguments);
       const reserved = await this.#reserve({ ...NO_AMOUNTS, calls: 1, cost });
+      if (reserved === undefined && this.question !== undefined) return HeldCall.word;
       if (reserved === undefined) return { refuse: this.end?.message ?? 'the budget is spent' };
       this.#open.set(call.callId, { cost, reserved });
       return undefined;
@@ -167,7 +204,7 @@ export class RunBudget {
       const open = this.#open.get(callId);
       if (open === undefined || isCompletion) return undefined;
       this.#open.delete(callId);
-      const hasRun = HAS_RUN.has(status) && !isAnswered;
+      const hasRun = mayHaveRun(status) && !isAnswered;
       if (hasRun) this.#countCall(name, open.cost);
       await open.reserved.settle(hasRun ? { ...NO_AMOUNTS, calls: 1, cost: open.cost } : NO_AMOUNTS);
       return undefined;
@@ -186,6 +223,20 @@ export class RunBudget {
     return surroundingBudget.run(this, work);
   }
 
+  /** Counts calls of a run that was lost, of which its last count knew nothing. Who shares a budget has counted them. */
+  countSettled(
+    records: readonly StoredCallRecord[],
+    find: (name: string) => ToolDefinition | undefined,
+  ): void {
+    for (const { name, status, hooks = [], arguments: args } of records) {
+      if (!mayHaveRun(status) || hooks.some(({ did }) => did === 'answered')) continue;
+      const cost = costOfCall(find(name), args);
+      this.#countCall(name, cost);
+      for (const account of this.#accounts())
+        account.spent = addAmounts(account.spent, { ...NO_AMOUNTS, calls: 1, cost });
+    }
+  }
+
   #countCall(name: string, cost: number): void {
     const { calls, cost: before } = this.#tools.get(name) ?? { calls: 0, cost: 0 };
     this.#tools.set(name, { calls: calls + 1, cost: inUnits(inBillionths(before) + cost) });
@@ -198,7 +249,7 @@ export class RunBudget {
     try {
       priceOf(this.#budget.prices ?? PRICES, model);
     } catch (error) {
-      throw wrong('prices', (error as Error).message.replace(/; .*$/, ''));
+      throw wrongBudget('prices', (error as Error).message.replace(/; .*$/, ''));
     }
   }
 
@@ -237,7 +288,7 @@ export class RunBudget {
     const accounts = this.#accounts();
     for (const account of accounts) {
       const beyond = partBeyond(account.limits, account.used, amounts);
-      if (beyond !== undefined) return this.#spent('the run', beyond, account.limits[beyond.part]);
+      if (beyond !== undefined) return this.#spent(account, beyond, amounts);
     }
     for (const account of accounts) account.reserved = addAmounts(account.reserved, amounts);
     const release = (): void => {
@@ -248,12 +299,17 @@ export class RunBudget {
     const id = crypto.randomUUID();
     try {
       const outcome = isShared
-        ? await ledger.reserve({ id, accounts: this.#shared, amounts, leaseMs: LEASE_MS })
+        ? await ledger.reserve({
+            id,
+            accounts: this.#shared.map(({ account }) => account),
+            amounts,
+            leaseMs: LEASE_MS,
+          })
         : undefined;
       if (outcome?.status === 'spent') {
         release();
-        const { limits } = this.#shared.find(({ key }) => key === outcome.key) ?? {};
-        return this.#spent(`'${outcome.key}'`, outcome, limits?.[outcome.part]);
+        const account = this.#shared.find(({ key }) => key === outcome.key) ?? this.#own;
+        return this.#spent(account, outcome, amounts);
       }
     } catch (error) {
       release();
@@ -279,14 +335,32 @@ export class RunBudget {
     return [this.#own, ...(this.#parent === undefined ? [] : this.#parent.#accounts())];
   }
 
+  #allAccounts(): readonly Account[] {
+    return [...this.#accounts(), ...this.#shared];
+  }
+
   #spent(
-    whose: string,
+    account: Account,
     { part, left }: { readonly part: BudgetPart; readonly left: number },
-    limit = 0,
+    amounts: BudgetAmounts,
   ): undefined {
-    const shown = (amount: number): number => (part === 'cost' ? inUnits(amount) : Math.round(amount));
-    const message = `The budget of ${whose} is spent: of ${shown(limit)} ${WORDS[part]}, ${shown(left)} are left, and what comes next may take more.`;
-    this.#end ??= new ToolwrightError('BudgetSpent', message);
+    const limit = account.limits[part] ?? 0;
+    const message = `The budget of ${account.whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and what comes next may take more.`;
+    // Time is not reserved: a little more is enough to go on.
+    const least = part === 'timeMs' ? 1 : amounts[part] - left;
+    const most = account.grantable(part);
+    if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', message);
+    else
+      this.#question ??= {
+        account: account.place,
+        whose: account.whose,
+        part,
+        limit,
+        left,
+        least,
+        most,
+        message,
+      };
     return undefined;
   }
 
@@ -299,14 +373,6 @@ export class RunBudget {
     if (this.#parent === undefined) this.#untold += lap;
   }
 }
-
-const WORDS: Readonly<Record<BudgetPart, string>> = {
-  tokens: 'tokens',
-  cost: 'units of cost',
-  calls: 'calls',
-  steps: 'requests',
-  timeMs: 'milliseconds',
-};
 
 /**
  * What a run may spend: by its config, or within the call of another run that has a budget.
@@ -329,67 +395,6 @@ function renew(ledger: BudgetLedger, id: string): void {
   } catch {}
 }
 
-function sharedAccounts({ conversation, by = [] }: Budget, scope: CallScope): readonly BudgetAccount[] {
-  const accounts: BudgetAccount[] = [];
-  if (conversation !== undefined) {
-    const { conversationId } = scope;
-    if (conversationId === undefined)
-      throw wrong('conversation', 'it is for a conversation, and the scope has no conversationId');
-    accounts.push({ key: `conversation:${conversationId}`, limits: amountsIn(conversation) });
-  }
-  for (const [index, { key, windowMs, ...limits }] of by.entries()) {
-    const whose: unknown = key(scope);
-    if (typeof whose !== 'string' || whose === '')
-      throw wrong(
-        `by[${index}].key`,
-        'the key says nobody, who would share a budget with all other nobodies',
-      );
-    accounts.push({ key: whose, limits: amountsIn(limits), ...(windowMs === undefined ? {} : { windowMs }) });
-  }
-  return accounts;
-}
-
-function placeOf({ key, windowMs = 0 }: BudgetAccount): string {
-  return `${windowMs} ${key}`;
-}
-
-/** Limits as ledgers count; none where there is none, as with `Infinity`. */
-function amountsIn({ tokens, cost, calls, steps, timeMs }: BudgetLimits): Partial<BudgetAmounts> {
-  const limits = { tokens, cost: cost === undefined ? undefined : inBillionths(cost), calls, steps, timeMs };
-  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => Number.isFinite(limit)));
-}
-
-/** What was counted last may be older than the replies that are kept of a lost run. */
-function spentBefore(before: BudgetStart['before']): BudgetAmounts {
-  if (before === undefined) return NO_AMOUNTS;
-  const { spent, usage, iterations } = before;
-  const { tokens = 0, cost = 0, calls = 0, steps = 0, timeMs = 0 } = spent ?? {};
-  return {
-    tokens: Math.max(tokens, usage.totalTokens),
-    cost: inBillionths(cost),
-    calls,
-    steps: Math.max(steps, iterations),
-    timeMs,
-  };
-}
-
-/** @throws RangeError for what is no cost; the call is refused then. */
-function toolCost({ tool, arguments: args = {} }: HookedCall): number {
-  const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(args) : (tool?.cost ?? 0);
-  if (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0) return inBillionths(cost);
-  throw new RangeError(`The cost of a call of '${tool?.name}' is ${String(cost)}; it is a number, 0 or more`);
-}
-
-/** Statuses of calls whose tool has run, or may have. */
-const HAS_RUN: ReadonlySet<CallStatus> = new Set([
-  ...(['success', 'error', 'timed_out', 'aborted', 'started'] as const),
-]);
-
 function negative({ tokens, cost, calls, steps, timeMs }: BudgetAmounts): BudgetAmounts {
   return { tokens: -tokens, cost: -cost, calls: -calls, steps: -steps, timeMs: -timeMs };
-}
-
-function wrong(option: string, problem: string): InvalidOptionsError {
-  const fix = "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }";
-  return new InvalidOptionsError([{ where: 'the loop’s config', option: `budget.${option}`, problem, fix }]);
 }

@@ -79,6 +79,7 @@ const OPTIONAL_PARTS = {
     timeMs: { type: 'number', minimum: 0 },
     tools: { type: 'object' },
   }),
+  granted: list(object({ account: TEXT, part: TEXT, amount: COUNT })),
   guard: object({ seen: list(TEXT), counts: COUNTS }),
   trace: object({ traceparent: TEXT }, { tracestate: TEXT, at: { type: 'number' } }),
 };
@@ -95,7 +96,7 @@ const CALLS = list({
     object({ status: { const: 'settled' }, record: RECORD }, ITEMS),
     object(
       { status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL },
-      { ...ITEMS, inner: INNER },
+      { ...ITEMS, inner: INNER, asks: object({ account: TEXT, part: TEXT }) },
     ),
     object({ status: { const: 'held' }, ...CALL }, ITEMS),
   ],
@@ -105,7 +106,7 @@ const CALLS = list({
 export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {
-      version: { enum: [1, 2, 3, 4] },
+      version: { enum: [1, 2, 3, 4, 5] },
       runId: TEXT,
       revision: COUNT,
       messages: MESSAGES,

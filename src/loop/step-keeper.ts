@@ -90,7 +90,7 @@ export class StepKeeper implements RunKeeper {
       await this.#resume({ ...checkpointOf(run, kept), open, version: versionOf(open) });
     else if (message.reply !== resumed?.open) {
       const added = messages.slice(this.#messages, kept);
-      this.#queue.push({ type: 'step', messages: added, iterations, usage, open });
+      this.#queue.push({ type: 'step', messages: added, iterations, usage, ...run.budget?.progress, open });
     } else
       for (const index of begins) if (!begun.has(index)) this.#tell(index, open.calls[index] as StoredCall);
     this.#messages = kept;

@@ -46,8 +46,9 @@ function writeState(run: LoopRun, open: RunState['open'], pending?: readonly Pen
   return signState(plainJson(state) as RunState, key);
 }
 
-/** What is kept of runs inside calls is nothing that an older version knows. */
-export function versionOf({ calls }: RunState['open']): 3 | 4 {
+/** What is kept of runs inside calls, and of budgets that ask, is nothing that an older version knows. */
+export function versionOf({ calls }: RunState['open']): 3 | 4 | 5 {
+  if (calls.some((call) => 'asks' in call)) return 5;
   return calls.some((call) => 'inner' in call && call.inner !== undefined) ? 4 : 3;
 }
 
@@ -65,7 +66,7 @@ export function progressOf(run: LoopRun): RunProgress {
     toolCalls: toolCalls.map(storedRecord),
     iterations,
     usage,
-    ...(budget === undefined ? {} : { spent: budget.spending }),
+    ...budget?.progress,
     retries: retries.spent,
     ...(guard === undefined ? {} : { guard: guard.memory }),
     ...(place === undefined ? {} : { trace: { ...place, at: Date.now() } }),

@@ -1,0 +1,201 @@
+import type { AskableLimits, Budget, BudgetGrant, BudgetLimits } from '../contract/budget.js';
+import {
+  addAmounts,
+  type BudgetAccount,
+  type BudgetAmounts,
+  type BudgetPart,
+  NO_AMOUNTS,
+} from '../contract/budget-ledger.js';
+import type { CallScope, CallStatus } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { RunState } from '../contract/run-state.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
+import { inBillionths, inUnits } from './prices.js';
+
+/** What a run asks that came to a limit; amounts as ledgers count. */
+export interface BudgetQuestion {
+  /** The place of the account. */
+  readonly account: string;
+  readonly whose: string;
+  readonly part: BudgetPart;
+  readonly limit: number;
+  readonly left: number;
+  /** Less would not be enough for what comes next. */
+  readonly least: number;
+  readonly most: number;
+  readonly message: string;
+}
+
+export const WORDS: Readonly<Record<BudgetPart, string>> = {
+  tokens: 'tokens',
+  cost: 'units of cost',
+  calls: 'calls',
+  steps: 'requests',
+  timeMs: 'milliseconds',
+};
+
+/** An amount as people read it. */
+export function shown(part: BudgetPart, amount: number): number {
+  return part === 'cost' ? inUnits(amount) : Math.round(amount);
+}
+
+/** Something that a run spends from, and what somebody may grant it beyond that. */
+export abstract class Account {
+  /** The same in every process that goes on with the run. */
+  readonly place: string;
+  /** For messages. */
+  readonly whose: string;
+  readonly #limits: Partial<BudgetAmounts>;
+  readonly #grantable: Partial<BudgetAmounts>;
+  #granted: BudgetAmounts = NO_AMOUNTS;
+  #isRefused = false;
+
+  constructor(place: string, whose: string, given: AskableLimits) {
+    this.place = place;
+    this.whose = whose;
+    this.#limits = amountsIn(given);
+    this.#grantable = grantableIn(given);
+  }
+
+  get limits(): Partial<BudgetAmounts> {
+    if (this.#granted === NO_AMOUNTS) return this.#limits;
+    const raised = Object.entries(this.#limits) as [BudgetPart, number][];
+    return Object.fromEntries(raised.map(([part, limit]) => [part, limit + this.#granted[part]]));
+  }
+
+  /** So much more may be granted; 0 where nobody is asked. */
+  grantable(part: BudgetPart): number {
+    if (this.#isRefused) return 0;
+    return Math.max(0, (this.#grantable[part] ?? 0) - this.#granted[part]);
+  }
+
+  /** More than may be granted is not. */
+  grant(part: BudgetPart, amount: number): void {
+    const granted = Math.max(0, Math.min(amount, this.grantable(part)));
+    this.#granted = addAmounts(this.#granted, { ...NO_AMOUNTS, [part]: granted });
+  }
+
+  /** Nobody is asked about it any more. */
+  refuse(): void {
+    this.#isRefused = true;
+  }
+
+  get grants(): readonly BudgetGrant[] {
+    const parts = Object.entries(this.#granted) as [BudgetPart, number][];
+    return parts.flatMap(([part, amount]) => (amount > 0 ? [{ account: this.place, part, amount }] : []));
+  }
+}
+
+/** What one run may spend; parallel calls and runs within it take from it at the same time. */
+export class RunAccount extends Account {
+  spent: BudgetAmounts;
+  reserved: BudgetAmounts = NO_AMOUNTS;
+
+  /** `depth`: so many runs are around it. */
+  constructor(
+    given: AskableLimits,
+    { spent, depth }: { readonly spent: BudgetAmounts; readonly depth: number },
+  ) {
+    super(`run ${depth}`, 'the run', given);
+    this.spent = spent;
+  }
+
+  get used(): BudgetAmounts {
+    return addAmounts(this.spent, this.reserved);
+  }
+}
+
+/** What several runs may spend, as a ledger keeps it; what is granted is this run's alone. */
+export class SharedAccount extends Account {
+  readonly key: string;
+  readonly #window: Pick<BudgetAccount, 'windowMs'>;
+
+  constructor(key: string, windowMs: number | undefined, given: AskableLimits) {
+    super(`${windowMs ?? 0} ${key}`, `'${key}'`, given);
+    this.key = key;
+    this.#window = windowMs === undefined ? {} : { windowMs };
+  }
+
+  get account(): BudgetAccount {
+    return { key: this.key, ...this.#window, limits: this.limits };
+  }
+}
+
+/**
+ * The accounts that several runs share.
+ *
+ * @throws InvalidOptionsError (521) where it is not said whose they are.
+ */
+export function sharedAccounts(
+  { conversation, by = [] }: Budget,
+  scope: CallScope,
+): readonly SharedAccount[] {
+  const { conversationId } = scope;
+  const accounts: SharedAccount[] = [];
+  if (conversation !== undefined) {
+    if (conversationId === undefined)
+      throw wrongBudget('conversation', 'it is for a conversation, and the scope has no conversationId');
+    accounts.push(new SharedAccount(`conversation:${conversationId}`, undefined, conversation));
+  }
+  for (const [index, { key, windowMs, ...limits }] of by.entries()) {
+    const whose: unknown = key(scope);
+    if (typeof whose !== 'string' || whose === '')
+      throw wrongBudget(
+        `by[${index}].key`,
+        'the key says nobody, who would share a budget with all other nobodies',
+      );
+    accounts.push(new SharedAccount(whose, windowMs, limits));
+  }
+  return accounts;
+}
+
+/** Limits as ledgers count; none where there is none, as with `Infinity`. */
+function amountsIn({ tokens, cost, calls, steps, timeMs }: BudgetLimits): Partial<BudgetAmounts> {
+  const limits = { tokens, cost: cost === undefined ? undefined : inBillionths(cost), calls, steps, timeMs };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => Number.isFinite(limit)));
+}
+
+function grantableIn({ whenSpent = 'end', ...limits }: AskableLimits): Partial<BudgetAmounts> {
+  if (whenSpent === 'end') return {};
+  return amountsIn(whenSpent === 'ask' ? limits : whenSpent.ask);
+}
+
+/** A budget that cannot be kept. */
+export function wrongBudget(option: string, problem: string): InvalidOptionsError {
+  const fix = "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }";
+  return new InvalidOptionsError([{ where: 'the loop’s config', option: `budget.${option}`, problem, fix }]);
+}
+
+/** How far a run had come before it was suspended, or lost. */
+export type CountedBefore = Pick<RunState, 'spent' | 'granted' | 'usage' | 'iterations'>;
+
+/** What was counted last may be older than the replies that are kept of a lost run. */
+export function spentBefore(before: CountedBefore | undefined): BudgetAmounts {
+  if (before === undefined) return NO_AMOUNTS;
+  const { spent, usage, iterations } = before;
+  const { tokens = 0, cost = 0, calls = 0, steps = 0, timeMs = 0 } = spent ?? {};
+  return {
+    tokens: Math.max(tokens, usage.totalTokens),
+    cost: inBillionths(cost),
+    calls,
+    steps: Math.max(steps, iterations),
+    timeMs,
+  };
+}
+
+/** @throws RangeError for what is no cost; the call is refused then. */
+export function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = {}): number {
+  const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(args) : (tool?.cost ?? 0);
+  if (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0) return inBillionths(cost);
+  throw new RangeError(`The cost of a call of '${tool?.name}' is ${String(cost)}; it is a number, 0 or more`);
+}
+
+const HAS_RUN: ReadonlySet<CallStatus> = new Set([
+  ...(['success', 'error', 'timed_out', 'aborted', 'started'] as const),
+]);
+
+/** Whether the tool of a call that ended so has run, or may have. */
+export function mayHaveRun(status: CallStatus): boolean {
+  return HAS_RUN.has(status);
+}

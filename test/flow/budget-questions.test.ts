@@ -1,0 +1,330 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  agentAsTool,
+  answerStoredRun,
+  type Budget,
+  Conversation,
+  defineTool,
+  type LLMProvider,
+  type LoopEvent,
+  recoverRuns,
+  resumeStoredRun,
+  resumeToolLoop,
+  runToolLoop,
+  streamResumedToolLoop,
+  streamToolLoop,
+  type ToolLoopResult,
+} from 'toolwright';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { historyFaults } from './strict-history.js';
+
+const USER = [{ role: 'user', content: 'Go' }] as const;
+const usage = { inputTokens: 50, outputTokens: 50, totalTokens: 100 };
+const calling = (...ids: string[]) => ({
+  content: '',
+  toolCalls: ids.map((id) => ({ id, name: 'look', arguments: { id } })),
+  usage,
+});
+const said = (content = 'Done.') => ({ content, usage });
+
+function setup(replies: readonly object[], toolOptions: object = {}) {
+  const ran: unknown[] = [];
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks',
+    parameters: { type: 'object', properties: { id: { type: 'string' } } },
+    execute: (args: { id?: string }) => {
+      ran.push(args.id);
+      return `saw ${args.id}`;
+    },
+    ...toolOptions,
+  } as never);
+  const provider = new ScriptedProvider(replies as never);
+  const config = { provider, model: 'gpt-5', tools: [look], llmOptions: { max_tokens: 100 } };
+  return { ran, provider, config };
+}
+
+const json = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
+
+describe('whenSpent: ask', () => {
+  test('suspends the run before the request that is too much, and goes on with what is granted', async () => {
+    const { config, provider } = setup([calling('a'), said()]);
+    const budget: Budget = { tokens: 250, whenSpent: 'ask', countTokens: () => 100 };
+    const first = await runToolLoop({ ...config, budget }, USER);
+    expect(first).toMatchObject({ status: 'suspended', iterations: 1, spent: { tokens: 100, calls: 1 } });
+    expect(first.pending).toEqual([
+      {
+        id: expect.stringMatching(/^question_/),
+        callId: expect.stringMatching(/^budget_/),
+        kind: 'question',
+        tool: 'budget',
+        arguments: { of: 'the run', part: 'tokens', limit: 250, left: 150, least: 50, most: 250 },
+        message:
+          'The budget of the run is spent: of 250 tokens, 150 are left, and what comes next may take more. How many more may it take, from 50 to 250?',
+        schema: { type: 'integer', minimum: 50, maximum: 250 },
+      },
+    ]);
+    const [{ id = '' } = {}] = first.pending ?? [];
+    const state = json(first.state);
+    for (const value of [49, 251, 'many'])
+      await expect(resumeToolLoop({ ...config, budget }, state, [{ id, value }])).rejects.toThrow(
+        /does not fit/,
+      );
+    const second = await resumeToolLoop({ ...config, budget }, state, [{ id, value: 60 }]);
+    expect([second.status, second.content, provider.requests.length]).toEqual(['completed', 'Done.', 2]);
+    expect(historyFaults(second.messages)).toEqual([]);
+    expect(second.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+    expect(second.toolCalls.map(({ name }) => name)).toEqual(['look']);
+    expect(second.spent).toMatchObject({ tokens: 200, steps: 2, calls: 1 });
+  });
+
+  test('ends the run with status budget where somebody refuses, and says why', async () => {
+    const { config, provider } = setup([calling('a'), said()]);
+    const budget: Budget = { steps: 1, whenSpent: 'ask' };
+    const first = await runToolLoop({ ...config, budget }, USER);
+    const [{ id = '' } = {}] = first.pending ?? [];
+    const run = await resumeToolLoop({ ...config, budget }, json(first.state), [
+      { id, approved: false, reason: 'too dear' },
+    ]);
+    expect([run.status, provider.requests.length]).toEqual(['budget', 1]);
+    expect(run.error).toMatchObject({
+      code: 538,
+      message: expect.stringMatching(/nobody grants more: too dear/),
+    });
+    expect(historyFaults(run.messages)).toEqual([]);
+  });
+
+  test('grants no more than so much in all, and then the run ends', async () => {
+    const { config } = setup([calling('a'), calling('b'), calling('c'), calling('d'), said()]);
+    const budget: Budget = { steps: 1, whenSpent: { ask: { steps: 2 } } };
+    let run = await runToolLoop({ ...config, budget }, USER);
+    const most: unknown[] = [];
+    while (run.status === 'suspended') {
+      const [{ id = '', schema } = {}] = run.pending ?? [];
+      most.push((schema as { maximum: number }).maximum);
+      run = await resumeToolLoop({ ...config, budget }, json(run.state), [{ id, value: 1 }]);
+    }
+    expect([run.status, run.iterations, most]).toEqual(['budget', 3, [2, 1]]);
+    // What a state says is no more than what the budget allows.
+    const again = await runToolLoop({ ...setup([calling('a'), calling('b')]).config, budget }, USER);
+    const forged = json(again.state) as never as {
+      open: { calls: { journal: { answers: object[] }; waits: object[] }[] };
+    };
+    const [asked] = forged.open.calls;
+    Object.assign(asked ?? {}, { waits: [] });
+    asked?.journal.answers.push({ index: 0, message: '', value: 1000 });
+    const over = await resumeToolLoop(
+      { ...setup(Array.from({ length: 9 }, (_, at) => calling(`x${at}`))).config, budget },
+      { ...forged, pending: [] } as never,
+      [],
+    );
+    expect([over.status, over.iterations]).toEqual(['budget', 3]);
+  });
+
+  test('holds the calls that are too many, keeps those that ran, and makes the others once there is more', async () => {
+    const { config, ran } = setup([calling('a', 'b', 'c'), said()], { approval: true });
+    const budget: Budget = { calls: 1, whenSpent: { ask: { calls: 9 } } };
+    const first = await runToolLoop({ ...config, budget }, USER);
+    const yes = (first.pending ?? []).map(({ id }) => ({ id, approved: true }));
+    expect(yes).toHaveLength(3);
+    const second = await resumeToolLoop({ ...config, budget }, json(first.state), yes);
+    expect([second.status, ran]).toEqual(['suspended', ['a']]);
+    expect(second.pending).toMatchObject([
+      { tool: 'budget', arguments: { part: 'calls', least: 1, most: 9 } },
+    ]);
+    const [{ id = '' } = {}] = second.pending ?? [];
+    // Nobody is asked for an approval again.
+    const third = await resumeToolLoop({ ...config, budget }, json(second.state), [{ id, value: 1 }]);
+    expect([third.status, ran, third.pending?.length]).toEqual(['suspended', ['a', 'b'], 1]);
+    const fourth = await resumeToolLoop({ ...config, budget }, json(third.state), [
+      { id: third.pending?.[0]?.id ?? '', value: 5 },
+    ]);
+    expect([fourth.status, ran]).toEqual(['completed', ['a', 'b', 'c']]);
+    expect(historyFaults(fourth.messages)).toEqual([]);
+    expect(fourth.toolCalls.map(({ id, status }) => [id, status])).toEqual([
+      ['a', 'success'],
+      ['b', 'success'],
+      ['c', 'success'],
+    ]);
+    expect(fourth.spent?.calls).toBe(3);
+    const refused = await resumeToolLoop({ ...config, budget }, json(second.state), [
+      { id, approved: false },
+    ]);
+    expect([refused.status, refused.toolCalls.map(({ status }) => status)]).toEqual([
+      'budget',
+      ['success', 'refused', 'refused'],
+    ]);
+    expect(historyFaults(refused.messages)).toEqual([]);
+  });
+
+  test('ends the run where something else is spent of which nobody is asked', async () => {
+    const cost = ({ id }: { id: string }) => (id === 'a' ? 1 : 900);
+    const { config, ran } = setup([calling('a', 'b'), said()], { cost });
+    const budget: Budget = { calls: 0, cost: 5, whenSpent: { ask: { calls: 1 } } };
+    const run = await runToolLoop({ ...config, budget }, USER);
+    expect([run.status, ran, run.toolCalls.map(({ status }) => status)]).toEqual([
+      'budget',
+      [],
+      ['refused', 'refused'],
+    ]);
+    expect(run.error?.message).toMatch(/of 5 units of cost/);
+    expect(historyFaults(run.messages)).toEqual([]);
+    // As much again of nothing is nothing.
+    const again = setup([calling('a'), said()]).config;
+    const none = await runToolLoop({ ...again, budget: { calls: 0, whenSpent: 'ask' } }, USER);
+    expect(none.status).toBe('budget');
+  });
+
+  test('asks about the budget of a conversation or a key, and grants it to the run that asked', async () => {
+    const store = new MemoryRunStore();
+    const budget: Budget = {
+      store,
+      by: [{ key: ({ owner }) => `user:${owner}`, steps: 1, whenSpent: 'ask' }],
+    };
+    const scope = { owner: 'u1' };
+    const first = await runToolLoop({ ...setup([calling('a'), said()]).config, budget }, USER, scope);
+    expect(first.pending).toMatchObject([{ arguments: { of: "'user:u1'", part: 'steps' } }]);
+    const { config } = setup([said()]);
+    const [{ id = '' } = {}] = first.pending ?? [];
+    const run = await resumeToolLoop({ ...config, budget }, json(first.state), [{ id, value: 1 }], scope);
+    expect(run.status).toBe('completed');
+    expect(store.budgets.balance({ key: 'user:u1' })).toMatchObject({ spent: { steps: 2 } });
+    const next = await runToolLoop({ ...setup([said()]).config, budget }, USER, scope);
+    // Two are spent of one: it takes two more to make the next.
+    expect([next.status, next.pending]).toMatchObject(['suspended', [{ arguments: { least: 1, most: 1 } }]]);
+  });
+
+  test('of a run inside a call is asked through that call', async () => {
+    const inner = new ScriptedProvider([calling('a'), said('Found.')] as never);
+    const agent = agentAsTool({
+      name: 'researcher',
+      description: 'Looks things up',
+      ...{ provider: inner, model: 'gpt-5', tools: setup([]).config.tools },
+    });
+    const provider = new ScriptedProvider([
+      { content: '', toolCalls: [{ id: 'r', name: 'researcher', arguments: { task: 'look' } }], usage },
+      said('All done.'),
+    ] as never);
+    const budget: Budget = { steps: 20, children: { steps: 1, whenSpent: 'ask' } };
+    const config = { provider, model: 'gpt-5', tools: [agent], budget };
+    const first = await runToolLoop(config, USER);
+    expect(first.pending).toMatchObject([
+      { tool: 'budget', kind: 'question', path: [{ callId: 'r', tool: 'researcher' }] },
+    ]);
+    const [{ id = '' } = {}] = first.pending ?? [];
+    const run = await resumeToolLoop(config, json(first.state), [{ id, value: 1 }]);
+    expect([run.status, run.content, run.spent?.steps]).toEqual(['completed', 'All done.', 4]);
+    expect(run.toolCalls[0]?.result.forLLM).toContain('Found.');
+  });
+
+  test('is told to who watches as a call that waits, and ends with the answer', async () => {
+    const { config } = setup([calling('a'), said()]);
+    const budget: Budget = { steps: 1, whenSpent: 'ask' };
+    const events: LoopEvent[] = [];
+    const stream = streamToolLoop({ ...config, budget }, USER);
+    for await (const event of stream) events.push(event);
+    const { state, pending = [] } = await stream.result;
+    const told = events.filter(({ type }) => type === 'call-start' || type === 'call-suspended');
+    expect(told).toMatchObject([
+      { tool: 'look' },
+      { type: 'call-start', tool: 'budget', callId: pending[0]?.callId },
+      { type: 'call-suspended', tool: 'budget', pending },
+    ]);
+    const resumed = streamResumedToolLoop({ ...config, budget }, json(state), [
+      { id: pending[0]?.id ?? '', value: 1 },
+    ]);
+    const after: LoopEvent[] = [];
+    for await (const event of resumed) after.push(event);
+    expect(after.filter(({ type }) => type === 'call-end')).toMatchObject([
+      { tool: 'budget', callId: pending[0]?.callId, record: { status: 'success' } },
+    ]);
+  });
+
+  test('that cannot be meant is a mistake', async () => {
+    for (const whenSpent of ['stop', { ask: 3 }, { ask: { token: 3 } }, { asks: {} }])
+      await expect(
+        runToolLoop({ ...setup([said()]).config, budget: { steps: 1, whenSpent } as never }, USER),
+      ).rejects.toThrow(/whenSpent/);
+  });
+});
+
+async function recoveredIn(
+  store: Parameters<typeof recoverRuns>[0]['store'],
+  config: Parameters<typeof runToolLoop>[0],
+): Promise<ToolLoopResult> {
+  const [recovered] = await recoverRuns({ store, config });
+  if (recovered === undefined || !('result' in recovered)) throw new Error(String(recovered?.error));
+  return recovered.result;
+}
+
+describe('whenSpent: ask, in a store', () => {
+  test('goes on where it is answered, also where its steps are kept, and counts what was granted', async () => {
+    const store = new SqliteRunStore({ path: ':memory:' });
+    const { config, ran } = setup([calling('a', 'b'), calling('c'), said()]);
+    const budget: Budget = { calls: 1, whenSpent: { ask: { calls: 2 } } };
+    const kept = { ...config, budget, store, checkpoint: 'step', runId: 'r1' } as const;
+    const first = await runToolLoop(kept, USER);
+    expect([first.status, ran]).toEqual(['suspended', ['a']]);
+    const { runId: _, ...others } = kept;
+    const second = await resumeStoredRun(others, { store, runId: 'r1' }, [
+      { id: first.pending?.[0]?.id ?? '', value: 1 },
+    ]);
+    expect([second.status, ran, second.pending]).toMatchObject([
+      'suspended',
+      ['a', 'b'],
+      [{ tool: 'budget' }],
+    ]);
+    // Answered without going on; whoever recovers runs goes on with it.
+    await answerStoredRun({ store, runId: 'r1' }, [{ id: second.pending?.[0]?.id ?? '', value: 1 }]);
+    const recovered = await recoveredIn(store, others);
+    expect([recovered.status, ran]).toEqual(['completed', ['a', 'b', 'c']]);
+    expect(recovered.spent).toMatchObject({ calls: 3, tokens: 300, steps: 3 });
+    store.close();
+  });
+
+  test('a run that was lost counts requests, calls and costs up to its death', async () => {
+    let time = Date.now();
+    const store = new MemoryRunStore({ now: () => time });
+    let requests = 0;
+    const provider: LLMProvider = {
+      chat: async () => {
+        requests += 1;
+        // The process "dies" here: nothing of this run comes back.
+        if (requests === 3) return new Promise(() => {});
+        const toolCalls = [{ id: `c${requests}`, name: 'look', arguments: { id: `${requests}` } }];
+        return { content: '', toolCalls, finishReason: 'tool_calls', usage };
+      },
+    };
+    const { config } = setup([], { cost: 0.25 });
+    const budget: Budget = { cost: 100, prices: { 'gpt-5': { input: 1000, output: 1000 } } };
+    const kept = { ...config, provider, budget, store, checkpoint: 'step', leaseMs: 1000 } as const;
+    void runToolLoop({ ...kept, runId: 'lost' }, USER).catch(() => {});
+    const isKept = () => JSON.stringify(store.read('lost')).includes('saw 2');
+    while (requests < 3 || !isKept()) await new Promise((resolve) => setTimeout(resolve, 5));
+    time += 60_000;
+    const next = new ScriptedProvider([said()] as never);
+    const recovered = await recoveredIn(store, { ...kept, provider: next });
+    expect(recovered.status).toBe('completed');
+    // Three replies of 100 tokens at 0.1 each, and two calls of 0.25.
+    expect(recovered.spent).toMatchObject({ steps: 3, tokens: 300, calls: 2 });
+    expect(recovered.spent?.cost).toBeCloseTo(0.8, 6);
+    expect(recovered.spent?.tools).toEqual({ look: { calls: 2, cost: 0.5 } });
+  });
+});
+
+describe('whenSpent: ask, in a conversation', () => {
+  test('is a pending question of its turn', async () => {
+    const { config } = setup([calling('a'), said()]);
+    const store = new MemoryRunStore();
+    const conversation = new Conversation({
+      ...{ ...config, store, scope: { conversationId: 'c1' } },
+      budget: { conversation: { steps: 1, whenSpent: 'ask' } },
+    });
+    const first = await conversation.prompt('Go');
+    expect([first.status, conversation.pending]).toMatchObject(['suspended', [{ tool: 'budget' }]]);
+    const second = await conversation.answer([{ id: conversation.pending[0]?.id ?? '', value: 1 }]);
+    expect([second.status, second.content]).toEqual(['completed', 'Done.']);
+    expect(conversation.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+  });
+});
