@@ -6,6 +6,8 @@ export interface Redaction {
   copy(value: unknown): unknown;
   /** A text of any length, without the secrets in it. */
   mask(text: string): string;
+  /** Whether what stands under a key is a secret. */
+  hides(key: string): boolean;
 }
 
 /** Hidden wherever they stand in a key, whatever is written around them. */
@@ -56,6 +58,7 @@ export function createRedaction(names: readonly string[] = []): Redaction {
   return {
     copy: (value) => new RedactedCopy(isSecret).of(value, 0),
     mask: (text) => maskSecrets(text, isSecret),
+    hides: isSecret,
   };
 }
 

@@ -34,6 +34,8 @@ const RANKS: Readonly<Record<string, number>> = {
   opentelemetry: 11,
   // Over leaves: it shows what they send, and an application offers it.
   inspector: 11.2,
+  // Over the toolsets: it puts them together.
+  agent: 11.3,
   nestjs: 11.5,
   satellite: 12,
   testing: 12,

@@ -1,0 +1,224 @@
+import type { RegisteredTool } from '../call/registration.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import { BUDGET } from '../contract/budget.js';
+import type { ClassType } from '../contract/declaration.js';
+import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
+import type { LLMProvider } from '../contract/llm-provider.js';
+import type { Telemetry } from '../contract/telemetry.js';
+import type {
+  ConversationsConfig,
+  ConversationsOptions,
+  ConversationsStore,
+} from '../conversation/conversations-options.js';
+import type { ToolContainer } from '../discovery/containers/toolset-host.js';
+import {
+  ANYTHING,
+  either,
+  FILLED_TEXT,
+  LIST,
+  listOf,
+  type OptionRule,
+  objectOf,
+  oneOf,
+  optionTable,
+  protecting,
+  RECORD,
+  required,
+  TEXT,
+  withMethods,
+} from '../kernel/options.js';
+import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
+import type { PostgresOptions } from '../postgres/index.js';
+import type { SqliteRunStoreOptions } from '../stores/index.js';
+import type { OpenApiOptions } from '../toolbox/openapi/index.js';
+import type { Permissions, PermissionsOptions } from '../toolbox/permissions/index.js';
+import type { LocalShellOptions } from '../toolbox/shell/index.js';
+import type { SkillToolsOptions } from '../toolbox/skills/index.js';
+import type { SearxngOptions, WebAccessOptions, WebSearch } from '../toolbox/web/index.js';
+
+/** The settings of the toolboxes that have a name. Relative paths begin at the agent's folder. */
+export interface ToolboxSettings {
+  /** `root`: default: the agent's folder. */
+  readonly files: { readonly root?: string };
+  /** `folder`: default: the agent's folder. */
+  readonly shell: Partial<LocalShellOptions>;
+  readonly web: WebAccessOptions & { readonly search?: WebSearch | { readonly searxng: SearxngOptions } };
+  readonly tasks: Readonly<Record<string, never>>;
+  readonly skills: SkillToolsOptions;
+  /** `document`: OpenAPI 3.0 or 3.1, or the path of a JSON file with one. */
+  readonly openapi: OpenApiOptions & { readonly document: unknown };
+}
+
+/** A name, or an object of one name and its settings: `'files'`, `{ files: { root: '/srv/project' } }`. */
+type Named<Settings> = { readonly [Name in keyof Settings]?: Settings[Name] } | keyof Settings;
+
+/**
+ * Tools of an agent: the name of a toolbox, with its settings where it has any; a `@Toolset` class, which the container
+ * makes, or an instance of one; a tool; a registry; a list of these.
+ */
+export type Toolbox =
+  | Named<ToolboxSettings>
+  | ClassType
+  | RegisteredTool
+  | ToolRegistry
+  | object
+  | readonly Toolbox[];
+
+/** The settings of `OpenAIProvider` that a file can say. Its own type needs the package `openai`. */
+export interface OpenAISettings {
+  readonly apiKey?: string;
+  readonly baseURL?: string;
+  readonly organization?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number;
+  readonly maxRetries?: number;
+  readonly api?: 'chat' | 'responses';
+  readonly strict?: boolean | 'auto';
+}
+
+/** The settings of the providers that have a name. */
+export interface ProviderSettings {
+  readonly openai: OpenAISettings;
+  readonly offline: Readonly<Record<string, never>>;
+}
+
+/** The settings of the stores that have a name. */
+export interface StoreSettings {
+  readonly memory: Readonly<Record<string, never>>;
+  readonly sqlite: SqliteRunStoreOptions;
+  readonly postgres: PostgresOptions;
+}
+
+/** What `openTelemetry` records of the contents: by default nothing. */
+export interface TelemetrySettings {
+  readonly content?:
+    | boolean
+    | { readonly arguments?: boolean; readonly results?: boolean; readonly messages?: boolean };
+}
+
+/** What tells a connected `Client` of the MCP SDK, version 2, or connects one. Its own type needs that package. */
+export type AgentMcpClient = ConnectedClient | (() => ConnectedClient | Promise<ConnectedClient>);
+
+interface ConnectedClient {
+  getProtocolEra(): string | undefined;
+  getServerCapabilities(): object | undefined;
+  close(): Promise<void>;
+}
+
+/** How the conversations of an agent are taken that live in its store. */
+export type AgentConversations = Pick<
+  ConversationsOptions,
+  'scope' | 'takesTurns' | 'maxConcurrency' | 'jobConcurrency' | 'onUnknown' | 'leaseMs' | 'pollMs'
+>;
+
+/** What an agent is made from: the options of its runs, and the parts around them. */
+export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'tools' | 'telemetry'> {
+  /** Who is asked: a provider, or `'openai'`, `{ openai: { … } }`, `'offline'`. */
+  readonly provider: LLMProvider | Named<ProviderSettings>;
+  /** The folder that toolboxes work in where their settings name no other; default: that of the process. */
+  readonly folder?: string;
+  /** Their tools are those of the agent; two of the same name are a mistake. */
+  readonly toolboxes?: readonly Toolbox[];
+  /** Folders of skills, each a tool. */
+  readonly skills?: SkillToolsOptions['folder'];
+  /** Connected clients of MCP servers, or functions that connect them; their tools' names begin with these names. */
+  readonly mcp?: Readonly<Record<string, AgentMcpClient>>;
+  /** What calls may do, of whatever tool; default: `{ mode: 'ask' }`. */
+  readonly permissions?: Permissions | PermissionsOptions;
+  /**
+   * Where runs and conversations are kept: a store, or `{ sqlite: { path } }`, `{ postgres: { … } }`. Default: runs are
+   * not kept, and `conversations` in memory.
+   */
+  readonly store?: ConversationsStore | Named<StoreSettings>;
+  readonly engine?: JobEngine;
+  /** Records what goes on: `openTelemetry()`, or `'opentelemetry'`, `{ opentelemetry: { … } }`. */
+  readonly telemetry?: Telemetry | Named<{ readonly opentelemetry: TelemetrySettings }>;
+  /** Makes the `@Toolset` classes; default: tsyringe's global container. */
+  readonly container?: ToolContainer;
+  /** How conversations in the store are taken. */
+  readonly conversations?: AgentConversations;
+  /** A JSON file with any of these options; those that are given beside it win, name by name. */
+  readonly configFile?: string;
+  /**
+   * A file of the same form that the folder brings with it, if it is there. Nobody knows who wrote it: its permissions
+   * make things stricter, and nothing else of it is heard.
+   */
+  readonly folderConfigFile?: string;
+}
+
+/** What an agent is made from whose provider or model stands in its configuration file. */
+export interface ConfiguredAgentOptions extends Partial<AgentOptions> {
+  readonly configFile: string;
+}
+
+/** Names of toolboxes. */
+export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
+  'files',
+  'shell',
+  'web',
+  'tasks',
+  'skills',
+  'openapi',
+];
+
+const {
+  store: _store,
+  engine: _engine,
+  signal: _signal,
+  runId: _runId,
+  leaseMs: _leaseMs,
+  checkpoint: _checkpoint,
+  tools: _tools,
+  provider: _provider,
+  telemetry: _telemetry,
+  ...RUN_RULES
+} = LOOP_RULES;
+
+/** What is a name may be anything here: what is wrong with it is told where it is looked up. */
+const NAMED: OptionRule = { accepts: (value) => value !== null && value !== '', fix: '…' };
+const FOLDERS = either(FILLED_TEXT, listOf(FILLED_TEXT, "['skills']"));
+
+/** What each option may be; what is made of it says the rest. */
+export const AGENT_OPTIONS = optionTable<AgentOptions>(
+  'createAgent',
+  {
+    ...RUN_RULES,
+    checkpoint: oneOf('step', 'call'),
+    systemPrompt: TEXT,
+    budget: BUDGET,
+    provider: required({ ...NAMED, fix: "new OpenAIProvider(), 'openai' or 'offline'" }),
+    folder: FILLED_TEXT,
+    toolboxes: { ...LIST, fix: "['files', 'shell', ShopTools]" },
+    skills: FOLDERS,
+    mcp: { ...RECORD, fix: '{ shop: client }' },
+    permissions: protecting({ ...RECORD, fix: "{ mode: 'ask', rules: […] }" }),
+    store: { ...NAMED, fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store" },
+    engine: JOB_ENGINE,
+    telemetry: { ...NAMED, fix: "'opentelemetry', or openTelemetry()" },
+    container: withMethods(['resolve'], 'an object with resolve(token)'),
+    conversations: objectOf<AgentConversations>(
+      {
+        scope: ANYTHING,
+        takesTurns: ANYTHING,
+        maxConcurrency: ANYTHING,
+        jobConcurrency: ANYTHING,
+        onUnknown: ANYTHING,
+        leaseMs: ANYTHING,
+        pollMs: ANYTHING,
+      },
+      { fix: '{ takesTurns: false, … }' },
+    ),
+    configFile: FILLED_TEXT,
+    folderConfigFile: protecting(FILLED_TEXT),
+  },
+  {
+    ...LOOP_ALIASES,
+    systemPrompt: "systemPrompt: '…'",
+    instructions: "systemPrompt: '…'",
+    tools: 'toolboxes: [tool, …]',
+    toolsets: 'toolboxes: [ShopTools, …]',
+    name: "agentName: '…'",
+    cwd: 'folder: …',
+    root: 'folder: …',
+  },
+);

@@ -1,0 +1,198 @@
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { ChatOptions } from '../chat/chat-options.js';
+import type { ChatHandler } from '../chat/create-chat-handler.js';
+import type { Answer, CallScope } from '../contract/call.js';
+import type { LLMProvider, Message, UserMessage } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
+import type { Telemetry } from '../contract/telemetry.js';
+import { Conversation } from '../conversation/conversation.js';
+import { Conversations } from '../conversation/conversations.js';
+import type { ConversationsStore } from '../conversation/conversations-options.js';
+import type { ConversationConfig } from '../conversation/options.js';
+import type { ConversationSnapshot } from '../conversation/snapshot.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import type { ToolLoopResult } from '../loop/events.js';
+import type { ResumeOptions, ToolLoopConfig } from '../loop/options.js';
+import { resumeToolLoop, runToolLoop, streamToolLoop } from '../loop/run.js';
+import type { Permissions } from '../toolbox/permissions/index.js';
+import type { AgentOptions } from './agent-options.js';
+
+/** What an agent has been put together from. */
+interface AgentParts {
+  readonly options: AgentOptions;
+  readonly provider: LLMProvider;
+  readonly permissions: Permissions;
+  readonly registry: ToolRegistry;
+  readonly store?: ConversationsStore;
+  readonly telemetry?: Telemetry;
+  /** Closes what was opened for it. */
+  readonly close: () => Promise<void>;
+}
+
+/** What a conversation of an agent has of its own. */
+export type AgentConversationOptions = Pick<ConversationConfig, 'id' | 'messages' | 'scope'>;
+
+/**
+ * A model, its tools, and what surrounds them: `createAgent` puts it together. It makes single runs, conversations in
+ * this process, conversations in a store, and chats over HTTP.
+ */
+export class Agent implements AsyncDisposable {
+  /** All its tools, behind its permissions: for an MCP server, an inspector, or a call of your own. */
+  readonly registry: ToolRegistry;
+  /** What its calls may do, and why: `explain`, `remember`, `revoke`. */
+  readonly permissions: Permissions;
+  /** What its conversations are made from, for a `Conversation` with more than {@link Agent.conversation} takes. */
+  readonly config: ConversationConfig;
+  readonly #parts: AgentParts;
+  readonly #runConfig: ToolLoopConfig;
+  #conversations: Promise<Conversations> | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: AgentParts) {
+    const { registry, permissions, provider, store, telemetry, options } = parts;
+    const { systemPrompt, checkpoint, ...runOptions } = runOptionsOf(options);
+    const { engine } = options;
+    this.registry = registry;
+    this.permissions = permissions;
+    this.#parts = parts;
+    const kept = { ...(store && { store }), ...(engine && { engine }) };
+    this.#runConfig = { ...runOptions, ...kept, ...(telemetry && { telemetry }), provider, tools: registry };
+    this.config = { ...this.#runConfig, ...(systemPrompt === undefined ? {} : { systemPrompt }) };
+  }
+
+  /** One run over a prompt: what `runToolLoop` gives. One that waits for answers goes on with {@link Agent.resume}. */
+  async run(content: UserMessage['content'], scope: CallScope = {}): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    return runToolLoop(this.#runConfig, this.#messages(content), scope);
+  }
+
+  /** One run over a prompt, as it happens: what `streamToolLoop` gives. */
+  stream(content: UserMessage['content'], scope: CallScope = {}): ReturnType<typeof streamToolLoop> {
+    this.#checkOpen();
+    return streamToolLoop(this.#runConfig, this.#messages(content), scope);
+  }
+
+  /** Goes on with a run that waits for answers, by its `state`: what `resumeToolLoop` gives. */
+  async resume(
+    state: RunState | undefined,
+    answers: readonly Answer[],
+    options: ResumeOptions | CallScope = {},
+  ): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    return resumeToolLoop(this.#runConfig, state, answers, options);
+  }
+
+  /** A conversation in this process, which ends with it. */
+  conversation(options: AgentConversationOptions = {}): Conversation {
+    this.#checkOpen();
+    return new Conversation({ ...this.config, ...options });
+  }
+
+  /** Goes on with a conversation from what its `toJSON` or `close` gave. */
+  restore(
+    snapshot: ConversationSnapshot,
+    { scope }: Pick<AgentConversationOptions, 'scope'> = {},
+  ): Conversation {
+    this.#checkOpen();
+    return Conversation.restore({ ...this.config, ...(scope && { scope }) }, snapshot);
+  }
+
+  /** The conversations in its store, which any process goes on with; without a store they are kept in memory. */
+  conversations(): Promise<Conversations> {
+    this.#checkOpen();
+    this.#conversations ??= this.#openConversations();
+    return this.#conversations;
+  }
+
+  /** A chat over HTTP in front of {@link Agent.conversations}; the options say who asks, and how it is answered. */
+  async chatHandler(options: ChatOptions): Promise<ChatHandler> {
+    const conversations = await this.conversations();
+    const { createChatHandler } = await import('../chat/create-chat-handler.js');
+    const { logger } = this.#parts.options;
+    return createChatHandler({ ...(logger && { logger }), ...options, conversations });
+  }
+
+  /**
+   * Ends what it has opened: conversations of the store when their turns here have ended, commands in the background,
+   * connections, and a store that it was given by name. What it was given ready stays open.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    try {
+      await (await this.#conversations)?.close();
+    } finally {
+      await this.#parts.close();
+    }
+  }
+
+  async #openConversations(): Promise<Conversations> {
+    const { options, store, telemetry, provider, registry } = this.#parts;
+    const { engine, logger, conversations } = options;
+    return new Conversations({
+      ...conversations,
+      ...(engine && { engine }),
+      ...(logger && { logger }),
+      store: store ?? (await memoryStore()),
+      config: { ...runOptionsOf(options), ...(telemetry && { telemetry }), provider, tools: registry },
+    });
+  }
+
+  #messages(content: UserMessage['content']): readonly Message[] {
+    const { systemPrompt } = this.config;
+    const prompt: Message = { role: 'user', content };
+    return systemPrompt === undefined ? [prompt] : [{ role: 'system', content: systemPrompt }, prompt];
+  }
+
+  #checkOpen(): void {
+    if (this.#closing !== undefined) throw new ToolwrightError('RunAborted', 'The agent was closed.');
+  }
+}
+
+async function memoryStore(): Promise<ConversationsStore> {
+  const { MemoryRunStore } = await import('../stores/index.js');
+  return new MemoryRunStore();
+}
+
+/** What of the options is about runs, and not about how the agent is put together. */
+function runOptionsOf(options: AgentOptions): Omit<AgentOptions, NotOfRuns> {
+  const {
+    provider: _1,
+    folder: _2,
+    toolboxes: _3,
+    skills: _4,
+    mcp: _5,
+    permissions: _6,
+    store: _7,
+    engine: _8,
+    telemetry: _9,
+    container: _10,
+    conversations: _11,
+    configFile: _12,
+    folderConfigFile: _13,
+    ...rest
+  } = options;
+  return rest;
+}
+
+type NotOfRuns =
+  | 'provider'
+  | 'folder'
+  | 'toolboxes'
+  | 'skills'
+  | 'mcp'
+  | 'permissions'
+  | 'store'
+  | 'engine'
+  | 'telemetry'
+  | 'container'
+  | 'conversations'
+  | 'configFile'
+  | 'folderConfigFile';

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { KNOWN_SECRETS } from '../call/redact.js';
+import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
+
+/** What a configuration file says. */
+export interface ConfigFile {
+  /** Absolute. */
+  readonly path: string;
+  /** Its own folder, where its paths begin. */
+  readonly folder: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  /** What is wrong with it, whatever the options mean. */
+  readonly faults: readonly InvalidOption[];
+}
+
+/** What a file says of itself and is no option: the schema that editors go by. */
+const NO_OPTION = '$schema';
+
+/** Options that are about files themselves: one file does not lead to another. */
+const ABOUT_FILES = ['configFile', 'folderConfigFile'];
+
+/** Texts for models, and patterns of arguments: nothing in them is a secret by its name. */
+const NO_SECRETS = ['systemPrompt', 'permissions'];
+
+/**
+ * Reads a file. `{ "env": "NAME" }` stands for the text of a variable; secrets stand nowhere else.
+ *
+ * @throws InvalidOptionsError (521) where it cannot be read or is no JSON object.
+ */
+export function readConfigFile(name: string): ConfigFile {
+  const path = resolve(name);
+  const parsed = parse(path);
+  const faults: InvalidOption[] = [];
+  const entries = Object.entries(parsed).filter(([key]) => key !== NO_OPTION);
+  for (const [key] of entries.filter(([one]) => ABOUT_FILES.includes(one)))
+    faults.push({
+      where: path,
+      option: key,
+      problem: `${key} is for code, and not for a file`,
+      fix: `no ${key}`,
+    });
+  const options = Object.fromEntries(
+    entries
+      .filter(([key]) => !ABOUT_FILES.includes(key))
+      .map(([key, value]) => [
+        key,
+        new FileValues(path, faults).read(value, key, NO_SECRETS.includes(key) ? 'text' : 'plain'),
+      ]),
+  );
+  return { path, folder: dirname(path), options, faults };
+}
+
+/** The same, `undefined` where there is no such file. */
+export function readConfigFileIfThere(name: string): ConfigFile | undefined {
+  try {
+    return readConfigFile(name);
+  } catch (error) {
+    if (error instanceof InvalidOptionsError && isMissing(error.cause)) return undefined;
+    throw error;
+  }
+}
+
+function parse(path: string): Readonly<Record<string, unknown>> {
+  let problem: string;
+  let cause: unknown;
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8').replace(/^\uFEFF/, ''));
+    if (isRecord(value)) return value;
+    problem = 'it is no JSON object';
+  } catch (error) {
+    problem = isMissing(error) ? 'there is no such file' : `it cannot be read: ${errorMessage(error)}`;
+    cause = error;
+  }
+  const fault = { where: path, option: '', problem, fix: '{ "provider": "openai", "model": "gpt-5", … }' };
+  throw Object.assign(new InvalidOptionsError([fault]), { cause });
+}
+
+function isMissing(error: unknown): boolean {
+  return isRecord(error) && error.code === 'ENOENT';
+}
+
+/** `text`: any; `plain`: none that is a secret; `secret`: none at all. */
+type Texts = 'text' | 'plain' | 'secret';
+
+/** Takes variables into the values of a file. */
+class FileValues {
+  readonly #path: string;
+  readonly #faults: InvalidOption[];
+
+  constructor(path: string, faults: InvalidOption[]) {
+    this.#path = path;
+    this.#faults = faults;
+  }
+
+  read(value: unknown, at: string, texts: Texts): unknown {
+    if (typeof value === 'string') return this.#text(value, at, texts);
+    if (Array.isArray(value)) return value.map((one, index) => this.read(one, `${at}[${index}]`, texts));
+    if (!isRecord(value)) return value;
+    const [key, second] = Object.keys(value);
+    if (key === 'env' && second === undefined && typeof value.env === 'string')
+      return this.#variable(value.env, at);
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => {
+        const within = texts === 'plain' && KNOWN_SECRETS.hides(name) ? 'secret' : texts;
+        return [name, this.read(inner, `${at}.${name}`, within)];
+      }),
+    );
+  }
+
+  #text(text: string, at: string, texts: Texts): string {
+    const isSecret = texts === 'secret' || (texts === 'plain' && KNOWN_SECRETS.mask(text) !== text);
+    if (isSecret && text !== '')
+      this.#add(at, `${at} is a secret that stands in the file`, `{ "env": "NAME" }, the name of a variable`);
+    return text;
+  }
+
+  #variable(name: string, at: string): string | undefined {
+    const value = process.env[name];
+    if (value !== undefined && value !== '') return value;
+    this.#add(at, `${at} is the variable ${name}, which is not set`, `${name}=… in the environment`);
+    return 'unset';
+  }
+
+  #add(option: string, problem: string, fix: string): void {
+    this.#faults.push({ where: this.#path, option, problem, fix });
+  }
+}

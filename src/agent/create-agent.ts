@@ -1,0 +1,186 @@
+import { resolve } from 'node:path';
+import { ToolRegistry } from '../call/tool-registry.js';
+import type { LLMProvider } from '../contract/llm-provider.js';
+import type { Telemetry } from '../contract/telemetry.js';
+
+import type { Permissions } from '../toolbox/permissions/index.js';
+import { Agent } from './agent.js';
+import type { AgentOptions, ConfiguredAgentOptions } from './agent-options.js';
+import { type OpenStore, openProvider, openStore, openTelemetryOf } from './open-parts.js';
+import { type ReadOptions, readAgentOptions, stricterMode } from './read-options.js';
+import { flatToolboxes, openToolbox } from './toolboxes.js';
+
+/**
+ * Puts an agent together, from code, from a file, or from both: a model, toolboxes behind permissions, a store, and
+ * whatever else its runs are to have. What is named is loaded when it is named, and what was opened here is closed by
+ * {@link Agent.close}.
+ *
+ * @throws InvalidOptionsError (521) and ToolDeclarationError (502) naming everything that is wrong, with the file that
+ *   it stands in; nothing stays open then.
+ *
+ * @example
+ * ```ts
+ * await using agent = await createAgent({
+ *   provider: 'openai',
+ *   model: 'gpt-5',
+ *   toolboxes: ['files', 'shell', ShopTools],
+ *   permissions: { mode: 'ask', rules: [{ decision: 'allow', command: 'npm test' }] },
+ *   store: { sqlite: { path: 'agent.sqlite' } },
+ * });
+ * const { content, status } = await agent.run('Why does the test fail?');
+ * ```
+ */
+export async function createAgent(options: AgentOptions | ConfiguredAgentOptions): Promise<Agent> {
+  const read = readAgentOptions(options);
+  const opened: Opened = { closers: [] };
+  try {
+    return await putTogether(read, opened);
+  } catch (error) {
+    await closeAll(opened);
+    throw error;
+  }
+}
+
+/** What has been opened so far, and is to be closed, the last first. */
+interface Opened {
+  readonly closers: (() => unknown)[];
+}
+
+async function closeAll({ closers }: Opened): Promise<void> {
+  for (const close of closers.toReversed()) await close();
+}
+
+async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
+  const { faults, options } = read;
+  const { logger } = options;
+  const provider = await faults.of('provider', () => openProvider(options.provider));
+  const permissions = await openPermissions(read);
+  const telemetry =
+    options.telemetry &&
+    (await faults.of('telemetry', () => openTelemetryOf(options.telemetry ?? 'opentelemetry')));
+  const registry = new ToolRegistry({
+    ...(logger && !faults.has('logger') && { logger }),
+    ...(telemetry && { telemetry }),
+    policy: permissions?.policy ?? (() => false),
+  });
+  await addToolboxes(registry, read, opened);
+  const store = await addStore(read, opened);
+  // Whoever answers over a network is asked last: not where something else is wrong.
+  if (faults.isEmpty) await addMcpTools(registry, read, opened);
+  faults.throwAll();
+  return new Agent({
+    options,
+    provider: provider as LLMProvider,
+    permissions: permissions as Permissions,
+    registry,
+    ...(store && { store }),
+    ...(telemetry && { telemetry: telemetry as Telemetry }),
+    close: () => closeAll(opened),
+  });
+}
+
+async function openPermissions({
+  options,
+  faults,
+  baseOf,
+  folderPermissions,
+}: ReadOptions): Promise<Permissions | undefined> {
+  const { permissions: given = {}, folderConfigFile } = options;
+  if ('policy' in given && typeof given.policy === 'function') {
+    if (folderConfigFile !== undefined)
+      faults.add('permissions', {
+        problem: 'permissions are made already, and folderConfigFile has a say in them',
+        fix: "permissions: { mode: 'ask', rules: […] }",
+      });
+    return given as Permissions;
+  }
+  const { Permissions } = await import('../toolbox/permissions/index.js');
+  const { file, ...settings } = given as Exclude<typeof given, Permissions>;
+  const own = {
+    ...settings,
+    ...(typeof file === 'string' && file !== ''
+      ? { file: resolve(baseOf('permissions'), file) }
+      : 'file' in given
+        ? { file }
+        : {}),
+  };
+  const made = await faults.of('permissions', () => new Permissions(own));
+  if (folderPermissions === undefined) return made;
+  const { mode, rules = [] } = folderPermissions;
+  const ofFolder = await faults.of('folderConfigFile', () => new Permissions({ ...folderPermissions }));
+  if (made === undefined || ofFolder === undefined) return undefined;
+  return new Permissions({
+    ...own,
+    mode: stricterMode(own.mode, mode),
+    folderRules: [...(own.folderRules ?? []), ...rules],
+  });
+}
+
+async function addToolboxes(
+  registry: ToolRegistry,
+  { options, faults, baseOf }: ReadOptions,
+  opened: Opened,
+): Promise<void> {
+  const { toolboxes = [], skills, container, logger, folder: named = '.' } = options;
+  if (!Array.isArray(toolboxes) || faults.has('folder')) return;
+  const folder = resolve(baseOf('folder'), named);
+  const all = [
+    ...flatToolboxes(toolboxes, 'toolboxes'),
+    ...(skills === undefined ? [] : [{ at: 'skills', toolbox: { skills: { folder: skills } } }]),
+  ];
+  const places = new Map<string, string>();
+  for (const { at, toolbox } of all) {
+    const around = { folder, base: baseOf(at), container, logger };
+    const open = await faults.of(at, () => openToolbox(toolbox, around));
+    if (open === undefined) continue;
+    if (open.close !== undefined) opened.closers.push(open.close);
+    for (const name of open.tools.list()) {
+      const other = places.get(name);
+      if (other !== undefined)
+        faults.add(at, {
+          problem: `${at} has a tool '${name}', which ${other} has, too`,
+          fix: '@Toolset({ prefix }) for one of them, or one of them left out',
+        });
+      places.set(name, at);
+    }
+    registry.merge(open.tools);
+  }
+}
+
+async function addStore(
+  { options, faults, baseOf }: ReadOptions,
+  opened: Opened,
+): Promise<OpenStore['store'] | undefined> {
+  const { store: given, engine } = options;
+  if (given === undefined) {
+    if (engine !== undefined)
+      faults.add('store', {
+        problem: 'store is missing, which keeps the jobs of engine',
+        fix: "store: { sqlite: { path: 'agent.sqlite' } }",
+      });
+    return undefined;
+  }
+  const open = await faults.of('store', () => openStore(given, baseOf('store')));
+  if (open?.close !== undefined) opened.closers.push(open.close);
+  return open?.store;
+}
+
+async function addMcpTools(
+  registry: ToolRegistry,
+  { options, faults }: ReadOptions,
+  opened: Opened,
+): Promise<void> {
+  const servers = Object.entries(options.mcp ?? {});
+  if (servers.length === 0) return;
+  const { followMcpTools } = await import('../mcp/index.js');
+  const { logger } = options;
+  const onError = (error: unknown): void => {
+    logger?.warn('The tools of an MCP server could not be read', { error });
+  };
+  for (const [prefix, client] of servers) {
+    const following = await faults.of(`mcp.${prefix}`, () =>
+      followMcpTools(registry, client, { prefix, onError, ...(logger && { logger }) }),
+    );
+    if (following !== undefined) opened.closers.push(() => following.close());
+  }
+}

@@ -1,0 +1,14 @@
+export { Agent, type AgentConversationOptions } from './agent.js';
+export type {
+  AgentConversations,
+  AgentMcpClient,
+  AgentOptions,
+  ConfiguredAgentOptions,
+  OpenAISettings,
+  ProviderSettings,
+  StoreSettings,
+  TelemetrySettings,
+  Toolbox,
+  ToolboxSettings,
+} from './agent-options.js';
+export { createAgent } from './create-agent.js';

@@ -1,0 +1,72 @@
+import { resolve } from 'node:path';
+import { type LLMProvider, PROVIDER } from '../contract/llm-provider.js';
+import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
+import { type ConversationsStore, keepsConversations } from '../conversation/conversations-options.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
+import type { OptionRule } from '../kernel/options.js';
+import type { AgentOptions, ProviderSettings, StoreSettings } from './agent-options.js';
+import { readNamed } from './named-parts.js';
+
+/** A store, and what closes it where it was opened here. */
+export interface OpenStore {
+  readonly store: ConversationsStore;
+  readonly close?: () => void | Promise<void>;
+}
+
+/** The provider that is given, or named. */
+export async function openProvider(given: AgentOptions['provider']): Promise<LLMProvider> {
+  const named = readNamed(given, { names: ['openai', 'offline'], of: 'provider' });
+  if (named === undefined) return checked(given, PROVIDER, "new OpenAIProvider(), 'openai' or 'offline'");
+  if ((named.name as keyof ProviderSettings) === 'openai') {
+    const { OpenAIProvider } = await import('../providers/openai/index.js');
+    return new OpenAIProvider(named.settings);
+  }
+  const { OfflineProvider } = await import('../providers/offline/index.js');
+  return new OfflineProvider();
+}
+
+/** The telemetry that is given, or named. */
+export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): Promise<Telemetry> {
+  const named = readNamed(given, { names: ['opentelemetry'], of: 'telemetry' });
+  if (named === undefined) return checked(given, TELEMETRY, TELEMETRY.fix);
+  const { openTelemetry } = await import('../opentelemetry/index.js');
+  return openTelemetry(named.settings);
+}
+
+/** The store that is given, or named; a path begins at `base`. */
+export async function openStore(given: NonNullable<AgentOptions['store']>, base: string): Promise<OpenStore> {
+  const named = readNamed(given, { names: ['memory', 'sqlite', 'postgres'], of: 'store' });
+  if (named === undefined) return { store: checked(given, STORE, STORE.fix) };
+  switch (named.name as keyof StoreSettings) {
+    case 'sqlite': {
+      const { SqliteRunStore } = await import('../stores/index.js');
+      const { path, ...settings } = named.settings;
+      const isPath = typeof path === 'string' && path !== '' && path !== ':memory:';
+      const store = new SqliteRunStore({
+        ...settings,
+        path: (isPath ? resolve(base, path) : path) as string,
+      });
+      return { store, close: () => store.close() };
+    }
+    case 'postgres': {
+      const { PostgresRunStore } = await import('../postgres/index.js');
+      const store = new PostgresRunStore(named.settings);
+      return { store, close: () => store.close() };
+    }
+    case 'memory': {
+      const { MemoryRunStore } = await import('../stores/index.js');
+      return { store: new MemoryRunStore(named.settings) };
+    }
+  }
+}
+
+const STORE: OptionRule = {
+  accepts: keepsConversations,
+  fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that keeps conversations",
+};
+
+/** What is given as it is. */
+function checked<Part>(given: unknown, { accepts }: OptionRule, fix: string): Part {
+  if (accepts(given)) return given as Part;
+  throw new InvalidOptionsError([{ where: '', option: '', problem: 'it is none', fix }]);
+}

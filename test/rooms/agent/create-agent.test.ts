@@ -1,0 +1,296 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Param, Tool, ToolRegistry, Toolset } from 'toolwright';
+import { createAgent } from 'toolwright/agent';
+import { calculateTool } from 'toolwright/builtin';
+import { OfflineProvider } from 'toolwright/offline';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { Permissions } from 'toolwright/toolbox/permissions';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'create-agent-'));
+  await writeFile(join(folder, 'notes.txt'), 'buy milk\n');
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+@Toolset()
+class ShopTools {
+  constructor(protected readonly shop: string = 'the corner shop') {}
+
+  @Tool({ description: 'Name the shop', annotations: { readOnly: true } })
+  shopName(): string {
+    return this.shop;
+  }
+
+  @Tool('Order something')
+  order(@Param({ description: 'What', required: true }) what: string): string {
+    return `ordered ${what}`;
+  }
+}
+
+const provider = () => new OfflineProvider();
+const MODEL = { model: 'offline' };
+
+/** What is wrong, as `where: option: problem`. */
+async function faultsOf(made: Promise<unknown>): Promise<readonly string[]> {
+  try {
+    await made;
+  } catch (error) {
+    const { faults } = error as {
+      readonly faults: readonly { where: string; option: string; problem: string }[];
+    };
+    return faults.map(({ where, option, problem }) => `${where}: ${option}: ${problem}`);
+  }
+  throw new Error('nothing was wrong');
+}
+
+describe('createAgent: tools', () => {
+  test('createAgent takes toolboxes by name, classes, instances, tools, registries and lists of them', async () => {
+    const own = new ToolRegistry().register(calculateTool);
+    const container = { resolve: <Instance>(token: unknown) => new (token as new () => Instance)() };
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: provider(),
+      folder,
+      container: container as never,
+      toolboxes: ['files', [{ shell: {} }, ['tasks']], ShopTools, own],
+    });
+    expect(agent.registry.list()).toEqual([
+      ...['read_file', 'list_files', 'find_files', 'search_files', 'write_file', 'edit_file', 'patch_files'],
+      ...['move_file', 'delete_file', 'run_command', 'list_commands', 'command_output', 'kill_command'],
+      ...['write_tasks', 'read_tasks', 'send_message', 'shop_name', 'order', 'calculate'],
+    ]);
+    expect((await agent.registry.execute('read_file', { path: 'notes.txt' })).forLLM).toContain('buy milk');
+  });
+
+  test('createAgent takes an instance as it is', async () => {
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: provider(),
+      toolboxes: [new ShopTools('mine')],
+    });
+    expect((await agent.registry.execute('shop_name', {})).forLLM).toBe('mine');
+  });
+
+  test('createAgent makes skills tools, each of its own', async () => {
+    await mkdir(join(folder, 'skills', 'greet'), { recursive: true });
+    await writeFile(
+      join(folder, 'skills', 'greet', 'SKILL.md'),
+      '---\nname: greet\ndescription: How to greet\n---\nSay hi',
+    );
+    await using agent = await createAgent({ ...MODEL, provider: provider(), skills: join(folder, 'skills') });
+    expect(agent.registry.list()).toEqual(['skill_greet']);
+  });
+
+  test('createAgent takes the operations of an OpenAPI document, given or in a file', async () => {
+    const document = {
+      openapi: '3.1.0',
+      info: { title: 'shop', version: '1' },
+      servers: [{ url: 'https://shop.example.com' }],
+      paths: { '/orders': { get: { operationId: 'listOrders', responses: {} } } },
+    };
+    await writeFile(join(folder, 'shop.json'), JSON.stringify(document));
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: provider(),
+      toolboxes: [
+        { openapi: { document } },
+        { openapi: { document: join(folder, 'shop.json'), prefix: 'file' } },
+      ],
+    });
+    expect(agent.registry.list()).toEqual(['listOrders', 'file_listOrders']);
+  });
+
+  test('createAgent refuses two tools of one name, and a registry whose policy would be lost', async () => {
+    const guarded = new ToolRegistry({ policy: () => false }).register(calculateTool);
+    const options = {
+      ...MODEL,
+      provider: provider(),
+      toolboxes: [new ShopTools(), new ShopTools(), guarded],
+    };
+    expect(await faultsOf(createAgent(options))).toEqual([
+      "createAgent: toolboxes[1]: toolboxes[1] has a tool 'shop_name', which toolboxes[0] has, too",
+      "createAgent: toolboxes[1]: toolboxes[1] has a tool 'order', which toolboxes[0] has, too",
+      'createAgent, toolboxes[2]: toolboxes[2]: the registry has a policy of its own, which would not be heard',
+    ]);
+  });
+});
+
+describe('createAgent: permissions', () => {
+  test('createAgent asks about what changes something, also of tools of one’s own, where nothing else is said', async () => {
+    const script = new ScriptedProvider([
+      {
+        toolCalls: [
+          { name: 'shop_name', arguments: {} },
+          { name: 'order', arguments: { what: 'milk' } },
+        ],
+      },
+      { content: 'Done.' },
+    ]);
+    await using agent = await createAgent({ ...MODEL, provider: script, toolboxes: [new ShopTools()] });
+    const run = await agent.run('Order milk');
+    expect([run.status, run.pending?.map(({ tool }) => tool)]).toEqual(['suspended', ['order']]);
+    const answers = (run.pending ?? []).map(({ id }) => ({ id, approved: true as const }));
+    const resumed = await agent.resume(run.state, answers);
+    expect([resumed.status, resumed.content]).toEqual(['completed', 'Done.']);
+    expect(script.requests[1]?.messages.at(-1)).toMatchObject({ content: 'ordered milk' });
+  });
+
+  test('createAgent takes permissions as options or ready, and the registry is behind them too', async () => {
+    for (const permissions of [{ mode: 'read-only' as const }, new Permissions({ mode: 'read-only' })]) {
+      await using agent = await createAgent({
+        ...MODEL,
+        provider: provider(),
+        folder,
+        toolboxes: ['files'],
+        permissions,
+      });
+      const result = await agent.registry.execute('write_file', { path: 'a.txt', content: 'a' });
+      expect(result).toMatchObject({ isError: true });
+      expect(existsSync(join(folder, 'a.txt'))).toBe(false);
+    }
+  });
+});
+
+describe('createAgent: what it gives', () => {
+  test('Agent.run puts the system prompt before a prompt, and conversations go on', async () => {
+    const script = new ScriptedProvider([{ content: 'one' }, { content: 'two' }, { content: 'three' }]);
+    await using agent = await createAgent({ ...MODEL, provider: script, systemPrompt: 'Be brief.' });
+    expect((await agent.run('Hi')).content).toBe('one');
+    expect(script.requests[0]?.messages).toEqual([
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Hi' },
+    ]);
+    const conversation = agent.conversation({ id: 'c1' });
+    await conversation.prompt('Hello');
+    const restored = agent.restore(conversation.close());
+    await restored.prompt('Again');
+    expect([restored.id, script.requests[2]?.messages.map(({ role }) => role)]).toEqual([
+      'c1',
+      ['system', 'user', 'assistant', 'user'],
+    ]);
+  });
+
+  test('Agent.conversations lives in the store, also in that of another agent over the same file', async () => {
+    const store = { sqlite: { path: join(folder, 'agent.sqlite') } };
+    const first = await createAgent({
+      ...MODEL,
+      provider: new ScriptedProvider([{ content: 'one' }]),
+      store,
+    });
+    await (await first.conversations()).prompt('c1', 'Hi');
+    expect((await (await first.conversations()).idle('c1'))?.messages).toHaveLength(2);
+    await first.close();
+    const script = new ScriptedProvider([{ content: 'two' }]);
+    await using second = await createAgent({ ...MODEL, provider: script, store });
+    await (await second.conversations()).prompt('c1', 'Again');
+    await (await second.conversations()).idle('c1');
+    expect(script.requests[0]?.messages.map(({ content }) => content)).toEqual(['Hi', 'one', 'Again']);
+  });
+
+  test('Agent.chatHandler answers a chat of useChat', async () => {
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: new ScriptedProvider([{ content: 'Hello!' }]),
+    });
+    const chat = await agent.chatHandler({ authenticate: () => 'u1' });
+    const body = JSON.stringify({
+      id: 'c1',
+      messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hi' }] }],
+    });
+    const response = await chat.fetch(
+      new Request('http://localhost/', {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json' },
+      }),
+    );
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Hello!')]);
+  });
+
+  test('Agent.stream tells a run as it happens', async () => {
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: new ScriptedProvider([{ content: 'Hello!' }]),
+    });
+    const run = agent.stream('Hi');
+    const types: string[] = [];
+    for await (const { type } of run) types.push(type);
+    expect([types.at(-1), (await run.result).content]).toEqual(['run-end', 'Hello!']);
+  });
+
+  test('Agent.close ends what it has opened and leaves open what it was given', async () => {
+    const store = new SqliteRunStore({ path: join(folder, 'own.sqlite') });
+    const agent = await createAgent({
+      ...MODEL,
+      provider: provider(),
+      folder,
+      store,
+      toolboxes: ['shell'],
+      permissions: { mode: 'auto' },
+    });
+    const begun = await agent.registry.execute('run_command', { command: 'sleep 600', background: true });
+    expect(begun.isError).toBe(false);
+    const listed = (await agent.registry.execute('list_commands', {})).forLLM;
+    await agent.close();
+    expect(listed).toContain('(runs)');
+    expect((await agent.registry.execute('list_commands', {})).forLLM).not.toContain('(runs)');
+    expect(store.load('nothing')).toBeUndefined();
+    store.close();
+    await expect(agent.run('Hi')).rejects.toMatchObject({ code: 508 });
+    await agent.close();
+  });
+
+  test('createAgent passes options of runs on', async () => {
+    const script = new ScriptedProvider([{ content: 'Hi' }]);
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: script,
+      llmOptions: { temperature: 0 },
+      budget: { steps: 0 },
+      store: new MemoryRunStore(),
+    });
+    expect((await agent.run('Hi')).status).toBe('budget');
+  });
+});
+
+describe('createAgent: mistakes', () => {
+  test('createAgent tells everything that is wrong at once', async () => {
+    const made = createAgent({
+      model: '',
+      provider: 'opnai',
+      folder,
+      toolboxes: ['fils', { shell: { enviroment: 'inherit' } }, { tasks: { most: 3 } }, 7],
+      permissions: { mode: 'askk', rules: [{ decision: 'allow', path: '[' }] },
+      store: { sqlite: { pth: 'x' } },
+      skills: join(folder, 'none'),
+      maxIteratons: 3,
+    } as never);
+    const faults = await faultsOf(made);
+    expect(faults.slice(0, -1)).toEqual([
+      "createAgent: model: model is ''",
+      'createAgent: maxIteratons: maxIteratons is no option of createAgent (did you mean `maxIterations`?)',
+      "createAgent, provider: provider: there is no provider 'opnai' (did you mean 'openai'?)",
+      "createAgent, permissions: permissions.mode: mode is 'askk'",
+      "createAgent, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
+      'createAgent, toolboxes[1]: toolboxes[1].enviroment: enviroment is no option of LocalShell (did you mean `environment`?)',
+      'createAgent, toolboxes[2]: toolboxes[2].most: tasks have no settings',
+      'createAgent, store: store.path: path is missing',
+      'createAgent, store: store.pth: pth is no option of SqliteRunStore (did you mean `path`?)',
+      'createAgent, toolboxes[3], register(7): : it is no tool',
+    ]);
+    expect(faults.at(-1)).toContain(`createAgent, skills, ${join(folder, 'none')}: : ENOENT`);
+  });
+
+  test('createAgent without options, and with ones that are none, is an author’s mistake', async () => {
+    await expect(createAgent(undefined as never)).rejects.toMatchObject({ code: 521 });
+    await expect(createAgent({} as never)).rejects.toMatchObject({ code: 521 });
+    await expect(createAgent({ ...MODEL, provider: {} as never })).rejects.toMatchObject({ code: 521 });
+  });
+});
