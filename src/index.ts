@@ -282,6 +282,7 @@ export type {
   ConversationsOptions,
   ConversationsStore,
   EventsOptions,
+  NextTurn,
   PromptOptions,
   TurnOwner,
 } from './conversation/conversations-options.js';
@@ -314,7 +315,7 @@ export {
   type RunJobsOptions,
   runJobs,
 } from './jobs/run-jobs.js';
-export { type AgentAsToolOptions, agentAsTool } from './loop/agent-as-tool.js';
+export { type AgentAsToolOptions, type AgentContext, agentAsTool } from './loop/agent-as-tool.js';
 export { type AnsweredRun, type AnswerStoredRunOptions, answerStoredRun } from './loop/answer-stored-run.js';
 export type {
   CallDetector,

@@ -4,6 +4,7 @@ import type { CallScope } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
 import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
+import type { Message } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { refuseOptions } from '../errors/author-fault.js';
@@ -47,6 +48,12 @@ export interface TurnOwner {
   readonly owner?: unknown;
 }
 
+/** A turn that is about to run, or goes on. */
+export interface NextTurn extends TurnOwner {
+  /** What was said before it: the same whenever the turn goes on. */
+  readonly messages: readonly Message[];
+}
+
 /** Keeps conversations and their runs. */
 export interface ConversationsStore extends CheckpointStore {
   readonly conversations: ConversationLog;
@@ -59,7 +66,7 @@ export interface ConversationsOptions {
   /** How turns are run: the same for all, or for each conversation. */
   readonly config:
     | ConversationsConfig
-    | ((turn: TurnOwner) => ConversationsConfig | Promise<ConversationsConfig>);
+    | ((turn: NextTurn) => ConversationsConfig | Promise<ConversationsConfig>);
   /** Does the work that turns start (`@Tool({ background: … })`), in any process; the store keeps its jobs. */
   readonly engine?: JobEngine;
   /** The tools of jobs, where `config` is a function; default: those of `config`. */

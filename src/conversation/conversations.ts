@@ -36,7 +36,7 @@ import {
 import { News, readEvents } from './event-reader.js';
 import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';
-import { checkReplaced, type HistoryTurn, historyOf } from './kept-turns.js';
+import { checkReplaced, type HistoryTurn, historyOf, messagesBefore } from './kept-turns.js';
 import { CONTENT } from './options.js';
 import { checkEdits, type TurnSurroundings, takeTurns } from './take-turns.js';
 
@@ -256,7 +256,8 @@ export class Conversations {
 
   /** Refuses at once what could only be refused later; what changes until then is told as `answers-refused`. */
   async #checkAnswers(conversationId: string, { answers, owner }: GivenAnswers): Promise<void> {
-    const turn = (await this.#log.read(conversationId))?.turn;
+    const kept = await this.#log.read(conversationId);
+    const turn = kept?.turn;
     const run = turn && (await this.#options.store.load(turn.runId));
     if (turn === undefined || run === undefined)
       throw new ToolwrightError('InvalidAnswer', `Conversation '${conversationId}' waits for no answer.`);
@@ -269,9 +270,10 @@ export class Conversations {
       const message = `The conversation does not wait for ${unknown.join(', ')}; it waits for ${waits}.`;
       throw new ToolwrightError('InvalidAnswer', message);
     }
-    const of = { conversationId, ...(owner === undefined ? {} : { owner }) };
-    if (answers.some((answer) => 'arguments' in answer || 'remember' in answer))
-      await checkEdits(this.#options.config, { run, answers, of, store: this.#options.store });
+    if (!answers.some((answer) => 'arguments' in answer || 'remember' in answer)) return;
+    const messages = messagesBefore(kept ?? { messages: [] }, turn.entry.content);
+    const of = { conversationId, ...(owner === undefined ? {} : { owner }), messages };
+    await checkEdits(this.#options.config, { run, answers, of, store: this.#options.store });
   }
 
   #hear({ conversationId, about }: ConversationNews): void {

@@ -1,4 +1,4 @@
-import type { KeptConversation, KeptMessage, KeptTurn } from '../contract/conversation-log.js';
+import type { InboxContent, KeptConversation, KeptMessage, KeptTurn } from '../contract/conversation-log.js';
 import type { Message } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 
@@ -36,10 +36,7 @@ export function messagesOfTurn(messages: readonly Message[], turn: KeptTurn): re
  *
  * @throws ToolwrightError `ConversationNotReady` (526) where the history has no such turn.
  */
-export function historyBefore(
-  history: ConversationHistory,
-  replaces: string | undefined,
-): readonly Message[] {
+function historyBefore(history: ConversationHistory, replaces: string | undefined): readonly Message[] {
   if (replaces === undefined) return history.messages;
   const turn = history.turns.find(({ key }) => key === replaces);
   if (turn !== undefined) return history.messages.slice(0, turn.begins);
@@ -47,6 +44,18 @@ export function historyBefore(
     'ConversationNotReady',
     `The history has no turn that '${replaces}' began, so that nothing can take its place.`,
   );
+}
+
+/**
+ * What was said before the turn that this began.
+ *
+ * @throws ToolwrightError `ConversationNotReady` (526) where it replaces a turn that is not there.
+ */
+export function messagesBefore(
+  kept: Pick<KeptConversation, 'messages'>,
+  content: InboxContent,
+): readonly Message[] {
+  return historyBefore(historyOf(kept), content.kind === 'prompt' ? content.replaces : undefined);
 }
 
 /**

@@ -17,12 +17,17 @@ import { driveLostRun } from '../loop/recover-runs.js';
 import { resumeWith } from '../loop/resume.js';
 import { isSameOwner } from '../loop/run-owner.js';
 import { driveStoredRun } from '../loop/stored-run.js';
-import type { ConversationsConfig, ConversationsOptions, TurnOwner } from './conversations-options.js';
+import type {
+  ConversationsConfig,
+  ConversationsOptions,
+  NextTurn,
+  TurnOwner,
+} from './conversations-options.js';
 import { errorJson, eventJson, outcomeJson } from './event-json.js';
 import { callOfContext, turnMessage } from './events.js';
 import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
-import { historyBefore, historyOf, messagesOfTurn } from './kept-turns.js';
+import { messagesBefore, messagesOfTurn } from './kept-turns.js';
 
 /** What the turns of conversations are taken with. */
 export interface TurnSurroundings {
@@ -30,7 +35,7 @@ export interface TurnSurroundings {
   readonly engine: JobEngine | undefined;
   readonly onUnknown: ConversationsOptions['onUnknown'];
   readonly leaseMs: number;
-  readonly configOf: (turn: TurnOwner) => ConversationsConfig | Promise<ConversationsConfig>;
+  readonly configOf: (turn: NextTurn) => ConversationsConfig | Promise<ConversationsConfig>;
   readonly scopeOf: (turn: TurnOwner) => CallScope | Promise<CallScope>;
   /** No turn is to begin any more. */
   readonly isClosing: () => boolean;
@@ -156,13 +161,14 @@ async function runTurn(
   const { runId } = turn;
   const { owner } = turn.entry.content;
   const of = { conversationId: held.conversation.conversationId, ...(owner === undefined ? {} : { owner }) };
-  const given = await surroundings.configOf(of);
+  const next = { ...of, messages: messagesBefore(held.conversation, turn.entry.content) };
+  const given = await surroundings.configOf(next);
   const config = {
     ...withCompletions(given, { of, runId }, surroundings),
     ...{ store, leaseMs, runId, signal: held.turnSignal() },
     ...(engine === undefined ? {} : { engine }),
   };
-  const scope = { ...(await surroundings.scopeOf(of)), ...of };
+  const scope = { ...(await surroundings.scopeOf(next)), ...of };
   const sink = (event: LoopEvent) => {
     // Answers that are wrong are refused before.
     if (event.type === 'run-start' && answers !== undefined) void held.events.write(takenJson(answers));
@@ -212,11 +218,7 @@ function startOf(
   const { content } = entry;
   const said = content.kind === 'answers' ? undefined : turnMessage(content);
   const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
-  return [...system, ...messagesBefore(held, content), ...(said ? [said] : [])];
-}
-
-function messagesBefore({ conversation }: HeldConversation, content: InboxContent): readonly Message[] {
-  return historyBefore(historyOf(conversation), content.kind === 'prompt' ? content.replaces : undefined);
+  return [...system, ...messagesBefore(held.conversation, content), ...(said ? [said] : [])];
 }
 
 /** Completions enter the conversation, whichever process holds it then. */
@@ -264,7 +266,7 @@ async function commitTurn(
     await held.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
     return;
   }
-  const { length: keep } = messagesBefore(held, turn.entry.content);
+  const { length: keep } = messagesBefore(held.conversation, turn.entry.content);
   const [first] = result.messages;
   const said = result.messages.slice(first?.role === 'system' ? 1 : 0).slice(keep);
   const { number, firstEvent, entry } = turn;
@@ -304,7 +306,7 @@ function turnJson({ number, entry: { key, content } }: OpenTurn): JsonObject {
 interface EditingAnswers {
   readonly run: RunState;
   readonly answers: readonly Answer[];
-  readonly of: TurnOwner;
+  readonly of: NextTurn;
   readonly store: CheckpointStore;
 }
 

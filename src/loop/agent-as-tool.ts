@@ -44,6 +44,13 @@ type AgentConfig = Pick<
   | 'compactHistory'
   | 'answerWithinMs'
   | 'logger'
+  | 'budget'
+>;
+
+/** What an agent is told of the call that it runs in. */
+export type AgentContext = Pick<
+  ToolContext,
+  'channel' | 'chatId' | 'conversationId' | 'data' | 'signal' | 'messages'
 >;
 
 /** Options of {@link agentAsTool}. */
@@ -56,6 +63,8 @@ export interface AgentAsToolOptions<Source extends SchemaSource = SchemaSource> 
   readonly parameters?: Source;
   /** What the agent is asked; default: the `task`, or the arguments as JSON. */
   readonly prompt?: (args: ArgumentsOf<Source>) => string;
+  /** What was said before it is asked, such as the conversation that the call is in; default: nothing. */
+  readonly earlier?: (context: AgentContext) => readonly Message[];
   /** So many agents may be in each other, this one included; default 4. */
   readonly maxDepth?: number;
   /** Milliseconds for a whole run of the agent; default: no limit but those of its requests and calls. */
@@ -82,9 +91,11 @@ const RULES: RulesOf<AgentAsToolOptions> = {
   compactHistory: LOOP_RULES.compactHistory,
   answerWithinMs: LOOP_RULES.answerWithinMs,
   logger: LOOP_RULES.logger,
+  budget: LOOP_RULES.budget,
   systemPrompt: TEXT,
   parameters: ANYTHING,
   prompt: FUNCTION,
+  earlier: FUNCTION,
   maxDepth: COUNT,
   timeoutMs: MILLISECONDS,
   approval: ANYTHING,
@@ -136,6 +147,7 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
   const { tools = [], name, description, timeoutMs = Number.POSITIVE_INFINITY, ...others } = options;
   const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
   const { parameters = TASK, approval, annotations } = others;
+  const ready = { ...(options as unknown as AgentAsToolOptions), tools: registry };
   const tool = defineTool({
     name,
     description,
@@ -143,21 +155,42 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
     timeoutMs,
     ...(approval === undefined ? {} : { approval }),
     ...(annotations === undefined ? {} : { annotations }),
-    execute: (args: unknown, context: ToolContext) =>
-      runAgent(
-        { ...(options as unknown as AgentAsToolOptions), tools: registry },
-        args as JsonObject,
-        context,
-      ),
+    execute: (args: unknown, context: ToolContext) => runAgent(ready, args as JsonObject, context),
   });
-  toolsOfAgents.set(tool, registry);
+  toolsOfAgents.set(tool, () => registry);
+  agents.set(tool, ready);
   return tool;
+}
+
+/** What tools are made of that are agents. */
+const agents = new WeakMap<object, AgentAsToolOptions>();
+
+/** Runs the agent that a tool is made of, in surroundings that need not be those of the call. */
+export async function runAgentOf(
+  tool: ToolDefinition,
+  args: JsonObject,
+  context: AgentContext,
+): Promise<ToolResult> {
+  const options = agents.get(tool);
+  if (options === undefined) throw new TypeError(`'${tool.name}' is no agent`);
+  return runAgent(options, args, context);
+}
+
+/** Tells of which agent's tools the calls are that runs within the calls of a tool wait for. */
+export function noteAgents(
+  tool: ToolDefinition,
+  agentOf: (args: JsonObject) => ToolDefinition | undefined,
+): void {
+  toolsOfAgents.set(tool, (args) => {
+    const agent = agentOf(args);
+    return agent && toolsOfAgents.get(agent)?.(args);
+  });
 }
 
 async function runAgent(
   options: AgentAsToolOptions,
   args: JsonObject,
-  context: ToolContext,
+  context: AgentContext,
 ): Promise<ToolResult> {
   const { name, maxDepth = DEFAULT_DEPTH } = options;
   const outer = innerRuns.getStore();
@@ -167,17 +200,23 @@ async function runAgent(
       `The agent '${name}' was not run: ${maxDepth} agents are in each other.`,
     );
   const config = configIn(outer, options);
-  const start = { messages: messagesOf(options, args) };
+  const start = { messages: messagesOf(options, args, context) };
   const scope = scopeIn(outer, context);
   const sink = outer?.run.sink;
   if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
   const { call, run } = outer;
-  const told: RunSink = (event) => sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
+  // Whoever hears of the run hears nothing of what goes on behind an answered call: its completion tells of that.
+  const told: RunSink = (event) =>
+    outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
   const watched = sink === undefined ? {} : { sink: told, hasReader: run.hasReader ?? (() => true) };
-  const { result, before } = await driveInner(outer, config, { start, surroundings: { scope, ...watched } });
+  // The state around it keeps it; behind an answered call, nobody could go on with it.
+  const surroundings = { scope, ...watched, keep: NOWHERE };
+  const { result, before } = await driveInner(outer, config, { start, surroundings });
   addUsage(run, usageSince(before, result.usage));
   return resultOf(name, result);
 }
+
+const NOWHERE = { save: () => {} };
 
 type RunSink = NonNullable<InnerRuns['run']['sink']>;
 
@@ -185,6 +224,7 @@ type RunSink = NonNullable<InnerRuns['run']['sink']>;
 function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
   const { name: _, description: __, systemPrompt: ___, parameters: ____, prompt: _____, ...others } = options;
   const {
+    earlier: _earlier,
     maxDepth: _depth,
     timeoutMs: _timeout,
     approval: _approval,
@@ -209,15 +249,20 @@ function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): To
   };
 }
 
-function messagesOf({ systemPrompt, parameters, prompt }: AgentAsToolOptions, args: JsonObject): Message[] {
+function messagesOf(
+  { systemPrompt, parameters, prompt, earlier }: AgentAsToolOptions,
+  args: JsonObject,
+  context: AgentContext,
+): Message[] {
   const task = parameters === undefined && prompt === undefined ? String(args.task) : undefined;
   const content = task ?? prompt?.(args as never) ?? JSON.stringify(args);
   const user: Message = { role: 'user', content };
-  return systemPrompt === undefined ? [user] : [{ role: 'system', content: systemPrompt }, user];
+  const said = [...(earlier?.(context) ?? []), user];
+  return systemPrompt === undefined ? said : [{ role: 'system', content: systemPrompt }, ...said];
 }
 
 /** The surroundings of the call: the same owner, data and container, and its own signal. */
-function scopeIn(outer: InnerRuns | undefined, context: ToolContext): CallScope {
+function scopeIn(outer: InnerRuns | undefined, context: AgentContext): CallScope {
   const { channel, chatId, conversationId, data, signal } = context;
   const given = { channel, chatId, conversationId, data, signal };
   const { owner, container, onLog } = outer?.scope ?? {};

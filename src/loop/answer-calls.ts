@@ -200,7 +200,7 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome
       return run.results === undefined ? outcome : keptWhole(run, call, outcome);
     });
   }
-  if (inner !== undefined) synchronous.add(call.name);
+  if (inner !== undefined && made.status !== 'started') synchronous.add(call.name);
   const outcome = outcomeOf(call, made, inner);
   return run.results === undefined ? outcome : keptWhole(run, call, outcome);
 }

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { failedResult, storedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord, CallScope, Wait } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { RunState, StoredInnerRun, StoredRunResult } from '../contract/run-state.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { plainJson } from '../kernel/json.js';
@@ -12,8 +13,8 @@ import type { LoopRun } from './loop-run.js';
 /** The inner runs of the call that runs here. */
 export const innerRuns = new AsyncLocalStorage<InnerRuns>();
 
-/** The tools of the agents that tools are made of (`agentAsTool`). */
-export const toolsOfAgents = new WeakMap<object, ToolRegistry>();
+/** The tools of the agents that tools are made of (`agentAsTool`), where need be by the arguments of the call. */
+export const toolsOfAgents = new WeakMap<object, (args: JsonObject) => ToolRegistry | undefined>();
 
 /** One run that the tool of a call began. */
 interface InnerRun {
@@ -49,6 +50,11 @@ export class InnerRuns {
     if (call.inner === undefined) return;
     this.#runs = [];
     for (const { run: number, ...known } of call.inner) this.#runs[number] = { ...known };
+  }
+
+  /** The call was answered, or waits. */
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** The next run of the tool; `undefined` once the call has ended. */

@@ -133,7 +133,7 @@ async function withInnerCalls(
 ): Promise<StoredCall> {
   if (call.inner === undefined) return call;
   const tool = checking.tools?.offered(call.name);
-  const tools = tool && toolsOfAgents.get(tool);
+  const tools = tool && toolsOfAgents.get(tool)?.(call.journal.arguments);
   const done = await Promise.all(
     call.inner.map(async (run) => {
       const { state } = run;

@@ -21,6 +21,7 @@ import type {
   ToolRegistry,
 } from 'toolwright';
 import type { SatelliteClient } from 'toolwright/satellite';
+import type { Agents } from 'toolwright/toolbox/agents';
 
 export { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 export { expect, test } from '@jest/globals';
@@ -40,6 +41,8 @@ export {
 export { Test } from '@nestjs/testing';
 export { ArrayMinSize, IsEmail, IsEnum, IsOptional, ValidateNested } from 'class-validator';
 export { z } from 'zod';
+
+export declare const agents: Agents;
 
 /** Two packages have a `Type`; an example means the one that it uses. */
 export declare const Type: typeof SchemaBuilder & typeof TypeDecorator;

@@ -49,6 +49,7 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'toolbox/openapi': 'operations of OpenAPI documents as tools',
   'toolbox/skills': 'skills of folders as tools',
   agent: 'the composition root: an agent of a model, toolboxes, permissions and a store, from code or a file',
+  'toolbox/agents': 'tools by which a model asks, starts and gives way to other agents',
   'toolbox/tasks': 'tools by which a model keeps a list of tasks and speaks to the user',
   'toolbox/web': 'tools that read and search the web',
   'toolbox/permissions': 'one policy for all tools: rules, modes, standing yeses',

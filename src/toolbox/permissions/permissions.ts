@@ -140,6 +140,11 @@ export class Permissions {
     return { decision: reasons[0]?.decision ?? 'deny', reasons };
   }
 
+  /** Whether a call is denied whatever it touches and whose it is: then it need not be offered. */
+  denies(call: Pick<PolicyRequest, 'tool' | 'arguments'>): boolean {
+    return this.#judge(aboutOf(call), call, []).decision === 'deny';
+  }
+
   /**
    * Lets through from now on what fits a rule, for a session or a user. It is kept in the file, if there is one.
    *
@@ -200,7 +205,7 @@ export class Permissions {
       .map(({ rule }) => readyRule(rule));
   }
 
-  #judge(judged: Judged, request: PolicyRequest, yeses: readonly ReadyRule[]): Reason {
+  #judge(judged: Judged, request: Pick<PolicyRequest, 'tool'>, yeses: readonly ReadyRule[]): Reason {
     const own = this.#judgeByOwn(judged, request, yeses);
     const folder = strongest(this.#folderRules, judged);
     if (folder === undefined || RANK[folder.decision] <= RANK[own.decision]) return own;
@@ -210,7 +215,7 @@ export class Permissions {
       : reasonOf(judged, { ...folder, by: 'folder rule' });
   }
 
-  #judgeByOwn(judged: Judged, request: PolicyRequest, yeses: readonly ReadyRule[]): Reason {
+  #judgeByOwn(judged: Judged, request: Pick<PolicyRequest, 'tool'>, yeses: readonly ReadyRule[]): Reason {
     const rule = strongest(this.#rules, judged);
     if (rule?.decision === 'deny') return reasonOf(judged, { ...rule, by: 'rule' });
     const yes = yeses.find((one) => one.fits(judged) === 'yes' && mayCover(one.rule, judged));
@@ -229,7 +234,7 @@ export class Permissions {
     return reasonOf(judged, base);
   }
 
-  #byMode({ touch }: Judged, { tool }: PolicyRequest): Permission {
+  #byMode({ touch }: Judged, { tool }: Pick<PolicyRequest, 'tool'>): Permission {
     const isReading =
       touch === undefined
         ? tool.touches !== undefined || tool.annotations?.readOnly === true
@@ -242,7 +247,7 @@ export class Permissions {
   }
 }
 
-function aboutOf({ tool, arguments: args }: PolicyRequest): {
+function aboutOf({ tool, arguments: args }: Pick<PolicyRequest, 'tool' | 'arguments'>): {
   readonly tool: string;
   readonly arguments: JsonObject;
 } {

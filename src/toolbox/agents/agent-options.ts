@@ -1,0 +1,127 @@
+import { ToolRegistry } from '../../call/tool-registry.js';
+import { BUDGET, keepsBudgets } from '../../contract/budget.js';
+import { TOOL_NAME } from '../../discovery/freeze-tool.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../../errors/author-fault.js';
+import { isRecord } from '../../kernel/json.js';
+import {
+  COUNT,
+  COUNT_LIMIT,
+  FILLED_TEXT,
+  LIST,
+  MILLISECONDS,
+  optionTable,
+  protecting,
+  required,
+  TEXT,
+} from '../../kernel/options.js';
+import { LOOP_RULES } from '../../loop/options.js';
+import { PRICES, priceOf } from '../../loop/prices.js';
+import type { AgentsOptions, NamedAgent } from './agents.js';
+
+const STORE = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps budgets";
+
+const OPTIONS = optionTable<AgentsOptions>('Agents', {
+  agents: required({
+    accepts: (value) => isRecord(value) && Object.keys(value).length > 0,
+    fix: "{ research: { description: '…', provider, model: 'gpt-5-mini' } }",
+  }),
+  maxDepth: COUNT,
+  maxUnderWay: COUNT_LIMIT,
+  total: protecting({
+    accepts: (value) => BUDGET.accepts({ children: value }),
+    fix: '{ cost: 5, steps: 200 }',
+  }),
+  store: { accepts: keepsBudgets, fix: STORE },
+});
+
+const AGENT = optionTable<NamedAgent>(
+  'an agent',
+  {
+    description: required(FILLED_TEXT),
+    provider: LOOP_RULES.provider,
+    model: LOOP_RULES.model,
+    tools: LOOP_RULES.tools,
+    llmOptions: LOOP_RULES.llmOptions,
+    maxIterations: LOOP_RULES.maxIterations,
+    policy: LOOP_RULES.policy,
+    systemPrompt: TEXT,
+    output: LOOP_RULES.output,
+    budget: LOOP_RULES.budget,
+    timeoutMs: MILLISECONDS,
+    agents: LIST,
+  },
+  { instructions: 'systemPrompt: …', name: 'its key in the table' },
+);
+
+/**
+ * Checks a table of agents as a whole.
+ *
+ * @throws InvalidOptionsError (521).
+ */
+export function checkAgents(options: AgentsOptions): void {
+  const faults = invalidOptions(options, OPTIONS);
+  if (faults.length > 0) refuseOptions(faults);
+  const { agents, total, store } = options;
+  refuseOptions([
+    ...Object.entries(agents).flatMap(([name, agent]) => agentFaults(name, agent, options)),
+    ...(total !== undefined && store === undefined
+      ? [
+          {
+            where: 'Agents',
+            option: 'store',
+            problem: 'store is missing, which total is kept in',
+            fix: STORE,
+          },
+        ]
+      : []),
+  ]);
+}
+
+function agentFaults(
+  name: string,
+  agent: NamedAgent,
+  { agents, total }: AgentsOptions,
+): readonly InvalidOption[] {
+  const where = `the agent '${name}'`;
+  const fault = (option: string, problem: string, fix: string): InvalidOption => ({
+    where,
+    option,
+    problem,
+    fix,
+  });
+  const faults = invalidOptions(agent, AGENT).map((found) => ({ ...found, where }));
+  if (faults.length > 0) return faults;
+  const { agents: others = [], tools, model, budget } = agent;
+  const names = Object.keys(agents).filter((other) => other !== name);
+  const strangers = others.filter((other) => !names.includes(other));
+  const prices = budget?.prices ?? PRICES;
+  const isPriced = budget?.cost !== undefined || budget?.prices !== undefined || total?.cost !== undefined;
+  return [
+    ...(TOOL_NAME.test(name)
+      ? []
+      : [fault(name, `its name is none that a tool may have (${TOOL_NAME.source})`, "'research'")]),
+    ...strangers.map((other) =>
+      fault('agents', `it may ask '${other}', which is no other agent of the table`, names.join(', ')),
+    ),
+    ...(others.length > 0 && tools instanceof ToolRegistry
+      ? [fault('tools', 'it asks other agents, and its tools are a registry', 'tools: [tool, …]')]
+      : []),
+    ...(isPriced && !hasPrice(prices, model)
+      ? [
+          fault(
+            'budget',
+            `there is no price for its model '${model}'`,
+            `prices: { ...PRICES, '${model}': … }`,
+          ),
+        ]
+      : []),
+  ];
+}
+
+function hasPrice(prices: Parameters<typeof priceOf>[0], model: string): boolean {
+  try {
+    return priceOf(prices, model) !== undefined;
+  } catch {
+    return false;
+  }
+}

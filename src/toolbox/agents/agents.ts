@@ -1,0 +1,234 @@
+import { ToolRegistry } from '../../call/tool-registry.js';
+import type { Budget, BudgetLimits } from '../../contract/budget.js';
+import type { StoreWithBudgets } from '../../contract/budget-ledger.js';
+import type { CallScope } from '../../contract/call.js';
+import type { SchemaSource } from '../../contract/json-schema.js';
+import type { ToolDefinition } from '../../contract/tool.js';
+import type { ToolContext } from '../../contract/tool-context.js';
+import { errorResult, type ToolResult } from '../../contract/tool-result.js';
+import { type AgentContext, agentAsTool, runAgentOf } from '../../loop/agent-as-tool.js';
+import type { ToolLoopConfig } from '../../loop/options.js';
+import { checkAgents } from './agent-options.js';
+import { SpawnedAgents } from './spawned-agents.js';
+
+/** One agent of a table: what it is asked with, and what it may do. */
+export interface NamedAgent
+  extends Pick<ToolLoopConfig, 'provider' | 'model' | 'tools' | 'llmOptions' | 'maxIterations' | 'policy'> {
+  /** What it does, and when to ask it. */
+  readonly description: string;
+  readonly systemPrompt?: string;
+  /** Of an object: it answers with such data. */
+  readonly output?: SchemaSource;
+  /** What each of its runs may spend; it counts for the run that asked it, too. */
+  readonly budget?: Budget;
+  /** Milliseconds for a whole run of it; default: no limit but those of its requests and calls. */
+  readonly timeoutMs?: number;
+  /** Names of other agents of the table that it may ask: each is a tool of that name. Default: none. */
+  readonly agents?: readonly string[];
+}
+
+/** What {@link Agents} are made from. */
+export interface AgentsOptions {
+  /** By name: letters, digits, `_` and `-`. */
+  readonly agents: Readonly<Record<string, NamedAgent>>;
+  /** So many agents may be in each other; default 4. */
+  readonly maxDepth?: number;
+  /** So many may be under way in one conversation at a time, in this process; default 8. */
+  readonly maxUnderWay?: number;
+  /** What all agents of one conversation may spend together, through all of its runs; needs `store`. */
+  readonly total?: BudgetLimits;
+  /** Keeps what was spent of `total`: the store of the runs that ask the agents. */
+  readonly store?: StoreWithBudgets;
+}
+
+/** Who is asked, and for what. */
+export interface AgentTask {
+  readonly agent: string;
+  /** All that the agent is told. */
+  readonly task: string;
+}
+
+const DEFAULT_UNDER_WAY = 8;
+
+/**
+ * Agents by name, which tools ask: `AgentTools`, `HandOffs`, or one of your own. Each run of an agent is one of
+ * `agentAsTool`: inside the call that asks it, on behalf of the same owner, under the same policy.
+ *
+ * @throws InvalidOptionsError (521) naming everything that is wrong with any of them, a model without a price
+ *   included; ToolDeclarationError (502) for tools that are none.
+ *
+ * @example
+ * ```ts
+ * const agents = new Agents({
+ *   agents: {
+ *     research: { description: 'Finds out what is known about a company', provider, model: 'gpt-5-mini', tools },
+ *   },
+ * });
+ * tools.register(...agentTools(agents));
+ * ```
+ */
+export class Agents {
+  readonly #options: AgentsOptions;
+  readonly #registries: ReadonlyMap<string, ToolRegistry>;
+  readonly #tools: ReadonlyMap<string, ToolDefinition>;
+  readonly #spawned = new SpawnedAgents();
+  /** How many calls wait for their agents, by conversation. */
+  readonly #waitedFor = new Map<string, number>();
+
+  constructor(options: AgentsOptions) {
+    checkAgents(options);
+    this.#options = options;
+    const entries = Object.entries(options.agents);
+    this.#registries = new Map(entries.map(([name, { tools }]) => [name, registryOf(tools)]));
+    this.#tools = new Map(entries.map(([name]) => [name, this.agentTool(name)]));
+    for (const [name, { agents = [] }] of entries)
+      this.toolsOf(name).register(...agents.flatMap((other) => this.toolOf(other) ?? []));
+  }
+
+  /** Their names, in the order of the table. */
+  get names(): readonly string[] {
+    return Object.keys(this.#options.agents);
+  }
+
+  /** An agent of the table; `undefined` for any other name. */
+  find(name: string): NamedAgent | undefined {
+    const { agents } = this.#options;
+    return Object.hasOwn(agents, name) ? agents[name] : undefined;
+  }
+
+  /** The tool that an agent is; for what it waits for, and where one tool stands for several agents. */
+  toolOf(name: string): ToolDefinition | undefined {
+    return this.#tools.get(name);
+  }
+
+  /** The tools that an agent has, the agents that it may ask included. */
+  toolsOf(name: string): ToolRegistry {
+    return this.#registries.get(name) ?? new ToolRegistry();
+  }
+
+  /**
+   * Has an agent do something, and gives what it answers: the call waits for what the agent waits for. A name that is
+   * not in the table, and one agent too many, are errors for the model.
+   */
+  async delegate({ agent, task }: AgentTask, context: ToolContext): Promise<ToolResult> {
+    const tool = this.toolOf(agent);
+    if (tool === undefined) return this.unknown(agent);
+    let hasPlace = false;
+    // A call that is made again after it waited has its place, however many there are by then.
+    const refused = await context.once('under way', () => {
+      const refusal = this.#refusal(context);
+      hasPlace = refusal === undefined && this.#count(context, 1);
+      return refusal ?? null;
+    });
+    if (refused !== null) return errorResult(refused);
+    if (!hasPlace) this.#count(context, 1);
+    try {
+      return await runAgentOf(tool, { task }, context);
+    } finally {
+      this.#count(context, -1);
+    }
+  }
+
+  /**
+   * Starts an agent: its answer is the completion of the call. Where nobody hears of completions, it is awaited, as all
+   * started work is. What it waits for, nobody can answer: it ends with an error then.
+   */
+  async spawn({ agent, task }: AgentTask, context: ToolContext): Promise<ToolResult> {
+    const tool = this.toolOf(agent);
+    if (tool === undefined) return this.unknown(agent);
+    const refused = this.#refusal(context);
+    if (refused !== undefined) return errorResult(refused);
+    const spawned = this.#spawned.add({
+      owner: conversationOf(context),
+      agent,
+      task,
+      signal: context.signal,
+    });
+    const { channel, chatId, conversationId, data, messages } = context;
+    const surroundings: AgentContext = {
+      ...{ channel, chatId, conversationId, data, messages },
+      signal: AbortSignal.any([context.signal, spawned.stopped]),
+    };
+    return context.background(
+      () => spawned.run(() => runAgentOf(tool, { task }, surroundings)),
+      `${spawned.id} has begun. Its answer will follow; agent_status tells how it stands, cancel_agent ends it.`,
+    );
+  }
+
+  /** The agents that a conversation has spawned, as text. */
+  describeSpawned(context: ToolContext | undefined): string {
+    return this.#spawned.list(conversationOf(context));
+  }
+
+  /** How a spawned agent stands; with its answer, once there is one. */
+  statusOf(id: string, context: ToolContext | undefined): ToolResult {
+    return this.#spawned.status(conversationOf(context), id);
+  }
+
+  /** Ends a spawned agent. */
+  cancel(id: string, context: ToolContext | undefined): ToolResult {
+    return this.#spawned.cancel(conversationOf(context), id);
+  }
+
+  /** Ends all that were spawned; for when the application ends. */
+  dispose(): void {
+    this.#spawned.cancelAll();
+  }
+
+  /** The error of a name that is not in the table. */
+  unknown(name: string): ToolResult {
+    return errorResult(`There is no agent '${name}'. There are: ${this.names.join(', ')}.`);
+  }
+
+  /** An agent as a tool of its own; `more` is what another use of it needs. */
+  agentTool(
+    name: string,
+    more: Partial<Pick<Parameters<typeof agentAsTool>[0], 'earlier' | 'prompt'>> = {},
+  ): ToolDefinition {
+    const { agents: _, tools: __, ...agent } = this.find(name) as NamedAgent;
+    const { maxDepth } = this.#options;
+    const budget = this.#budgetOf(agent.budget);
+    return agentAsTool({
+      ...agent,
+      ...more,
+      name,
+      tools: this.toolsOf(name),
+      ...(maxDepth === undefined ? {} : { maxDepth }),
+      ...(budget === undefined ? {} : { budget }),
+    });
+  }
+
+  /** What a run of an agent may spend, and all of them together. */
+  #budgetOf(own: Budget | undefined): Budget | undefined {
+    const { total, store } = this.#options;
+    if (total === undefined || store === undefined) return own;
+    const key = (scope: CallScope): string =>
+      `agents:${JSON.stringify([scope.owner, conversationOf(scope)])}`;
+    return { ...own, store, by: [...(own?.by ?? []), { ...total, key }] };
+  }
+
+  #refusal(context: ToolContext): string | undefined {
+    const { maxUnderWay = DEFAULT_UNDER_WAY } = this.#options;
+    const key = conversationOf(context);
+    const count = (this.#waitedFor.get(key) ?? 0) + this.#spawned.underWay(key);
+    if (count < maxUnderWay) return undefined;
+    return `The agent was not asked: ${count} agents are under way, and no more may be. Wait for one of them, or end one (cancel_agent).`;
+  }
+
+  #count(context: ToolContext, change: 1 | -1): true {
+    const key = conversationOf(context);
+    const count = (this.#waitedFor.get(key) ?? 0) + change;
+    if (count > 0) this.#waitedFor.set(key, count);
+    else this.#waitedFor.delete(key);
+    return true;
+  }
+}
+
+function registryOf(tools: NamedAgent['tools'] = []): ToolRegistry {
+  return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+}
+
+/** Calls outside of a conversation are together. */
+function conversationOf(place: Pick<CallScope, 'channel' | 'chatId' | 'conversationId'> | undefined): string {
+  return JSON.stringify([place?.channel, place?.chatId, place?.conversationId]);
+}
