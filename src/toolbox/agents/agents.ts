@@ -1,45 +1,12 @@
 import { ToolRegistry } from '../../call/tool-registry.js';
-import type { Budget, BudgetLimits } from '../../contract/budget.js';
-import type { StoreWithBudgets } from '../../contract/budget-ledger.js';
+import type { Budget } from '../../contract/budget.js';
 import type { CallScope } from '../../contract/call.js';
-import type { SchemaSource } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import { errorResult, type ToolResult } from '../../contract/tool-result.js';
 import { type AgentContext, agentAsTool, runAgentOf } from '../../loop/agent-as-tool.js';
-import type { ToolLoopConfig } from '../../loop/options.js';
-import { checkAgents } from './agent-options.js';
+import { type AgentsOptions, checkAgents, type NamedAgent } from './agent-options.js';
 import { SpawnedAgents } from './spawned-agents.js';
-
-/** One agent of a table: what it is asked with, and what it may do. */
-export interface NamedAgent
-  extends Pick<ToolLoopConfig, 'provider' | 'model' | 'tools' | 'llmOptions' | 'maxIterations' | 'policy'> {
-  /** What it does, and when to ask it. */
-  readonly description: string;
-  readonly systemPrompt?: string;
-  /** Of an object: it answers with such data. */
-  readonly output?: SchemaSource;
-  /** What each of its runs may spend; it counts for the run that asked it, too. */
-  readonly budget?: Budget;
-  /** Milliseconds for a whole run of it; default: no limit but those of its requests and calls. */
-  readonly timeoutMs?: number;
-  /** Names of other agents of the table that it may ask: each is a tool of that name. Default: none. */
-  readonly agents?: readonly string[];
-}
-
-/** What {@link Agents} are made from. */
-export interface AgentsOptions {
-  /** By name: letters, digits, `_` and `-`. */
-  readonly agents: Readonly<Record<string, NamedAgent>>;
-  /** So many agents may be in each other; default 4. */
-  readonly maxDepth?: number;
-  /** So many may be under way in one conversation at a time, in this process; default 8. */
-  readonly maxUnderWay?: number;
-  /** What all agents of one conversation may spend together, through all of its runs; needs `store`. */
-  readonly total?: BudgetLimits;
-  /** Keeps what was spent of `total`: the store of the runs that ask the agents. */
-  readonly store?: StoreWithBudgets;
-}
 
 /** Who is asked, and for what. */
 export interface AgentTask {

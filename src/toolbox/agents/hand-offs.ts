@@ -18,7 +18,8 @@ import {
   withMethods,
 } from '../../kernel/options.js';
 import { type AgentContext, noteAgents, runAgentOf } from '../../loop/agent-as-tool.js';
-import { Agents, type NamedAgent } from './agents.js';
+import type { NamedAgent } from './agent-options.js';
+import { Agents } from './agents.js';
 import { AGENT_NAME, type Forbids, offeredNames, withNames } from './offered-agents.js';
 
 /** What {@link HandOffs} are made from. */

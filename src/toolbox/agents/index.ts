@@ -1,4 +1,5 @@
+export type { AgentsOptions, NamedAgent } from './agent-options.js';
 export { AgentTools, agentTools } from './agent-tools.js';
-export { Agents, type AgentsOptions, type AgentTask, type NamedAgent } from './agents.js';
+export { Agents, type AgentTask } from './agents.js';
 export { HandOffs, type HandOffsOptions, HandOffTools } from './hand-offs.js';
 export type { Forbids, OfferOptions } from './offered-agents.js';
