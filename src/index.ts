@@ -181,6 +181,7 @@ export type {
   Message,
   MessageToolCall,
   ProviderItems,
+  ReplyAttachment,
   RequestMetadata,
   ResponseFormat,
   SystemMessage,

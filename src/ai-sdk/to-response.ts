@@ -1,14 +1,23 @@
 import type {
   LanguageModelV4Content,
+  LanguageModelV4File,
   LanguageModelV4FinishReason,
   LanguageModelV4GenerateResult,
+  LanguageModelV4Source,
   LanguageModelV4StreamPart,
   LanguageModelV4ToolCall,
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 import { readExactJson } from '../checking/exact-json.js';
-import type { FinishReason, LLMResponse, LLMStreamPart, ToolCall, Usage } from '../contract/llm-provider.js';
+import type {
+  FinishReason,
+  LLMResponse,
+  LLMStreamPart,
+  ReplyAttachment,
+  ToolCall,
+  Usage,
+} from '../contract/llm-provider.js';
 import { isRecord } from '../kernel/json.js';
 import { isExecutedByProvider, keepCall, keepParts } from './kept-parts.js';
 
@@ -22,6 +31,7 @@ const BETWEEN = '\n\n';
 export function toResponse({ content, finishReason, usage }: Reply, key: string): LLMResponse {
   const calls = content.filter(isOwnCall);
   const reasoning = content.flatMap((part) => (part.type === 'reasoning' && part.text ? [part.text] : []));
+  const attachments = content.flatMap(attachmentsOf);
   const items = keepParts(content, key);
   const counted = toUsage(usage);
   return {
@@ -31,8 +41,30 @@ export function toResponse({ content, finishReason, usage }: Reply, key: string)
     ...(finishReason?.raw === undefined ? {} : { rawFinishReason: finishReason.raw }),
     ...(counted && { usage: counted }),
     ...(reasoning.length > 0 && { reasoning: reasoning.join(BETWEEN) }),
+    ...(attachments.length > 0 && { attachments }),
     ...(items && { providerItems: items }),
   };
+}
+
+function attachmentsOf(part: LanguageModelV4Content): readonly ReplyAttachment[] {
+  if (part.type === 'source') return [sourceOf(part)];
+  if (part.type !== 'file') return [];
+  const { data, mediaType } = part;
+  return [{ type: 'file', url: fileUrl(data, mediaType), mimeType: mediaType }];
+}
+
+function sourceOf(source: LanguageModelV4Source): ReplyAttachment {
+  const { title } = source;
+  if (source.sourceType === 'url')
+    return { type: 'page', url: source.url, ...(title !== undefined && { title }) };
+  const { mediaType: mimeType, filename } = source;
+  return { type: 'document', title: source.title, mimeType, ...(filename !== undefined && { filename }) };
+}
+
+function fileUrl(data: LanguageModelV4File['data'], mediaType: string): string {
+  if (data.type === 'url') return String(data.url);
+  const text = typeof data.data === 'string' ? data.data : Buffer.from(data.data).toString('base64');
+  return `data:${mediaType};base64,${text}`;
 }
 
 function isOwnCall(part: LanguageModelV4Content): part is LanguageModelV4ToolCall {
@@ -150,7 +182,7 @@ export class ReplyAssembly {
         return NOTHING;
       default:
         this.#content.push(part);
-        return NOTHING;
+        return attachmentsOf(part).map((attachment) => ({ type: 'attachment', attachment }));
     }
   }
 

@@ -69,6 +69,8 @@ export class AgUiTeller {
         return this.#write('text', String(event.text));
       case 'reasoning-delta':
         return this.#write('reasoning', String(event.text));
+      case 'attachment':
+        return [{ type: 'CUSTOM', name: 'attachment', value: event.attachment }];
       case 'reply-end':
         return this.#endPart();
       case 'step-end':

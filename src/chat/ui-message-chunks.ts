@@ -26,7 +26,7 @@ interface ToldTurn {
   readonly place: CallPlace;
   /** The text or reasoning that is being written. */
   readonly open?: { readonly kind: 'text' | 'reasoning'; readonly id: string };
-  /** Texts and reasonings so far. */
+  /** Texts, reasonings and attachments so far. */
   readonly parts: number;
   readonly step?: { readonly iteration: unknown; readonly isOpen: boolean; readonly isEmpty: boolean };
   readonly calls: readonly ToldCall[];
@@ -61,6 +61,7 @@ const TELLERS: Readonly<Record<string, Teller | undefined>> = {
   'request-retry': dropStep,
   'text-delta': (told, { text }) => writePart(told, 'text', String(text)),
   'reasoning-delta': (told, { text }) => writePart(told, 'reasoning', String(text)),
+  attachment: tellAttachment,
   'reply-end': (told) => endPart({ told, chunks: [] }),
   'call-input-start': beginInput,
   'call-input-delta': writeInput,
@@ -128,6 +129,21 @@ function endPart(before: ToldEvent): ToldEvent {
     told,
     chunks: open === undefined ? [] : [{ type: `${open.kind}-end`, id: open.id }],
   }));
+}
+
+/** A text that is being written goes on: sources are named in the middle of sentences. */
+function tellAttachment(told: ToldTurn, { attachment }: JsonObject): ToldEvent {
+  const parts = told.parts + 1;
+  const chunk = attachmentChunk((attachment ?? {}) as JsonObject, `source-${parts}`);
+  return { told: { ...filled(told), parts }, chunks: [chunk] };
+}
+
+function attachmentChunk(attachment: JsonObject, sourceId: string): UiMessageChunk {
+  const { type, url, title, mimeType, filename } = attachment;
+  if (type === 'file') return { type: 'file', url, mediaType: mimeType };
+  if (type === 'page') return { type: 'source-url', sourceId, url, ...(title !== undefined && { title }) };
+  const mediaType = mimeType ?? 'application/octet-stream';
+  return { type: 'source-document', sourceId, mediaType, title, ...(filename !== undefined && { filename }) };
 }
 
 function beginInput(told: ToldTurn, { callId, tool }: JsonObject): ToldEvent {

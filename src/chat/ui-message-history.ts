@@ -77,10 +77,14 @@ function withChunk(message: UiMessage, chunk: UiMessageChunk): UiMessage {
     }
     case 'text-delta':
     case 'reasoning-delta':
-      return withLast(message, ({ text, ...part }) => ({ ...part, text: `${text}${chunk.delta}` }));
+      return withOpen(message, ({ text, ...part }) => ({ ...part, text: `${text}${chunk.delta}` }));
     case 'text-end':
     case 'reasoning-end':
-      return withLast(message, (part) => ({ ...part, state: 'done' }));
+      return withOpen(message, (part) => ({ ...part, state: 'done' }));
+    case 'source-url':
+    case 'source-document':
+    case 'file':
+      return { ...message, parts: [...parts, chunk] };
     case 'finish':
       return chunk.messageMetadata === undefined ? message : { ...message, metadata: chunk.messageMetadata };
     default:
@@ -96,10 +100,14 @@ function withData(message: UiMessage, chunk: UiMessageChunk): UiMessage {
   return { ...message, parts: index < 0 ? [...parts, chunk] : parts.with(index, chunk) };
 }
 
-function withLast(message: UiMessage, change: (part: Fields) => Fields): UiMessage {
-  const last = message.parts.at(-1);
-  return last === undefined ? message : { ...message, parts: [...message.parts.slice(0, -1), change(last)] };
+/** Sources may stand behind the text or reasoning that is being written. */
+function withOpen({ parts, ...message }: UiMessage, change: (part: Fields) => Fields): UiMessage {
+  const index = parts.findLastIndex(({ type, state }) => OPEN.has(type) && state === 'streaming');
+  const open = parts[index];
+  return { ...message, parts: open === undefined ? parts : parts.with(index, change(open)) };
 }
+
+const OPEN = new Set<unknown>(['text', 'reasoning']);
 
 function withCallChunk(message: UiMessage, chunk: UiMessageChunk): UiMessage {
   const { toolCallId, toolName, approvalId } = chunk;

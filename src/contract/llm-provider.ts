@@ -79,6 +79,20 @@ export interface ToolCall {
   readonly providerItems?: ProviderItems;
 }
 
+/**
+ * What comes with a reply beside its text: a page or a document that the model names as a source, or a file that it
+ * made. The `url` of a file is a data URL, or where it can be fetched; `mimeType` is an IANA media type.
+ */
+export type ReplyAttachment =
+  | { readonly type: 'page'; readonly url: string; readonly title?: string }
+  | {
+      readonly type: 'document';
+      readonly title: string;
+      readonly mimeType?: string;
+      readonly filename?: string;
+    }
+  | { readonly type: 'file'; readonly url: string; readonly mimeType: string };
+
 /** One reply of a model. */
 export interface LLMResponse {
   readonly content: string;
@@ -89,12 +103,13 @@ export interface LLMResponse {
   readonly usage?: Usage;
   /** What the model thought, or a summary of it, as text for people. It is never part of `content`. */
   readonly reasoning?: string;
+  readonly attachments?: readonly ReplyAttachment[];
   readonly providerItems?: ProviderItems;
 }
 
 /**
- * What a streamed reply is made of: text, reasoning and the arguments of calls as they come, and the whole reply
- * at the end, exactly once. Calls without an id are told of only there.
+ * What a streamed reply is made of: text, reasoning, attachments and the arguments of calls as they come, and the
+ * whole reply at the end, exactly once. Calls without an id are told of only there.
  */
 export type LLMStreamPart =
   | { readonly type: 'text-delta'; readonly text: string }
@@ -103,6 +118,7 @@ export type LLMStreamPart =
   /** More of the text of its arguments. */
   | { readonly type: 'call-input-delta'; readonly callId: string; readonly text: string }
   | { readonly type: 'call-input-end'; readonly callId: string }
+  | { readonly type: 'attachment'; readonly attachment: ReplyAttachment }
   | { readonly type: 'response'; readonly response: LLMResponse };
 
 /** Who answers requests. */

@@ -7,6 +7,7 @@ import {
   type LLMStreamPart,
   type Message,
   type ProviderItems,
+  type ReplyAttachment,
   type ToolCall,
   USAGE_PARTS,
   type Usage,
@@ -88,9 +89,7 @@ async function streamReply(
 ): Promise<LLMResponse> {
   if (provider.stream === undefined) {
     const response = await provider.chat(request);
-    const { reasoning, content } = response ?? {};
-    if (isFilled(reasoning)) await onPart({ type: 'reasoning-delta', text: reasoning });
-    if (isFilled(content)) await onPart({ type: 'text-delta', text: content });
+    await tellWhole(response, onPart);
     return response;
   }
   let begun: Set<string> | undefined;
@@ -108,6 +107,18 @@ async function streamReply(
   throw new Error('the stream ended without a response');
 }
 
+/** Tells a reply that came in one piece, but for its calls. */
+export async function tellWhole(
+  response: Partial<LLMResponse> | null | undefined,
+  onPart: PartListener,
+): Promise<void> {
+  const { reasoning, content, attachments } = response ?? {};
+  if (isFilled(reasoning)) await onPart({ type: 'reasoning-delta', text: reasoning });
+  if (isFilled(content)) await onPart({ type: 'text-delta', text: content });
+  for (const attachment of normalizeAttachments(attachments))
+    await onPart({ type: 'attachment', attachment });
+}
+
 /** Nobody hears of empty pieces, nor of calls that cannot be told apart; `begun` has the ids of those that can. */
 function isTold(part: ReplyPart, begun: Set<string>): boolean {
   switch (part.type) {
@@ -119,6 +130,8 @@ function isTold(part: ReplyPart, begun: Set<string>): boolean {
       return begun.has(part.callId) && isFilled(part.text);
     case 'call-input-end':
       return begun.has(part.callId);
+    case 'attachment':
+      return isAttachment(part.attachment);
     default:
       return false;
   }
@@ -142,14 +155,32 @@ export function normalizeResponse(response: Partial<LLMResponse> | null | undefi
     usage: isRecord(usage) ? normalizeUsage(usage) : undefined,
   };
   // Of most replies this is all, and spreading the rest costs more than all of it.
-  if (rawFinishReason === undefined && reasoning === undefined && response.providerItems === undefined)
+  if (
+    rawFinishReason === undefined &&
+    reasoning === undefined &&
+    response.providerItems === undefined &&
+    response.attachments === undefined
+  )
     return plain;
+  const attachments = normalizeAttachments(response.attachments);
   return {
     ...plain,
+    ...(attachments.length > 0 ? { attachments } : {}),
     ...(isFilled(rawFinishReason) ? { rawFinishReason } : {}),
     ...(isFilled(reasoning) ? { reasoning } : {}),
     ...normalizeItems(response.providerItems),
   };
+}
+
+function normalizeAttachments(attachments: unknown): readonly ReplyAttachment[] {
+  return Array.isArray(attachments) ? attachments.filter(isAttachment) : [];
+}
+
+function isAttachment(attachment: unknown): attachment is ReplyAttachment {
+  if (!isRecord(attachment)) return false;
+  const { type, url, title, mimeType } = attachment;
+  if (type === 'document') return isFilled(title);
+  return (type === 'page' || (type === 'file' && isFilled(mimeType))) && isFilled(url);
 }
 
 /** The run's own, as JSON: whatever the provider does with its object later, what goes back is what came. */

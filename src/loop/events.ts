@@ -1,6 +1,6 @@
 import type { Spending } from '../contract/budget.js';
 import type { CallRecord, HookNote, PendingCall } from '../contract/call.js';
-import type { FinishReason, Message, Usage } from '../contract/llm-provider.js';
+import type { FinishReason, Message, ReplyAttachment, Usage } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { ProgressUpdate } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
@@ -29,6 +29,8 @@ export type LoopEvent =
   | { readonly type: 'text-delta'; readonly text: string }
   /** What the model thinks, as text for people. */
   | { readonly type: 'reasoning-delta'; readonly text: string }
+  /** A source that the model names, or a file that it made. */
+  | { readonly type: 'attachment'; readonly attachment: ReplyAttachment }
   /** The model begins to write a call; its arguments come as text, and `call-start` follows when they are whole. */
   | { readonly type: 'call-input-start'; readonly callId: string; readonly tool: string }
   | { readonly type: 'call-input-delta'; readonly callId: string; readonly text: string }

@@ -9,7 +9,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord, plainJson } from '../kernel/json.js';
-import { askModel, type Failure, normalizeResponse, type PartListener, type Reply } from './ask-model.js';
+import { askModel, type Failure, normalizeResponse, type Reply, tellWhole } from './ask-model.js';
 import { addUsage, type LoopRun, type Question, type RunHooks } from './loop-run.js';
 import type { ToolLoopConfig } from './options.js';
 
@@ -52,19 +52,11 @@ export class RequestHooks implements RunHooks {
         : reply;
     if (!heard.ok) return heard.reason === 'failed' && onFailure ? onFailure(heard) : heard;
     const after = await asking.after(this.#after, before.request, heard.response);
-    if (after.ok && isHeld) await tellWhole(after.response, onPart);
+    if (after.ok && isHeld && onPart) await tellWhole(after.response, onPart);
     // It was paid for all the same.
     if (!after.ok) addUsage(run, heard.response.usage);
     return after;
   }
-}
-
-async function tellWhole(
-  { reasoning, content }: LLMResponse,
-  onPart: PartListener | undefined,
-): Promise<void> {
-  if (reasoning) await onPart?.({ type: 'reasoning-delta', text: reasoning });
-  if (content !== '') await onPart?.({ type: 'text-delta', text: content });
 }
 
 type Asked = { readonly said: SaidWord } | { readonly said?: undefined; readonly reply: Reply };

@@ -5,6 +5,7 @@ import {
   type LLMResponse,
   type LLMStreamPart,
   REQUEST,
+  type ReplyAttachment,
   type ToolCall,
   type Usage,
 } from '../contract/llm-provider.js';
@@ -26,6 +27,7 @@ export interface ScriptedReply {
   /** Default: `tool_calls` where there are calls, otherwise `stop`. */
   readonly finishReason?: FinishReason;
   readonly usage?: Usage;
+  readonly attachments?: readonly ReplyAttachment[];
 }
 
 /** What answers one request: a reply, an error to throw, or a function of the request that gives either. */
@@ -54,6 +56,7 @@ const REPLY = optionTable<ScriptedReply>(
     toolCalls: listOf(CALL, "[{ name: 'find_orders', arguments: { … } }]"),
     finishReason: ANYTHING,
     usage: ANYTHING,
+    attachments: ANYTHING,
   },
   { tool_calls: 'toolCalls: [{ name, arguments }]', text: "content: '…'" },
 );
@@ -127,6 +130,7 @@ export class ScriptedProvider implements LLMProvider {
       request.signal?.throwIfAborted();
       yield { type: 'text-delta', text };
     }
+    for (const attachment of response.attachments ?? []) yield { type: 'attachment', attachment };
     request.signal?.throwIfAborted();
     yield { type: 'response', response };
   }
@@ -138,7 +142,8 @@ export class ScriptedProvider implements LLMProvider {
   }
 }
 
-function toResponse({ content = '', toolCalls = [], finishReason, usage }: ScriptedReply): LLMResponse {
+function toResponse(reply: ScriptedReply): LLMResponse {
+  const { content = '', toolCalls = [], finishReason, usage, attachments } = reply;
   return {
     content,
     toolCalls: toolCalls.map((call) => ({
@@ -148,6 +153,7 @@ function toResponse({ content = '', toolCalls = [], finishReason, usage }: Scrip
     })),
     finishReason: finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop'),
     ...(usage ? { usage } : {}),
+    ...(attachments ? { attachments } : {}),
   };
 }
 

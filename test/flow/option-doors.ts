@@ -343,6 +343,7 @@ const scripted: Required<ScriptedReply> = {
   toolCalls: [],
   finishReason: 'stop',
   usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
+  attachments: [],
 };
 
 const mcpToolsOptions: Required<McpToolsOptions> = {
@@ -712,7 +713,7 @@ export const OUTER_DOORS: readonly Door[] = [
     { enter: (given) => new OfflineProvider(given) },
   ),
   door<ScriptedReply>('a reply of ScriptedProvider', scripted, {
-    open: ['content', 'finishReason', 'usage'],
+    open: ['content', 'finishReason', 'usage', 'attachments'],
     enter: (given) => new ScriptedProvider([given]),
   }),
   door<RandomFaults>(

@@ -15,6 +15,8 @@ export function responseIn(parts: readonly LLMStreamPart[]): LLMResponse {
   );
   expectSame('the text of all text-delta', toldIn(parts, 'text-delta'), response.content);
   expectSame('the text of all reasoning-delta', toldIn(parts, 'reasoning-delta'), response.reasoning ?? '');
+  const attachments = parts.flatMap((part) => (part.type === 'attachment' ? [part.attachment] : []));
+  expectSame('all attachments', attachments, response.attachments ?? []);
   expectInputs(parts, response.toolCalls);
   return response;
 }

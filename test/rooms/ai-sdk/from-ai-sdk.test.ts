@@ -634,3 +634,33 @@ function wireCall(id: string, args: string) {
 function resultPart(toolCallId: string, value: string) {
   return { type: 'tool-result', toolCallId, toolName: 'weather', output: { type: 'text', value } };
 }
+
+const ATTACHED: LanguageModelV4Content[] = [
+  { type: 'source', sourceType: 'url', id: 's1', url: 'https://example.org/a', title: 'A' },
+  { type: 'source', sourceType: 'document', id: 's2', title: 'Terms', mediaType: 'application/pdf' },
+  { type: 'file', mediaType: 'image/png', data: { type: 'data', data: new Uint8Array([1, 2, 3]) } },
+  { type: 'file', mediaType: 'image/png', data: { type: 'url', url: new URL('https://example.org/i.png') } },
+];
+const ATTACHMENTS = [
+  { type: 'page', url: 'https://example.org/a', title: 'A' },
+  { type: 'document', title: 'Terms', mimeType: 'application/pdf' },
+  { type: 'file', url: 'data:image/png;base64,AQID', mimeType: 'image/png' },
+  { type: 'file', url: 'https://example.org/i.png', mimeType: 'image/png' },
+];
+
+describe('fromAiSdk and what a reply brings beside its text', () => {
+  test('fromAiSdk gives sources and files as attachments', async () => {
+    const reply = await fromAiSdk(modelOf(result([...ATTACHED, HELLO]))).chat(REQUEST);
+    expect(reply).toMatchObject({ content: 'Hello', attachments: ATTACHMENTS });
+  });
+
+  test('fromAiSdk tells sources and files as they come, and so does a run', async () => {
+    const parts = await collect(
+      fromAiSdk(streaming(...(ATTACHED as LanguageModelV4StreamPart[]), FINISH)).stream(REQUEST),
+    );
+    expect(parts.flatMap((part) => (part.type === 'attachment' ? [part.attachment] : []))).toEqual(
+      ATTACHMENTS,
+    );
+    expect(parts.at(-1)).toMatchObject({ response: { attachments: ATTACHMENTS } });
+  });
+});

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { defineTool, type LLMProvider, type LLMStreamPart } from 'toolwright';
+import { defineTool, type LLMProvider, type LLMStreamPart, type ReplyAttachment } from 'toolwright';
 
 const SCHEMA = { type: 'object', properties: { n: { type: 'integer' } } } as const;
 const OPTIONS = { description: 'Does it', parameters: SCHEMA };
@@ -43,9 +43,13 @@ export const TOOLS = [
   }),
 ];
 
+type Piece =
+  | { readonly type: 'text-delta' | 'reasoning-delta'; readonly text: string }
+  | { readonly type: 'attachment'; readonly attachment: ReplyAttachment };
+
 /** What a model says once. */
 export interface RandomReply {
-  readonly pieces: readonly { readonly type: 'text-delta' | 'reasoning-delta'; readonly text: string }[];
+  readonly pieces: readonly Piece[];
   readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[];
   readonly isWritten: boolean;
   readonly end: 'whole' | 'cut' | 'breaks' | 'hangs';
@@ -53,10 +57,27 @@ export interface RandomReply {
 
 export const randomReply: fc.Arbitrary<RandomReply> = fc.record({
   pieces: fc.array(
-    fc.record({
-      type: fc.constantFrom('text-delta' as const, 'reasoning-delta' as const),
-      text: fc.constantFrom('', 'a', 'some text', '\n\ndata: x\n\n', '\u2028 😀'),
-    }),
+    fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc.record({
+          type: fc.constantFrom('text-delta' as const, 'reasoning-delta' as const),
+          text: fc.constantFrom('', 'a', 'some text', '\n\ndata: x\n\n', '\u2028 😀'),
+        }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          type: fc.constant('attachment' as const),
+          attachment: fc.constantFrom<ReplyAttachment>(
+            { type: 'page', url: 'https://example.org/a', title: 'A' },
+            { type: 'page', url: 'https://example.org/b' },
+            { type: 'document', title: 'Terms', filename: 'terms.pdf' },
+            { type: 'file', url: 'data:image/png;base64,iVBORw0KGgo=', mimeType: 'image/png' },
+          ),
+        }),
+      },
+    ),
     { maxLength: 5 },
   ),
   calls: fc.array(
@@ -93,7 +114,7 @@ export function providerOf(replies: readonly RandomReply[], onHang: () => void):
         onHang();
         await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
       }
-      const texts = pieces.filter(({ type }) => type === 'text-delta').map(({ text }) => text);
+      const texts = pieces.flatMap((piece) => (piece.type === 'text-delta' ? [piece.text] : []));
       const finishReason = end === 'cut' ? 'length' : calls.length > 0 ? 'tool_calls' : 'stop';
       const content = texts.join('') || (calls.length > 0 ? '' : 'done');
       yield {

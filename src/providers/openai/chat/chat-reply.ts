@@ -1,4 +1,11 @@
-import type { FinishReason, LLMResponse, LLMStreamPart, ToolCall } from '../../../contract/llm-provider.js';
+import type {
+  FinishReason,
+  LLMResponse,
+  LLMStreamPart,
+  ReplyAttachment,
+  ToolCall,
+} from '../../../contract/llm-provider.js';
+import { citedAttachment, imageAttachment } from '../reply-attachments.js';
 import { toUsage } from '../usage.js';
 import {
   argumentsOf,
@@ -29,6 +36,7 @@ export class ChatReply {
   #refusal = '';
   #reasoning = '';
   #reason = '';
+  readonly #attachments: ReplyAttachment[] = [];
   /** The reply came as one message, so it cannot have been cut off on its way. */
   #isWhole = false;
   #isStarted = false;
@@ -73,6 +81,7 @@ export class ChatReply {
       ...(this.#reason === '' ? {} : { rawFinishReason: this.#reason }),
       ...(usage ? { usage } : {}),
       ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
+      ...(this.#attachments.length > 0 ? { attachments: this.#attachments } : {}),
       ...(items ? { providerItems: { [this.#itemKey]: items } } : {}),
     };
   }
@@ -86,10 +95,21 @@ export class ChatReply {
     const parts: LLMStreamPart[] = [];
     if (thought !== '') parts.push({ type: 'reasoning-delta', text: thought });
     if (text !== '') parts.push({ type: 'text-delta', text });
+    parts.push(...this.#attach(message));
     for (const call of jsonList(message.tool_calls)) parts.push(...this.#calls[add](call));
     // The predecessor of `tool_calls`, which some servers still write: one call, without an id.
     if (message.function_call) this.#functionCall.addPiece({ function: message.function_call });
     return parts;
+  }
+
+  /** Servers that forward other APIs write the images that a model made beside the text. */
+  #attach({ annotations, images }: WireRecord): readonly LLMStreamPart[] {
+    const attached = [
+      ...jsonList(annotations).flatMap(citedAttachment),
+      ...jsonList(images).flatMap((image) => imageAttachment(jsonRecord(jsonRecord(image).image_url).url)),
+    ];
+    this.#attachments.push(...attached);
+    return attached.map((attachment) => ({ type: 'attachment', attachment }));
   }
 
   #readUsage(usage: unknown): void {

@@ -1,3 +1,5 @@
+import type { ReplyAttachment } from '../../../contract/llm-provider.js';
+import { citedAttachment, imageAttachment } from '../reply-attachments.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
 import { isSearchCall } from './found-tools.js';
 
@@ -33,6 +35,14 @@ export function reasoningOf(output: readonly WireRecord[]): string {
     .map(({ summary, content }) => partsOf(summary) || partsOf(content))
     .filter((text) => text !== '')
     .join(BETWEEN_THOUGHTS);
+}
+
+/** The sources that a message names, or the image that was made. */
+export function attachmentsOf({ type, content, ...item }: WireRecord): readonly ReplyAttachment[] {
+  if (type === 'image_generation_call')
+    return imageAttachment(item.result, `image/${jsonText(item.output_format) || 'png'}`);
+  if (type !== 'message') return [];
+  return jsonList(content).flatMap((part) => jsonList(jsonRecord(part).annotations).flatMap(citedAttachment));
 }
 
 function contentOf(output: readonly WireRecord[], type: string, field: 'text' | 'refusal'): string {

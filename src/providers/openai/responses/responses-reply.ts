@@ -8,7 +8,7 @@ import type {
 import { toUsage } from '../usage.js';
 import { argumentsOf, inputText, jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
 import { isSearchCall } from './found-tools.js';
-import { BETWEEN_THOUGHTS, callItems, reasoningOf, saidIn, textOf } from './output-items.js';
+import { attachmentsOf, BETWEEN_THOUGHTS, callItems, reasoningOf, saidIn, textOf } from './output-items.js';
 import { customItems, type TextTools, textToolsOf } from './text-tools.js';
 
 /** Also those that a server works on in the background, which nobody here would fetch later. */
@@ -98,6 +98,7 @@ export class ResponsesReply {
     const reasoning = reasoningOf(this.#items);
     // Only what the server keeps can be named later.
     const items = { ...(store === false ? {} : { id }), output: this.#items };
+    const attachments = this.#items.flatMap(attachmentsOf);
     return {
       content: textOf(this.#items),
       toolCalls,
@@ -105,6 +106,7 @@ export class ResponsesReply {
       ...(reason === '' ? {} : { rawFinishReason: reason }),
       ...(usage ? { usage } : {}),
       ...(reasoning === '' ? {} : { reasoning }),
+      ...(attachments.length > 0 ? { attachments } : {}),
       ...(this.#items.length > 0 ? { providerItems: { [this.#itemKey]: items } } : {}),
     };
   }
@@ -155,7 +157,8 @@ export class ResponsesReply {
     this.#itemThought = '';
     this.#itemText = '';
     this.#isApart = true;
-    return [...thought, ...text, ...this.#endCall(record, output_index)];
+    const attached = attachmentsOf(record).map((attachment) => ({ type: 'attachment', attachment }) as const);
+    return [...thought, ...text, ...attached, ...this.#endCall(record, output_index)];
   }
 
   #endCall(item: WireRecord, output_index: unknown): readonly LLMStreamPart[] {
