@@ -1,9 +1,17 @@
-import { type BackendFactory, type Job as BrokerJob, type IQueueBackend, Queue, Worker } from 'bullmq';
+import {
+  type BackendFactory,
+  type Job as BrokerJob,
+  type IQueueBackend,
+  Queue,
+  WaitingError,
+  Worker,
+} from 'bullmq';
 import type {
   DeadJob,
   DeadJobQuery,
   Job,
   JobEngine,
+  JobHandler,
   JobNews,
   JobNewsListener,
   JobOptions,
@@ -139,14 +147,7 @@ class BullmqEngine implements JobEngine {
       throw error;
     }
     const { leaseMs = 30_000 } = this.#options;
-    const process = (taken: BrokerJob<Payload>): Promise<void> => {
-      const { attemptsMade, attemptsStarted, opts, data } = taken;
-      const isLast = attemptsMade + 1 >= (opts.attempts ?? 1);
-      return this.#running.run(data.job, (signal) =>
-        // BullMQ renews the locks of what runs by itself.
-        handle(data.job, { signal, attempt: attemptsStarted, isLast, heartbeat: async () => {} }),
-      );
-    };
+    const process = (taken: BrokerJob<Payload>, token?: string) => this.#attempt(taken, { token, handle });
     const timing = { lockDuration: leaseMs, stalledInterval: leaseMs, maxStalledCount: MOST_DEATHS };
     const options = { ...this.#connection, ...timing, concurrency };
     const worker = new Worker<Payload, void, string, IQueueBackend, object, unknown>(
@@ -163,6 +164,29 @@ class BullmqEngine implements JobEngine {
     const opened = { close: () => worker.close().then(() => void this.#workers.delete(opened)) };
     this.#workers.add(opened);
     return opened;
+  }
+
+  async #attempt(
+    taken: BrokerJob<Payload>,
+    { token, handle }: { readonly token: string | undefined; readonly handle: JobHandler },
+  ): Promise<void> {
+    const { attemptsMade, attemptsStarted: attempt, opts, data } = taken;
+    const isLast = attemptsMade + 1 >= (opts.attempts ?? 1);
+    // BullMQ renews the locks of what runs by itself.
+    const heartbeat = async () => {};
+    let isGivenBack = false;
+    const giveBack = async () => {
+      await taken.moveToWait(token);
+      isGivenBack = true;
+    };
+    try {
+      await this.#running.run(data.job, (signal) =>
+        handle(data.job, { signal, attempt, isLast, heartbeat, giveBack }),
+      );
+    } catch (error) {
+      if (!isGivenBack) throw error;
+    }
+    if (isGivenBack) throw new WaitingError();
   }
 
   async cancel(jobId: string, reason?: string): Promise<boolean> {
@@ -185,15 +209,36 @@ class BullmqEngine implements JobEngine {
     });
   }
 
-  async deadJobs({ limit = 100 }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
-    // Its own range ends with -1, which is all of them.
-    if (limit === 0) return [];
-    const failed = (await this.#queue.getFailed(0, limit - 1)) as readonly BrokerJob<Payload>[];
+  async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    const failed = jobIds === undefined ? await this.#latestFailed(limit) : await this.#failedOf(jobIds);
     return failed.map(({ data, failedReason, attemptsStarted }) => ({
       job: data.job,
       error: failedReason,
       attempts: attemptsStarted,
     }));
+  }
+
+  async revive(job: Job, options: JobOptions = {}): Promise<boolean> {
+    const [dead] = await this.#failedOf([job.id]);
+    if (dead === undefined) return false;
+    // BullMQ's own way back keeps what makes a job fail again whose workers died.
+    await this.#queue.remove(brokerId(job.id));
+    await this.enqueue(job, options);
+    return true;
+  }
+
+  async #latestFailed(limit: number): Promise<readonly BrokerJob<Payload>[]> {
+    // Its own range ends with -1, which is all of them.
+    return limit === 0 ? [] : this.#queue.getFailed(0, limit - 1);
+  }
+
+  async #failedOf(jobIds: readonly string[]): Promise<readonly BrokerJob<Payload>[]> {
+    const found = jobIds.map(async (jobId) => {
+      const id = brokerId(jobId);
+      if ((await this.#queue.getJobState(id)) !== 'failed') return undefined;
+      return this.#queue.getJob(id);
+    });
+    return (await Promise.all(found)).filter((job) => job !== undefined);
   }
 
   async close(): Promise<void> {

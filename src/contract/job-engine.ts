@@ -63,6 +63,11 @@ export interface JobAttempt {
   /** Tells the engine that the work goes on, where it does not find out by itself. */
   heartbeat(): Promise<void>;
   /**
+   * Leaves the job to another worker, or to this one later: no attempt is used up. The handler ends after it, and how
+   * it ends counts for nothing.
+   */
+  giveBack(): Promise<void>;
+  /**
    * Commits writes together with the end of the job, in one transaction of the engine's own database; there where
    * the engine can do that and was told to. Rejects, and nothing is written, where the job is no longer this
    * worker's.
@@ -111,6 +116,8 @@ export interface DeadJob {
 export interface DeadJobQuery {
   /** At most so many, the latest first; default 100. */
   readonly limit?: number;
+  /** Only those of these ids, however many there are. */
+  readonly jobIds?: readonly string[];
 }
 
 /**
@@ -134,12 +141,14 @@ export interface JobEngine {
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>>;
   /** Jobs whose attempts are used up, the latest first. */
   deadJobs(query?: DeadJobQuery): Promise<readonly DeadJob[]>;
+  /** Adds a dead job again, with all its attempts; false, and nothing changes, where none of its id is dead. */
+  revive(job: Job, options?: JobOptions): Promise<boolean>;
   /** Closes its workers, which drains them, and then all that it opened itself. Closing twice is no fault. */
   close(): Promise<void>;
 }
 
 /** What the option `engine` may be. */
 export const JOB_ENGINE = withMethods(
-  ['enqueue', 'work', 'cancel', 'publish', 'subscribe', 'deadJobs', 'close'],
+  ['enqueue', 'work', 'cancel', 'publish', 'subscribe', 'deadJobs', 'revive', 'close'],
   'new MemoryJobEngine(), or bullmqEngine({ connection })',
 );

@@ -21,6 +21,8 @@ interface Entry {
   state: 'delayed' | 'waiting' | 'running';
   /** Attempts that have begun. */
   begun: number;
+  /** Attempts that are used up. */
+  failed: number;
   timer?: NodeJS.Timeout;
   readonly controller: AbortController;
 }
@@ -63,6 +65,7 @@ export class MemoryJobEngine implements JobEngine {
       options,
       state: 'waiting',
       begun: 0,
+      failed: 0,
       controller: new AbortController(),
     };
     this.#entries.set(id, entry);
@@ -99,8 +102,16 @@ export class MemoryJobEngine implements JobEngine {
     return async () => void this.#listeners.delete(subscription);
   }
 
-  async deadJobs({ limit = 100 }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
-    return [...this.#dead.values()].reverse().slice(0, limit);
+  async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    if (jobIds === undefined) return [...this.#dead.values()].reverse().slice(0, limit);
+    return jobIds.flatMap((id) => this.#dead.get(id) ?? []);
+  }
+
+  async revive(job: Job, options: JobOptions = {}): Promise<boolean> {
+    if (!this.#dead.delete(job.id)) return false;
+    this.#ended.delete(job.id);
+    await this.enqueue(job, options);
+    return true;
   }
 
   async close(): Promise<void> {
@@ -158,14 +169,28 @@ export class MemoryJobEngine implements JobEngine {
     const { job, options, begun, controller } = entry;
     const { signal } = controller;
     const { attempts = 1, backoff } = options;
+    let isGivenBack = false;
+    let failure: { readonly error: unknown } | undefined;
     try {
-      await handle(job, { signal, attempt: begun, isLast: begun >= attempts, heartbeat: async () => {} });
-      this.#end(entry);
+      await handle(job, {
+        signal,
+        attempt: begun,
+        isLast: entry.failed + 1 >= attempts,
+        heartbeat: async () => {},
+        giveBack: async () => {
+          isGivenBack = true;
+        },
+      });
     } catch (error) {
-      if (!signal.aborted && begun < attempts) return this.#wait(entry, pauseBefore(begun + 1, backoff));
-      this.#end(entry);
-      if (!signal.aborted) remember(this.#dead, { job, error: errorMessage(error), attempts: begun });
+      failure = { error };
     }
+    if (signal.aborted) return this.#end(entry);
+    if (isGivenBack) return this.#wait(entry, 0);
+    if (failure === undefined) return this.#end(entry);
+    entry.failed += 1;
+    if (entry.failed < attempts) return this.#wait(entry, pauseBefore(entry.failed + 1, backoff));
+    this.#end(entry);
+    remember(this.#dead, { job, error: errorMessage(failure.error), attempts: begun });
   }
 
   #end({ job: { id }, timer }: Entry): void {

@@ -1,5 +1,5 @@
 import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions } from 'pg-boss';
-import type { DeadJob, Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
+import type { DeadJob, DeadJobQuery, Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 
 /** Which queue, and for how long a silent worker holds its jobs. */
@@ -41,6 +41,8 @@ const DAY = 86_400;
 /** pg-boss lets none run for longer than a day, however often it is heard of. */
 const EXPIRE_SECONDS = DAY - 1;
 const KEEP_SECONDS = 30 * DAY;
+/** What a dead job of the queue is among its own: its copy is the dead one. */
+const ENDED: ReadonlySet<string> = new Set(['completed', 'failed']);
 /** How many workers may die of a job before it counts as dead: it may be what they die of. */
 const MOST_DEATHS = 10;
 
@@ -86,10 +88,12 @@ export class BossQueue {
   }
 
   /** Whether it is new. */
-  async send(job: Job, { attempts = 1, backoff, priority = 0, delay = 0 }: JobOptions): Promise<boolean> {
+  async send(job: Job, options: JobOptions, within: { readonly db?: Db } = {}): Promise<boolean> {
     await this.ready();
+    const { attempts = 1, backoff, priority = 0, delay = 0 } = options;
     const data: Payload = { job, attempts };
-    const options: SendOptions = {
+    const sending: SendOptions = {
+      ...within,
       id: uuidOf(job.id),
       priority: priority === 0 ? 0 : -priority,
       retryLimit: attempts - 1 + MOST_DEATHS,
@@ -97,7 +101,7 @@ export class BossQueue {
       ...(backoff?.type === 'exponential' ? { retryBackoff: true } : {}),
       ...(delay > 0 ? { startAfter: new Date(Date.now() + delay) } : {}),
     };
-    return (await this.#boss.send(this.#place.name, data, options)) !== null;
+    return (await this.#boss.send(this.#place.name, data, sending)) !== null;
   }
 
   async take(limit: number): Promise<readonly TakenJob[]> {
@@ -124,15 +128,29 @@ export class BossQueue {
 
   /** Completes a job in one transaction with what is written to the same database. */
   async commit(job: TakenJob, write: (transaction: SqlTransaction) => Promise<void>): Promise<void> {
-    const transaction = await this.database.beginTransaction?.();
-    if (transaction === undefined) throw new Error('The database of this pg-boss cannot begin transactions.');
-    const { db } = transaction;
-    try {
+    if (this.database.beginTransaction === undefined)
+      throw new Error('The database of this pg-boss cannot begin transactions.');
+    await this.#transact(async (db) => {
       await write({ query: (text, values) => db.executeSql(text, values && [...values]) });
-      const outcome = await this.#boss.complete(this.#place.name, [attemptOf(job)], null, { db });
-      if ((outcome as CommandOutcome).affected !== 1)
-        throw new Error(`The job '${job.job.id}' is another worker's by now.`);
+      await this.#completeIn(db, job);
+    });
+  }
+
+  /** Fails where the job is another worker's by now. */
+  async #completeIn(db: Db, job: TakenJob): Promise<void> {
+    const outcome = await this.#boss.complete(this.#place.name, [attemptOf(job)], null, { db });
+    if ((outcome as CommandOutcome).affected !== 1)
+      throw new Error(`The job '${job.job.id}' is another worker's by now.`);
+  }
+
+  /** One after the other where the database, which the application has made, knows no transactions. */
+  async #transact<Value>(work: (db: Db) => Promise<Value>): Promise<Value> {
+    const transaction = await this.database.beginTransaction?.();
+    if (transaction === undefined) return work(this.database);
+    try {
+      const value = await work(transaction.db);
       await transaction.commit();
+      return value;
     } catch (error) {
       await transaction.rollback();
       throw error;
@@ -144,12 +162,20 @@ export class BossQueue {
     await this.#boss.fail(this.#place.name, [attemptOf(job)], { message, failed: job.failed + 1 });
   }
 
-  /** The last attempt has failed: the job is kept among the dead ones. */
+  /** The attempt counts for nothing: the job waits for another one. */
+  async giveBack(job: TakenJob): Promise<void> {
+    const output = { message: 'given back', failed: job.failed };
+    await this.#boss.fail(this.#place.name, [attemptOf(job)], output);
+  }
+
+  /** The last attempt has failed: the job is kept among the dead ones, unless it is another worker's by now. */
   async bury(taken: TakenJob, error: string): Promise<void> {
     const { id, job, attempts, retryCount } = taken;
     const data: DeadPayload = { job, attempts, error, made: retryCount + 1 };
-    await this.#boss.send(this.#deadName, data, { id });
-    await this.complete([taken]);
+    await this.#transact(async (db) => {
+      await this.#completeIn(db, taken);
+      await this.#boss.send(this.#deadName, data, { id, db });
+    });
   }
 
   /** Whether it waited or ran. */
@@ -159,15 +185,38 @@ export class BossQueue {
     return (outcome as CommandOutcome).affected > 0;
   }
 
-  async dead(limit: number): Promise<readonly DeadJob[]> {
+  async dead({ limit = 100, jobIds }: DeadJobQuery): Promise<readonly DeadJob[]> {
     await this.ready();
+    if (jobIds !== undefined) return (await Promise.all(jobIds.map((id) => this.#deadOf(id)))).flat();
     const found = await this.#boss.findJobs<DeadPayload>(this.#deadName);
     const latest = [...found].sort((one, other) => other.createdOn.getTime() - one.createdOn.getTime());
-    return latest.slice(0, limit).map(({ data, sourceOutput, sourceRetryCount }) => ({
-      job: data.job,
-      error: data.error ?? messageIn(sourceOutput),
-      attempts: data.made ?? (sourceRetryCount ?? 0) + 1,
-    }));
+    return latest.slice(0, limit).map(deadJob);
+  }
+
+  /** Sends a dead job anew; false where it is not dead, or is revived by somebody else. */
+  async revive(job: Job, options: JobOptions): Promise<boolean> {
+    await this.ready();
+    const copies = await this.#copiesOf(job.id);
+    if (copies.length === 0) return false;
+    return this.#transact(async (db) => {
+      const ids = copies.map(({ id }) => id);
+      const outcome = await this.#boss.deleteJob(this.#deadName, ids, { db });
+      if ((outcome as CommandOutcome).affected === 0) return false;
+      await this.#boss.deleteJob(this.#place.name, uuidOf(job.id), { db });
+      return this.send(job, options, { db });
+    });
+  }
+
+  async #deadOf(jobId: string): Promise<readonly DeadJob[]> {
+    // By its id, which is quick; what pg-boss gave up is looked for among all dead ones only where there is such a job.
+    const [ended] = await this.#boss.findJobs(this.#place.name, { id: uuidOf(jobId) });
+    if (ended === undefined || !ENDED.has(ended.state)) return [];
+    return (await this.#copiesOf(jobId)).map(deadJob).slice(0, 1);
+  }
+
+  /** What the queue of dead jobs has of one: under its own id, or under another where pg-boss put it there. */
+  async #copiesOf(jobId: string): Promise<readonly JobWithMetadata<DeadPayload>[]> {
+    return this.#boss.findJobs<DeadPayload>(this.#deadName, { data: { job: { id: jobId } } });
   }
 
   async stop(): Promise<void> {
@@ -178,6 +227,14 @@ export class BossQueue {
   get #deadName(): string {
     return `${this.#place.name}_dead`;
   }
+}
+
+function deadJob({ data, sourceOutput, sourceRetryCount }: JobWithMetadata<DeadPayload>): DeadJob {
+  return {
+    job: data.job,
+    error: data.error ?? messageIn(sourceOutput),
+    attempts: data.made ?? (sourceRetryCount ?? 0) + 1,
+  };
 }
 
 function attemptOf({ id, retryCount }: TakenJob): { readonly id: string; readonly retryCount: number } {

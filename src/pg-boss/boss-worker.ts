@@ -99,10 +99,14 @@ export class BossWorker implements JobWorker {
     const { queue, running, handle, transactional } = this.#work;
     const { job, retryCount, failed, attempts } = taken;
     const isLast = failed + 1 >= attempts;
-    let isCommitted = false;
+    let hasLeft = false;
     const commit: Parameters<JobHandler>[1]['commit'] = async (write) => {
       await queue.commit(taken, write);
-      isCommitted = true;
+      hasLeft = true;
+    };
+    const giveBack = async () => {
+      await queue.giveBack(taken);
+      hasLeft = true;
     };
     try {
       await running.run(job, (signal) =>
@@ -111,13 +115,15 @@ export class BossWorker implements JobWorker {
           attempt: retryCount + 1,
           isLast,
           heartbeat: () => this.#touch(),
+          giveBack,
           ...(transactional ? { commit } : {}),
         }),
       );
     } catch (error) {
+      if (hasLeft) return;
       return isLast ? queue.bury(taken, errorMessage(error)) : queue.retry(taken, errorMessage(error));
     }
-    if (!isCommitted) await this.#complete(taken);
+    if (!hasLeft) await this.#complete(taken);
   }
 
   /** Jobs that end in the same turn of the event loop are completed together. */

@@ -120,10 +120,7 @@ class PgBossEngine implements JobEngine {
   }
 
   async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
-    if (!(await this.#queue.send(job, options))) return;
-    for (const worker of this.#workers) worker.wake();
-    // A worker elsewhere that does not hear of it looks again within a second.
-    if (!options.delay) this.#news.wake();
+    if (await this.#queue.send(job, options)) this.#wake(options);
   }
 
   async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
@@ -162,14 +159,26 @@ class PgBossEngine implements JobEngine {
     });
   }
 
-  deadJobs({ limit = 100 }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
-    return this.#queue.dead(limit);
+  deadJobs(query: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    return this.#queue.dead(query);
+  }
+
+  async revive(job: Job, options: JobOptions = {}): Promise<boolean> {
+    if (!(await this.#queue.revive(job, options))) return false;
+    this.#wake(options);
+    return true;
   }
 
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
     await this.#news.close();
     if (typeof this.#options.connection === 'string') await this.#queue.stop();
+  }
+
+  #wake({ delay }: JobOptions): void {
+    for (const worker of this.#workers) worker.wake();
+    // A worker elsewhere that does not hear of it looks again within a second.
+    if (!delay) this.#news.wake();
   }
 
   readonly #onError = (error: unknown): void => {

@@ -7,7 +7,7 @@ const CALLS = ['look_up0', 'pay0', 'report0', 'ship1', 'look_up1'];
 const MAY_REPEAT = /look_up|report/;
 
 /** What came of a run, and what is wrong with it: lists by check. */
-export async function checkRun({ store, ids, bank, approvals, engine }) {
+export async function checkRun({ store, ids, bank, approvals, engine, dead }) {
   const faults = { ended: [], answered: [], effects: [], completions: [], claimed: [] };
   const counts = { taken: 0, turns: 0, calls: 0, completions: 0, repeated: 0 };
   const effects = byCall(bank.effects);
@@ -30,7 +30,7 @@ export async function checkRun({ store, ids, bank, approvals, engine }) {
       }
     counts.taken += await takenOver(kept, store);
   }
-  faults.claimed.push(...(await openRows(store)));
+  faults.claimed.push(...(await openRows(store, dead)));
   return { faults, counts };
 }
 
@@ -133,7 +133,7 @@ async function takenOver({ conversationId, turns }, store) {
   return taken;
 }
 
-async function openRows(store) {
+async function openRows(store, dead) {
   const faults = [];
   for (const status of ['running', 'suspended']) {
     const { runs } = await store.list({ status });
@@ -141,7 +141,10 @@ async function openRows(store) {
   }
   for (const status of ['waiting', 'running']) {
     const { jobs } = await store.jobs.listJobs({ status });
-    faults.push(...jobs.map(({ job }) => `job ${job.id} is ${status}`));
+    for (const { job, attempt } of jobs) {
+      const why = dead.has(job.id) ? `; the engine gave it up: ${dead.get(job.id)}` : '';
+      faults.push(`job ${job.id} is ${status}, attempt ${attempt}${why}`);
+    }
   }
   return faults;
 }

@@ -1,7 +1,7 @@
 // What a chaos run has left locked: in the tables themselves, in the server, and in the queue of the engine.
 import { Queue } from 'bullmq';
 import pg from 'pg';
-import { bullmqBackend, bullmqConnection, QUEUE } from './open.mjs';
+import { bullmqBackend, bullmqConnection, openEngine, QUEUE } from './open.mjs';
 
 const KEPT = {
   'runs that are held': 'SELECT count(*) FROM chaos.runs WHERE claim IS NOT NULL AND ended_claim IS NULL',
@@ -55,5 +55,16 @@ async function activeIn(setting) {
     return ['jobs that BullMQ has given to a worker', await queue.getActiveCount()];
   } finally {
     await queue.close();
+  }
+}
+
+/** What the engine gave up, by the ids of jobs. */
+export async function givenUp(setting) {
+  const engine = openEngine(setting);
+  try {
+    const dead = (await engine?.deadJobs({ limit: 1000 })) ?? [];
+    return new Map(dead.map(({ job, error, attempts }) => [job.id, `${error}, after ${attempts} attempts`]));
+  } finally {
+    await engine?.close();
   }
 }

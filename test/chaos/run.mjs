@@ -24,7 +24,7 @@ import { createRandom } from '../soak/random.mjs';
 import { openBank } from './bank.mjs';
 import { checkRun } from './checks.mjs';
 import { driveConversation, PROMPTS, promptAll } from './driver.mjs';
-import { locksLeft } from './locks.mjs';
+import { givenUp, locksLeft } from './locks.mjs';
 import { openStore } from './open.mjs';
 import { hasRedis, startPostgres, startProxy, startRedis } from './services.mjs';
 import { startWorkers } from './workers.mjs';
@@ -176,7 +176,8 @@ async function run(folder) {
   await unlocked(straight);
   const faults = { processes: [] };
   if (!(await workers.close())) faults.processes.push('a worker did not close in time');
-  const checked = await checkRun({ store, ids, bank, approvals, engine });
+  const dead = await givenUp(straight);
+  const checked = await checkRun({ store, ids, bank, approvals, engine, dead });
   Object.assign(faults, checked.faults);
   faults.claimed.push(...(await locksLeft(straight, straight.postgres)));
   report({

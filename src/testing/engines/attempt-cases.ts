@@ -1,3 +1,4 @@
+import type { JobHandler } from '../../contract/job-engine.js';
 import { Countdown, type EngineCase, expectEqual, expectThat } from './engine-bench.js';
 
 /** What becomes of jobs that fail. */
@@ -72,6 +73,71 @@ export const ATTEMPT_CASES: readonly EngineCase[] = [
         ['fails', 'other'],
         'attempts',
       );
+    },
+  },
+  {
+    title: 'gives a job to a worker again whose handler gave it back, and uses up none of its attempts',
+    async run(bench) {
+      const [engine, other] = [await bench.open(), await bench.open()];
+      const all = new Countdown(3);
+      const handle: JobHandler = async (_job, { attempt, giveBack }) => {
+        all.tell();
+        if (attempt === 3) return;
+        await giveBack();
+        if (attempt === 1) throw new Error('how it ends counts for nothing');
+      };
+      const workers = [await bench.work(engine, handle), await bench.work(other, handle)];
+      await engine.enqueue(bench.job());
+      await bench.within(all.done, 'a job that was given back is given to a worker again');
+      await Promise.all(workers.map((worker) => worker.close()));
+      const attempts = bench.handled.map(({ attempt }) => [attempt.attempt, attempt.isLast]);
+      expectEqual(
+        attempts,
+        [1, 2, 3].map((attempt) => [attempt, true]),
+        'attempts',
+      );
+      expectEqual(await engine.deadJobs(), [], 'dead jobs');
+    },
+  },
+  {
+    title: 'tries a dead job again that is revived, as often as a new one, and revives no other',
+    async run(bench) {
+      const [engine, other] = [await bench.open(), await bench.open()];
+      const [all, again, fine] = [new Countdown(3), new Countdown(2), new Countdown(1)];
+      let isRevived = false;
+      const handle: JobHandler = async ({ id }) => {
+        (isRevived ? again : all).tell();
+        if (id === 'fine') return fine.tell();
+        throw new Error(`the mail of ${id} is lost`);
+      };
+      const worker = await bench.work(engine, handle);
+      const job = bench.job({ id: 'dead:1' });
+      const [options, ended, waiting] = [{ attempts: 2 }, bench.job({ id: 'fine' }), bench.job()];
+      await engine.enqueue(job, options);
+      await engine.enqueue(ended);
+      await bench.within(all.done, 'jobs are run');
+      await worker.close();
+      await engine.enqueue(waiting, { delay: 3_600_000 });
+      for (const left of [ended, waiting, bench.job()])
+        expectEqual(await other.revive(left), false, 'a job that is not dead is revived');
+      const ids = [ended.id, waiting.id, job.id];
+      const dead = await other.deadJobs({ jobIds: ids });
+      expectEqual(
+        dead.map(({ job: { id } }) => id),
+        [job.id],
+        'which of the ids are dead',
+      );
+      expectEqual(await other.deadJobs({ jobIds: [ended.id] }), [], 'whether a job is dead that is not');
+      isRevived = true;
+      expectEqual(await other.revive(job, options), true, 'a dead job is revived');
+      expectEqual(await other.revive(job, options), false, 'a job is revived twice');
+      expectEqual(await engine.deadJobs(), [], 'dead jobs after the last was revived');
+      const reviver = await bench.work(other, handle);
+      await bench.within(again.done, 'a job that was revived is tried as often as a new one');
+      await reviver.close();
+      const [lost] = await engine.deadJobs();
+      expectEqual(lost?.job, job, 'the job that is dead again');
+      expectEqual((await engine.deadJobs()).length, 1, 'dead jobs');
     },
   },
 ];
