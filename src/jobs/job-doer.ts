@@ -7,7 +7,7 @@ import { fingerprintOf } from '../call/start-job.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope, ToolPolicy } from '../contract/call.js';
 import type { Job, JobAttempt, JobEngine } from '../contract/job-engine.js';
-import type { JobStore } from '../contract/job-store.js';
+import type { JobBeginning, JobStore } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolResult } from '../contract/tool-result.js';
@@ -38,15 +38,24 @@ interface AttemptEnd {
   readonly isFailure: boolean;
 }
 
-/** How often a store is told of a result before the attempt counts as failed, and the first pause between. */
-const STORE_TRIES = 6;
-const STORE_PAUSE_MS = 50;
+/** For how long a store that is away is waited for: with nothing done yet, and with a result that would be lost. */
+const BEGIN_WITHIN_MS = 30_000;
+const COMPLETE_WITHIN_MS = 300_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
+
+/** For how long something is tried again: until the engine takes the job away, or the time is over. */
+interface Patience {
+  readonly signal: AbortSignal;
+  readonly withinMs: number;
+}
 
 /** Does jobs as calls of a registry, and records what comes of each of them once. */
 export class JobDoer {
   readonly #work: JobWork;
   readonly #slots = new ToolSlots();
   readonly #telling = new Set<Promise<unknown>>();
+  readonly #closing = new AbortController();
 
   constructor(work: JobWork) {
     this.#work = work;
@@ -54,13 +63,14 @@ export class JobDoer {
 
   /** One attempt; rejects where it failed, so that the engine makes another one or keeps the job as a dead one. */
   async handle(job: Job, attempt: JobAttempt): Promise<void> {
-    const { jobs, tools, logger } = this.#work;
+    const { tools, logger } = this.#work;
     const background = tools.offered(job.tool)?.background;
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
     const leave = await this.#slots.enter(job.tool, concurrency);
     try {
-      const beginning = await insist(() => jobs.beginJob(job.id, attempt.attempt));
-      if (beginning.status === 'run') await this.#attempt(job, attempt);
+      const beginning = await this.#begin(job, attempt);
+      if (beginning === undefined) await attempt.giveBack();
+      else if (beginning.status === 'run') await this.#attempt(job, attempt);
       // Its worker died before the engine, or whoever listens, had heard of it.
       else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
       else logger?.warn('A job came that the store does not know; it is not done', { jobId: job.id });
@@ -69,9 +79,29 @@ export class JobDoer {
     }
   }
 
+  /** From now on a store that is away is not waited for: its jobs are left to others. */
+  close(): void {
+    this.#closing.abort();
+  }
+
   /** Resolves when all that has ended has been told. */
   async idle(): Promise<void> {
     await Promise.all(this.#telling);
+  }
+
+  /** `undefined` where the store cannot be asked: that uses up no attempt of the tool. */
+  async #begin(job: Job, { attempt, signal }: JobAttempt): Promise<JobBeginning | undefined> {
+    const { jobs, logger } = this.#work;
+    try {
+      return await this.#insist(() => jobs.beginJob(job.id, attempt), {
+        signal,
+        withinMs: BEGIN_WITHIN_MS,
+      });
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      logger?.warn('A job is given back, as the store cannot be reached', { jobId: job.id, error });
+      return undefined;
+    }
   }
 
   async #attempt(job: Job, attempt: JobAttempt): Promise<void> {
@@ -85,19 +115,51 @@ export class JobDoer {
   }
 
   /** Whether this was the first result of the job. */
-  async #complete(job: Job, { commit }: JobAttempt, { result, isFailure }: AttemptEnd): Promise<boolean> {
+  async #complete(job: Job, attempt: JobAttempt, end: AttemptEnd): Promise<boolean> {
+    const { signal } = attempt;
+    try {
+      const record = this.#recorder(job, attempt, end);
+      return await this.#insist(record, { signal, withinMs: COMPLETE_WITHIN_MS });
+    } catch (error) {
+      // As if this process had died: another one does the work again.
+      if (this.#closing.signal.aborted && !signal.aborted) await attempt.giveBack();
+      throw error;
+    }
+  }
+
+  /** What records a result, and may be called again where that failed. */
+  #recorder(job: Job, { commit }: JobAttempt, { result, isFailure }: AttemptEnd): () => Promise<boolean> {
     const { jobs, onAsyncResult } = this.#work;
     const stored = storedResult(result);
     const entry = completionEntry(job, result);
     const told = entry === undefined ? {} : { entry };
     // Who listens has to hear it again after a crash, which takes a job that the engine still has.
     if (commit === undefined || isFailure || onAsyncResult !== undefined)
-      return insist(() => jobs.completeJob(job.id, stored, told));
-    let isFirst = false;
-    await commit(async (transaction) => {
-      isFirst = await jobs.completeJob(job.id, stored, { transaction, ...told });
-    });
-    return isFirst;
+      return async () => jobs.completeJob(job.id, stored, told);
+    let [isRepeated, isFirst] = [false, false];
+    return async () => {
+      // The answer to a commit may have been lost.
+      if (isRepeated && (await jobs.job(job.id))?.result !== undefined) return isFirst;
+      isRepeated = true;
+      await commit(async (transaction) => {
+        isFirst = await jobs.completeJob(job.id, stored, { transaction, ...told });
+      });
+      return isFirst;
+    };
+  }
+
+  /** A store that is away uses up no attempt, and has nothing done again. Rejects with what it last failed with. */
+  async #insist<Value>(work: () => Value | Promise<Value>, { signal, withinMs }: Patience): Promise<Value> {
+    const closing = this.#closing.signal;
+    const end = performance.now() + withinMs;
+    for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
+      try {
+        return await work();
+      } catch (error) {
+        if (signal.aborted || closing.aborted || performance.now() + wait > end) throw error;
+      }
+      await pause(wait, undefined, { signal: AbortSignal.any([signal, closing]) }).catch(() => {});
+    }
   }
 
   async #tell(job: Job, result: ToolResult): Promise<void> {
@@ -187,18 +249,6 @@ function changedResult(job: Job, definition: ToolDefinition): ToolResult | undef
     'DefinitionChanged',
     `The tool '${job.tool}' was changed after the work had been started (${changed.join(' and ')}), and does not take its arguments any more: ${JSON.stringify(job.arguments)}. The work was not done.`,
   );
-}
-
-/** A store that is away for a moment uses up no attempt, and has nothing done again. */
-async function insist<Value>(work: () => Value | Promise<Value>): Promise<Value> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      if (tries === STORE_TRIES) throw error;
-      await pause(STORE_PAUSE_MS * 2 ** tries);
-    }
-  }
 }
 
 /** How many jobs of a tool run at the same time, and who waits for one of them to end. */

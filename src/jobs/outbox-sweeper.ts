@@ -1,6 +1,6 @@
 import { completeJob } from '../call/job-dispatch.js';
 import { failedResult } from '../call/result-text.js';
-import type { JobEngine } from '../contract/job-engine.js';
+import type { DeadJob, JobEngine } from '../contract/job-engine.js';
 import type { JobStore, StoredJob } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
 
@@ -48,27 +48,35 @@ export class OutboxSweeper {
     const { jobs, silentForMs = 60_000 } = this.#sweep;
     for (;;) {
       const found = await jobs.unsentJobs({ olderThanMs: this.#sweepMs, silentForMs, limit: BATCH });
-      if (found.some(({ attempt }) => attempt > 0)) await this.#buryDead(found);
-      for (const stored of found) await this.#send(stored);
+      const dead = await this.#deadOf(found);
+      for (const stored of found) await this.#settle(stored, dead.get(stored.job.id));
       if (found.length < BATCH || !this.#isOpen) return;
     }
   }
 
-  async #send({ job, options }: StoredJob): Promise<void> {
-    const { engine, jobs } = this.#sweep;
-    await engine.enqueue(job, options);
+  async #settle(stored: StoredJob, dead: DeadJob | undefined): Promise<void> {
+    // Workers died of it, so that it has nobody else who completes it.
+    if (dead !== undefined && stored.attempt > 0) return this.#bury(dead);
+    const { engine, jobs, logger } = this.#sweep;
+    const { job, options } = stored;
+    if (dead === undefined) await engine.enqueue(job, options);
+    else if (await engine.revive(job, options))
+      logger?.warn('A job that was given up before it had begun is tried again', {
+        jobId: job.id,
+        error: dead.error,
+      });
     await jobs.jobSent(job.id);
   }
 
-  /** Jobs that an engine has given up, because workers died of them, have nobody else who completes them. */
-  async #buryDead(found: readonly StoredJob[]): Promise<void> {
+  async #deadOf(found: readonly StoredJob[]): Promise<ReadonlyMap<string, DeadJob>> {
+    const dead = await this.#sweep.engine.deadJobs({ jobIds: found.map(({ job }) => job.id) });
+    return new Map(dead.map((entry) => [entry.job.id, entry]));
+  }
+
+  async #bury({ job, error }: DeadJob): Promise<void> {
     const { engine, jobs } = this.#sweep;
-    const open = new Map(found.map(({ job }) => [job.id, job]));
-    for (const { job, error } of await engine.deadJobs({ limit: 1000 })) {
-      if (!open.has(job.id)) continue;
-      const message = `The work of the tool '${job.tool}' was given up: ${error}`;
-      if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
-        await engine.publish({ type: 'end', jobId: job.id });
-    }
+    const message = `The work of the tool '${job.tool}' was given up: ${error}`;
+    if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
+      await engine.publish({ type: 'end', jobId: job.id });
   }
 }

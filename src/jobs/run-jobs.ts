@@ -51,7 +51,10 @@ export interface RunJobsOptions {
 
 /** Does jobs, until it is closed. */
 export interface JobRunner {
-  /** Takes no more jobs, and resolves when those under way have ended. Engine and store stay open. */
+  /**
+   * Takes no more jobs, and resolves when those under way have ended, or were given back because the store cannot be
+   * reached. Engine and store stay open.
+   */
   close(): Promise<void>;
 }
 
@@ -102,6 +105,7 @@ export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
   const sweeper = new OutboxSweeper({ engine, jobs: store.jobs, sweepMs, silentForMs, logger });
   return {
     close: async () => {
+      doer.close();
       await Promise.all([worker.close(), sweeper.close()]);
       await doer.idle();
     },

@@ -57,6 +57,30 @@ function calling(tool: string, args: JsonObject) {
 const USER = [{ role: 'user', content: 'Go' }] as const;
 const SCHEMA = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] };
 
+type JobMethod = 'beginJob' | 'completeJob';
+
+/** The store, which cannot be reached so many times; `onAsked` hears of the first. */
+function awayFor(
+  store: MemoryRunStore,
+  times: Partial<Record<JobMethod, number>>,
+  onAsked = () => {},
+): MemoryRunStore {
+  const left = new Map(Object.entries(times));
+  const jobs = new Proxy(store.jobs, {
+    get(target, name: JobMethod) {
+      const method = target[name].bind(target) as () => unknown;
+      return (...args: []) => {
+        const more = left.get(name) ?? 0;
+        if (more === 0) return method(...args);
+        left.set(name, more - 1);
+        onAsked();
+        throw new Error('the store is away');
+      };
+    },
+  });
+  return Object.create(store, { jobs: { value: jobs } }) as MemoryRunStore;
+}
+
 @Toolset()
 class MailTools {
   @Tool({ description: 'Sends a mail', background: { attempts: 3 } })
@@ -246,6 +270,68 @@ describe('runJobs', () => {
     await worker.close();
     expect(completion?.result).toMatchObject({ isError: true, forLLM: 'no paper' });
     expect(await engine.deadJobs()).toMatchObject([{ job: completion?.job, attempts: 2 }]);
+  });
+
+  test('runJobs waits for a store that is away when a job begins and when it ends, and does its work once', async () => {
+    const { engine, store } = started();
+    let runs = 0;
+    const tool = defineTool({ name: 'work', description: 'W', background: true, execute: () => (runs += 1) });
+    await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
+    const { completed } = await working({
+      engine,
+      store: awayFor(store, { beginJob: 7, completeJob: 7 }),
+      tools: [tool],
+    });
+    expect((await completed())[0]?.result.forLLM).toBe('1');
+    expect(await engine.deadJobs()).toEqual([]);
+    expect(runs).toBe(1);
+  });
+
+  test('runJobs that is closed while its store is away leaves its jobs to others, with all their attempts', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
+    for (const method of ['beginJob', 'completeJob'] as const) {
+      const asked = Promise.withResolvers<void>();
+      const away = awayFor(store, { [method]: Number.POSITIVE_INFINITY }, asked.resolve);
+      const { worker } = await working({ engine, store: away, tools: [tool] });
+      await asked.promise;
+      await worker.close();
+    }
+    const { completed } = await working({ engine, store, tools: [tool] });
+    expect((await completed())[0]?.result.forLLM).toBe('done');
+    expect(await engine.deadJobs()).toEqual([]);
+  });
+
+  test('runJobs revives a job that the engine gave up before anybody had begun it', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
+    const hopeless = await engine.work({ handle: () => Promise.reject(new Error('no store')) });
+    await hopeless.close();
+    expect(await engine.deadJobs()).toHaveLength(1);
+    const { completed } = await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
+    expect((await completed())[0]?.result.forLLM).toBe('done');
+    expect(await engine.deadJobs()).toEqual([]);
+  });
+
+  test('runJobs ends a job as given up that had begun and that the engine gave up', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
+    const deadly = await engine.work({
+      handle: async ({ id }) => {
+        store.jobs.beginJob(id, 1);
+        throw new Error('its workers died');
+      },
+    });
+    await deadly.close();
+    const { worker } = await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
+    const ended = Promise.withResolvers<string>();
+    await engine.subscribe(({ jobId }) => ended.resolve(jobId));
+    const given = await store.jobs.job(await ended.promise);
+    expect(given?.result?.forLLM).toBe("The work of the tool 'work' was given up: its workers died");
+    await worker.close();
   });
 
   test('runJobs does a job whose tool has changed where its arguments fit, and says what changed where not', async () => {

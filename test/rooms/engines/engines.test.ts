@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createPostgresBackend, runMigrations } from 'bullmq';
+import { createPostgresBackend, Queue, runMigrations } from 'bullmq';
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
 import { type Job, type JobEngine, MemoryJobEngine } from 'toolwright';
@@ -68,6 +68,24 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
     await runJobsOf(engine, 1);
     await engine.enqueue(JOB);
     expect(await runJobsOf(engine, 1)).toEqual([JOB.id]);
+    await engine.close();
+  });
+
+  test('bullmqEngine revives a job of which too many workers died, which BullMQ itself would fail again', async () => {
+    const queue = newName();
+    const engine = bullmqEngine({ connection, queue });
+    await engine.enqueue(JOB);
+    // As BullMQ does it when a job has lost its last worker.
+    const broker = new Queue(queue, { connection });
+    const client = await broker.client;
+    await client.hset(`bull:${queue}:job_${JOB.id}`, { defa: 'job stalled more than allowable limit' });
+    await broker.close();
+    const worker = await engine.work({ handle: async () => {} });
+    while ((await engine.deadJobs()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await worker.close();
+    expect(await engine.revive(JOB)).toBe(true);
+    expect(await runJobsOf(engine, 1)).toEqual([JOB.id]);
+    expect(await engine.deadJobs()).toEqual([]);
     await engine.close();
   });
 
@@ -153,6 +171,25 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     const { rows } = await boss.getDb().executeSql(`SELECT job FROM ${schema}.effects`);
     expect(rows).toEqual([{ job: 'task_1, attempt 2' }]);
     expect((await boss.findJobs('atomic')).map(({ state }) => state)).toEqual(['completed']);
+    await engine.close();
+  });
+
+  test('pgBossEngine keeps no job among the dead ones that has failed here and is another worker’s by now', async () => {
+    await using boss = await startedBoss({ connectionString: url, schema });
+    const engine = pgBossEngine({ connection: boss, queue: 'lost' });
+    await engine.enqueue(JOB);
+    const failed = Promise.withResolvers<void>();
+    const worker = await engine.work({
+      handle: async () => {
+        const [{ id } = { id: '' }] = await boss.findJobs('lost');
+        await boss.complete('lost', id);
+        failed.resolve();
+        throw new Error('too late');
+      },
+    });
+    await failed.promise;
+    await worker.close();
+    expect(await engine.deadJobs()).toEqual([]);
     await engine.close();
   });
 });
