@@ -22,7 +22,8 @@ export class BossNews {
   readonly #channel: string;
   readonly #onError: (error: unknown) => void;
   readonly #listeners = new Set<{ readonly hear: Listener }>();
-  readonly #parts = new Map<string, string[]>();
+  /** The word that is arriving. */
+  #arriving: { readonly id: string; readonly parts: string[] } | undefined;
   #listening: Promise<ListenHandle> | undefined;
   #waking: Promise<void> | undefined;
   #isCalled = false;
@@ -101,17 +102,15 @@ export class BossNews {
     );
   }
 
+  /** Notifications of one transaction come one after the other: what is not whole by then, a lost connection cut. */
   #hear(payload: string): void {
     const [, id = '', index = '0', count = '1', part = ''] =
       /^([^/]*)\/(\d+)\/(\d+)\/(.*)$/s.exec(payload) ?? [];
-    const parts = this.#parts.get(id) ?? [];
+    const { parts } = this.#arriving?.id === id ? this.#arriving : { parts: [] };
     parts[Number(index)] = part;
-    if (parts.filter((given) => given !== undefined).length < Number(count)) {
-      this.#parts.set(id, parts);
-      return;
-    }
-    this.#parts.delete(id);
-    this.#tell(JSON.parse(parts.join('')) as BossWord);
+    const isWhole = parts.filter((given) => given !== undefined).length === Number(count);
+    this.#arriving = isWhole ? undefined : { id, parts };
+    if (isWhole) this.#tell(JSON.parse(parts.join('')) as BossWord);
   }
 
   #tell(word: BossWord): void {

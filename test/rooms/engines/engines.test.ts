@@ -77,7 +77,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
     await engine.enqueue(JOB);
     // As BullMQ does it when a job has lost its last worker.
     const broker = new Queue(queue, { connection });
-    const client = await broker.client;
+    const client = await broker.getBackend().client;
     await client.hset(`bull:${queue}:job_${JOB.id}`, { defa: 'job stalled more than allowable limit' });
     await broker.close();
     const worker = await engine.work({ handle: async () => {} });
