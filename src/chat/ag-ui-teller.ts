@@ -1,5 +1,6 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/json.js';
+import { AgUiAgents } from './ag-ui-agents.js';
 import { type AgUiEvent, type AgUiMessage, messagesOf, type ToldItem } from './ag-ui-messages.js';
 import { agUiOutcome, agUiUsage } from './ag-ui-outcome.js';
 import { type CallPlace, type DescribeError, placeOfTurn, shownCallId, userText } from './shown-calls.js';
@@ -31,6 +32,7 @@ export class AgUiTeller {
   readonly #options: AgUiTellerOptions;
   readonly #calls = new Map<string, ToldCall>();
   readonly #items: ToldItem[] = [];
+  readonly #agents: AgUiAgents;
   #place: CallPlace = placeOfTurn(undefined);
   #parts = 0;
   /** The text or reasoning that is being written. */
@@ -41,6 +43,7 @@ export class AgUiTeller {
 
   constructor(options: AgUiTellerOptions) {
     this.#options = options;
+    this.#agents = new AgUiAgents(options.describeError);
   }
 
   /** What the turn has said so far. */
@@ -92,6 +95,8 @@ export class AgUiTeller {
         return this.#tellProgress(event);
       case 'call-suspended':
         return this.#beginCall(event, firstArguments(event));
+      case 'call-event':
+        return this.#tellAgent(event);
       case 'call-end':
         return this.#endCall(event);
       case 'turn-suspended':
@@ -226,6 +231,10 @@ export class AgUiTeller {
     return [{ type: 'ACTIVITY_SNAPSHOT', messageId, activityType: 'tool-progress', content }];
   }
 
+  #tellAgent({ callId, tool, event }: JsonObject): AgUiEvent[] {
+    return [...this.#agents.tell({ shown: this.shownId(String(callId)), tool, event })];
+  }
+
   #endCall(event: JsonObject): AgUiEvent[] {
     const begun = this.#beginCall(event, undefined);
     const id = String(event.callId);
@@ -261,7 +270,12 @@ export class AgUiTeller {
 
   #endTurn(event: JsonObject): AgUiEvent[] {
     const isOver = event.type === 'turn-end';
-    const ended = [...this.#endPart(), ...(isOver ? this.#leave(({ phase }) => phase !== 'ended') : [])];
+    const agents = this.#agents.leave(isOver ? 'aborted' : 'suspended');
+    const ended = [
+      ...this.#endPart(),
+      ...agents,
+      ...(isOver ? this.#leave(({ phase }) => phase !== 'ended') : []),
+    ];
     ended.push(...this.#endStep());
     const { describeError, state } = this.#options;
     const outcome = agUiOutcome(event, { describeError, shownId: (id) => this.shownId(id) });

@@ -67,6 +67,7 @@ const TELLERS: Readonly<Record<string, Teller | undefined>> = {
   'call-input-delta': writeInput,
   'call-start': (told, event) => beginCall(told, event, event.arguments),
   'call-progress': tellProgress,
+  'call-event': tellAgent,
   'call-suspended': suspendCall,
   'call-end': endCall,
   'step-end': (told) => endStep({ told, chunks: [] }),
@@ -194,6 +195,26 @@ function tellProgress(told: ToldTurn, { callId, tool, update }: JsonObject): Tol
     chunks: [data, ...approvalChunks(call, 'success'), output],
   };
 }
+
+/** What the agent within a call does, while it does it: what comes of it is the output of the call. */
+function tellAgent(told: ToldTurn, { callId, tool, event }: JsonObject): ToldEvent {
+  const { type, ...own } = (event ?? {}) as JsonObject;
+  const shown = AGENT_EVENTS[String(type)];
+  if (shown === undefined) return { told, chunks: [] };
+  const { shown: id } = callOf(told, callId) ?? callIds(told, callId);
+  const seen = { type, ...Object.fromEntries(shown.map((name) => [name, own[name]])) };
+  const data = { callId: id, agent: tool, event: seen };
+  return { told, chunks: [{ type: 'data-agent', id, data, transient: true }] };
+}
+
+/** What of the events of an agent is shown: what its calls give is for the agent. */
+const AGENT_EVENTS: Readonly<Record<string, readonly string[] | undefined>> = {
+  __proto__: null as never,
+  'run-start': [],
+  'call-start': ['callId', 'tool', 'arguments'],
+  'call-end': ['callId', 'tool', 'status'],
+  'run-end': ['status'],
+};
 
 function suspendCall(told: ToldTurn, event: JsonObject): ToldEvent {
   const pending = Array.isArray(event.pending) ? (event.pending as readonly JsonObject[]) : [];

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HttpAgent } from '@ag-ui/client';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { Conversations, defineTool, type LLMProvider, type LLMRequest } from 'toolwright';
+import { agentAsTool, Conversations, defineTool, type LLMProvider, type LLMRequest } from 'toolwright';
 import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 import { AgUiUser } from './ag-ui-reader.js';
@@ -92,9 +92,49 @@ function lastText({ agent }: AgUiUser): unknown {
   return agent.messages.at(-1)?.content;
 }
 
+type Told = { readonly type: string } & Readonly<Record<string, unknown>>;
+
 const yes = (id: string) => ({ interruptId: id, status: 'resolved' as const, payload: { approved: true } });
 
 describe('createChatHandler with ag-ui', () => {
+  test('an agent within a call is a subagent, which waits where one of its calls does', async () => {
+    const provider = namingProvider();
+    const place = defineTool({ name: 'place', ...SAY, approval: true, execute: () => 'placed' });
+    const agent = agentAsTool({
+      name: 'agent',
+      description: 'Places it',
+      provider,
+      model: 'm',
+      tools: [place],
+      prompt: () => 'call place',
+      parameters: SAY.parameters,
+    });
+    const conversations = new Conversations({
+      store: new MemoryRunStore(),
+      config: { provider, model: 'm', tools: [agent] },
+    });
+    opened.push(conversations);
+    const user = new AgUiUser(
+      createChatHandler({ conversations, protocol: 'ag-ui', authenticate: () => 'u' }),
+    );
+    const asked = (await user.say('call agent')) as readonly Told[];
+    const parentToolCallId = asked.find(({ type }) => type === 'TOOL_CALL_START')?.toolCallId;
+    expect(asked.filter(({ type }) => type.startsWith('SUBAGENT'))).toMatchObject([
+      { type: 'SUBAGENT_STARTED', name: 'agent', parentToolCallId },
+      { type: 'SUBAGENT_FINISHED', outcome: { type: 'suspended' } },
+    ]);
+    const [interrupt] = user.interrupts;
+    const done = (await user.run({ resume: [yes(interrupt?.id ?? '')] })) as readonly Told[];
+    expect(user.violations).toEqual([]);
+    expect(done.filter(({ type }) => type.startsWith('SUBAGENT'))).toMatchObject([
+      { type: 'SUBAGENT_STARTED', name: 'agent' },
+      { type: 'SUBAGENT_FINISHED' },
+    ]);
+    expect(done.filter(({ activityType }) => activityType === 'agent-call').at(-1)).toMatchObject({
+      content: { tool: 'place', status: 'success' },
+    });
+  });
+
   test('a turn is a run with steps, reasoning, text and usage', async () => {
     const { handler } = start();
     const user = new AgUiUser(handler);

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
 import {
+  agentAsTool,
   Conversations,
   type ConversationsOptions,
   defineTool,
@@ -188,6 +189,32 @@ describe('createChatHandler', () => {
       { type: 'tool-output-available', output: 'copied' },
     ]);
     expect(message?.parts[1]).toMatchObject({ state: 'output-available', output: 'copied' });
+  });
+
+  test('what an agent within a call does is shown while it does it, and what its calls give is not', async () => {
+    const secret = defineTool({ name: 'look', ...SAY, execute: () => 'for the agent alone' });
+    const agent = agentAsTool({
+      name: 'agent',
+      description: 'Looks',
+      provider: namingProvider(),
+      model: 'm',
+      tools: [secret],
+      prompt: () => 'call look',
+      parameters: SAY.parameters,
+    });
+    const { handler } = start({}, { config: { provider: namingProvider(), model: 'm', tools: [agent] } });
+    const { chunks, violations } = await readMessage(
+      await chatOf(handler).post({ id: 'c1', messages: [said('call agent')] }),
+    );
+    expect(violations).toEqual([]);
+    const told = chunks.filter(({ type }) => type === 'data-agent');
+    expect(told).toMatchObject([
+      { transient: true, data: { agent: 'agent', event: { type: 'run-start' } } },
+      { data: { event: { type: 'call-start', tool: 'look', arguments: {} } } },
+      { data: { event: { type: 'call-end', tool: 'look', status: 'success' } } },
+      { data: { event: { type: 'run-end', status: 'completed' } } },
+    ]);
+    expect(JSON.stringify(told)).not.toContain('for the agent alone');
   });
 
   test('an approval may come with edited arguments, which the tool checks', async () => {

@@ -1,10 +1,15 @@
 import fc from 'fast-check';
-import { defineTool, type LLMProvider, type LLMStreamPart, type ReplyAttachment } from 'toolwright';
+import {
+  agentAsTool,
+  defineTool,
+  type LLMProvider,
+  type LLMStreamPart,
+  type ReplyAttachment,
+} from 'toolwright';
 
 const SCHEMA = { type: 'object', properties: { n: { type: 'integer' } } } as const;
 const OPTIONS = { description: 'Does it', parameters: SCHEMA };
-/** Tools of every kind. */
-export const TOOLS = [
+const PLAIN_TOOLS = [
   defineTool({ name: 'plain', ...OPTIONS, execute: ({ n }) => `plain ${n}` }),
   defineTool({
     name: 'asks',
@@ -41,6 +46,35 @@ export const TOOLS = [
       return 'busy';
     },
   }),
+];
+
+/** An agent that makes one call. */
+function agentThatCalls(name: string, tool: string) {
+  return agentAsTool({
+    name,
+    description: 'Does it for you',
+    parameters: SCHEMA,
+    prompt: () => 'Do it',
+    model: 'm',
+    tools: PLAIN_TOOLS,
+    provider: {
+      chat: async ({ messages }) =>
+        messages.at(-1)?.role === 'tool'
+          ? { content: 'It is done.', toolCalls: [], finishReason: 'stop' }
+          : {
+              content: '',
+              toolCalls: [{ id: 'inner', name: tool, arguments: { n: 1 } }],
+              finishReason: 'tool_calls',
+            },
+    },
+  });
+}
+
+/** Tools of every kind, agents included. */
+export const TOOLS = [
+  ...PLAIN_TOOLS,
+  agentThatCalls('agent', 'plain'),
+  agentThatCalls('asking_agent', 'guarded'),
 ];
 
 type Piece =
