@@ -225,6 +225,15 @@ export type {
   StoredRunResult,
 } from './contract/run-state.js';
 export type {
+  DueSchedules,
+  Schedule,
+  ScheduleMove,
+  ScheduleQuery,
+  ScheduleStore,
+  ScheduleTiming,
+  StoreWithSchedules,
+} from './contract/schedule-store.js';
+export type {
   ApprovalStore,
   Remember,
   RememberScope,

@@ -164,6 +164,10 @@ export class CallContext extends ToolContext {
     return this.#scope.conversationId;
   }
 
+  get owner(): unknown {
+    return this.#scope.owner;
+  }
+
   get messages(): readonly Message[] {
     this.#messages ??= Object.isFrozen(this.#scope.messages)
       ? this.#scope.messages

@@ -41,7 +41,7 @@ export interface CallScope {
   readonly callId?: string;
   /**
    * On whose behalf a run takes place: any JSON, such as `{ user: 'u1', tenant: 't1' }`. A suspended run keeps it,
-   * and goes on only where the scope names the same owner again. It is compared, never handed to tools.
+   * and goes on only where the scope names the same owner again. Tools read it as `context.owner`.
    */
   readonly owner?: unknown;
   readonly messages?: readonly Message[];

@@ -52,6 +52,8 @@ export abstract class ToolContext {
   abstract readonly chatId: string | undefined;
   /** The conversation, across channels. */
   abstract readonly conversationId: string | undefined;
+  /** On whose behalf the call is made: the scope's `owner`; `undefined` where it names none. */
+  abstract readonly owner: unknown;
   /** The history up to and including the assistant message with this call; frozen. */
   abstract readonly messages: readonly Message[];
   /** Aborted when the run is aborted, the call timed out or the work it started is cancelled. */

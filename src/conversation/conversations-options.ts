@@ -83,7 +83,7 @@ export interface ConversationsOptions {
   readonly onUnknown?: OnUnknown;
   /** Milliseconds after which another process goes on with a conversation whose process died; default 30,000. */
   readonly leaseMs?: number;
-  /** Milliseconds between two looks for conversations that were left; default: a third of the lease. */
+  /** Milliseconds between two looks for conversations that were left, and for schedules; default: a third of the lease. */
   readonly pollMs?: number;
   readonly logger?: Logger;
 }

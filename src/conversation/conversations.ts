@@ -12,6 +12,7 @@ import {
 } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
+import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -20,6 +21,7 @@ import { plainJson } from '../kernel/json.js';
 import { LIST, required, STORED_ID } from '../kernel/options.js';
 import { askingStep } from '../loop/budget-question.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
+import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import {
   ANSWERS_OPTIONS,
   type AnswersOptions,
@@ -100,6 +102,7 @@ export class Conversations {
   readonly #expiries = new ExpiryWatch((conversationId) => this.#want(conversationId));
   readonly #unwatch: () => void = () => {};
   readonly #jobs: BackgroundJobs | undefined;
+  readonly #schedules: ScheduleRunner | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -113,7 +116,9 @@ export class Conversations {
     if (options.takesTurns === false) return;
     if (jobs !== undefined) this.#jobs = this.#doJobs(jobs);
     this.#unwatch = this.#log.watch((news) => this.#hear(news));
-    this.#poll();
+    const pollMs = options.pollMs ?? Math.min(this.#leaseMs / 3, MAX_TIMER_MS);
+    this.#poll(pollMs);
+    if (keepsSchedules(options.store)) this.#schedules = this.#enterDue(options.store, pollMs);
   }
 
   /**
@@ -241,7 +246,7 @@ export class Conversations {
     clearTimeout(this.#timer);
     this.#expiries.close();
     this.#wanted.clear();
-    await Promise.all([...this.#taking.values(), this.#jobs?.close()]);
+    await Promise.all([...this.#taking.values(), this.#jobs?.close(), this.#schedules?.close()]);
   }
 
   async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
@@ -354,9 +359,13 @@ export class Conversations {
     );
   }
 
+  /** Prompts of schedules enter as soon as they are due. */
+  #enterDue({ schedules }: StoreWithSchedules, pollMs: number): ScheduleRunner {
+    return new ScheduleRunner({ schedules, conversations: this.#log, pollMs, log: this.#safeLog });
+  }
+
   /** Looks again and again for conversations that nobody goes on with: their process died, or was too busy. */
-  #poll(): void {
-    const pause = this.#options.pollMs ?? Math.min(this.#leaseMs / 3, MAX_TIMER_MS);
+  #poll(pause: number): void {
     const look = async (): Promise<void> => {
       try {
         for (const id of await this.#log.due(MAX_DUE)) this.#want(id);

@@ -165,6 +165,18 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
     );
     CREATE INDEX kept_results_by_end ON ${schema}.kept_results (end_at);
     COMMENT ON COLUMN ${schema}.kept_results.text IS 'As a JSON string'`,
+  (schema) => `
+    CREATE TABLE ${schema}.schedules (
+      id text COLLATE "C" PRIMARY KEY,
+      conversation_id text COLLATE "C" NOT NULL,
+      subject text COLLATE "C" NOT NULL,
+      due_at bigint NOT NULL,
+      schedule text NOT NULL
+    );
+    CREATE INDEX schedules_due ON ${schema}.schedules (due_at, id);
+    CREATE INDEX schedules_of_subject ON ${schema}.schedules (md5(subject));
+    CREATE INDEX schedules_of_conversation ON ${schema}.schedules (conversation_id, due_at);
+    COMMENT ON COLUMN ${schema}.schedules.subject IS 'For whom it counts: an owner, or a conversation'`,
 ];
 
 const LATEST = MIGRATIONS.length;

@@ -17,6 +17,7 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
+import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { optionTable } from '../kernel/options.js';
@@ -33,6 +34,7 @@ import { PostgresCache } from './postgres-cache.js';
 import { PostgresConversationLog } from './postgres-conversation-log.js';
 import { PostgresJobs } from './postgres-jobs.js';
 import { PostgresResults } from './postgres-results.js';
+import { PostgresSchedules } from './postgres-schedules.js';
 import { runStatements } from './run-statements.js';
 import type { Statement } from './statements.js';
 
@@ -64,6 +66,7 @@ export class PostgresRunStore
     StoreWithBudgets,
     StoreWithCache,
     StoreWithApprovals,
+    StoreWithSchedules,
     StoreWithResults,
     AsyncDisposable
 {
@@ -75,6 +78,8 @@ export class PostgresRunStore
   readonly cache: ResultCache;
   /** The approvals that stand for later calls, too. */
   readonly approvals: ApprovalStore;
+  /** The prompts that enter its conversations when their time has come. */
+  readonly schedules: ScheduleStore;
   /** The large results that it keeps, in the same schema. */
   readonly results: ResultStore;
   /** The conversations that it keeps, in the same schema. */
@@ -96,6 +101,7 @@ export class PostgresRunStore
     this.budgets = new PostgresBudgets(this.#database);
     this.cache = new PostgresCache(this.#database);
     this.approvals = new PostgresApprovals(this.#database);
+    this.schedules = new PostgresSchedules(this.#database);
     this.results = new PostgresResults(this.#database);
     this.#conversations = new PostgresConversationLog(this.#database);
     this.conversations = this.#conversations;

@@ -16,6 +16,7 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState, StoredResult } from '../contract/run-state.js';
+import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import {
@@ -32,6 +33,7 @@ import { MemoryBudgets } from './memory-budgets.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
 import { MemoryJobs } from './memory-jobs.js';
 import { MemoryResults } from './memory-results.js';
+import { MemorySchedules } from './memory-schedules.js';
 
 /** How a {@link MemoryRunStore} tells the time. */
 export interface MemoryRunStoreOptions {
@@ -73,6 +75,7 @@ export class MemoryRunStore
     StoreWithBudgets,
     StoreWithCache,
     StoreWithApprovals,
+    StoreWithSchedules,
     StoreWithResults
 {
   /** The started work that it keeps. */
@@ -83,6 +86,8 @@ export class MemoryRunStore
   readonly cache: ResultCache;
   /** The approvals that stand for later calls, too. */
   readonly approvals: ApprovalStore;
+  /** The prompts that enter its conversations when their time has come. */
+  readonly schedules: ScheduleStore;
   /** The large results that it keeps. */
   readonly results: ResultStore;
   /** The conversations that it keeps. */
@@ -98,6 +103,7 @@ export class MemoryRunStore
     this.results = new MemoryResults(this.#now);
     this.conversations = new MemoryConversationLog(this.#now);
     this.approvals = new MemoryApprovals(this.#now);
+    this.schedules = new MemorySchedules(this.#now);
     this.jobs = new MemoryJobs(this.#now, this.conversations);
   }
 

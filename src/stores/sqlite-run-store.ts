@@ -17,6 +17,7 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
+import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
@@ -29,6 +30,7 @@ import { SqliteConversationLog } from './sqlite-conversation-log.js';
 import { SqliteJobs } from './sqlite-jobs.js';
 import { SqliteResults } from './sqlite-results.js';
 import { prepareRunsSchema } from './sqlite-runs-schema.js';
+import { SqliteSchedules } from './sqlite-schedules.js';
 
 /** Where a {@link SqliteRunStore} keeps its runs. */
 export interface SqliteRunStoreOptions {
@@ -136,6 +138,7 @@ export class SqliteRunStore
     StoreWithBudgets,
     StoreWithCache,
     StoreWithApprovals,
+    StoreWithSchedules,
     StoreWithResults
 {
   /** The started work that it keeps. */
@@ -146,6 +149,8 @@ export class SqliteRunStore
   readonly cache: ResultCache;
   /** The approvals that stand for later calls, too. */
   readonly approvals: ApprovalStore;
+  /** The prompts that enter its conversations when their time has come. */
+  readonly schedules: ScheduleStore;
   /** The large results that it keeps, in the same file. */
   readonly results: ResultStore;
   /** The conversations that it keeps, in the same file. */
@@ -172,6 +177,7 @@ export class SqliteRunStore
       const kept = { database: this.#database, now, conversations: this.#conversations };
       this.jobs = new SqliteJobs(kept);
       this.approvals = new SqliteApprovals(this.#database, now);
+      this.schedules = new SqliteSchedules(this.#database, now);
     } catch (cause) {
       this.#database.close();
       throw new Error(`Cannot keep runs in '${path}': ${(cause as Error).message}`, { cause });

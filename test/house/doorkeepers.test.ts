@@ -23,6 +23,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'pg-boss': /^src\/pg-boss\//,
   pg: /^src\/postgres\//,
   unbash: /^src\/toolbox\/shell\//,
+  croner: /^src\/schedules\//,
   diff: /^src\/toolbox\/files\//,
   yaml: /^src\/toolbox\/skills\//,
   'ipaddr.js': /^src\/toolbox\/network\//,

@@ -16,6 +16,7 @@ const RANKS: Readonly<Record<string, number>> = {
   discovery: 6,
   call: 7,
   jobs: 7.5,
+  schedules: 7.5,
   text: 8,
   loop: 9,
   conversation: 10,

@@ -1,6 +1,7 @@
 import type { StoreWithResults } from '../../contract/result-store.js';
 import type { CheckpointStore } from '../../contract/run-checkpoint.js';
 import type { RunStore } from '../../contract/run-state.js';
+import { keepsSchedules, type StoreWithSchedules } from '../../contract/schedule-store.js';
 import {
   keepsApprovals,
   type StandingApproval,
@@ -14,6 +15,7 @@ import { CHECKPOINT_CASES, LIST_CASES } from './checkpoint-cases.js';
 import { CLAIM_CASES } from './claim-cases.js';
 import { CONCURRENT_CASES } from './concurrent-cases.js';
 import { RESULT_CASES } from './result-cases.js';
+import { SCHEDULE_CASES } from './schedule-cases.js';
 import { CheckpointBench, type OpenedStore, StoreBench } from './store-bench.js';
 
 /** Options of {@link runStoreConformance}. */
@@ -91,7 +93,14 @@ export function runStoreConformance(options: RunStoreConformanceOptions): readon
         if (keepsApprovals(opened.store)) await run({ store: opened.store });
       }),
   }));
-  return [...all, ...others, ...standing];
+  const scheduled = SCHEDULE_CASES.map(({ title, run }) => ({
+    title: `${name}.${title}`,
+    run: () =>
+      withStore(async (opened) => {
+        if (keepsSchedules(opened.store)) await run(opened as OpenedStore<RunStore & StoreWithSchedules>);
+      }),
+  }));
+  return [...all, ...others, ...standing, ...scheduled];
 }
 
 /** A store with standing approvals. */

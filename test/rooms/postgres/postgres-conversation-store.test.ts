@@ -112,7 +112,7 @@ describePostgres('with PostgreSQL', (service) => {
     await schemas.pool.query(`
       DROP TABLE ${schema}.conversation_turns, ${schema}.conversations, ${schema}.jobs, ${schema}.fleet_conversations,
         ${schema}.fleet_messages, ${schema}.fleet_inbox, ${schema}.fleet_events, ${schema}.reservations,
-        ${schema}.budgets, ${schema}.results, ${schema}.approvals, ${schema}.kept_results;
+        ${schema}.budgets, ${schema}.results, ${schema}.approvals, ${schema}.kept_results, ${schema}.schedules;
       DELETE FROM ${schema}.migrations WHERE version > 1;`);
     expect(await open({ schema }).append('c1', turn('t1'))).toBe(true);
     expect((await runs.load('r'))?.revision).toBe(1);

@@ -73,7 +73,8 @@ describePostgres('with PostgreSQL', (service) => {
     async () => {
       await Promise.all([one.migrate(), other.migrate()]);
       await schemas.pool.query(`
-        DELETE FROM ${shared}.runs; DELETE FROM ${shared}.approvals; DELETE FROM ${shared}.kept_results`);
+        DELETE FROM ${shared}.runs; DELETE FROM ${shared}.approvals; DELETE FROM ${shared}.kept_results;
+        DELETE FROM ${shared}.schedules`);
       return { store: one, other, advance: (ms) => schemas.age(shared, ms) };
     },
     runs(40),

@@ -33,6 +33,7 @@ export class TestSchemas {
       [ms],
     );
     await this.pool.query(`UPDATE ${schema}.kept_results SET end_at = end_at - $1`, [ms]);
+    await this.pool.query(`UPDATE ${schema}.schedules SET due_at = due_at - $1`, [ms]);
   }
 
   /** The same for started work. */

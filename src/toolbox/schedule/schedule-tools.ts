@@ -1,0 +1,189 @@
+import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
+import type { Schedule, ScheduleTiming } from '../../contract/schedule-store.js';
+import type { ToolDefinition } from '../../contract/tool.js';
+import { ToolResult } from '../../contract/tool-result.js';
+import { discoverTools } from '../../discovery/discover-tools.js';
+import { Schedules, type SchedulesOptions } from './schedules.js';
+
+const YEAR_MINUTES = 366 * 24 * 60;
+
+/**
+ * Tools by which a model schedules what is to be done later: a message of its own enters the conversation then, and
+ * begins a turn. They need a conversation that is kept in the store (`Conversations`).
+ *
+ * @example
+ * ```ts
+ * container.register(Schedules, { useValue: new Schedules({ store, timeZone: 'Europe/Vienna' }) });
+ * tools.register(...discoverTools({ toolsets: [ScheduleTools] }));
+ * ```
+ */
+@Toolset({ name: 'Schedule' })
+export class ScheduleTools {
+  constructor(protected readonly schedules: Schedules) {}
+
+  /** Keeps a prompt for later. */
+  @Tool({
+    description:
+      'Schedule something for later in this conversation. When its time has come, your text arrives as a new message, and you act on it then. Say when by exactly one of at, inMinutes, everyMinutes and cron.',
+    annotations: {
+      title: 'Schedule',
+      readOnly: false,
+      destructive: false,
+      idempotent: true,
+      openWorld: false,
+    },
+    sequential: true,
+  })
+  async schedulePrompt(
+    @Param({
+      description: 'What you will be told then: all you need to know to do it',
+      required: true,
+      minLength: 1,
+      maxLength: 4_000,
+    })
+    text: string,
+    @Param({ description: 'Once, at this time: 2030-05-17T09:00', type: () => String, required: false })
+    at?: string,
+    @Param({
+      description: 'Once, so many minutes from now',
+      type: () => Number,
+      required: false,
+      minimum: 0.1,
+      maximum: 10 * YEAR_MINUTES,
+    })
+    inMinutes?: number,
+    @Param({
+      description: 'Again and again, with so many minutes in between',
+      type: () => Number,
+      required: false,
+      minimum: 1,
+      maximum: YEAR_MINUTES,
+    })
+    everyMinutes?: number,
+    @Param({
+      description: 'By a cron expression of five fields: 0 9 * * MON-FRI',
+      type: () => String,
+      required: false,
+      maxLength: 200,
+    })
+    cron?: string,
+    @Param({
+      description: 'Time zone of at and cron: Europe/Vienna',
+      type: () => String,
+      required: false,
+      maxLength: 100,
+    })
+    timeZone?: string,
+    context?: ToolContext,
+  ): Promise<ToolResult> {
+    const of = ownerOf(context);
+    if (of === undefined) return failure(NO_CONVERSATION);
+    const when = given({ at, inMinutes, everyMinutes, cron, timeZone });
+    const added = await this.schedules.add({ ...of, ...when, text, ...keyOf(context) });
+    if (!added.ok) return failure(`Nothing was scheduled: ${added.problem}.`);
+    const zone = timeZone ?? this.schedules.timeZone;
+    const { schedule, now } = added;
+    const rest = schedule.timing.kind === 'once' ? '' : `, then ${describeTiming(schedule.timing)}`;
+    return new ToolResult({
+      forLLM: `Scheduled as ${schedule.id}: ${describeTime(schedule.dueAt, zone)}${rest}. It is now ${describeTime(now, zone)}.`,
+    });
+  }
+
+  /** What is to come. */
+  @Tool({
+    description: 'List what is scheduled in this conversation.',
+    annotations: { title: 'List schedules', readOnly: true },
+  })
+  async listSchedules(context?: ToolContext): Promise<ToolResult> {
+    const of = ownerOf(context);
+    if (of === undefined) return failure(NO_CONVERSATION);
+    return new ToolResult({ forLLM: this.#describe(await this.schedules.list(of)) });
+  }
+
+  /** Ends one. */
+  @Tool({
+    description: 'Cancel something that is scheduled in this conversation.',
+    annotations: {
+      title: 'Cancel schedule',
+      readOnly: false,
+      destructive: true,
+      idempotent: true,
+      openWorld: false,
+    },
+    sequential: true,
+  })
+  async cancelSchedule(
+    @Param({ description: 'Its id, as list_schedules gives it', required: true }) id: string,
+    context?: ToolContext,
+  ): Promise<ToolResult> {
+    const of = ownerOf(context);
+    if (of === undefined) return failure(NO_CONVERSATION);
+    if (await this.schedules.cancel(id, of)) return new ToolResult({ forLLM: `${id} is cancelled.` });
+    const left = this.#describe(await this.schedules.list(of));
+    return failure(`There is no schedule '${id}': it was due, it was cancelled, or it never was. ${left}`);
+  }
+
+  #describe(schedules: readonly Schedule[]): string {
+    if (schedules.length === 0) return 'Nothing is scheduled.';
+    const lines = schedules.map(({ id, timing, dueAt, text }) => {
+      const zone = timing.kind === 'cron' ? timing.timeZone : this.schedules.timeZone;
+      return `- ${id}: ${describeTime(dueAt, zone)}, ${describeTiming(timing)}: ${text}`;
+    });
+    return ['Scheduled:', ...lines].join('\n');
+  }
+}
+
+const NO_CONVERSATION = 'There is no conversation here that something could be scheduled in.';
+
+function failure(text: string): ToolResult {
+  return new ToolResult({ forLLM: text, isError: true });
+}
+
+/** Whose schedules a call may see. */
+function ownerOf(context: ToolContext | undefined) {
+  const { conversationId, owner } = context ?? {};
+  if (conversationId === undefined) return undefined;
+  return owner === undefined ? { conversationId } : { conversationId, owner };
+}
+
+/** A call that is made again after a crash schedules nothing twice. */
+function keyOf(context: ToolContext | undefined): { readonly key?: string } {
+  return context === undefined ? {} : { key: context.idempotencyKey };
+}
+
+/** Without what was left out. */
+function given<Values extends object>(values: Values): Partial<Values> {
+  const said = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(said) as Partial<Values>;
+}
+
+function describeTiming(timing: ScheduleTiming): string {
+  if (timing.kind === 'once') return 'once';
+  if (timing.kind === 'every') return `every ${timing.everyMs / 60_000} minutes`;
+  return `by cron ${timing.cron}`;
+}
+
+/** With the day of the week, by which a model sees that it was a day off: `Tue 2030-05-14 09:00 Europe/Vienna`. */
+function describeTime(time: number, timeZone: string): string {
+  const day = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone }).format(time);
+  const clock = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'short', timeZone });
+  return `${day} ${clock.format(time)} ${timeZone}`;
+}
+
+/**
+ * `schedule_prompt`, `list_schedules` and `cancel_schedule` without a container.
+ *
+ * @throws InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * tools.register(...scheduleTools({ store, timeZone: 'Europe/Vienna' }));
+ * ```
+ */
+export function scheduleTools(options: SchedulesOptions): ToolDefinition[] {
+  const instance = new ScheduleTools(new Schedules(options));
+  return discoverTools({
+    toolsets: [ScheduleTools],
+    container: { resolve: <Instance>() => instance as Instance },
+  });
+}

@@ -1,0 +1,222 @@
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  type Schedule,
+  type ScheduleStore,
+  type ScheduleTiming,
+  STORE_WITH_SCHEDULES,
+  type StoreWithSchedules,
+  subjectOf,
+} from '../../contract/schedule-store.js';
+import { checkOptions } from '../../errors/author-fault.js';
+import { plainJson } from '../../kernel/json.js';
+import {
+  COUNT_LIMIT,
+  FILLED_TEXT,
+  JSON_VALUE,
+  NUMBER,
+  optionTable,
+  PAUSE,
+  required,
+  STORED_ID,
+} from '../../kernel/options.js';
+import { cronTimes, isTimeZone, readTime } from '../../schedules/due-times.js';
+
+const MINUTE_MS = 60_000;
+const DEFAULT_MOST = 20;
+const DEFAULT_INTERVAL_MS = 5 * MINUTE_MS;
+
+/** Times of a cron expression that are looked at for the smallest interval. */
+const LOOKED_AT = 100;
+
+/** Options of {@link Schedules}. */
+export interface SchedulesOptions {
+  /** `SqliteRunStore`, `PostgresRunStore` or `MemoryRunStore`: the one of the conversations. */
+  readonly store: StoreWithSchedules;
+  /** Schedules of one owner at the same time, or of one conversation that has no owner; default 20. */
+  readonly maxSchedules?: number;
+  /** Milliseconds between two times of a schedule at least; default 300,000, which is 5 minutes. */
+  readonly minIntervalMs?: number;
+  /** Where times are that name neither an offset nor a time zone, as IANA names it; default `UTC`. */
+  readonly timeZone?: string;
+}
+
+/** What is to be scheduled; exactly one of `at`, `inMinutes`, `everyMinutes` and `cron` says when. */
+export interface NewSchedule {
+  readonly conversationId: string;
+  /** On whose behalf, any JSON. */
+  readonly owner?: unknown;
+  /** What the model is told then. */
+  readonly text: string;
+  /** Once, at a time of ISO 8601: `2030-05-17T09:00`, with an offset or by the clock of `timeZone`. */
+  readonly at?: string;
+  /** Once, so many minutes from now. */
+  readonly inMinutes?: number;
+  /** Again and again, for the first time so many minutes from now. */
+  readonly everyMinutes?: number;
+  /** By a cron expression of five fields, or `@daily` and the like: `0 9 * * MON-FRI`. */
+  readonly cron?: string;
+  /** Where `at` and `cron` are; default: that of the {@link Schedules}. */
+  readonly timeZone?: string;
+  /** The same key means the same schedule: given again, it changes nothing. Default: a new one. */
+  readonly key?: string;
+}
+
+/** A schedule that was added, or why none was, as text for a model. */
+export type AddedSchedule =
+  | { readonly ok: true; readonly schedule: Schedule; readonly now: number }
+  | { readonly ok: false; readonly problem: string };
+
+/** Whose schedules. */
+type ScheduleOwner = Pick<NewSchedule, 'conversationId' | 'owner'>;
+
+const TIME_ZONE = {
+  accepts: (value: unknown) => typeof value === 'string' && isTimeZone(value),
+  fix: "'Europe/Vienna', or 'UTC'",
+};
+
+const OPTIONS = optionTable<SchedulesOptions>('Schedules', {
+  store: required(STORE_WITH_SCHEDULES),
+  maxSchedules: COUNT_LIMIT,
+  minIntervalMs: PAUSE,
+  timeZone: TIME_ZONE,
+});
+
+const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
+  conversationId: required(STORED_ID),
+  owner: JSON_VALUE,
+  text: required(FILLED_TEXT),
+  at: FILLED_TEXT,
+  inMinutes: NUMBER,
+  everyMinutes: NUMBER,
+  cron: FILLED_TEXT,
+  timeZone: FILLED_TEXT,
+  key: FILLED_TEXT,
+});
+
+/**
+ * Prompts that enter conversations when their time has come, in a store that all processes share. `Conversations` over
+ * the same store enter them, wherever turns are taken.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const schedules = new Schedules({ store, timeZone: 'Europe/Vienna' });
+ * await schedules.add({ conversationId: 'c1', text: 'Tell what is new', cron: '0 9 * * MON-FRI' });
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export class Schedules {
+  readonly #store: ScheduleStore;
+  readonly #most: number;
+  readonly #minIntervalMs: number;
+  /** Where times are that do not say so. */
+  readonly timeZone: string;
+
+  constructor(options: SchedulesOptions) {
+    checkOptions(options, OPTIONS);
+    this.#store = options.store.schedules;
+    this.#most = options.maxSchedules ?? DEFAULT_MOST;
+    this.#minIntervalMs = options.minIntervalMs ?? DEFAULT_INTERVAL_MS;
+    this.timeZone = options.timeZone ?? 'UTC';
+  }
+
+  /**
+   * Keeps a schedule. What a model can have got wrong is told as a `problem`: times that are none, past or too close
+   * together, and more schedules than there may be.
+   *
+   * @throws InvalidOptionsError (521) for values of a wrong type.
+   */
+  async add(given: NewSchedule): Promise<AddedSchedule> {
+    checkOptions(given, NEW_SCHEDULE);
+    const { conversationId, text, key = randomUUID() } = given;
+    const now = await this.#store.clock();
+    const read = this.#readTiming(given, now);
+    if (!read.ok) return read;
+    const owned = given.owner === undefined ? {} : { owner: plainJson(given.owner) };
+    const of = { conversationId, ...owned };
+    const { timing, dueAt } = read;
+    const schedule = { id: idOf(key, of), ...of, text, timing, dueAt, createdAt: now };
+    if (await this.#store.addSchedule(schedule, this.#most)) return { ok: true, schedule, now };
+    return refused(
+      `there are ${this.#most} schedules, and no more are taken: cancel one that is not needed first`,
+    );
+  }
+
+  /** The schedules of an owner in a conversation, the first to come first. */
+  async list(of: ScheduleOwner): Promise<readonly Schedule[]> {
+    const { conversationId } = of;
+    const kept = await this.#store.listSchedules({ conversationId, limit: Number.MAX_SAFE_INTEGER });
+    return kept.filter((schedule) => subjectOf(schedule) === subjectOf(of));
+  }
+
+  /**
+   * Ends a schedule of an owner in a conversation; false where it has no such one. A prompt that is due at this very
+   * moment may still enter.
+   */
+  async cancel(id: string, of: ScheduleOwner): Promise<boolean> {
+    const own = await this.list(of);
+    return own.some((schedule) => schedule.id === id) && this.#store.cancelSchedule(id);
+  }
+
+  #readTiming(given: NewSchedule, now: number): ReadTiming {
+    const { at, inMinutes, everyMinutes, cron, timeZone = this.timeZone } = given;
+    const said = [at, inMinutes, everyMinutes, cron].filter((value) => value !== undefined);
+    if (said.length !== 1) return refused('give exactly one of at, inMinutes, everyMinutes and cron');
+    if (cron !== undefined) return this.#readCron({ kind: 'cron', cron, timeZone }, now);
+    if (everyMinutes !== undefined) return this.#readInterval(everyMinutes, now);
+    if (at === undefined) return once(now + (inMinutes ?? 0) * MINUTE_MS, now);
+    const read = readTime(at, timeZone);
+    return read.ok ? once(read.times[0] ?? 0, now) : refused(read.problem);
+  }
+
+  #readInterval(everyMinutes: number, now: number): ReadTiming {
+    const everyMs = Math.round(everyMinutes * MINUTE_MS);
+    if (everyMs < Math.max(1, this.#minIntervalMs))
+      return this.#tooOften(`every ${everyMinutes} minutes is too often`);
+    return timed({ kind: 'every', everyMs }, now + everyMs);
+  }
+
+  #readCron(timing: ScheduleTiming & { readonly kind: 'cron' }, now: number): ReadTiming {
+    const count = this.#minIntervalMs > MINUTE_MS ? LOOKED_AT : 1;
+    const read = cronTimes(timing, { after: now, count });
+    if (!read.ok) return refused(read.problem);
+    const { times } = read;
+    const [first] = times;
+    if (first === undefined) return refused(`'${timing.cron}' never comes`);
+    const isTooOften = times.some(
+      (time, index) => time - (times[index - 1] ?? -Infinity) < this.#minIntervalMs,
+    );
+    if (isTooOften) return this.#tooOften(`'${timing.cron}' comes too often`);
+    return timed(timing, first);
+  }
+
+  #tooOften(what: string): ReadTiming {
+    return refused(`${what}: there have to be ${this.#minIntervalMs / MINUTE_MS} minutes between two times`);
+  }
+}
+
+type ReadTiming =
+  | { readonly ok: true; readonly timing: ScheduleTiming; readonly dueAt: number }
+  | { readonly ok: false; readonly problem: string };
+
+function timed(timing: ScheduleTiming, due: number): ReadTiming {
+  const dueAt = Math.ceil(due);
+  if (Number.isNaN(new Date(dueAt).getTime())) return refused('that is further away than times go');
+  return { ok: true, timing, dueAt };
+}
+
+function once(due: number, now: number): ReadTiming {
+  const read = timed({ kind: 'once' }, due);
+  return !read.ok || due > now ? read : refused(`${new Date(due).toISOString()} is not in the future`);
+}
+
+function refused(problem: string): { readonly ok: false; readonly problem: string } {
+  return { ok: false, problem };
+}
+
+/** Short enough for a model, and of nobody else. */
+function idOf(key: string, of: ScheduleOwner): string {
+  const digest = createHash('sha256').update(JSON.stringify([key, of.conversationId, subjectOf(of)]));
+  return `sch_${digest.digest('base64url').slice(0, 16)}`;
+}
