@@ -50,5 +50,11 @@ const store =
     : new PostgresRunStore({ connectionString, schema, reconnectMs: 0 });
 const config = { provider, model: 'm', tools };
 const conversations = new Conversations({ store, config, leaseMs: 300, pollMs: 30 });
-process.once('SIGTERM', () => void conversations.close());
+// Stays until then, also while nothing but a timer is left to wait for.
+const stay = (): void => {};
+process.on('message', stay);
+process.once('SIGTERM', () => {
+  process.off('message', stay);
+  void conversations.close();
+});
 process.send?.({ told: 'ready' });

@@ -18,6 +18,7 @@ import {
   PAUSE,
   required,
   STORED_ID,
+  TEXT,
 } from '../../kernel/options.js';
 import { cronTimes, isTimeZone, readTime } from '../../schedules/due-times.js';
 
@@ -84,12 +85,12 @@ const OPTIONS = optionTable<SchedulesOptions>('Schedules', {
 const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
   conversationId: required(STORED_ID),
   owner: JSON_VALUE,
-  text: required(FILLED_TEXT),
-  at: FILLED_TEXT,
+  text: required(TEXT),
+  at: TEXT,
   inMinutes: NUMBER,
   everyMinutes: NUMBER,
-  cron: FILLED_TEXT,
-  timeZone: FILLED_TEXT,
+  cron: TEXT,
+  timeZone: TEXT,
   key: FILLED_TEXT,
 });
 
@@ -130,6 +131,7 @@ export class Schedules {
   async add(given: NewSchedule): Promise<AddedSchedule> {
     checkOptions(given, NEW_SCHEDULE);
     const { conversationId, text, key = randomUUID() } = given;
+    if (text.trim() === '') return refused('its text says nothing');
     const now = await this.#store.clock();
     const read = this.#readTiming(given, now);
     if (!read.ok) return read;
