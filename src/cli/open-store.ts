@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
+import type { ScheduleStore } from '../contract/schedule-store.js';
 import type { ApprovalStore } from '../contract/standing-approvals.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { SqliteRunStore } from '../stores/index.js';
@@ -11,6 +12,7 @@ import { UserFault } from './command.js';
 export interface OpenStore extends CheckpointStore {
   readonly conversations: ConversationLog;
   readonly approvals: ApprovalStore;
+  readonly schedules: ScheduleStore;
   close(): void | Promise<void>;
 }
 

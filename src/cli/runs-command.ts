@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import type { Answer } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
+import type { ScheduleTiming } from '../contract/schedule-store.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
@@ -53,6 +54,8 @@ const PARTS: Readonly<Record<string, (call: RunsCall) => Promise<number>>> = {
   recover: recover,
   approvals: listApprovals,
   revoke: revokeApproval,
+  schedules: listSchedules,
+  unschedule: cancelSchedule,
 };
 
 /** `toolwright runs list | show | answer | cancel | recover`: what an operator does with the runs of a store. */
@@ -264,6 +267,34 @@ async function revokeApproval({ store, named, surroundings }: RunsCall): Promise
   const isRevoked = await store.approvals.revokeApproval(named);
   surroundings.out(`${named}: ${isRevoked ? 'revoked' : 'it does not stand'}\n`);
   return isRevoked ? 0 : 1;
+}
+
+/** Prompts that enter conversations later. */
+async function listSchedules({ store, options, surroundings }: RunsCall): Promise<number> {
+  const scheduled = await store.schedules.listSchedules({ limit: 1_000 });
+  if (options.json) {
+    for (const schedule of scheduled) surroundings.out(`${JSON.stringify(schedule)}\n`);
+    return 0;
+  }
+  const rows = scheduled.map(({ id, conversationId, owner, timing, dueAt, text }) => [
+    ...[id, conversationId, owner === undefined ? '' : JSON.stringify(owner)],
+    ...[new Date(dueAt).toISOString(), timingOf(timing), JSON.stringify(text)],
+  ]);
+  surroundings.out(table([['schedule', 'conversation', 'owner', 'due', 'again', 'text'], ...rows]));
+  return 0;
+}
+
+function timingOf(timing: ScheduleTiming): string {
+  if (timing.kind === 'once') return '';
+  return timing.kind === 'every' ? `every ${timing.everyMs} ms` : `${timing.cron} ${timing.timeZone}`;
+}
+
+async function cancelSchedule({ store, named, surroundings }: RunsCall): Promise<number> {
+  if (named === undefined)
+    throw new UserFault('the id of the schedule is missing: toolwright runs unschedule <schedule> --store …');
+  const isCancelled = await store.schedules.cancelSchedule(named);
+  surroundings.out(`${named}: ${isCancelled ? 'cancelled' : 'there is no such schedule'}\n`);
+  return isCancelled ? 0 : 1;
 }
 
 async function cancel({ store, named, options, surroundings }: RunsCall): Promise<number> {

@@ -3,10 +3,10 @@ import { errorMessage } from '../kernel/error-message.js';
 import { loadCroner } from './load-croner.cjs';
 
 /** A cron expression, and where its hours are. */
-export type CronTiming = Extract<ScheduleTiming, { readonly kind: 'cron' }>;
+type CronTiming = Extract<ScheduleTiming, { readonly kind: 'cron' }>;
 
 /** Something that was written, as times; or what is wrong with it, as a sentence without its full stop. */
-export type ReadTimes =
+type ReadTimes =
   | { readonly ok: true; readonly times: readonly number[] }
   | { readonly ok: false; readonly problem: string };
 

@@ -8,7 +8,7 @@ import { nextDue } from './due-times.js';
 const PAGE = 100;
 
 /** What due prompts are taken from, and where they go. */
-export interface ScheduleRunnerParts {
+interface ScheduleRunnerParts {
   readonly schedules: ScheduleStore;
   readonly conversations: ConversationLog;
   /** Milliseconds between two looks, where nothing is due before. */

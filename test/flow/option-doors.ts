@@ -134,6 +134,7 @@ import {
   type ToolSurfaceOptions,
   toolHarness,
 } from 'toolwright/testing';
+import { type NewSchedule, Schedules, type SchedulesOptions } from 'toolwright/toolbox/schedule';
 import { createLogger, type LoggerOptions } from 'toolwright/winston';
 
 /** Something that takes options. */
@@ -749,6 +750,30 @@ export const OUTER_DOORS: readonly Door[] = [
     'SqliteRunStore',
     { path: ':memory:', busyTimeoutMs: 5, now: Date.now },
     { required: ['path'], enter: (given) => new SqliteRunStore(given).close() },
+  ),
+  door<SchedulesOptions>(
+    'Schedules',
+    { store: new MemoryRunStore(), maxSchedules: 5, minIntervalMs: 60_000, timeZone: 'Europe/Vienna' },
+    { required: ['store'], enter: (given) => new Schedules(given) },
+  ),
+  door<NewSchedule>(
+    'Schedules.add',
+    {
+      conversationId: 'c1',
+      owner: { user: 'u1' },
+      text: 'Look',
+      at: '2030-05-17T09:00',
+      inMinutes: 5,
+      everyMinutes: 5,
+      cron: '@daily',
+      timeZone: 'UTC',
+      key: 'k',
+    },
+    {
+      required: ['conversationId', 'text'],
+      open: ['owner'],
+      enter: (given) => new Schedules({ store: new MemoryRunStore() }).add(given),
+    },
   ),
   door<RunJobsOptions>(
     'runJobs',

@@ -38,6 +38,14 @@ function scheduleAt(dueAt: number, more: Partial<Schedule> = {}): Schedule {
   return { id: 's', conversationId: 'c', text: 'Look', timing, dueAt, createdAt: NOW, ...more };
 }
 
+async function turnsOf({ conversations }: MemoryRunStore, id: string): Promise<number | undefined> {
+  return (await conversations.read(id))?.turns;
+}
+
+async function listed({ schedules }: Pick<MemoryRunStore, 'schedules'>): Promise<readonly Schedule[]> {
+  return schedules.listSchedules();
+}
+
 const echo: LLMProvider = {
   chat: async ({ messages }) => ({
     content: `heard ${messages.at(-1)?.content}`,
@@ -69,7 +77,7 @@ describe('schedule_prompt', () => {
       { conversationId: 'c', text: 'Look after the oven', dueAt: NOW + 20 * MINUTE },
     ]);
     clock.now += 20 * MINUTE;
-    await until(() => store.conversations.read('c')?.turns === 2);
+    await until(async () => (await turnsOf(store, 'c')) === 2);
     const view = await conversations.idle('c');
     const said = view?.messages.map(({ role, content }) => `${role}: ${content}`) ?? [];
     expect(said.slice(4).map((line) => line.replace(/sch_[\w-]{16}/, 'ID'))).toEqual([
@@ -90,13 +98,13 @@ describe('Conversations', () => {
     const timing = { kind: 'cron', cron: '0 9 * * MON-FRI', timeZone: 'Europe/Vienna' } as const;
     store.schedules.addSchedule(scheduleAt(Date.parse('2026-11-24T08:00:00Z'), { timing }));
     clock.now = Date.parse('2026-11-28T12:00:00Z');
-    await until(() => store.conversations.read('c')?.turns === 1);
-    await until(() => store.schedules.listSchedules()[0]?.dueAt !== Date.parse('2026-11-24T08:00:00Z'));
+    await until(async () => (await turnsOf(store, 'c')) === 1);
+    await until(async () => (await listed(store))[0]?.dueAt !== Date.parse('2026-11-24T08:00:00Z'));
     expect(store.schedules.listSchedules()).toMatchObject([{ dueAt: Date.parse('2026-11-30T08:00:00Z') }]);
     const view = await conversations.idle('c');
     expect(view?.messages).toHaveLength(2);
     await conversations.close();
-    expect(store.conversations.read('c')?.turns).toBe(1);
+    expect(await turnsOf(store, 'c')).toBe(1);
   });
 
   test('enter no second prompt of a schedule while the one before waits for its turn', async () => {
@@ -115,7 +123,7 @@ describe('Conversations', () => {
     store.schedules.addSchedule(scheduleAt(NOW + MINUTE, { timing }));
     for (let times = 1; times <= 5; times += 1) {
       clock.now += 10 * MINUTE;
-      const isMoved = () => (store.schedules.listSchedules()[0]?.dueAt ?? 0) > clock.now;
+      const isMoved = async () => ((await listed(store))[0]?.dueAt ?? 0) > clock.now;
       await until(isMoved);
       await until(async () => (await conversations.idle('c'))?.pending.length === 1);
     }
@@ -146,9 +154,9 @@ describe('Conversations', () => {
     expect(warnings[0]).toMatch(/^The prompt of schedule 'b\d+' could not enter its conversation$/);
     isBroken = false;
     store.schedules.addSchedule(scheduleAt(NOW + 1, { id: 'fine' }));
-    await until(() => store.schedules.listSchedules().length === 0);
-    await until(() => store.conversations.read('c')?.turns === 1);
-    await until(() => store.conversations.read('broken')?.turns === 100);
+    await until(async () => (await listed(store)).length === 0);
+    await until(async () => (await turnsOf(store, 'c')) === 1);
+    await until(async () => (await turnsOf(store, 'broken')) === 100);
     await conversations.close();
   });
 
@@ -159,7 +167,7 @@ describe('Conversations', () => {
     const timing = { kind: 'cron', cron: 'what an older version took', timeZone: 'UTC' } as const;
     store.schedules.addSchedule(scheduleAt(NOW + 1, { timing }));
     clock.now += MINUTE;
-    await until(() => store.schedules.listSchedules().length === 0);
+    await until(async () => (await listed(store)).length === 0);
     expect(warnings).toEqual(["Schedule 's' ended: its time does not come again"]);
     expect((await conversations.idle('c'))?.turns).toBe(1);
     await conversations.close();
@@ -204,7 +212,7 @@ test('Conversations: two processes enter each due time once, also where they are
   }
   await (await steady).kill();
   await start();
-  await until(() => store.schedules.listSchedules().length === 0);
+  await until(async () => (await listed(store)).length === 0);
   const views = await Promise.all(['c0', 'c1'].map((id) => front.idle(id)));
   const entered = views.flatMap((view) => view?.history.map(({ key }) => key) ?? []);
   expect(keys).toHaveLength(60);

@@ -183,6 +183,24 @@ describe('toolwright worker', () => {
     expect(run && foldRun(run).end).toMatchObject({ status: 'completed', content: 'heard: signed' });
   });
 
+  test.each([[['nest.mjs']], [['plain.mjs', '--store', 'runs.sqlite']]])(
+    'enters prompts that are due: %j',
+    async (args) => {
+      const timing = { kind: 'cron', cron: '0 9 * * *', timeZone: 'Europe/Vienna' } as const;
+      const schedule = { id: 's1', conversationId: 'c1', text: 'Report', timing, dueAt: 0, createdAt: 0 };
+      store.schedules.addSchedule(schedule);
+      await using worker = startWorker(...args);
+      await worker.said(/worker of/);
+      const said = 'heard: [System: schedule:s1, due 1970-01-01T00:00:00.000Z] Report';
+      for await (const { event } of conversations.events('c1'))
+        if (event.type === 'turn-end' && event.content === said) break;
+      worker.send('SIGTERM');
+      expect((await worker.ended()).exitCode).toBe(0);
+      const [moved] = await store.schedules.listSchedules();
+      expect(moved?.dueAt).toBeGreaterThan(Date.now());
+    },
+  );
+
   test('says in one line what is wrong', async () => {
     expect(await refusal()).toEqual({
       exitCode: 2,

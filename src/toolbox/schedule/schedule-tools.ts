@@ -7,12 +7,46 @@ import { Schedules, type SchedulesOptions } from './schedules.js';
 
 const YEAR_MINUTES = 366 * 24 * 60;
 
+const TEXT = {
+  description: 'What you will be told then: all you need to know to do it',
+  minLength: 1,
+  maxLength: 4_000,
+};
+const AT = { description: 'Once, at this time: 2030-05-17T09:00', type: () => String, required: false };
+const IN_MINUTES = {
+  description: 'Once, so many minutes from now',
+  type: () => Number,
+  required: false,
+  minimum: 0.1,
+  maximum: 10 * YEAR_MINUTES,
+};
+const EVERY_MINUTES = {
+  description: 'Again and again, with so many minutes in between',
+  type: () => Number,
+  required: false,
+  minimum: 1,
+  maximum: YEAR_MINUTES,
+};
+const CRON = {
+  description: 'By a cron expression of five fields: 0 9 * * MON-FRI',
+  type: () => String,
+  required: false,
+  maxLength: 200,
+};
+const TIME_ZONE = {
+  description: 'Time zone of at and cron: Europe/Vienna',
+  type: () => String,
+  required: false,
+  maxLength: 100,
+};
+
 /**
  * Tools by which a model schedules what is to be done later: a message of its own enters the conversation then, and
  * begins a turn. They need a conversation that is kept in the store (`Conversations`).
  *
  * @example
  * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
  * container.register(Schedules, { useValue: new Schedules({ store, timeZone: 'Europe/Vienna' }) });
  * tools.register(...discoverTools({ toolsets: [ScheduleTools] }));
  * ```
@@ -35,45 +69,12 @@ export class ScheduleTools {
     sequential: true,
   })
   async schedulePrompt(
-    @Param({
-      description: 'What you will be told then: all you need to know to do it',
-      required: true,
-      minLength: 1,
-      maxLength: 4_000,
-    })
-    text: string,
-    @Param({ description: 'Once, at this time: 2030-05-17T09:00', type: () => String, required: false })
-    at?: string,
-    @Param({
-      description: 'Once, so many minutes from now',
-      type: () => Number,
-      required: false,
-      minimum: 0.1,
-      maximum: 10 * YEAR_MINUTES,
-    })
-    inMinutes?: number,
-    @Param({
-      description: 'Again and again, with so many minutes in between',
-      type: () => Number,
-      required: false,
-      minimum: 1,
-      maximum: YEAR_MINUTES,
-    })
-    everyMinutes?: number,
-    @Param({
-      description: 'By a cron expression of five fields: 0 9 * * MON-FRI',
-      type: () => String,
-      required: false,
-      maxLength: 200,
-    })
-    cron?: string,
-    @Param({
-      description: 'Time zone of at and cron: Europe/Vienna',
-      type: () => String,
-      required: false,
-      maxLength: 100,
-    })
-    timeZone?: string,
+    @Param({ ...TEXT, required: true }) text: string,
+    @Param(AT) at?: string,
+    @Param(IN_MINUTES) inMinutes?: number,
+    @Param(EVERY_MINUTES) everyMinutes?: number,
+    @Param(CRON) cron?: string,
+    @Param(TIME_ZONE) timeZone?: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const of = ownerOf(context);
@@ -177,6 +178,7 @@ function describeTime(time: number, timeZone: string): string {
  *
  * @example
  * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
  * tools.register(...scheduleTools({ store, timeZone: 'Europe/Vienna' }));
  * ```
  */

@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { Conversations, defineTool, recoverRuns, runToolLoop, type ToolLoopConfig } from 'toolwright';
+import {
+  Conversations,
+  defineTool,
+  recoverRuns,
+  runToolLoop,
+  type ScheduleTiming,
+  type ToolLoopConfig,
+} from 'toolwright';
 import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { runCommand } from './run-command.js';
@@ -172,6 +179,30 @@ describe('toolwright runs', () => {
     expect(await runs('revoke', 'x1')).toMatchObject({ code: 0, out: 'x1: revoked\n' });
     expect(await runs('revoke', 'x1')).toMatchObject({ code: 1, out: 'x1: it does not stand\n' });
     expect(store.approvals.listApprovals()).toEqual([]);
+  });
+
+  test('schedules lists prompts that enter later, and unschedule ends one', async () => {
+    const schedule = {
+      conversationId: 'c1',
+      text: 'Look\u001b[2J',
+      dueAt: Date.UTC(2030, 0, 1),
+      createdAt: 1,
+    };
+    const add = (id: string, timing: ScheduleTiming, owner?: unknown) =>
+      store.schedules.addSchedule({ ...schedule, id, timing, ...(owner === undefined ? {} : { owner }) });
+    add('s1', { kind: 'once' }, { user: 'u1' });
+    add('s2', { kind: 'every', everyMs: 60_000 });
+    add('s3', { kind: 'cron', cron: '0 9 * * *', timeZone: 'Europe/Vienna' });
+    const listed = await runs('schedules');
+    expect(listed).toMatchObject({ code: 0, error: '' });
+    expect(listed.out).toMatch(/s1 +c1 +\{"user":"u1"\} +2030-01-01T00:00:00.000Z +"Look\\u001b\[2J"/);
+    expect(listed.out).toMatch(/s2 .* every 60000 ms /);
+    expect(listed.out).toMatch(/s3 .* 0 9 \* \* \* Europe\/Vienna /);
+    const [first = ''] = (await runs('schedules', '--json')).out.split('\n');
+    expect(JSON.parse(first)).toMatchObject({ id: 's1', owner: { user: 'u1' } });
+    expect(await runs('unschedule')).toMatchObject({ code: 2 });
+    expect(await runs('unschedule', 's1')).toMatchObject({ code: 0, out: 's1: cancelled\n' });
+    expect(await runs('unschedule', 's1')).toMatchObject({ code: 1, out: 's1: there is no such schedule\n' });
   });
 
   test('an answer for a conversation enters its inbox', async () => {
