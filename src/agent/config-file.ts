@@ -31,32 +31,34 @@ const NO_SECRETS = ['systemPrompt', 'permissions'];
  * @throws InvalidOptionsError (521) where it cannot be read or is no JSON object.
  */
 export function readConfigFile(name: string): ConfigFile {
-  const path = resolve(name);
-  const parsed = parse(path);
+  const { path, folder, options } = readUntrustedFile(name);
   const faults: InvalidOption[] = [];
-  const entries = Object.entries(parsed).filter(([key]) => key !== NO_OPTION);
-  for (const [key] of entries.filter(([one]) => ABOUT_FILES.includes(one)))
+  const values = new FileValues(path, faults);
+  const read = Object.entries(options).flatMap(([key, value]) => {
+    if (!ABOUT_FILES.includes(key))
+      return [[key, values.read(value, key, NO_SECRETS.includes(key) ? 'text' : 'plain')]];
     faults.push({
       where: path,
       option: key,
       problem: `${key} is for code, and not for a file`,
       fix: `no ${key}`,
     });
-  const options = Object.fromEntries(
-    entries
-      .filter(([key]) => !ABOUT_FILES.includes(key))
-      .map(([key, value]) => [
-        key,
-        new FileValues(path, faults).read(value, key, NO_SECRETS.includes(key) ? 'text' : 'plain'),
-      ]),
-  );
-  return { path, folder: dirname(path), options, faults };
+    return [];
+  });
+  return { path, folder, options: Object.fromEntries(read), faults };
+}
+
+/** Reads a file that a stranger may have written: of the environment it is given nothing. */
+function readUntrustedFile(name: string): ConfigFile {
+  const path = resolve(name);
+  const { [NO_OPTION]: _, ...options } = parse(path);
+  return { path, folder: dirname(path), options, faults: [] };
 }
 
 /** The same, `undefined` where there is no such file. */
-export function readConfigFileIfThere(name: string): ConfigFile | undefined {
+export function readUntrustedFileIfThere(name: string): ConfigFile | undefined {
   try {
-    return readConfigFile(name);
+    return readUntrustedFile(name);
   } catch (error) {
     if (error instanceof InvalidOptionsError && isMissing(error.cause)) return undefined;
     throw error;
@@ -64,18 +66,48 @@ export function readConfigFileIfThere(name: string): ConfigFile | undefined {
 }
 
 function parse(path: string): Readonly<Record<string, unknown>> {
-  let problem: string;
-  let cause: unknown;
+  let text: string;
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8').replace(/^\uFEFF/, ''));
-    if (isRecord(value)) return value;
-    problem = 'it is no JSON object';
-  } catch (error) {
-    problem = isMissing(error) ? 'there is no such file' : `it cannot be read: ${errorMessage(error)}`;
-    cause = error;
+    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+  } catch (cause) {
+    const problem = isMissing(cause) ? 'there is no such file' : `it cannot be read: ${errorMessage(cause)}`;
+    throw unreadable(path, problem, cause);
   }
-  const fault = { where: path, option: '', problem, fix: '{ "provider": "openai", "model": "gpt-5", … }' };
-  throw Object.assign(new InvalidOptionsError([fault]), { cause });
+  const value = parsed(text);
+  if (value === undefined) throw unreadable(path, `it is no JSON: line ${lineOfFault(text)} is wrong`);
+  if (!isRecord(value)) throw unreadable(path, 'it is no JSON object');
+  return value;
+}
+
+function unreadable(path: string, problem: string, cause?: unknown): InvalidOptionsError {
+  const fix = '{ "provider": "openai", "model": "gpt-5", … }';
+  return Object.assign(new InvalidOptionsError([{ where: path, option: '', problem, fix }]), { cause });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The line at which it stops to be the beginning of some JSON. The parser’s own message would show what is in it. */
+function lineOfFault(text: string): number {
+  const lines = text.split('\n');
+  const wrong = lines.findIndex((_, index) => !mayGoOn(`${lines.slice(0, index + 1).join('\n')}\n`));
+  return wrong === -1 ? lines.length : wrong + 1;
+}
+
+function mayGoOn(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch (error) {
+    const message = errorMessage(error);
+    const [, position] = /at position (\d+)/.exec(message) ?? [];
+    return /end of JSON input/.test(message) || Number(position) >= text.trimEnd().length;
+  }
 }
 
 function isMissing(error: unknown): boolean {

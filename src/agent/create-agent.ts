@@ -53,7 +53,8 @@ async function closeAll({ closers }: Opened): Promise<void> {
 async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
   const { faults, options } = read;
   const { logger } = options;
-  const provider = await faults.of('provider', () => openProvider(options.provider));
+  // One that is missing has been told.
+  const provider = options.provider && (await faults.of('provider', () => openProvider(options.provider)));
   const permissions = await openPermissions(read);
   const telemetry =
     options.telemetry &&

@@ -16,7 +16,8 @@ export interface OpenStore {
 /** The provider that is given, or named. */
 export async function openProvider(given: AgentOptions['provider']): Promise<LLMProvider> {
   const named = readNamed(given, { names: ['openai', 'offline'], of: 'provider' });
-  if (named === undefined) return checked(given, PROVIDER, "new OpenAIProvider(), 'openai' or 'offline'");
+  if (named === undefined)
+    return checked(given, { ...PROVIDER, fix: "new OpenAIProvider(), 'openai' or 'offline'" }, 'a provider');
   if ((named.name as keyof ProviderSettings) === 'openai') {
     const { OpenAIProvider } = await import('../providers/openai/index.js');
     return new OpenAIProvider(named.settings);
@@ -28,7 +29,7 @@ export async function openProvider(given: AgentOptions['provider']): Promise<LLM
 /** The telemetry that is given, or named. */
 export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): Promise<Telemetry> {
   const named = readNamed(given, { names: ['opentelemetry'], of: 'telemetry' });
-  if (named === undefined) return checked(given, TELEMETRY, TELEMETRY.fix);
+  if (named === undefined) return checked(given, TELEMETRY, 'telemetry');
   const { openTelemetry } = await import('../opentelemetry/index.js');
   return openTelemetry(named.settings);
 }
@@ -36,7 +37,7 @@ export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry
 /** The store that is given, or named; a path begins at `base`. */
 export async function openStore(given: NonNullable<AgentOptions['store']>, base: string): Promise<OpenStore> {
   const named = readNamed(given, { names: ['memory', 'sqlite', 'postgres'], of: 'store' });
-  if (named === undefined) return { store: checked(given, STORE, STORE.fix) };
+  if (named === undefined) return { store: checked(given, STORE, 'a store') };
   switch (named.name as keyof StoreSettings) {
     case 'sqlite': {
       const { SqliteRunStore } = await import('../stores/index.js');
@@ -66,7 +67,7 @@ const STORE: OptionRule = {
 };
 
 /** What is given as it is. */
-function checked<Part>(given: unknown, { accepts }: OptionRule, fix: string): Part {
+function checked<Part>(given: unknown, { accepts, fix }: OptionRule, what: string): Part {
   if (accepts(given)) return given as Part;
-  throw new InvalidOptionsError([{ where: '', option: '', problem: 'it is none', fix }]);
+  throw new InvalidOptionsError([{ where: what, option: '', problem: `what is given is not ${what}`, fix }]);
 }

@@ -10,7 +10,7 @@ import { RECORD } from '../kernel/options.js';
 import type { PermissionMode, PermissionsOptions } from '../toolbox/permissions/index.js';
 import { AgentFaults } from './agent-faults.js';
 import { AGENT_OPTIONS, type AgentOptions, type ConfiguredAgentOptions } from './agent-options.js';
-import { type ConfigFile, readConfigFile, readConfigFileIfThere } from './config-file.js';
+import { type ConfigFile, readConfigFile, readUntrustedFileIfThere } from './config-file.js';
 
 /** The options of an agent, of code and files together. */
 export interface ReadOptions {
@@ -31,15 +31,19 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
   if (!RECORD.accepts(given)) refuseOptions(invalidOptions(given, AGENT_OPTIONS));
   const fileFaults: InvalidOption[] = [];
   const file = readFile(given.configFile, readConfigFile, fileFaults);
-  const ofFolder = readFile(given.folderConfigFile, readConfigFileIfThere, fileFaults);
+  const ofFolder = readFile(given.folderConfigFile, readUntrustedFileIfThere, fileFaults);
   const own = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const isOfFile = (option: string): boolean => {
     const [name = ''] = option.split(/[.[]/, 1);
     return file !== undefined && Object.hasOwn(file.options, name) && !Object.hasOwn(own, name);
   };
-  const faults = new AgentFaults((option) => (isOfFile(option) ? (file?.path ?? '') : 'createAgent'));
+  const faults = new AgentFaults((option) => {
+    if (option.startsWith('folderConfigFile') && ofFolder !== undefined) return ofFolder.path;
+    return isOfFile(option) ? (file?.path ?? '') : 'createAgent';
+  });
   for (const fault of [...fileFaults, ...(file?.faults ?? [])]) faults.tell(fault);
-  const options = { ...file?.options, ...given, ...own } as unknown as AgentOptions;
+  // What is there, but undefined, is the file's to say; where that is silent, a rule may not want it.
+  const options = { ...given, ...file?.options, ...own } as unknown as AgentOptions;
   for (const { option, ...fault } of invalidOptions(withoutMissing(options, fileFaults), AGENT_OPTIONS))
     if (!faults.has(option)) faults.add(option, fault);
   return {
