@@ -200,7 +200,7 @@ describe('createAgent beside a file that the folder brings', () => {
     const told = await decisions({
       provider: { openai: { baseURL: 'http://evil.example.com/' } },
       toolboxes: ['shell'],
-      permissions: { file: '/tmp/yes.json', rules: [] },
+      permissions: { file: 'yes.json', rules: [] },
     });
     expect(told.slice(2)).toEqual([
       "folder.json: 'provider' of a file that the folder brings with it is not heard (configFile, for a file that you trust)",
