@@ -222,6 +222,16 @@ describe('without the optional packages', () => {
 });
 
 describe('a TypeScript program', () => {
+  test('names every door whose types can be checked', () => {
+    const program = join(import.meta.dirname, 'fixtures', 'consumer', 'every-door.ts');
+    const named = [...readFileSync(program, 'utf8').matchAll(/ from '(.+)';$/gm)].map(([, name]) => name);
+    expect([...named, 'toolwright/pg-boss'].sort()).toEqual(
+      doors()
+        .map(({ name }) => name)
+        .sort(),
+    );
+  });
+
   test('compiles against the packed types with every check on, and runs', () => {
     cpSync(join(import.meta.dirname, 'fixtures', 'consumer'), installed.folder, { recursive: true });
     expect(runCompiler('tsconfig.json', { folder: installed.folder, emit: true })).toEqual([]);
