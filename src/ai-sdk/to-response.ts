@@ -22,13 +22,15 @@ import { isRecord } from '../kernel/json.js';
 import { isExecutedByProvider, keepCall, keepParts } from './kept-parts.js';
 
 /** What a reply is made of, from one call or put together from a stream. */
-type Reply = Pick<LanguageModelV4GenerateResult, 'content' | 'finishReason' | 'usage'>;
+type Reply = Pick<LanguageModelV4GenerateResult, 'content' | 'finishReason' | 'usage'> & {
+  readonly response?: { readonly id?: string | undefined; readonly modelId?: string | undefined } | undefined;
+};
 
 /** Between two blocks of reasoning, which are paragraphs for people. */
 const BETWEEN = '\n\n';
 
 /** The response that a reply of an AI SDK model means; what goes back is kept by the key. */
-export function toResponse({ content, finishReason, usage }: Reply, key: string): LLMResponse {
+export function toResponse({ content, finishReason, usage, response }: Reply, key: string): LLMResponse {
   const calls = content.filter(isOwnCall);
   const reasoning = content.flatMap((part) => (part.type === 'reasoning' && part.text ? [part.text] : []));
   const attachments = content.flatMap(attachmentsOf);
@@ -43,6 +45,7 @@ export function toResponse({ content, finishReason, usage }: Reply, key: string)
     ...(reasoning.length > 0 && { reasoning: reasoning.join(BETWEEN) }),
     ...(attachments.length > 0 && { attachments }),
     ...(items && { providerItems: items }),
+    ...originOf(response),
   };
 }
 
@@ -65,6 +68,10 @@ function fileUrl(data: LanguageModelV4File['data'], mediaType: string): string {
   if (data.type === 'url') return String(data.url);
   const text = typeof data.data === 'string' ? data.data : Buffer.from(data.data).toString('base64');
   return `data:${mediaType};base64,${text}`;
+}
+
+function originOf({ id, modelId: model }: NonNullable<Reply['response']> = {}): Pick<LLMResponse, 'origin'> {
+  return id || model ? { origin: { ...(id && { id }), ...(model && { model }) } } : {};
 }
 
 function isOwnCall(part: LanguageModelV4Content): part is LanguageModelV4ToolCall {
@@ -150,6 +157,7 @@ export class ReplyAssembly {
   /** The block of reasoning that was told last. */
   #told: Block | undefined;
   #end: Pick<Reply, 'finishReason' | 'usage'> | undefined;
+  #response: PartOf<'response-metadata'> | undefined;
 
   /**
    * Adds a part, and gives what of it is to be told at once.
@@ -175,8 +183,10 @@ export class ReplyAssembly {
         return NOTHING;
       case 'error':
         throw part.error;
-      case 'stream-start':
       case 'response-metadata':
+        this.#response = part;
+        return NOTHING;
+      case 'stream-start':
       case 'ping':
       case 'raw':
         return NOTHING;
@@ -188,7 +198,7 @@ export class ReplyAssembly {
 
   /** The whole reply; `undefined` where the stream ended before it did. */
   reply(): Reply | undefined {
-    return this.#end && { ...this.#end, content: this.#content };
+    return this.#end && { ...this.#end, content: this.#content, response: this.#response };
   }
 
   #grow(type: Block['type'], part: BlockPart): readonly LLMStreamPart[] {

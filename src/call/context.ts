@@ -106,6 +106,8 @@ export interface CallWork {
 export interface CallHooks {
   /** They have had their say about how the call ended. */
   readonly isHeard: boolean;
+  /** One of them has answered it in place of the tool. */
+  readonly isAnswered: boolean;
   /** The request with the arguments that the call goes on with, or why it does not. */
   before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }>;
   /** What keeps the tool from running now, if anything does. */

@@ -98,7 +98,7 @@ export class HookedCallLife implements CallHooks {
   readonly #notes: HookNote[] = [];
   /** Said of a call that is made again, and held until it would run: it may have been done before. */
   #refusal: BodyEnd | undefined;
-  #isAnswered = false;
+  isAnswered = false;
 
   constructor(hooks: readonly Hooks[], received: ReceivedCall) {
     this.#hooks = hooks;
@@ -145,7 +145,7 @@ export class HookedCallLife implements CallHooks {
       const { result } = word.said;
       if (result === undefined) continue;
       this.#note(named, { did: 'answered', in: 'beforeRun' });
-      this.#isAnswered = true;
+      this.isAnswered = true;
       return { how: 'returned', value: result };
     }
     return undefined;
@@ -159,7 +159,7 @@ export class HookedCallLife implements CallHooks {
   async after(end: CallEnd, call: Partial<Pick<Call, 'tool' | 'checked'>>): Promise<CallEnd> {
     this.isHeard = true;
     const { status, result: original } = end;
-    const known = { ...this.#seen(call.tool, call.checked), status, original, isAnswered: this.#isAnswered };
+    const known = { ...this.#seen(call.tool, call.checked), status, original, isAnswered: this.isAnswered };
     const result = await this.#heard({ ...known, result: original, isCompletion: false });
     if (result === original) return end;
     return { ...end, result, status: statusAfter(status, result) };

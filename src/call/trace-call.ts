@@ -1,4 +1,4 @@
-import type { CallJournal, PendingKind } from '../contract/call.js';
+import type { CallJournal, CallStatus, PendingKind } from '../contract/call.js';
 import type { CallTrace, Telemetry, Trace } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { Call, ReceivedCall } from './context.js';
@@ -10,13 +10,12 @@ export function startTrace(
   telemetry: Telemetry,
   { environment, request, attempt }: Pick<ReceivedCall, 'environment' | 'request' | 'attempt'>,
 ): CallTrace {
-  const { id, name, arguments: args, journal, startedBy, mcp } = request;
+  const { id, name, journal, startedBy, mcp } = request;
   return telemetry.startCall({
     id,
     name,
     tool: environment.find(name)?.offered,
     attempt,
-    arguments: args,
     // A job was approved before it was one.
     answered: startedBy === undefined ? answeredIn(journal) : [],
     startedBy,
@@ -44,13 +43,17 @@ function answeredIn(journal: CallJournal | undefined): readonly PendingKind[] {
 /** The call has its answer. */
 export function endTrace(
   trace: CallTrace,
-  call: ReceivedCall & Partial<Pick<Call, 'checked' | 'repairs' | 'removed'>>,
+  call: ReceivedCall & Partial<Pick<Call, 'tool' | 'checked' | 'repairs' | 'removed'>>,
   { status, result, suspension, taskId }: CallEnd,
 ): void {
+  const { hooked, checked, request } = call;
   trace.end({
     status,
     result,
-    arguments: call.checked,
+    // What hooks have rewritten, or were about to, is not told as it came.
+    arguments: checked ?? (hooked === undefined ? request.arguments : undefined),
+    cost:
+      COSTS.has(status) && !hooked?.isAnswered && request.startedBy === undefined ? costOf(call) : undefined,
     repairs: call.repairs ?? NONE,
     removed: call.removed ?? NONE,
     ...(suspension === undefined ? {} : { waits: suspension.waits.map(({ kind }) => kind) }),
@@ -59,6 +62,19 @@ export function endTrace(
 }
 
 const NONE: readonly string[] = [];
+
+/** Statuses of calls that cost what their tools cost; a job costs where it is enqueued. */
+const COSTS: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'aborted', 'started']);
+
+/** A cost that is none is the budget's to refuse. */
+function costOf({ tool, checked = {} }: Partial<Pick<Call, 'tool' | 'checked'>>): number | undefined {
+  try {
+    const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(checked) : tool?.cost;
+    return typeof cost === 'number' && cost >= 0 ? cost : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** Records the work that a call has started, in a trace of its own: it outlives that of the call. */
 export function traceTask(

@@ -105,6 +105,14 @@ export interface LLMResponse {
   readonly reasoning?: string;
   readonly attachments?: readonly ReplyAttachment[];
   readonly providerItems?: ProviderItems;
+  /** Where it came from, as its server says. */
+  readonly origin?: ReplyOrigin;
+}
+
+/** By which id a server knows a reply, and which model gave it: behind a name, that may be another one every day. */
+export interface ReplyOrigin {
+  readonly id?: string;
+  readonly model?: string;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { withMethods } from '../kernel/options.js';
 import type { CallStatus, PendingKind } from './call.js';
-import type { LLMProvider, LLMRequest, LLMResponse, Message, Usage } from './llm-provider.js';
+import type { LLMProvider, LLMRequest, LLMResponse, Usage } from './llm-provider.js';
 import type { TracePlace } from './ports.js';
 import type { ToolDefinition } from './tool.js';
 import type { ToolResult } from './tool-result.js';
@@ -43,7 +43,6 @@ export interface TracedRun {
   readonly conversationId?: string | undefined;
   /** Where it was suspended, or where its process died. */
   readonly before?: TracePlace | undefined;
-  readonly redaction?: TraceRedaction | undefined;
 }
 
 /** How a run ended, and what it took since it was traced. */
@@ -55,8 +54,8 @@ export interface TracedRunEnd {
   readonly usage: Usage;
   /** What it waits for. */
   readonly waits?: readonly PendingKind[] | undefined;
-  /** All of its history. */
-  readonly messages: readonly Message[];
+  /** What it has cost since then, with the runs that its tools began; only where its budget has prices. */
+  readonly cost?: number | undefined;
 }
 
 /** One request to a model, with the times that it is made again. */
@@ -68,12 +67,15 @@ export interface TracedRequest {
 }
 
 export type TracedRequestEnd =
-  | { readonly how: 'replied'; readonly response: LLMResponse }
+  /** `cost`: by the prices of its run's budget. */
+  | { readonly how: 'replied'; readonly response: LLMResponse; readonly cost?: number | undefined }
   | { readonly how: 'failed'; readonly error: unknown }
   | { readonly how: 'aborted' };
 
 /** A request that is traced, and when it was heard from. */
 export interface RequestTrace extends Trace<TracedRequestEnd> {
+  /** It goes out like this: whatever hooks hide of it is hidden. What never goes out has no contents. */
+  sent(request: LLMRequest): void;
   /** A part of the reply has come. */
   part(): void;
 }
@@ -108,8 +110,6 @@ export interface TracedCall {
   /** None where no tool has that name. */
   readonly tool: ToolDefinition | undefined;
   readonly attempt: number;
-  /** As it came. */
-  readonly arguments: unknown;
   /** The kinds of answers that it waited for before; it is made again with them. */
   readonly answered?: readonly PendingKind[];
   /** What it was started by, where that is another call. */
@@ -124,8 +124,10 @@ export interface TracedCall {
 export interface TracedCallEnd {
   readonly status: CallStatus;
   readonly result: ToolResult;
-  /** As the tool was given them; none where they could not be used. */
+  /** As the tool was given them, or as they came where they could not be used and no hook has rewritten them. */
   readonly arguments?: unknown;
+  /** What it cost (`@Tool({ cost })`), where its tool ran. */
+  readonly cost?: number | undefined;
   readonly repairs: readonly string[];
   readonly removed: readonly string[];
   readonly waits?: readonly PendingKind[];

@@ -8,6 +8,7 @@ import {
   type Message,
   type ProviderItems,
   type ReplyAttachment,
+  type ReplyOrigin,
   type ToolCall,
   USAGE_PARTS,
   type Usage,
@@ -21,7 +22,8 @@ import { parseToolRequest } from '../text/tool-call-parser.js';
 
 /** A reply, or why there is none. */
 export type Reply =
-  | { readonly ok: true; readonly response: LLMResponse }
+  /** `cost`: what it cost, where there is a budget and somebody records it. */
+  | { readonly ok: true; readonly response: LLMResponse; readonly cost?: number }
   /** `streamed` is the text that was told by then. */
   | { readonly ok: false; readonly reason: 'aborted'; readonly streamed?: string }
   | {
@@ -155,20 +157,17 @@ export function normalizeResponse(response: Partial<LLMResponse> | null | undefi
     usage: isRecord(usage) ? normalizeUsage(usage) : undefined,
   };
   // Of most replies this is all, and spreading the rest costs more than all of it.
-  if (
-    rawFinishReason === undefined &&
-    reasoning === undefined &&
-    response.providerItems === undefined &&
-    response.attachments === undefined
-  )
-    return plain;
-  const attachments = normalizeAttachments(response.attachments);
+  const { origin, providerItems, attachments: told } = response;
+  const hasMore = rawFinishReason !== undefined || reasoning !== undefined || providerItems !== undefined;
+  if (!hasMore && told === undefined && origin === undefined) return plain;
+  const attachments = normalizeAttachments(told);
   return {
     ...plain,
     ...(attachments.length > 0 ? { attachments } : {}),
     ...(isFilled(rawFinishReason) ? { rawFinishReason } : {}),
     ...(isFilled(reasoning) ? { reasoning } : {}),
-    ...normalizeItems(response.providerItems),
+    ...normalizeItems(providerItems),
+    ...(isRecord(origin) ? { origin: normalizeOrigin(origin) } : {}),
   };
 }
 
@@ -181,6 +180,10 @@ function isAttachment(attachment: unknown): attachment is ReplyAttachment {
   const { type, url, title, mimeType } = attachment;
   if (type === 'document') return isFilled(title);
   return (type === 'page' || (type === 'file' && isFilled(mimeType))) && isFilled(url);
+}
+
+function normalizeOrigin({ id, model }: ReplyOrigin): ReplyOrigin {
+  return { ...(isFilled(id) ? { id } : {}), ...(isFilled(model) ? { model } : {}) };
 }
 
 /** The run's own, as JSON: whatever the provider does with its object later, what goes back is what came. */

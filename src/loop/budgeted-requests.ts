@@ -7,6 +7,7 @@ import { errorMessage } from '../kernel/error-message.js';
 import { askModel, type Reply } from './ask-model.js';
 import { tokensIn } from './estimate-tokens.js';
 import type { LoopRun, Question, RunHooks } from './loop-run.js';
+import { inUnits } from './prices.js';
 import type { Reserved, RunBudget } from './run-budget.js';
 
 /** Makes the requests of a run as far as its budget reaches, with whatever else surrounds them within. */
@@ -24,7 +25,7 @@ export class BudgetedRequests implements RunHooks {
   }
 
   async ask(run: LoopRun, question: Question): Promise<Reply> {
-    const { provider, request, onPart, onFailure } = question;
+    const { provider, request, onPart, onFailure, trace } = question;
     const before = await this.#reserve(question);
     if ('reply' in before) {
       // It was counted before anybody knew that it cannot be made.
@@ -34,17 +35,20 @@ export class BudgetedRequests implements RunHooks {
     const { at, reserved } = before;
     const usage = run.usage;
     // What becomes of a failure is settled apart: it may be asked again, and that is reserved anew.
-    const once = { provider, request, ...(onPart ? { onPart } : {}) };
+    const once = { provider, request, ...(onPart ? { onPart } : {}), ...(trace ? { trace } : {}) };
     let reply: Reply;
     try {
+      if (this.#within === undefined) trace?.sent(request);
       reply = await (this.#within?.ask(run, once) ?? askModel(provider, request, { onPart }));
     } catch (error) {
       await reserved.settle(at);
       throw error;
     }
-    const fault = await settle(reserved, this.#amountsOf(run, question, { reply, at, usage }));
+    const amounts = this.#amountsOf(run, question, { reply, at, usage });
+    const fault = await settle(reserved, amounts);
     if (fault !== undefined && reply.ok) return fault;
-    return !reply.ok && reply.reason === 'failed' && onFailure !== undefined ? onFailure(reply) : reply;
+    if (reply.ok) return trace === undefined ? reply : { ...reply, cost: inUnits(amounts.cost) };
+    return reply.reason === 'failed' && onFailure !== undefined ? onFailure(reply) : reply;
   }
 
   async #reserve({

@@ -325,7 +325,7 @@ function beginRun(
     maxIterations: config.maxIterations ?? defaultIterations(config),
     fallback: (config.fallback ?? []).map((next) => ('chat' in next ? { provider: next } : next)),
     ...NOTHING_YET,
-    trace: telemetry && traceOfRun(telemetry, { runId, config, tools, scope, before: before?.trace }),
+    trace: telemetry && traceOfRun(telemetry, { runId, config, scope, before: before?.trace }),
     budget,
     hooks: budget === undefined ? hooks : new BudgetedRequests(budget, hooks),
     invoke: budget === undefined ? invoke : invokerWithin(budget, invoke),

@@ -13,7 +13,7 @@ import {
 import type { ResultStore } from '../contract/result-store.js';
 import type { RunCheckpoint } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state.js';
-import type { RunTrace } from '../contract/telemetry.js';
+import type { RequestTrace, RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type AskListeners, type CallNumberer, hasUsageParts, type Reply } from './ask-model.js';
 import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-message.js';
@@ -103,6 +103,8 @@ export type RunStart =
 export interface Question extends AskListeners {
   readonly provider: LLMProvider;
   readonly request: LLMRequest;
+  /** Records it, and hears of what goes out. */
+  readonly trace?: RequestTrace;
 }
 
 /** What surrounds the requests of a run. */

@@ -38,12 +38,13 @@ export class RequestHooks implements RunHooks {
     return notes;
   }
 
-  async ask(run: LoopRun, { provider, request, onPart, onFailure }: Question): Promise<Reply> {
+  async ask(run: LoopRun, { provider, request, onPart, onFailure, trace }: Question): Promise<Reply> {
     const { runId, iterations: step, scope } = run;
     const asking = new AskedRequest(run, { runId, step, scope }, (note) => this.#notes.push(note));
     const before = await asking.before(this.#before, request);
     if (!before.ok) return before.reply;
     // What hooks may take back is not told before they have had their say.
+    trace?.sent(before.request);
     const isHeld = this.#after.some(({ hook }) => hook.onlyReads !== true);
     const reply = await askModel(provider, before.request, { onPart: isHeld ? undefined : onPart });
     const heard =

@@ -7,19 +7,19 @@ import type { ToolLoopResult } from './events.js';
 import type { LoopRun } from './loop-run.js';
 
 /** What is known of a run when it begins, or goes on. */
-interface BeginningRun extends Pick<LoopRun, 'runId' | 'config' | 'tools' | 'scope'> {
+interface BeginningRun extends Pick<LoopRun, 'runId' | 'config' | 'scope'> {
   readonly before: TracePlace | undefined;
 }
 
 /** Records a run, where anybody records. */
 export function traceOfRun(
   telemetry: Telemetry,
-  { runId, config, tools, scope, before }: BeginningRun,
+  { runId, config, scope, before }: BeginningRun,
 ): RunTrace | undefined {
   if (!telemetry.isOn) return undefined;
   const { agentName: agent, model } = config;
   const { conversationId } = scope;
-  return telemetry.startRun({ runId, model, agent, conversationId, before, redaction: tools.redaction });
+  return telemetry.startRun({ runId, model, agent, conversationId, before });
 }
 
 /** Drives a run as a part of its trace, which ends with it. */
@@ -34,12 +34,16 @@ export async function driveTraced(
     call.status === 'settled' ? [call.record.id] : [],
   );
   if (callIds.length > 0) trace.event({ type: 'settled-before', callIds });
-  const counts = () => ({
-    requests: run.iterations - iterations,
-    calls: run.toolCalls.length - calls,
-    usage: usageSince(run.usage, usage),
-    messages: run.messages,
-  });
+  const costBefore = run.budget?.spending.cost ?? 0;
+  const counts = () => {
+    const cost = run.budget?.spending.cost;
+    return {
+      requests: run.iterations - iterations,
+      calls: run.toolCalls.length - calls,
+      usage: usageSince(run.usage, usage),
+      ...(cost === undefined ? {} : { cost: cost - costBefore }),
+    };
+  };
   try {
     const result = await trace.within(drive);
     const { status, error, pending } = result;
@@ -73,9 +77,12 @@ export function askWithin(
   trace: RequestTrace | undefined,
   { provider, request, onPart, onFailure }: AskedRequest,
 ): Promise<Reply> {
-  const ask = (listener: PartListener | undefined): Promise<Reply> =>
-    run.hooks?.ask(run, { provider, request, onPart: listener, onFailure }) ??
-    askModel(provider, request, { onPart: listener, onFailure });
+  const ask = (listener: PartListener | undefined): Promise<Reply> => {
+    const question = { provider, request, onPart: listener, onFailure };
+    if (run.hooks !== undefined) return run.hooks.ask(run, trace ? { ...question, trace } : question);
+    trace?.sent(request);
+    return askModel(provider, request, { onPart: listener, onFailure });
+  };
   if (trace === undefined) return ask(onPart);
   return trace.within(() => ask(onPart && heard(trace, onPart)));
 }
@@ -102,6 +109,7 @@ export async function askRecorded(telemetry: Telemetry | undefined, asked: Asked
   if (!telemetry?.isOn) return askModel(provider, request, { onPart });
   const isStreamed = onPart !== undefined;
   const trace = telemetry.startRequest({ provider, request, isStreamed, redaction: KNOWN_SECRETS });
+  trace.sent(request);
   const listeners = { onPart: onPart && heard(trace, onPart) };
   const reply = await trace.within(() => askModel(provider, request, listeners));
   trace.end(requestEnd(reply));
@@ -110,7 +118,7 @@ export async function askRecorded(telemetry: Telemetry | undefined, asked: Asked
 
 /** A request has its reply, or none. */
 export function requestEnd(reply: Reply): TracedRequestEnd {
-  if (reply.ok) return { how: 'replied', response: reply.response };
+  if (reply.ok) return { how: 'replied', response: reply.response, cost: reply.cost };
   return reply.reason === 'aborted'
     ? { how: 'aborted' }
     : { how: 'failed', error: reply.error.cause ?? reply.error };

@@ -2,7 +2,7 @@ import type { Attributes } from '@opentelemetry/api';
 import type { CallTrace, McpFacts, TracedCall, TracedCallEnd, TracedTask } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ContentWriter, type RecordedContent } from './content.js';
-import { ERROR_TYPE, GEN_AI, MCP, OWN } from './gen-ai-names.js';
+import { ERROR_TYPE, EXCEPTION, GEN_AI, MCP, OWN } from './gen-ai-names.js';
 import { arrivalOf, mcpAttributes } from './message-span.js';
 import { type Failure, given, linkTo, OpenSpan, type Recorder, typeOfError } from './spans.js';
 
@@ -34,7 +34,10 @@ export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
   }
 
   protected conclude(end: TracedCallEnd, seconds: number): Failure | undefined {
-    const { status } = end;
+    const { status, cost } = end;
+    const { tool } = this.#call;
+    if (cost && tool !== undefined)
+      this.recorder.instruments.toolCost.add(cost, { [GEN_AI.tool]: tool.name }, this.context);
     const isUnknown = this.#call.mcp !== undefined && this.#call.tool === undefined;
     // To a server of MCP that is no fault of its own.
     if (isUnknown) this.span.setAttribute(MCP.statusCode, INVALID_PARAMS);
@@ -58,7 +61,7 @@ export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     mcpServerDuration.record(seconds, { ...facts, ...about }, this.context);
   }
 
-  #describe({ status, result, arguments: args, repairs, removed, waits, taskId }: TracedCallEnd): void {
+  #describe({ status, result, arguments: args, repairs, removed, waits, taskId, cost }: TracedCallEnd): void {
     this.span.setAttributes(
       given({
         [OWN.callStatus]: status,
@@ -66,13 +69,13 @@ export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
         [OWN.removed]: removed.length === 0 ? undefined : [...removed],
         [OWN.waits]: waits === undefined ? undefined : [...waits],
         [OWN.taskId]: taskId,
+        [OWN.callCost]: cost,
       }),
     );
     const writer = this.#writer;
     if (writer === undefined) return;
-    const told = args ?? this.#call.arguments;
-    if (this.#content.arguments && told !== undefined)
-      this.span.setAttribute(GEN_AI.callArguments, writer.arguments(told));
+    if (this.#content.arguments && args !== undefined)
+      this.span.setAttribute(GEN_AI.callArguments, writer.arguments(args));
     if (this.#content.results && status !== 'suspended')
       this.span.setAttribute(GEN_AI.callResult, writer.result(result));
   }
@@ -82,7 +85,8 @@ export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     if (type === undefined) return undefined;
     // What the model is told may repeat what was given.
     const isTold = this.#content.results && this.#writer !== undefined;
-    return isTold ? { type, message: this.#writer?.text(result.forLLM) } : { type };
+    const event = status === 'error' ? EXCEPTION.call : undefined;
+    return { type, event, message: isTold ? this.#writer?.text(result.forLLM) : undefined };
   }
 }
 

@@ -42,6 +42,14 @@ export const GEN_AI = {
   callResult: 'gen_ai.tool.call.result',
 } as const;
 
+/** Events of spans; contents stand in them only where they are asked for. */
+export const EXCEPTION = {
+  request: 'gen_ai.client.operation.exception',
+  call: 'gen_ai.execute_tool.exception',
+  type: 'exception.type',
+  message: 'exception.message',
+} as const;
+
 export const ERROR_TYPE = 'error.type';
 export const SERVER_ADDRESS = 'server.address';
 export const SERVER_PORT = 'server.port';
@@ -62,6 +70,10 @@ export const OWN = {
   runWaits: 'toolwright.run.waits_for',
   /** Seconds between the suspension of a run and this. */
   runWaited: 'toolwright.run.waited',
+  /** By the prices of its budget. */
+  runCost: 'toolwright.run.cost',
+  requestCost: 'toolwright.request.cost',
+  callCost: 'toolwright.call.cost',
   callStatus: 'toolwright.call.status',
   attempt: 'toolwright.call.attempt',
   repairs: 'toolwright.call.repairs',

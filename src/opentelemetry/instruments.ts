@@ -5,6 +5,7 @@ const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.
 const AGENT_SECONDS = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
 const MCP_SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128];
+const COSTS = Array.from({ length: 12 }, (_, power) => 0.0001 * 4 ** power);
 const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 
 /** Name, unit, boundaries, and what it measures. */
@@ -33,6 +34,12 @@ const HISTOGRAMS = {
   agentDuration: [`${AGENT}.duration`, 's', AGENT_SECONDS, 'Duration of runs.'],
   agentRequests: [`${AGENT}.inference_calls`, '{inference_call}', COUNTS, 'Requests to models in a run.'],
   agentCalls: [`${AGENT}.tool_calls`, '{tool_call}', COUNTS, 'Calls of tools in a run.'],
+  agentCost: [
+    'toolwright.invoke_agent.cost',
+    '{cost}',
+    COSTS,
+    'Cost of runs, those in their calls included.',
+  ],
   mcpClientDuration: ['mcp.client.operation.duration', 's', MCP_SECONDS, 'Duration of MCP requests, sent.'],
   mcpServerDuration: [
     'mcp.server.operation.duration',
@@ -42,15 +49,23 @@ const HISTOGRAMS = {
   ],
 } as const satisfies Readonly<Record<string, HistogramRow>>;
 
+const USAGE = `${INFERENCE}.usage`;
+
 const COUNTERS = {
-  inputTokens: ['input_tokens', 'Input tokens, those from a cache included.'],
-  outputTokens: ['output_tokens', 'Output tokens, reasoning included.'],
-  cacheRead: ['cache_read.input_tokens', 'Input tokens that were read from a cache.'],
-  cacheWrite: ['cache_write.input_tokens', 'Input tokens that were written to a cache.'],
-  reasoning: ['reasoning.output_tokens', 'Output tokens of reasoning.'],
+  inputTokens: [`${USAGE}.input_tokens`, '{token}', 'Input tokens, those from a cache included.'],
+  outputTokens: [`${USAGE}.output_tokens`, '{token}', 'Output tokens, reasoning included.'],
+  cacheRead: [`${USAGE}.cache_read.input_tokens`, '{token}', 'Input tokens that were read from a cache.'],
+  cacheWrite: [`${USAGE}.cache_write.input_tokens`, '{token}', 'Input tokens that were written to a cache.'],
+  reasoning: [`${USAGE}.reasoning.output_tokens`, '{token}', 'Output tokens of reasoning.'],
+  inferenceCost: [
+    'toolwright.inference.cost',
+    '{cost}',
+    'Cost of requests to models, by the prices of budgets.',
+  ],
+  toolCost: ['toolwright.execute_tool.cost', '{cost}', 'Cost of calls of tools that say theirs.'],
 } as const;
 
-/** The metrics that are recorded, by the names of the GenAI and MCP conventions. */
+/** The metrics that are recorded, by the names of the GenAI and MCP conventions; they have none for costs. */
 export type Instruments = { readonly [Key in keyof typeof HISTOGRAMS]: Histogram } & {
   readonly [Key in keyof typeof COUNTERS]: Counter;
 };
@@ -60,7 +75,7 @@ export function createInstruments(meter: Meter): Instruments {
   const made: Record<string, Histogram | Counter> = {};
   for (const [key, [name, unit, explicitBucketBoundaries, description]] of Object.entries(HISTOGRAMS))
     made[key] = meter.createHistogram(name, { description, unit, advice: { explicitBucketBoundaries } });
-  for (const [key, [name, description]] of Object.entries(COUNTERS))
-    made[key] = meter.createCounter(`${INFERENCE}.usage.${name}`, { description, unit: '{token}' });
+  for (const [key, [name, unit, description]] of Object.entries(COUNTERS))
+    made[key] = meter.createCounter(name, { description, unit });
   return made as Instruments;
 }

@@ -9,7 +9,7 @@ import type {
   TracedRunEnd,
 } from '../contract/telemetry.js';
 import { ContentWriter, type RecordedContent } from './content.js';
-import { ERROR_TYPE, GEN_AI, OWN, SERVER_ADDRESS, SERVER_PORT } from './gen-ai-names.js';
+import { ERROR_TYPE, EXCEPTION, GEN_AI, OWN, SERVER_ADDRESS, SERVER_PORT } from './gen-ai-names.js';
 import { type Failure, given, linkTo, OpenSpan, type Recorder, typeOfError } from './spans.js';
 
 /** How requests are recorded. */
@@ -19,11 +19,16 @@ interface RequestSpanOptions {
   readonly parent?: Context | undefined;
 }
 
+/** Contents of a request and its reply, as attributes. */
+type RequestContents = Readonly<Record<string, string>>;
+
 /** `chat {model}`: one request to a model, with the times that it is made again. */
 export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
   readonly #metricAttributes: Attributes;
   readonly #writer: ContentWriter | undefined;
   readonly #isStreamed: boolean;
+  #sent: LLMRequest | undefined;
+  #reply: LLMResponse | undefined;
   #firstPart: number | undefined;
   #lastPart: number | undefined;
 
@@ -52,10 +57,23 @@ export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTr
     this.#writer = content.messages && redaction ? new ContentWriter(redaction) : undefined;
     if (!this.span.isRecording()) return;
     this.span.setAttributes(requestAttributes(request, isStreamed));
-    if (this.#writer === undefined) return;
-    const { messages, tools = [] } = request;
-    this.span.setAttribute(GEN_AI.inputMessages, this.#writer.input(messages));
-    if (tools.length > 0) this.span.setAttribute(GEN_AI.toolDefinitions, this.#writer.definitions(tools));
+  }
+
+  /** Written at the end: of a request that is made again, what went out last is told. */
+  sent(request: LLMRequest): void {
+    if (this.#writer !== undefined && this.span.isRecording()) this.#sent = request;
+  }
+
+  /** What went out, and came. */
+  get contents(): RequestContents | undefined {
+    const { messages, tools = [] } = this.#sent ?? {};
+    const writer = this.#writer;
+    if (writer === undefined || messages === undefined) return undefined;
+    return {
+      [GEN_AI.inputMessages]: writer.input(messages),
+      ...(tools.length > 0 ? { [GEN_AI.toolDefinitions]: writer.definitions(tools) } : {}),
+      ...(this.#reply === undefined ? {} : { [GEN_AI.outputMessages]: writer.output(this.#reply) }),
+    };
   }
 
   part(): void {
@@ -78,27 +96,26 @@ export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTr
     inferenceDuration.record(seconds, outcome, this.context);
     if (this.#isStreamed && this.#firstPart !== undefined)
       timeToFirstChunk.record(this.#firstPart, attributes, this.context);
-    if (end.how === 'replied') this.#countTokens(end.response.usage);
+    if (end.how === 'replied') this.#count(end.response.usage, end.cost);
     if (this.span.isRecording()) this.#describe(end);
     return failure;
   }
 
   #describe(end: TracedRequestEnd): void {
     if (this.#firstPart !== undefined) this.span.setAttribute(GEN_AI.firstChunk, this.#firstPart);
-    if (end.how !== 'replied') {
-      this.span.setAttribute(GEN_AI.finishReasons, ['error']);
-      return;
-    }
-    const { response } = end;
-    this.span.setAttributes(responseAttributes(response));
-    if (this.#writer !== undefined)
-      this.span.setAttribute(GEN_AI.outputMessages, this.#writer.output(response));
+    if (end.how === 'replied') {
+      this.#reply = end.response;
+      this.span.setAttributes(responseAttributes(end.response));
+      this.span.setAttributes(given({ [OWN.requestCost]: end.cost }));
+    } else this.span.setAttribute(GEN_AI.finishReasons, ['error']);
+    this.span.setAttributes(this.contents ?? {});
   }
 
-  #countTokens(usage: Usage | undefined): void {
-    if (usage === undefined) return;
+  #count(usage: Usage | undefined, cost: number | undefined): void {
     const { instruments } = this.recorder;
     const about = this.#metricAttributes;
+    if (cost) instruments.inferenceCost.add(cost, about, this.context);
+    if (usage === undefined) return;
     // Providers tell of all tokens together.
     const counted = { ...about, [GEN_AI.modality]: 'unknown' };
     const count = (counter: Counter, tokens: number | undefined) =>
@@ -117,7 +134,8 @@ export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTr
 /** Provider errors have messages that repeat what was sent: only the type is told. */
 function failureOf(end: TracedRequestEnd): Failure | undefined {
   if (end.how === 'replied') return undefined;
-  return { type: end.how === 'aborted' ? 'aborted' : typeOfError(end.error) };
+  if (end.how === 'aborted') return { type: 'aborted' };
+  return { type: typeOfError(end.error), event: EXCEPTION.request };
 }
 
 /** What a request says of itself: options go by the names that most providers have for them. */
@@ -178,8 +196,10 @@ function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every(isText);
 }
 
-function responseAttributes({ finishReason, rawFinishReason, usage }: LLMResponse): Attributes {
+function responseAttributes({ finishReason, rawFinishReason, usage, origin }: LLMResponse): Attributes {
   return given({
+    [GEN_AI.responseId]: origin?.id,
+    [GEN_AI.responseModel]: origin?.model,
     [GEN_AI.finishReasons]: [rawFinishReason ?? WORDS[finishReason] ?? finishReason],
     [GEN_AI.inputTokens]: usage?.inputTokens,
     [GEN_AI.outputTokens]: usage?.outputTokens,
@@ -196,6 +216,7 @@ const WORDS: Readonly<Record<string, string>> = { tool_calls: 'tool_call' };
 export class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
   readonly #run: TracedRun;
   readonly #content: RecordedContent;
+  #last: RequestSpan | undefined;
 
   constructor(recorder: Recorder, run: TracedRun, content: RecordedContent) {
     const { agent, runId, model, conversationId, before } = run;
@@ -217,36 +238,38 @@ export class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
   }
 
   startRequest(request: TracedRequest): RequestSpan {
-    return new RequestSpan(this.recorder, request, { content: this.#content, parent: this.context });
+    this.#last = new RequestSpan(this.recorder, request, { content: this.#content, parent: this.context });
+    return this.#last;
   }
 
   protected conclude(end: TracedRunEnd, seconds: number): Failure | undefined {
-    const { status, error, requests, calls } = end;
+    const { status, error, requests, calls, cost } = end;
     const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
-    const { agentDuration, agentRequests, agentCalls } = this.recorder.instruments;
+    const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;
     const { agent } = this.#run;
     const about = agent === undefined ? {} : { [GEN_AI.agent]: agent };
     const outcome = failure === undefined ? about : { ...about, [ERROR_TYPE]: failure.type };
     agentDuration.record(seconds, outcome, this.context);
     agentRequests.record(requests, about, this.context);
     agentCalls.record(calls, about, this.context);
+    if (cost !== undefined) agentCost.record(cost, about, this.context);
     if (this.span.isRecording()) this.#describe(end, status);
     return failure;
   }
 
-  #describe({ usage, waits, messages }: TracedRunEnd, status: string): void {
+  #describe({ usage, waits, cost }: TracedRunEnd, status: string): void {
     this.span.setAttributes(
       given({
         [OWN.runStatus]: status,
+        [OWN.runCost]: cost,
         [OWN.runWaits]: waits === undefined ? undefined : [...waits],
         [GEN_AI.inputTokens]: usage.inputTokens,
         [GEN_AI.outputTokens]: usage.outputTokens,
       }),
     );
-    const { redaction } = this.#run;
-    if (!this.#content.messages || redaction === undefined) return;
-    const writer = new ContentWriter(redaction);
-    this.span.setAttribute(GEN_AI.inputMessages, writer.input(messages));
+    // What was said, as the last request had it: hooks may have hidden some of the history.
+    const { [GEN_AI.toolDefinitions]: _, ...said } = this.#last?.contents ?? {};
+    this.span.setAttributes(said);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Attributes, Context, Link, Span, SpanKind, Tracer } from '@opentelemetry/api';
 import type { TracePlace } from '../contract/ports.js';
 import type { Trace, TraceCarrier, TraceEvent } from '../contract/telemetry.js';
-import { ERROR_TYPE, OWN } from './gen-ai-names.js';
+import { ERROR_TYPE, EXCEPTION, OWN } from './gen-ai-names.js';
 import type { Instruments } from './instruments.js';
 import type { Api } from './load-api.cjs';
 
@@ -22,10 +22,11 @@ interface SpanStart {
   readonly links?: readonly Link[] | undefined;
 }
 
-/** Why something failed: its type for `error.type`, and words for people. */
+/** Why something failed: its type for `error.type`, words for people, and the event that tells what was thrown. */
 export interface Failure {
   readonly type: string;
-  readonly message?: string;
+  readonly message?: string | undefined;
+  readonly event?: string | undefined;
 }
 
 /** A span with the context that is active in it, and the time since it began. */
@@ -89,8 +90,14 @@ export abstract class OpenSpan<End> implements Trace<End> {
     this.#isEnded = true;
     const failure = this.conclude(end, (performance.now() - this.#since) / 1000);
     if (failure !== undefined && this.span.isRecording()) {
-      this.span.setAttribute(ERROR_TYPE, failure.type);
-      this.span.setStatus({ code: this.recorder.api.SpanStatusCode.ERROR, message: failure.message });
+      const { type, message, event } = failure;
+      this.span.setAttribute(ERROR_TYPE, type);
+      if (event !== undefined)
+        this.span.addEvent(event, given({ [EXCEPTION.type]: type, [EXCEPTION.message]: message }));
+      this.span.setStatus({
+        code: this.recorder.api.SpanStatusCode.ERROR,
+        ...(message === undefined ? {} : { message }),
+      });
     }
     this.span.end();
   }

@@ -300,7 +300,7 @@ describe('whenSpent: ask, in a store', () => {
     const budget: Budget = { cost: 100, prices: { 'gpt-5': { input: 1000, output: 1000 } } };
     const kept = { ...config, provider, budget, store, checkpoint: 'step', leaseMs: 1000 } as const;
     void runToolLoop({ ...kept, runId: 'lost' }, USER).catch(() => {});
-    const isKept = () => JSON.stringify(store.read('lost')).includes('saw 2');
+    const isKept = () => JSON.stringify(store.read('lost')).includes('"forLLM":"saw 2"');
     while (requests < 3 || !isKept()) await new Promise((resolve) => setTimeout(resolve, 5));
     time += 60_000;
     const next = new ScriptedProvider([said()] as never);

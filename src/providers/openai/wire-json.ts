@@ -1,5 +1,5 @@
 import { readExactJson } from '../../checking/exact-json.js';
-import type { ToolCall } from '../../contract/llm-provider.js';
+import type { ReplyOrigin, ToolCall } from '../../contract/llm-provider.js';
 import { isRecord } from '../../kernel/json.js';
 
 /** An object as it stands on the wire. */
@@ -50,4 +50,13 @@ export function argumentsOf(input: string): ToolCall['arguments'] {
 /** Whether a text of arguments is a whole JSON object. The look at its end spares parsing most pieces. */
 export function isWholeInput(input: string): boolean {
   return input.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
+}
+
+/** Where a reply came from, as far as its server says. */
+export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
+  const told = {
+    ...(jsonText(id) === '' ? {} : { id: jsonText(id) }),
+    ...(jsonText(model) === '' ? {} : { model: jsonText(model) }),
+  };
+  return Object.keys(told).length > 0 ? told : undefined;
 }

@@ -3,6 +3,7 @@ import { trace } from '@opentelemetry/api';
 import { AlwaysOffSampler } from '@opentelemetry/sdk-trace';
 import fc from 'fast-check';
 import { complete, defineTool, runToolLoop, ToolRegistry } from 'toolwright';
+import { maskPatterns } from 'toolwright/hooks';
 import { openTelemetry } from 'toolwright/opentelemetry';
 import { ScriptedProvider } from 'toolwright/testing';
 import { Recording } from './recording.js';
@@ -72,6 +73,76 @@ test('openTelemetry records no arguments of a registry that does not log them', 
   expect(JSON.stringify(recording.spans.map(({ attributes }) => attributes))).not.toMatch(
     /in-arguments|in-result/,
   );
+});
+
+test('contents that hooks hide from models and tools are hidden from what is recorded', async () => {
+  const telemetry = openTelemetry({ content: true });
+  const find = defineTool({
+    name: 'find',
+    description: 'Finds',
+    parameters: { type: 'object', properties: { mail: { type: 'string' } } },
+    execute: () => 'written by eve@example.org',
+  });
+  const hooks = [maskPatterns({ in: ['requests', 'results', 'arguments', 'replies'] })];
+  const tools = new ToolRegistry({ telemetry, hooks }).register(find);
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ id: 'c1', name: 'find', arguments: { mail: 'bob@example.org' } }] },
+    // Arguments that fit nothing are not told as they came, either.
+    { toolCalls: [{ id: 'c2', name: 'find', arguments: { mail: ['dan@example.org'] } }] },
+    { content: 'carol@example.org has written' },
+  ]);
+  await runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'I am ada@example.org' }]);
+  const told = JSON.stringify(
+    recording.spans.map(({ name, attributes, events, status }) => ({ name, attributes, events, status })),
+  );
+  expect(told).not.toMatch(/(ada|bob|carol|dan|eve)@/);
+  expect(told).toMatch(/I am /);
+  expect(told).toMatch(/has written/);
+});
+
+test('contents of a request that a hook or a budget refuses are not recorded: it never went out', async () => {
+  const refusing = { name: 'no', beforeRequest: () => ({ refuse: 'not now' }) };
+  for (const others of [{ hooks: [refusing] }, { budget: { steps: 0 } }]) {
+    const telemetry = openTelemetry({ content: true });
+    await runToolLoop({ provider: new ScriptedProvider([]), model: 'm', telemetry, ...others }, spoken);
+  }
+  expect(recording.names.length).toBe(4);
+  expect(JSON.stringify(recording.spans.map(({ attributes }) => attributes))).not.toMatch(/in-message/);
+});
+
+test('what failed is told by an event, with words only where contents are asked for', async () => {
+  const failing = defineTool({
+    ...{ name: 'fail', description: 'Fails', parameters: { type: 'object', properties: {} } },
+    execute: () => {
+      throw new RangeError('secret-in-result');
+    },
+  });
+  const down = {
+    chat: async () => {
+      throw Object.assign(new Error('said-in-message'), { status: 503 });
+    },
+  };
+  for (const content of [false, true]) {
+    const telemetry = openTelemetry({ content });
+    await new ToolRegistry({ telemetry }).register(failing).execute('fail', {});
+    await runToolLoop({ provider: down, model: 'm', telemetry, providerRetries: 0 }, spoken);
+  }
+  const events = recording.spans.flatMap(({ events: told }) =>
+    told.map(({ name, attributes }) => ({ name, attributes })),
+  );
+  const asked = { name: 'gen_ai.client.operation.exception', attributes: { 'exception.type': '503' } };
+  expect(events).toEqual([
+    { name: 'gen_ai.execute_tool.exception', attributes: { 'exception.type': 'RangeError' } },
+    asked,
+    {
+      name: 'gen_ai.execute_tool.exception',
+      attributes: {
+        'exception.type': 'RangeError',
+        'exception.message': expect.stringContaining('secret-in-result'),
+      },
+    },
+    asked,
+  ]);
 });
 
 test('what is thrown in a tool is told by its type alone unless results are asked for', async () => {

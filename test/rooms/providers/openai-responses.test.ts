@@ -201,6 +201,7 @@ describe.each(METHODS)('OpenAIProvider with api responses reads a reply (%s)', (
     const { response, parts, body } = await ask(responseOf(output), method);
     expect(body.stream).toBe(method === 'stream' ? true : undefined);
     expect(response).toEqual({
+      origin: { id: 'resp_1' },
       content: 'Looking.',
       toolCalls: [
         { id: 'c1', name: 'look', arguments: { at: 1 } },

@@ -46,6 +46,7 @@ describe('against a mock server that speaks the wire', () => {
 
   test('a text reply gives its content, reason and usage', async () => {
     expect(await provider.chat(ask('hello'))).toEqual({
+      origin: { id: expect.stringMatching(/^chatcmpl-/), model: 'gpt-test' },
       content: 'Hello there, friend.',
       toolCalls: [],
       finishReason: 'stop',
@@ -115,7 +116,8 @@ describe('against a mock server that speaks the wire', () => {
     const { texts, response } = await read(provider, ask('hello'));
     expect(texts.length).toBeGreaterThan(1);
     expect(texts.join('')).toBe('Hello there, friend.');
-    expect(response).toEqual(await provider.chat(ask('hello')));
+    const origin = { id: expect.stringMatching(/^chatcmpl-/), model: 'gpt-test' };
+    expect(response).toEqual({ ...(await provider.chat(ask('hello'))), origin });
   });
 
   test('a streamed call is put together from its pieces', async () => {

@@ -3,6 +3,7 @@ import type {
   LLMResponse,
   LLMStreamPart,
   ReplyAttachment,
+  ReplyOrigin,
   ToolCall,
 } from '../../../contract/llm-provider.js';
 import { citedAttachment, imageAttachment } from '../reply-attachments.js';
@@ -14,6 +15,7 @@ import {
   jsonList,
   jsonRecord,
   jsonText,
+  originOf,
   type WireRecord,
 } from '../wire-json.js';
 import { DialectFields } from './dialect-fields.js';
@@ -41,6 +43,7 @@ export class ChatReply {
   #isWhole = false;
   #isStarted = false;
   #usage: WireRecord = {};
+  #origin: ReplyOrigin | undefined;
 
   constructor(itemKey: string) {
     this.#itemKey = itemKey;
@@ -48,7 +51,8 @@ export class ChatReply {
 
   /** Adds a chunk, or a completion, and gives what it brought. */
   add(chunk: unknown): readonly LLMStreamPart[] {
-    const { choices, usage } = jsonRecord(chunk);
+    const { choices, usage, id, model } = jsonRecord(chunk);
+    this.#origin ??= originOf(id, model);
     const choice = jsonList(choices).find((candidate) => (jsonRecord(candidate).index ?? 0) === 0);
     const { delta, message, finish_reason, usage: choiceUsage } = jsonRecord(choice);
     this.#readUsage(usage ?? choiceUsage);
@@ -83,6 +87,7 @@ export class ChatReply {
       ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
       ...(this.#attachments.length > 0 ? { attachments: this.#attachments } : {}),
       ...(items ? { providerItems: { [this.#itemKey]: items } } : {}),
+      ...(this.#origin ? { origin: this.#origin } : {}),
     };
   }
 

@@ -6,7 +6,15 @@ import type {
   ToolCall,
 } from '../../../contract/llm-provider.js';
 import { toUsage } from '../usage.js';
-import { argumentsOf, inputText, jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
+import {
+  argumentsOf,
+  inputText,
+  jsonList,
+  jsonRecord,
+  jsonText,
+  originOf,
+  type WireRecord,
+} from '../wire-json.js';
 import { isSearchCall } from './found-tools.js';
 import { attachmentsOf, BETWEEN_THOUGHTS, callItems, reasoningOf, saidIn, textOf } from './output-items.js';
 import { customItems, type TextTools, textToolsOf } from './text-tools.js';
@@ -91,12 +99,13 @@ export class ResponsesReply {
   /** The reply, or `undefined` where the server did not say that it is complete. */
   response(): LLMResponse | undefined {
     if (this.#response === undefined) return undefined;
-    const { status, incomplete_details, usage: told, id, store } = this.#response;
+    const { status, incomplete_details, usage: told, id, model, store } = this.#response;
     const reason = jsonText(jsonRecord(incomplete_details).reason) || jsonText(status);
     const toolCalls = callItems(this.#items).map((item) => this.#toToolCall(item));
     const usage = toUsage(jsonRecord(told));
     const reasoning = reasoningOf(this.#items);
     // Only what the server keeps can be named later.
+    const origin = originOf(id, model);
     const items = { ...(store === false ? {} : { id }), output: this.#items };
     const attachments = this.#items.flatMap(attachmentsOf);
     return {
@@ -108,6 +117,7 @@ export class ResponsesReply {
       ...(reasoning === '' ? {} : { reasoning }),
       ...(attachments.length > 0 ? { attachments } : {}),
       ...(this.#items.length > 0 ? { providerItems: { [this.#itemKey]: items } } : {}),
+      ...(origin ? { origin } : {}),
     };
   }
 
