@@ -1,7 +1,7 @@
 import type { PendingCall } from '../contract/call.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import type { AgUiEvent } from './ag-ui-messages.js';
-import type { DescribeError } from './shown-calls.js';
+import { approvalDescriptor, type DescribeError } from './shown-calls.js';
 
 interface OutcomeWords {
   readonly describeError: DescribeError;
@@ -37,8 +37,9 @@ function suspended(pending: readonly PendingCall[], shownId: OutcomeWords['shown
   return { type: 'RUN_FINISHED', outcome: { type: 'success', pendingToolCallIds } };
 }
 
-function interruptOf({ id, kind, tool, message, schema }: PendingCall, toolCallId: string): object {
-  const of = { id, toolCallId };
+function interruptOf(wait: PendingCall, toolCallId: string): object {
+  const { id, kind, tool, message, schema, expiresAt, title, mayRemember } = wait;
+  const of = { id, toolCallId, ...(expiresAt === undefined ? {} : { expiresAt }) };
   switch (kind) {
     case 'question':
       return { ...of, reason: 'input_required', message: message ?? tool, responseSchema: schemaOf(schema) };
@@ -46,8 +47,9 @@ function interruptOf({ id, kind, tool, message, schema }: PendingCall, toolCallI
       return {
         ...of,
         reason: 'tool_call',
-        message: message ?? `May ‘${tool}’ be called?`,
-        responseSchema: APPROVAL,
+        message: message ?? title ?? `May ‘${tool}’ be called?`,
+        responseSchema: approvalSchema(mayRemember),
+        ...withMetadata(approvalDescriptor(wait)),
       };
     default:
       // Nobody but an operator can say what came of a call whose process died.
@@ -64,6 +66,21 @@ const APPROVAL = {
   },
   required: ['approved'],
 };
+
+function approvalSchema(mayRemember: PendingCall['mayRemember']): object {
+  if (mayRemember === undefined) return APPROVAL;
+  const remember = {
+    type: 'object',
+    description: 'The yes is to stand for later calls, too.',
+    properties: { scope: { enum: mayRemember.scopes }, expires: { type: 'string', format: 'date-time' } },
+    required: ['scope'],
+  };
+  return { ...APPROVAL, properties: { ...APPROVAL.properties, remember } };
+}
+
+function withMetadata(toolwright: JsonObject | undefined): object {
+  return toolwright === undefined ? {} : { metadata: { toolwright } };
+}
 
 function schemaOf(schema: JsonSchema | undefined): object {
   return typeof schema === 'object' ? schema : {};

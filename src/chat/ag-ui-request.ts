@@ -1,5 +1,6 @@
 import type { Answer, PendingCall } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
+import type { Remember } from '../contract/standing-approvals.js';
 import type { ConversationView } from '../conversation/conversations.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { clientMessages } from './ag-ui-messages.js';
@@ -94,9 +95,10 @@ function answerOf({ status, payload }: ResumeEntry, { id, kind }: PendingCall): 
   }
   if (!isRecord(payload) || typeof payload.approved !== 'boolean')
     throw new HttpFault(409, `The answer to ${id} must be { approved: true } or { approved: false }.`);
-  const { approved, reason, editedArgs } = payload;
+  const { approved, reason, editedArgs, remember } = payload;
   const edited = editedArgs === undefined ? {} : { arguments: editedArgs as JsonObject };
-  return { id, approved, ...edited, ...(typeof reason === 'string' ? { reason } : {}) };
+  const stands = remember === undefined ? {} : { remember: remember as Remember };
+  return { id, approved, ...edited, ...stands, ...(typeof reason === 'string' ? { reason } : {}) };
 }
 
 /** The results of calls that the client executes. */

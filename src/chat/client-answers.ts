@@ -8,30 +8,34 @@ type Fields = Readonly<Record<string, unknown>>;
 interface ClientWord {
   readonly parts: readonly Fields[];
   /** Arguments in place of those that it was asked about, by the id of the approval. */
-  readonly edits: Fields;
+  readonly edits?: Fields;
+  /** For which later calls a yes is to stand, by the id of the approval. */
+  readonly remember?: Fields;
 }
 
 /**
  * The answers that the parts of a client's message give to what is pending. Everything else in them is the client's
  * word, and counts for nothing.
  */
-export function clientAnswers({ parts, edits }: ClientWord, asking: Asking): readonly Answer[] {
-  const tools = parts.filter(({ type }) => /^(?:tool-|dynamic-tool$)/.test(String(type)));
+export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
+  const tools = word.parts.filter(({ type }) => /^(?:tool-|dynamic-tool$)/.test(String(type)));
   return asking.pending.flatMap((wait) => {
     // Readers of plain events know the call by the id that the events have.
     const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
     for (const part of tools) {
       const answer = ids.includes(part.toolCallId) ? answerIn(part, wait) : undefined;
-      if (answer !== undefined) return [withEdit(answer, edits)];
+      if (answer !== undefined) return [withMore(answer, word)];
     }
     return [];
   });
 }
 
-/** Arguments that are none are refused with the answer. */
-function withEdit(answer: Answer, edits: Fields): Answer {
-  if (!Object.hasOwn(edits, answer.id)) return answer;
-  return { ...answer, arguments: edits[answer.id] } as Answer;
+/** What is wrong in them is refused with the answer. */
+function withMore(answer: Answer, { edits = {}, remember = {} }: ClientWord): Answer {
+  const { id } = answer;
+  const edited = Object.hasOwn(edits, id) ? { arguments: edits[id] } : {};
+  const stands = Object.hasOwn(remember, id) ? { remember: remember[id] } : {};
+  return { ...answer, ...edited, ...stands } as Answer;
 }
 
 function answerIn(part: Fields, wait: PendingCall): Answer | undefined {

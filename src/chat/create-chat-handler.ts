@@ -216,10 +216,10 @@ function isOver({ status, lastEvent }: ConversationView, seen: number | undefine
   return seen === undefined ? status === 'idle' : status !== 'running' && seen >= lastEvent;
 }
 
-/** Arguments that a client has edited, and that the tool does not take: it is told why. */
+/** Arguments that a client has edited or a yes that is to stand, and that the tool does not take: it is told why. */
 function editFault(error: unknown, answers: readonly Answer[]): HttpFault | undefined {
   const isInvalid = ToolwrightError.is(error) && error.name === 'InvalidAnswer';
-  return isInvalid && answers.some((answer) => 'arguments' in answer)
+  return isInvalid && answers.some((answer) => 'arguments' in answer || 'remember' in answer)
     ? new HttpFault(422, error.message)
     : undefined;
 }

@@ -118,7 +118,7 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
 export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
   checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: required(LIST) } });
   const parts = isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
-  return clientAnswers({ parts, edits: {} }, { pending });
+  return clientAnswers({ parts }, { pending });
 }
 
 /**

@@ -34,6 +34,14 @@ export function shownPendingId(
   return shownCallId({ ...placeOfTurn(turn?.number), iteration }, path?.[0]?.callId ?? callId);
 }
 
+/** What whoever is asked to approve a call is told beside the call itself. */
+export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
+  const { message, title, description, risk, decisions, mayRemember, expiresAt } = wait as PendingCall;
+  const told = { message, title, description, risk, decisions, mayRemember, expiresAt };
+  const given = Object.entries(told).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? undefined : (Object.fromEntries(given) as unknown as JsonObject);
+}
+
 /** Words for the error of a turn that failed. */
 export type DescribeError = (error: JsonObject) => string;
 

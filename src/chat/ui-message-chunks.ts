@@ -1,5 +1,12 @@
 import type { JsonObject } from '../contract/json-schema.js';
-import { type CallPlace, type DescribeError, placeOfTurn, shownCallId, userText } from './shown-calls.js';
+import {
+  approvalDescriptor,
+  type CallPlace,
+  type DescribeError,
+  placeOfTurn,
+  shownCallId,
+  userText,
+} from './shown-calls.js';
 
 /** A chunk of the AI SDK's UI message stream. */
 export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
@@ -234,12 +241,18 @@ function suspendCall(told: ToldTurn, event: JsonObject): ToldEvent {
   });
 }
 
-function waitChunks(call: ToldCall, { id, kind, message, schema }: JsonObject): readonly UiMessageChunk[] {
+function waitChunks(call: ToldCall, wait: JsonObject): readonly UiMessageChunk[] {
+  const { id, kind, message, schema, expiresAt } = wait;
   const { shown: toolCallId, tool } = call;
-  if (kind === 'approval') return [{ type: 'tool-approval-request', approvalId: String(id), toolCallId }];
+  if (kind === 'approval') {
+    const described = approvalDescriptor(wait);
+    const more = described === undefined ? {} : { approvalDescriptor: described };
+    return [{ type: 'tool-approval-request', approvalId: String(id), toolCallId, ...more }];
+  }
   // Approved, it is the client's to execute: its part is as it was before it was asked about.
   if (kind === 'client') return call.approval ? [inputOf(call)] : [];
-  const data = { id, callId: toolCallId, tool, message, schema };
+  const until = expiresAt === undefined ? {} : { expiresAt };
+  const data = { id, callId: toolCallId, tool, message, schema, ...until };
   return [{ type: `data-${String(kind)}`, id: String(id), data }];
 }
 

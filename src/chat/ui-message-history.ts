@@ -125,7 +125,7 @@ function withCallChunk(message: UiMessage, chunk: UiMessageChunk): UiMessage {
 const NO_OUTPUT = { output: undefined, preliminary: undefined };
 
 function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
-  const { input, output, errorText, preliminary, approvalId: id, approved } = chunk;
+  const { input, output, errorText, preliminary, approvalId: id, approved, approvalDescriptor } = chunk;
   switch (chunk.type) {
     case 'tool-input-start':
       return { state: 'input-streaming' };
@@ -134,7 +134,10 @@ function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
     case 'tool-input-error':
       return { state: 'output-error', input, errorText, ...NO_OUTPUT };
     case 'tool-approval-request':
-      return { state: 'approval-requested', approval: { id } };
+      return {
+        state: 'approval-requested',
+        approval: { id, ...(approvalDescriptor === undefined ? {} : { descriptor: approvalDescriptor }) },
+      };
     case 'tool-approval-response':
       return { state: 'approval-responded', approval: { ...(before?.approval as Fields), id, approved } };
     case 'tool-output-available':

@@ -18,7 +18,9 @@ interface UiMessageRequest {
 export function readUiMessageRequest(body: unknown): UiMessageRequest {
   if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
   const { id, messages, trigger = 'submit-message', messageId } = body;
-  const edits = isRecord(body.edits) ? body.edits : {};
+  const { edits = {}, remember = {} } = body;
+  if (!isRecord(edits) || !isRecord(remember))
+    throw new HttpFault(422, '`edits` and `remember` are objects, by the ids of approvals.');
   const chatId = checkId(id);
   const named = messageId === undefined || messageId === null ? undefined : checkId(messageId);
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
@@ -31,7 +33,8 @@ export function readUiMessageRequest(body: unknown): UiMessageRequest {
   if (!isRecord(last) || !Array.isArray(last.parts))
     throw new HttpFault(400, 'The last message has no parts.');
   const parts = last.parts.filter(isRecord);
-  if (last.role === 'assistant') return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits }) };
+  if (last.role === 'assistant')
+    return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember }) };
   if (last.role !== 'user')
     throw new HttpFault(400, 'The last message must be of the user or the assistant.');
   const said = { id: checkId(last.id), content: userContent(parts.flatMap(sentParts)) };

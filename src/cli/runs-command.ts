@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util';
-import type { Answer } from '../contract/call.js';
+import type { Answer, ApprovalAnswer } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
 import type { ScheduleTiming } from '../contract/schedule-store.js';
+import type { RememberScope } from '../contract/standing-approvals.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
@@ -34,6 +35,8 @@ const OPTIONS = {
   approve: { type: 'boolean' },
   refuse: { type: 'boolean' },
   arguments: { type: 'string' },
+  remember: { type: 'string' },
+  until: { type: 'string' },
   module: { type: 'string' },
   value: { type: 'string' },
   result: { type: 'string' },
@@ -185,7 +188,7 @@ async function answerRun(call: RunsCall): Promise<number> {
     surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
     return 0;
   }
-  const tools = await editedWith(call);
+  const tools = await checkedWith(call);
   const left = await answerStoredRun({ store, runId }, answers, { ...owned, ...answeredBy, ...tools });
   const rest =
     left.length === 0
@@ -195,13 +198,14 @@ async function answerRun(call: RunsCall): Promise<number> {
   return 0;
 }
 
-/** The tools that check edited arguments: those of the module with the config of the runs. */
-async function editedWith({ options, surroundings }: RunsCall): Promise<Pick<ToolLoopConfig, 'tools'>> {
-  const { arguments: edited, module: named } = options;
-  if (edited === undefined) return {};
+/** The tools that check edited arguments and what may be remembered: of the module with the config of the runs. */
+async function checkedWith({ options, surroundings }: RunsCall): Promise<Pick<ToolLoopConfig, 'tools'>> {
+  const { arguments: edited, remember, module: named } = options;
+  if (edited === undefined && remember === undefined) return {};
+  const option = edited === undefined ? '--remember is' : '--arguments are';
   if (named === undefined)
     throw new UserFault(
-      '--arguments are checked by their tool: --module dist/worker.js, which exports the config of the runs',
+      `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs`,
     );
   const { tools } = configOfModule(named, (await openModule(named, surroundings.folder)).exports);
   return tools === undefined ? {} : { tools };
@@ -218,8 +222,9 @@ function answerOf(id: string, options: RunsOptions): Answer {
   const { approve, refuse, value, result, done, reason, arguments: edited } = options;
   const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
   if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
+  const stands = rememberOf(options);
   const given: Answer[] = [
-    ...(approve ? [{ id, approved: true, ...edits }] : []),
+    ...(approve ? [{ id, approved: true, ...edits, ...stands }] : []),
     ...(refuse ? [{ id, approved: false, ...(reason === undefined ? {} : { reason }) }] : []),
     ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
     ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
@@ -229,6 +234,22 @@ function answerOf(id: string, options: RunsOptions): Answer {
   const [answer, second] = given;
   if (answer !== undefined && second === undefined) return answer;
   throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
+}
+
+const SCOPES: readonly string[] = ['run', 'conversation', 'user'];
+
+/** For which later calls a yes is to stand. */
+function rememberOf({ approve, remember: scope, until }: RunsOptions): Pick<ApprovalAnswer, 'remember'> {
+  if (scope === undefined) {
+    if (until !== undefined) throw new UserFault('--until goes with --remember');
+    return {};
+  }
+  if (!approve) throw new UserFault('--remember goes with --approve');
+  if (!SCOPES.includes(scope)) throw new UserFault(`--remember is ${SCOPES.join(', ')}, not '${scope}'`);
+  if (until !== undefined && Number.isNaN(Date.parse(until)))
+    throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
+  const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
+  return { remember: { scope: scope as RememberScope, ...expires } };
 }
 
 function objectOf(option: string, text: string): JsonObject {

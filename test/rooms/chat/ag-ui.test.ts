@@ -234,6 +234,36 @@ describe('createChatHandler with ag-ui', () => {
     expect(user.violations).toEqual([]);
   });
 
+  test('whoever approves is told what the tool says of it, and a yes may stand for later calls', async () => {
+    const provider = namingProvider();
+    const approval = {
+      title: 'Pay the bill',
+      expiresInMs: 60_000,
+      remember: { scopes: ['conversation'] },
+    } as const;
+    const pay = defineTool({ name: 'pay', ...SAY, approval, execute: () => 'paid' });
+    const store = new MemoryRunStore();
+    const conversations = new Conversations({ store, config: { provider, model: 'm', tools: [pay] } });
+    opened.push(conversations);
+    const user = new AgUiUser(
+      createChatHandler({ conversations, protocol: 'ag-ui', authenticate: () => 'u' }),
+    );
+    await user.say('call pay');
+    const [interrupt] = user.interrupts;
+    const mayRemember = { scopes: ['conversation'] };
+    expect(interrupt).toMatchObject({
+      message: 'Pay the bill',
+      expiresAt: expect.stringMatching(/^\d{4}-/),
+      metadata: { toolwright: { title: 'Pay the bill', mayRemember } },
+      responseSchema: { properties: { remember: { properties: { scope: { enum: ['conversation'] } } } } },
+    });
+    const payload = { approved: true, remember: { scope: 'conversation' } };
+    await user.run({ resume: [{ interruptId: interrupt?.id ?? '', status: 'resolved', payload }] });
+    await user.say('call pay');
+    expect(user.interrupts).toEqual([]);
+    expect(user.violations).toEqual([]);
+  });
+
   test('a call that the client executes is left to it, and its tool message is the answer', async () => {
     const { handler } = start();
     const user = new AgUiUser(handler);

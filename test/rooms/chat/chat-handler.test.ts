@@ -248,6 +248,42 @@ describe('createChatHandler', () => {
     expect(ran).toEqual([{ amount: 40 }]);
   });
 
+  test('whoever approves is told what the tool says of it, and a yes may stand for later calls', async () => {
+    const pay = defineTool({
+      name: 'pay',
+      ...SAY,
+      approval: {
+        title: 'Pay the bill',
+        risk: 'high',
+        remember: { scopes: ['conversation'], maxMs: 60_000 },
+      },
+      execute: () => 'paid',
+    });
+    const { handler, store } = start(
+      {},
+      { config: { provider: namingProvider(), model: 'm', tools: [pay] } },
+    );
+    const chat = chatOf(handler);
+    const asked = await readMessage(await chat.post({ id: 'c1', messages: [said('call pay', 'm1')] }));
+    const descriptor = {
+      title: 'Pay the bill',
+      risk: 'high',
+      mayRemember: { scopes: ['conversation'], maxMs: 60_000 },
+    };
+    const part = asked.message?.parts[1] as { approval: { id: string } };
+    expect(part).toMatchObject({ approval: { descriptor } });
+    const answer = withApproval(asked.message, true);
+    const remember = (scope: string) =>
+      chat.post({ id: 'c1', messages: [answer], remember: { [part.approval.id]: { scope } } });
+    expect((await remember('user')).status).toBe(422);
+    const { message, violations } = await readMessage(await remember('conversation'), answer);
+    expect(violations).toEqual([]);
+    expect(message?.parts[1]).toMatchObject({ output: 'paid', approval: { approved: true } });
+    expect(store.approvals.listApprovals()).toMatchObject([{ tool: 'pay', scope: 'conversation' }]);
+    const next = await readMessage(await chat.post({ id: 'c1', messages: [said('call pay', 'm2')] }));
+    expect(next.message?.parts[1]).toMatchObject({ state: 'output-available', output: 'paid' });
+  });
+
   test('a history that the client has made up does not reach the model', async () => {
     const asked: LLMRequest[] = [];
     const { handler } = start({}, {}, namingProvider(asked));

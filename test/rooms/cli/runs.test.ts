@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
+  type Approval,
   Conversations,
   defineTool,
   recoverRuns,
@@ -31,12 +32,12 @@ afterEach(() => {
 
 const runs = (...args: readonly string[]) => runCommand(['runs', ...args, '--store', 'runs.sqlite'], folder);
 
-function config(): ToolLoopConfig {
+function config(approval: Approval = true): ToolLoopConfig {
   const place = defineTool({
     name: 'place',
     description: 'Place an order',
     parameters: { type: 'object', properties: { sku: { type: 'string' } } },
-    approval: true,
+    approval,
     execute: () => {
       placed += 1;
       return 'placed';
@@ -48,8 +49,10 @@ function config(): ToolLoopConfig {
 }
 
 /** A run with two approvals to come. */
-async function suspend(): Promise<readonly string[]> {
-  const { pending = [] } = await runToolLoop(config(), [{ role: 'user', content: 'Order' }], { owner: 'u1' });
+async function suspend(approval?: Approval): Promise<readonly string[]> {
+  const { pending = [] } = await runToolLoop(config(approval), [{ role: 'user', content: 'Order' }], {
+    owner: 'u1',
+  });
   return pending.map(({ id }) => id);
 }
 
@@ -165,6 +168,45 @@ describe('toolwright runs', () => {
           { status: 'refused' },
         ],
       },
+    });
+  });
+
+  test('a yes may stand for later calls, as far as the tool of the module allows', async () => {
+    const [first = '', second = ''] = await suspend({ remember: { scopes: ['user'], by: [] } });
+    const stand = (scope: string, ...more: readonly string[]) =>
+      runs('answer', 'r1', '--to', first, '--approve', '--remember', scope, ...more);
+    expect(await stand('user')).toMatchObject({
+      code: 2,
+      error: expect.stringContaining('--remember is checked by the tool: --module dist/worker.js'),
+    });
+    expect(await stand('ever')).toMatchObject({
+      code: 2,
+      error: expect.stringContaining('run, conversation'),
+    });
+    expect(await stand('user', '--until', 'soon')).toMatchObject({ code: 2 });
+    expect(await runs('answer', 'r1', '--to', first, '--approve', '--until', '2040-01-01')).toMatchObject({
+      code: 2,
+      error: expect.stringContaining('--until goes with --remember'),
+    });
+    writeFileSync(
+      join(folder, 'worker.mjs'),
+      `const place = {
+        name: 'place', description: 'Place an order', execute: () => 'placed',
+        approval: { remember: { scopes: ['user'], by: [] } },
+        parameters: { type: 'object', properties: { sku: { type: 'string' } } },
+      };
+      export const config = { provider: { chat() {} }, model: 'm', tools: [place] };`,
+    );
+    const module = ['--module', 'worker.mjs', '--by', 'clerk 7'];
+    expect(await stand('run', ...module)).toMatchObject({ code: 1 });
+    const answered = await stand('user', '--until', '2040-01-01', ...module);
+    expect(answered).toMatchObject({ code: 0, error: '' });
+    expect(answered.out).not.toContain(second);
+    expect(JSON.parse((await runs('approvals', '--json')).out)).toMatchObject({
+      tool: 'place',
+      scope: 'user',
+      answeredBy: 'clerk 7',
+      expiresAt: Date.parse('2040-01-01'),
     });
   });
 
