@@ -31,7 +31,7 @@ export function completionKey({ taskId, callId }: CompletedCall, runId: string):
 }
 
 /** Runs of conversations have the conversation's id and a number. */
-export function conversationOfRun(runId: string): string | undefined {
+function conversationOfRun(runId: string): string | undefined {
   return /^(.+)\.\d+$/s.exec(runId)?.[1];
 }
 

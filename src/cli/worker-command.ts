@@ -166,7 +166,6 @@ function recover({
   return new RunRecovery({
     store,
     ...onUnknownOf(exports),
-    ...(keepsConversations(store) ? { conversations: store.conversations } : {}),
     ...(given.leaseMs === undefined ? {} : { leaseMs: given.leaseMs }),
     config: () => config,
     scope: () => ({}),

@@ -77,6 +77,8 @@ export interface OpenTurn {
   readonly runId: string;
   /** Number of its first event. */
   readonly firstEvent?: number;
+  /** Its run says whose turn it is; those of older versions do not. */
+  readonly isNamed?: true;
 }
 
 /** A turn that a history has. */

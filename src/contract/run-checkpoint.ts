@@ -135,7 +135,8 @@ export interface CheckpointStore extends RunStore {
   end(claim: RunClaim, entries: readonly RunEntry[]): boolean | Promise<boolean>;
   /**
    * Claims the running run that nobody holds and whose lease ended longest ago. Of several who claim at the same
-   * moment, no two get the same one.
+   * moment, no two get the same one. A store that keeps conversations gives out none of their open turns: whoever takes
+   * turns goes on with those.
    */
   claimLost(lease: Omit<RunLease, 'runId'>): TakenRun | Promise<TakenRun>;
   /** Claims a run, whatever its status. */

@@ -125,6 +125,8 @@ export interface RunState {
   readonly revision: number;
   /** On whose behalf the run takes place: `scope.owner` of its beginning; absent where there was none. */
   readonly owner?: unknown;
+  /** Id of the conversation whose turn the run is; only of `Conversations`. */
+  readonly turnOf?: string;
   /** Names of the tools that the run was offered; no resume offers it more. */
   readonly tools?: readonly string[];
   /** The model that the run asks, also after a resume. */

@@ -71,6 +71,7 @@ async function takeNext(held: HeldConversation, surroundings: TurnSurroundings):
       entry,
       runId: `${conversationId}.${turns + 1}`,
       firstEvent,
+      isNamed: true,
     });
   }
   return true;
@@ -92,10 +93,9 @@ async function continueTurn(
   surroundings: TurnSurroundings,
 ): Promise<boolean> {
   const run = await surroundings.store.read(turn.runId);
-  // Ids of conversations may be a client's to choose, and the id of somebody's run may look like one of a turn.
-  if (run !== undefined && !isSameOwner(run.state.owner, turn.entry.content.owner)) {
-    const message = `The turn was not taken: the store has a run '${turn.runId}' of another owner.`;
-    await failTurn(held, turn, new ToolwrightError('RunNotAllowed', message));
+  const fault = run && turnFault(held, turn, run);
+  if (fault) {
+    await failTurn(held, turn, fault);
     return true;
   }
   // Where the run is not suspended, the process that took the answers died before it had told so.
@@ -123,6 +123,18 @@ async function continueTurn(
     else throw error;
   }
   return true;
+}
+
+/** Ids of conversations may be a client's to choose, and the id of somebody's run may look like one of a turn. */
+function turnFault(
+  { conversation: { conversationId } }: HeldConversation,
+  { runId, isNamed, entry }: OpenTurn,
+  { state }: KeptRun,
+): ToolwrightError | undefined {
+  const isOwn = !isNamed || state.turnOf === conversationId;
+  if (isOwn && isSameOwner(state.owner, entry.content.owner)) return undefined;
+  const what = isOwn ? 'a run of another owner' : 'another run, which is no turn,';
+  return new ToolwrightError('RunNotAllowed', `The turn was not taken: the store has ${what} as '${runId}'.`);
 }
 
 /** Whether the turn can never be run: its author's options are wrong, or what it was to replace is gone. */
@@ -174,7 +186,8 @@ async function runTurn(
     if (event.type === 'run-start' && answers !== undefined) void held.events.write(takenJson(answers));
     return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
   };
-  const watched = { scope, sink, left: held.lost, ...(onUnknown === undefined ? {} : { onUnknown }) };
+  const turnOf = of.conversationId;
+  const watched = { scope, sink, turnOf, left: held.lost, ...(onUnknown === undefined ? {} : { onUnknown }) };
   if (run === undefined)
     return isKept(await driveRun(config, { messages: startOf(held, turn, given) }, watched));
   const stored = { store, runId, leaseMs };

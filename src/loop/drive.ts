@@ -280,7 +280,7 @@ const NOTHING_YET = {
 function beginRun(
   given: ResumeConfig,
   start: RunStart,
-  { scope, sink, hasReader, onStep, keeper, onUnknown }: RunSurroundings,
+  { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf }: RunSurroundings,
 ): LoopRun {
   const lost = 'lost' in start ? start.lost : undefined;
   const resumed = 'suspended' in start ? start.suspended : lost;
@@ -305,7 +305,7 @@ function beginRun(
   return {
     config,
     runId,
-    owner,
+    ...{ owner, turnOf: before?.turnOf ?? turnOf },
     tools,
     offered: before?.tools ?? [],
     ...keeping,

@@ -53,6 +53,8 @@ export interface RunSurroundings {
   readonly keeper?: RunKeeper;
   /** What becomes of calls that had begun when their process died. */
   readonly onUnknown?: OnUnknown;
+  /** Id of the conversation whose turn a run that begins is. */
+  readonly turnOf?: string;
   /** Aborted where a kept run is no longer this process's to go on with: it is left as it stands, for others. */
   readonly left?: AbortSignal;
   /** Keeps the run where it is suspended; default: the config's store. */
@@ -67,6 +69,7 @@ export interface RunSurroundings {
 export type RunProgress = Pick<
   RunState,
   | 'owner'
+  | 'turnOf'
   | 'tools'
   | 'model'
   | 'messages'
@@ -122,6 +125,8 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly runId: string;
   /** On whose behalf it takes place. */
   readonly owner: unknown;
+  /** Id of the conversation whose turn it is, where that is one of several processes. */
+  readonly turnOf: string | undefined;
   readonly tools: ToolRegistry;
   /** Names of the tools that it was offered before it was suspended. */
   readonly offered: readonly string[];

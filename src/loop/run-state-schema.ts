@@ -70,6 +70,7 @@ const PROGRESS_PARTS = {
 
 /** States of version 1 know nothing of what a run is allowed; without a loop guard there is none. */
 const OPTIONAL_PARTS = {
+  turnOf: TEXT,
   tools: list(TEXT),
   model: TEXT,
   spent: object({

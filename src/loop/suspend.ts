@@ -54,11 +54,24 @@ export function versionOf({ calls }: RunState['open']): 3 | 4 | 5 {
 
 /** How far a run has come; what is in it is still the run's own. */
 export function progressOf(run: LoopRun): RunProgress {
-  const { budget, owner, offered, tools, config, messages, toolCalls, iterations, usage, retries, guard } =
-    run;
+  const {
+    budget,
+    owner,
+    turnOf,
+    offered,
+    tools,
+    config,
+    messages,
+    toolCalls,
+    iterations,
+    usage,
+    retries,
+    guard,
+  } = run;
   const place = run.trace?.place;
   return {
     ...(owner === undefined ? {} : { owner }),
+    ...(turnOf === undefined ? {} : { turnOf }),
     // Those that were registered while it went on are its own, too.
     tools: [...new Set([...sentNames(run), ...offered, ...tools.list()])],
     model: config.model,

@@ -149,7 +149,6 @@ export class ApplicationFleet {
       store,
       logger: options.logger ?? nestLogger(),
       ...(leaseMs === undefined ? {} : { leaseMs }),
-      ...(keepsConversations(store) ? { conversations: store.conversations } : {}),
       config: async ({ state }) => {
         const { config } = await runs.apart(await this.#scopeOfOwner(state.owner));
         return { ...config, checkpoint: config.checkpoint === 'call' ? 'call' : 'step' };

@@ -14,6 +14,12 @@ const ADDED = `added AS (
   INSERT INTO ${ENTRIES} (run_id, write_id, entries) SELECT run_id, $3, $4 FROM done ON CONFLICT DO NOTHING
 )`;
 
+/** The run of the turn that the conversation has open whose id it may have, by its key; an open turn is the last one. */
+const OPEN_TURN = `coalesce((
+  SELECT conversation_id || '.' || turns FROM :fleet_conversations
+  WHERE conversation_id = left(rtrim(run_id, '0123456789'), -1) AND turn IS NOT NULL
+), '')`;
+
 const page = (where: string) => pageBehind({ table: RUNS, columns: SUMMARY, id: 'run_id', where });
 
 /** `$1` is the run and `$2` the claim, where a statement has them. */
@@ -75,7 +81,8 @@ const TEXTS = {
   claimLost: `
     UPDATE ${RUNS} SET claim = $1, lease_end = ${NOW} + $2, generation = generation + 1
     WHERE run_id = (
-      SELECT run_id FROM ${RUNS} WHERE status = 'running' AND coalesce(lease_end, 0) <= ${NOW_ONCE}
+      SELECT run_id FROM ${RUNS}
+      WHERE status = 'running' AND coalesce(lease_end, 0) <= ${NOW_ONCE} AND run_id <> ${OPEN_TURN}
       ORDER BY coalesce(lease_end, 0) LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
     )
     RETURNING run_id`,

@@ -158,6 +158,12 @@ export class MemoryConversationLog implements ConversationLog {
       .map(({ conversationId }) => conversationId);
   }
 
+  /** Whether a run is that of an open turn, which is the last one of its conversation. */
+  isOpenTurn(runId: string): boolean {
+    const row = this.#rows.get(runId.slice(0, runId.lastIndexOf('.')));
+    return row?.turn !== undefined && runId === `${row.conversationId}.${row.turns}`;
+  }
+
   watch(listener: (news: ConversationNews) => void): () => void {
     const watcher = { tell: listener };
     this.#watchers.add(watcher);

@@ -92,6 +92,7 @@ export class MemoryRunStore
   readonly results: ResultStore;
   /** The conversations that it keeps. */
   readonly conversations: ConversationLog;
+  readonly #conversations: MemoryConversationLog;
   readonly #runs = new Map<string, HeldRun>();
   readonly #now: () => number;
 
@@ -101,7 +102,8 @@ export class MemoryRunStore
     this.budgets = new MemoryBudgets(this.#now);
     this.cache = new MemoryCache(this.#now);
     this.results = new MemoryResults(this.#now);
-    this.conversations = new MemoryConversationLog(this.#now);
+    this.#conversations = new MemoryConversationLog(this.#now);
+    this.conversations = this.#conversations;
     this.approvals = new MemoryApprovals(this.#now);
     this.schedules = new MemorySchedules(this.#now);
     this.jobs = new MemoryJobs(this.#now, this.conversations);
@@ -186,8 +188,9 @@ export class MemoryRunStore
   claimLost(lease: Omit<RunLease, 'runId'>): TakenRun {
     let lost: HeldRun | undefined;
     for (const run of this.#runs.values()) {
-      const isLost = run.status === 'running' && this.#isFree(run);
-      if (isLost && (lost === undefined || (run.leaseEnd ?? 0) < (lost.leaseEnd ?? 0))) lost = run;
+      if (run.status !== 'running' || !this.#isFree(run) || this.#conversations.isOpenTurn(run.runId))
+        continue;
+      if (lost === undefined || (run.leaseEnd ?? 0) < (lost.leaseEnd ?? 0)) lost = run;
     }
     return lost === undefined ? { status: 'missing' } : this.#take(lost, lease);
   }

@@ -53,6 +53,12 @@ const OPTIONS = optionTable<SqliteRunStoreOptions>('SqliteRunStore', {
 });
 
 const FREE = '(lease_end IS NULL OR lease_end <= $now)';
+/** A turn that is open is the last one of its conversation. */
+const NO_TURN = `NOT EXISTS (
+  SELECT 1 FROM toolwright_conversations
+  WHERE conversation_id = substr(run_id, 1, length(rtrim(run_id, '0123456789')) - 1)
+    AND turn IS NOT NULL AND run_id = conversation_id || '.' || turns
+)`;
 const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
 
 const SQL = {
@@ -89,7 +95,8 @@ const SQL = {
     WHERE run_id = $runId AND claim = $claim`,
   dropEntries: 'DELETE FROM toolwright_run_entries WHERE run_id = $runId',
   firstLost: `
-    SELECT run_id FROM toolwright_runs WHERE status = 'running' AND coalesce(lease_end, 0) <= $now
+    SELECT run_id FROM toolwright_runs
+    WHERE status = 'running' AND coalesce(lease_end, 0) <= $now AND ${NO_TURN}
     ORDER BY coalesce(lease_end, 0) LIMIT 1`,
   read: `SELECT ${SUMMARY}, state FROM toolwright_runs WHERE run_id = $runId`,
   entries: 'SELECT entries FROM toolwright_run_entries WHERE run_id = $runId ORDER BY seq',
@@ -168,12 +175,12 @@ export class SqliteRunStore
     this.#now = now;
     try {
       prepareRunsSchema(this.#database);
+      this.#conversations = new SqliteConversationLog(this.#database, now);
+      this.conversations = this.#conversations;
       this.#statements = prepareAll(this.#database);
       this.budgets = new SqliteBudgets(this.#database, now);
       this.cache = new SqliteCache(this.#database, now);
       this.results = new SqliteResults(this.#database, now);
-      this.#conversations = new SqliteConversationLog(this.#database, now);
-      this.conversations = this.#conversations;
       const kept = { database: this.#database, now, conversations: this.#conversations };
       this.jobs = new SqliteJobs(kept);
       this.approvals = new SqliteApprovals(this.#database, now);

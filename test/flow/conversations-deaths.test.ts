@@ -10,6 +10,7 @@ import {
   type ToolContext,
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
+import { seenBy } from './dying-store.js';
 import { historyFaults } from './strict-history.js';
 
 const LEASE = 60;
@@ -86,18 +87,6 @@ class Fleet {
     const config = { provider, model: 'm' };
     return new Conversations({ store, config, leaseMs: LEASE, pollMs: 5, ...options });
   }
-}
-
-/** A store as a process sees it: once that is dead, nothing that it says arrives, and nothing comes back. */
-function seenBy<Target extends object>(target: Target, isAlive: () => boolean): Target {
-  return new Proxy(target, {
-    get: (_, name) => {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value === 'object' && value !== null) return seenBy(value, isAlive);
-      if (typeof value !== 'function') return value;
-      return (...args: unknown[]) => (isAlive() ? value.apply(target, args) : NEVER);
-    },
-  });
 }
 
 /** Looks until there is something. */

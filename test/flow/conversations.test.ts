@@ -247,6 +247,25 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await conversations.idle('order')).toMatchObject({ status: 'idle', messages: [] });
   });
 
+  test('a run of the same owner whose id looks like that of a turn is not taken for it, and the next turn is taken', async () => {
+    const store = new MemoryRunStore();
+    const config = { provider: echoProvider(), model: 'm' };
+    const owner = { user: 'u1' };
+    const kept = { ...config, store, checkpoint: 'step', runId: 'order.1' } as const;
+    const { content: before } = await runToolLoop(kept, [{ role: 'user', content: 'before' }], { owner });
+    const conversations = open({ store });
+    await conversations.prompt('order', 'Hi', { owner });
+    await conversations.prompt('order', 'Hello', { owner });
+    const view = await conversations.idle('order');
+    expect(view?.messages.map(({ content }) => content)).toEqual(['Hello', expect.stringContaining('Hello')]);
+    expect(JSON.stringify(view)).not.toContain(before);
+    const events = await store.conversations.events({ conversationId: 'order', after: 0, limit: 100 });
+    expect(events.find(({ event }) => event.type === 'turn-end')?.event).toMatchObject({
+      status: 'failed',
+      error: { code: 523, message: expect.stringContaining("another run, which is no turn, as 'order.1'") },
+    });
+  });
+
   test('turns are taken one at a time and in order, whoever takes them', async () => {
     const { open } = fleet();
     let running = 0;

@@ -135,7 +135,8 @@ export class FileTools {
     touches: 'folderRead',
   })
   async findFiles(
-    @Param({ description: 'Pattern, relative to path: * ? ** [a-z] {a,b}', required: true }) pattern: string,
+    @Param({ description: 'Pattern, relative to path: * ? ** [a-z] {a,b}', required: true, minLength: 1 })
+    pattern: string,
     @Param({ description: 'Folder to look in; default: the folder itself' }) path = '.',
     @Param({ description: 'Also files that .gitignore names' }) withIgnored = false,
     context?: ToolContext,

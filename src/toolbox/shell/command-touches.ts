@@ -133,18 +133,19 @@ class TouchReader {
     if (text === undefined || text === '') return [];
     const parts = [
       text,
-      ...text.split(/[=,:@]/).slice(1),
+      ...[...text.matchAll(/(?<=[=,:@])[^=,:@]+/g)]
+        // What follows the scheme of an address is its host.
+        .filter((part) => !part[0].startsWith('//') || !BEHIND_SCHEME.test(text.slice(0, part.index)))
+        .map(([part]) => part),
       /^-\w(.+)$/.exec(text)?.[1],
       /^-+[\w-]*?([/.~].*)$/.exec(text)?.[1],
     ];
-    const paths = parts.filter(
-      (part) => part !== undefined && part !== '' && !/^[a-z][a-z0-9+.-]*:\/\//i.test(part),
-    );
+    const paths = parts.filter((part) => part !== undefined && part !== '');
     return [...new Set(paths)].flatMap((path) => this.#mention(String(path), index));
   }
 
   #mention(text: string, index: number): readonly string[] {
-    if (text.startsWith('//') || /[\n\0]/.test(text)) return [];
+    if (/[\n\0]/.test(text)) return [];
     const absolute = this.#absolute(text);
     // Without a folder only what is absolute can be told; that the folder is not known is told already.
     if (absolute === undefined) return [];
@@ -152,7 +153,8 @@ class TouchReader {
     const isOutside = shown.startsWith('/');
     // Programs are looked up elsewhere, and most words are no paths.
     if (isOutside && (HARMLESS.test(shown) || (index === 0 && text.startsWith('/')))) return [];
-    if (isOutside && /^https?:|^\/\//.test(text)) return [];
+    // An address is the path of a file, too, where somebody has made the folders for it: that matters where it leads out.
+    if (!isOutside && ADDRESS.test(text)) return [];
     return [absolute.isFolder && shown !== '.' && !isOutside ? `${shown}/` : shown];
   }
 
@@ -194,6 +196,10 @@ class TouchReader {
     [this.#folder, this.#moves] = [folder, moves];
   }
 }
+
+/** Not those of files, which are paths. */
+const ADDRESS = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i;
+const BEHIND_SCHEME = /(?:^|[^a-z0-9+.-])(?!file:)[a-z][a-z0-9+.-]*:$/i;
 
 /** Of the nearest `package.json`, upwards to the root. */
 function scriptsIn(view: FolderView, folder: string): Readonly<Record<string, unknown>> | undefined {

@@ -243,6 +243,11 @@ describe('commandTouches', () => {
     ['x -I/etc', '/etc'],
     ['x -f../y', expect.stringMatching(/^\/.*\/y$/)],
     ['x @/etc/passwd', '/etc/passwd'],
+    ['cat //etc/passwd', '/etc/passwd'],
+    ['x --file=//etc/passwd', '/etc/passwd'],
+    ['curl file:///etc/passwd', '/etc/passwd'],
+    ['curl --url=file:///etc/passwd', '/etc/passwd'],
+    ['cat https://../../../../../../../../../../../../etc/passwd', '/etc/passwd'],
     ['cd src && cat ../a.txt', 'a.txt'],
     ['ls src', 'src/'],
   ])('tells the paths that the words of %j name', (command, mention) => {
@@ -253,7 +258,14 @@ describe('commandTouches', () => {
   });
 
   test('takes no address for a path, and no program', () => {
-    for (const command of ['curl https://example.com/etc/x', '/bin/ls', 'echo a/b', 'ls /dev/null'])
+    for (const command of [
+      'curl https://example.com/etc/x',
+      'x --proxy=http://example.com/etc/x,ftp://example.com/x',
+      'git clone ssh://git@example.com/etc/x',
+      '/bin/ls',
+      'echo a/b',
+      'ls /dev/null',
+    ])
       expect(
         touches(command).filter(
           (touch) => touch.action === 'run' && touch.mentions?.some((path) => path.startsWith('/')),
