@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createPostgresBackend, Queue, runMigrations } from 'bullmq';
+import pg from 'pg';
+import type { JobEngine } from 'toolwright';
+import { bullmqEngine } from 'toolwright/bullmq';
+import { describePostgres, describeRedis } from '../../services/services.js';
+import { JOB, testAll } from './engine-tests.js';
+import { WorkerProgram } from './worker-process.js';
+
+const program = new WorkerProgram();
+
+afterAll(() => program.remove());
+
+/** Runs whatever waits, and resolves when so many jobs have begun. */
+async function runJobsOf(engine: JobEngine, count: number): Promise<readonly string[]> {
+  const begun: string[] = [];
+  const all = Promise.withResolvers<void>();
+  const worker = await engine.work({
+    handle: async ({ id }) => {
+      begun.push(id);
+      if (begun.length === count) all.resolve();
+    },
+  });
+  await all.promise;
+  await worker.close();
+  return begun;
+}
+
+describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
+  const { hostname, port } = new URL(url);
+  const connection = { host: hostname, port: Number(port) };
+
+  testAll('bullmqEngine over Redis', {
+    open: (queue) => bullmqEngine({ connection, queue, leaseMs: 1000 }),
+    startWorker: (queue) => program.start(['redis', url, queue]),
+  });
+
+  test('bullmqEngine takes a job again whose id BullMQ no longer knows: only a store knows it for good', async () => {
+    const engine = bullmqEngine({ connection, queue: newName(), keepEndedMs: 0 });
+    await engine.enqueue(JOB);
+    await runJobsOf(engine, 1);
+    await engine.enqueue(JOB);
+    expect(await runJobsOf(engine, 1)).toEqual([JOB.id]);
+    await engine.close();
+  });
+
+  test('bullmqEngine revives a job of which too many workers died, which BullMQ itself would fail again', async () => {
+    const queue = newName();
+    const engine = bullmqEngine({ connection, queue });
+    await engine.enqueue(JOB);
+    // As BullMQ does it when a job has lost its last worker.
+    const broker = new Queue(queue, { connection });
+    const client = await broker.getBackend().client;
+    await client.hset(`bull:${queue}:job_${JOB.id}`, { defa: 'job stalled more than allowable limit' });
+    await broker.close();
+    const worker = await engine.work({ handle: async () => {} });
+    while ((await engine.deadJobs()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await worker.close();
+    expect(await engine.revive(JOB)).toBe(true);
+    expect(await runJobsOf(engine, 1)).toEqual([JOB.id]);
+    expect(await engine.deadJobs()).toEqual([]);
+    await engine.close();
+  });
+
+  test('bullmqEngine says nothing of lost connections where it has no logger', async () => {
+    const engine = bullmqEngine({ connection: { host: '127.0.0.1', port: 1, retryStrategy: () => null } });
+    await expect(engine.enqueue(JOB)).rejects.toThrow();
+    await engine.close().catch(() => {});
+  });
+});
+
+describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
+  const schema = newName();
+  const connection = { connectionString: url, schema, max: 3 };
+  const client = new pg.Client({ connectionString: url });
+
+  beforeAll(async () => {
+    await client.connect();
+    await runMigrations(client, schema);
+  });
+
+  afterAll(async () => {
+    await client.query(`DROP SCHEMA ${schema} CASCADE`);
+    await client.end();
+  });
+
+  testAll('bullmqEngine over PostgreSQL', {
+    open: (queue) => bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: 1000 }),
+    startWorker: (queue) => program.start(['postgres', url, queue, schema]),
+  });
+
+  test('bullmqEngine rejects, and says what to do, where the tables have not been made by hand', async () => {
+    const missing = { ...connection, schema: newName() };
+    const engine = bullmqEngine({ connection: missing, backend: createPostgresBackend });
+    await expect(engine.enqueue(JOB)).rejects.toThrow(/is not initialized. Run the migrations/);
+    await engine.close().catch(() => {});
+  });
+});

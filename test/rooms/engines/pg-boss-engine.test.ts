@@ -1,0 +1,89 @@
+import { afterAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { PgBoss } from 'pg-boss';
+import { pgBossEngine } from 'toolwright/pg-boss';
+import { describePostgres } from '../../services/services.js';
+import { JOB, testAll } from './engine-tests.js';
+import { WorkerProgram } from './worker-process.js';
+
+const program = new WorkerProgram();
+
+afterAll(() => program.remove());
+
+describePostgres('pgBossEngine', ({ url, newName }) => {
+  const schema = newName();
+  const place = { connection: url, schema, heartbeatSeconds: 10 };
+
+  afterAll(async () => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+    await client.end();
+  });
+
+  testAll('pgBossEngine', {
+    open: (queue) => pgBossEngine({ ...place, queue }),
+    startWorker: (queue) => program.start(['pg-boss', url, queue, schema]),
+  });
+
+  test('pgBossEngine sets a heartbeat on a queue that was made without one, as pg-boss makes them', async () => {
+    await using boss = await startedBoss({ connectionString: url, schema });
+    await boss.createQueue('old');
+    const engine = pgBossEngine({ connection: boss, queue: 'old', heartbeatSeconds: 12 });
+    await engine.enqueue(JOB);
+    expect(await boss.getQueue('old')).toMatchObject({ heartbeatSeconds: 12, deadLetter: 'old_dead' });
+    await engine.close();
+    // The application's own goes on.
+    expect(await boss.getQueue('old')).toMatchObject({ name: 'old' });
+  });
+
+  test('pgBossEngine commits what a job writes together with its end, or neither', async () => {
+    await using boss = await startedBoss({ connectionString: url, schema });
+    await boss.getDb().executeSql(`CREATE TABLE ${schema}.effects (job text)`);
+    const engine = pgBossEngine({ connection: boss, queue: 'atomic', transactional: true });
+    await engine.enqueue(JOB, { attempts: 2 });
+    const ended = Promise.withResolvers<void>();
+    const worker = await engine.work({
+      handle: async ({ id }, { attempt, commit }) => {
+        await commit?.(async ({ query }) => {
+          await query(`INSERT INTO ${schema}.effects VALUES ($1)`, [`${id}, attempt ${attempt}`]);
+          if (attempt === 1) throw new Error('after the write, before the end');
+        });
+        ended.resolve();
+      },
+    });
+    await ended.promise;
+    await worker.close();
+    const { rows } = await boss.getDb().executeSql(`SELECT job FROM ${schema}.effects`);
+    expect(rows).toEqual([{ job: 'task_1, attempt 2' }]);
+    expect((await boss.findJobs('atomic')).map(({ state }) => state)).toEqual(['completed']);
+    await engine.close();
+  });
+
+  test('pgBossEngine keeps no job among the dead ones that has failed here and is another worker’s by now', async () => {
+    await using boss = await startedBoss({ connectionString: url, schema });
+    const engine = pgBossEngine({ connection: boss, queue: 'lost' });
+    await engine.enqueue(JOB);
+    const failed = Promise.withResolvers<void>();
+    const worker = await engine.work({
+      handle: async () => {
+        const [{ id } = { id: '' }] = await boss.findJobs('lost');
+        await boss.complete('lost', id);
+        failed.resolve();
+        throw new Error('too late');
+      },
+    });
+    await failed.promise;
+    await worker.close();
+    expect(await engine.deadJobs()).toEqual([]);
+    await engine.close();
+  });
+});
+
+/** The application's own, as long as the test takes. */
+async function startedBoss(place: { readonly connectionString: string; readonly schema: string }) {
+  const boss = new PgBoss(place);
+  boss.on('error', () => {});
+  await boss.start();
+  return Object.assign(boss, { [Symbol.asyncDispose]: () => boss.stop({ graceful: false }) });
+}
