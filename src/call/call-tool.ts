@@ -1,4 +1,4 @@
-import type { Suspension, Wait } from '../contract/call.js';
+import type { CallJournal, Suspension, Wait } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
@@ -12,8 +12,8 @@ import {
   withHydrated,
 } from './check-arguments.js';
 import { type Call, type CallHooks, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
-import { createDirectCaller, type LeftCall } from './direct-call.js';
-import { approvalOf, asEdited, countsFor, editedRequest } from './edited-call.js';
+import { createDirectCaller, createRecordedCaller, type LeftCall } from './direct-call.js';
+import { asEdited, countsFor, editedRequest, withApproval } from './edited-call.js';
 import { HookedCallLife } from './hooked-call.js';
 import type {
   BodyEnd,
@@ -59,7 +59,7 @@ export function callTool(
   request: CallRequest,
   { scope, attempt = 1, trace }: CallOrigin & Partial<Pick<ReceivedCall, 'trace'>>,
 ): Answer {
-  const { logger, isRecorded, telemetry } = environment;
+  const { logger, isRecorded, telemetry, hooks } = environment;
   if (telemetry?.isOn && trace === undefined) {
     const begun = startTrace(telemetry, { environment, request, attempt });
     return begun.within(() => callTool(environment, request, { scope, attempt, trace: begun } as CallOrigin));
@@ -67,7 +67,6 @@ export function callTool(
   const log = logger === undefined ? CallLog.none : new CallLog(environment, request);
   const since = logger !== undefined || isRecorded ? performance.now() : 0;
   const plain: ReceivedCall = { request, environment, scope, attempt, log, trace, since };
-  const { hooks } = environment;
   const received = hooks === undefined ? plain : { ...plain, hooked: new HookedCallLife(hooks, plain) };
   try {
     const found = environment.find(request.name);
@@ -94,19 +93,31 @@ export function answerCall(
 
 const callDirectly = createDirectCaller(takeUp);
 
+/** The same for a call whose record is wanted, in an environment where calls are alone. */
+export function recordCall(
+  environment: CallEnvironment & { readonly isRecorded: true },
+  request: CallRequest,
+  origin: CallOrigin,
+): Invocation | Promise<Invocation> {
+  const made = request.journal === undefined ? recordDirectly(environment, request, origin) : undefined;
+  return made ?? callTool(environment, request, origin);
+}
+
+const recordDirectly = createRecordedCaller(takeUp);
+
 /** Goes on in steps with a direct call that has come to more than its result. */
-function takeUp(left: LeftCall): ToolResult | Promise<ToolResult>;
-function takeUp({ environment, request, scope, attempt = 1, plan, accepted, at }: LeftCall): Answer {
-  const received = { environment, request, scope, attempt, log: CallLog.none, trace: undefined, since: 0 };
+function takeUp<TheAnswer extends CallAnswer>(left: LeftCall): TheAnswer | Promise<TheAnswer>;
+function takeUp({ received, plan, accepted, at, sent }: LeftCall): Answer {
   const { tool } = plan;
   try {
     if (at.how === 'broken') return broken(received, at.error);
     if (at.how === 'hydrated') {
       const fitting = { ok: true, value: accepted, removed: NONE } as const;
-      const ready = withHydrated({ tool, plan, call: request, sent: accepted, ready: fitting }, at.hydrated);
+      const sentAs = { call: received.request, sent: accepted, ready: fitting };
+      const ready = withHydrated({ tool, plan, ...sentAs }, at.hydrated);
       return checked(received, { tool, plan, ready });
     }
-    const call = readyCall(received, { tool, plan, checked: accepted, args: at.args });
+    const call = readyCall(received, { tool, plan, checked: accepted, args: at.args, sent });
     return at.how === 'threw' ? conclude(call, at) : endBody(call, at.value, conclude);
   } catch (cause) {
     return broken(received, cause);
@@ -192,13 +203,13 @@ function checked(
 interface ReadyParts
   extends Found,
     Pick<Call, 'checked' | 'args'>,
-    Partial<Pick<Call, 'repairs' | 'removed'>> {
+    Partial<Pick<Call, 'repairs' | 'removed' | 'sent'>> {
   readonly isAccepted?: true;
 }
 
 function readyCall(
   { request, environment, scope, attempt, log, trace, since, hooked }: ReceivedCall,
-  { tool, plan, checked, args, repairs = NONE, removed = NONE, isAccepted }: ReadyParts,
+  { tool, plan, checked, args, repairs = NONE, removed = NONE, sent, isAccepted }: ReadyParts,
 ): Call {
   if (log.isRead) log.mended({ repairs, removed });
   const asked = request.journal === undefined ? request : withJournalFor(checked, request);
@@ -216,7 +227,8 @@ function readyCall(
     tool,
     plan,
     // Of edited arguments, what the model had sent.
-    sent: isSeen ? keptArguments(request, plan, isAccepted && asked === request) : request.arguments,
+    sent:
+      sent ?? (isSeen ? keptArguments(request, plan, isAccepted && asked === request) : request.arguments),
     checked,
     args,
     repairs,
@@ -338,22 +350,15 @@ function concludeReplay(call: Call, { end, replay, inner }: EndedBody): Answer {
   return awaitWork(call, replay.suspension(argumentsBefore(call)), {
     onEnd: (waited) => {
       try {
-        return finish(
-          call,
-          waited.how === 'returned'
-            ? suspendedEnd(call.tool.name, withInner(waited.value as Suspension, inner))
-            : writeEnd(call, waited),
-        );
+        if (waited.how !== 'returned') return finish(call, writeEnd(call, waited));
+        const { waits, journal } = waited.value as Suspension;
+        return finish(call, suspendedEnd(call.tool.name, { waits: [...waits, ...inner], journal }));
       } catch (cause) {
         return broken(call, cause);
       }
     },
     stop: (reason) => contextOf(call).stop(reason),
   });
-}
-
-function withInner({ waits, journal }: Suspension, inner: readonly Wait[]): Suspension {
-  return { waits: [...waits, ...inner], journal };
 }
 
 /** A call that ends, with what it has by then. */
@@ -377,17 +382,18 @@ function answerEarly(call: FinishedCall, end: CallEnd): Answer {
   return call.hooked?.after(end, call).then((heard) => answer(call, heard)) ?? answer(call, end);
 }
 
+const NO_JOURNAL: Partial<CallJournal> = {};
+
 function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
   call.environment.onStep?.('write');
   if (call.trace !== undefined) endTrace(call.trace, call, end);
   if (!call.environment.isRecorded) return result;
   const known = callRecord(call, end);
-  const plain = call.hooked === undefined ? known : call.hooked.record(known);
+  const plain = call.hooked?.record(known) ?? known;
+  const { edited, standing } = call.request.journal ?? NO_JOURNAL;
+  const told = edited || standing || 'standing' in call ? withApproval(plain, call) : plain;
   const isKept = call.environment.recordsKeys && 'checked' in call;
-  const { journal } = call.request;
-  const isPlain = !(journal?.edited || journal?.standing || ('standing' in call && call.standing));
-  const told = isPlain ? plain : { ...plain, ...approvalOf(call) };
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };

@@ -3,19 +3,23 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { Hydrated } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import type { CallEnvironment, CallOrigin, CallRequest } from './invocation.js';
+import { keptArguments } from './check-arguments.js';
+import type { ReceivedCall } from './context.js';
+import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
+import { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
-import { writeBare } from './result.js';
+import { callRecord, writeBare } from './result.js';
 import { isReady } from './run-body.js';
 
 /** A direct call that has come to something which takes the steps of all others. */
-export interface LeftCall extends CallOrigin {
-  readonly environment: CallEnvironment;
-  readonly request: CallRequest;
+export interface LeftCall {
+  readonly received: ReceivedCall;
   readonly plan: CallPlan;
   /** The arguments, which fit the schema. */
   readonly accepted: JsonObject;
   readonly at: LeftAt;
+  /** As they were sent, where the record of the call is wanted. */
+  readonly sent?: unknown;
 }
 
 /** Hydration that threw, arguments with faults or still to come, a body that gave no plain data, or one that threw. */
@@ -40,12 +44,16 @@ type DirectCaller = (
  */
 export function createDirectCaller(takeOver: (left: LeftCall) => Answer): DirectCaller {
   return (environment, request, origin) => {
-    if (!isAlone(environment, request, origin)) return undefined;
+    const { isRecorded, toolTimeoutMs } = environment;
+    const { read, journal } = request;
+    if (isRecorded || toolTimeoutMs !== undefined || origin.scope.signal !== undefined) return undefined;
+    if (read !== undefined || journal !== undefined || !isAlone(environment)) return undefined;
     const plan = environment.find(request.name)?.direct;
     const accepted = plan && accept(plan, request.arguments);
     if (accepted === undefined || plan === undefined) return undefined;
     const { tool } = plan;
-    const leave = (at: LeftAt) => takeOver({ environment, request, ...origin, plan, accepted, at });
+    const leave = (at: LeftAt) =>
+      takeOver({ received: receivedCall(environment, request, origin), plan, accepted, at });
     let args = accepted;
     let value: unknown;
     if (tool.hydrate !== undefined) {
@@ -70,24 +78,74 @@ export function createDirectCaller(takeOver: (left: LeftCall) => Answer): Direct
   };
 }
 
-function isAlone(
-  environment: CallEnvironment,
-  { read, journal }: CallRequest,
-  { scope }: CallOrigin,
-): boolean {
+/** Whether nothing surrounds the calls of an environment: nobody hears of them, decides about them or outlives them. */
+export function isAlone(environment: CallEnvironment): boolean {
   return (
-    environment.isRecorded !== true &&
     environment.logger === undefined &&
     (environment.telemetry === undefined || !environment.telemetry.isOn) &&
     environment.policies === undefined &&
     environment.hooks === undefined &&
-    environment.toolTimeoutMs === undefined &&
     environment.onAsyncResult === undefined &&
     environment.jobs === undefined &&
-    scope.signal === undefined &&
-    journal === undefined &&
-    read === undefined
+    environment.onStep === undefined
   );
+}
+
+/** Makes a call that was not made before and whose record is wanted, or leaves it alone before anything has happened. */
+type RecordedCaller = (
+  environment: CallEnvironment,
+  request: CallRequest,
+  origin: CallOrigin,
+) => Invocation | Promise<Invocation> | undefined;
+
+/**
+ * The short way of the calls of a run, in an environment where they are alone. Limits and inner runs are for bodies that
+ * take time: those go on in steps.
+ */
+export function createRecordedCaller(
+  takeOver: (left: LeftCall) => Invocation | Promise<Invocation>,
+): RecordedCaller {
+  return (environment, request, origin) => {
+    const { scope, attempt = 1 } = origin;
+    if (request.hasBegun || scope.signal?.aborted) return undefined;
+    const plan = environment.find(request.name)?.direct;
+    if (plan === undefined || plan.tool.hydrate !== undefined) return undefined;
+    const since = performance.now();
+    const checked = acceptRead(plan, request);
+    if (checked === undefined) return undefined;
+    const sent = keptArguments(request, plan, true);
+    const leave = (at: LeftAt) =>
+      takeOver({
+        received: { ...receivedCall(environment, request, origin), since },
+        ...{ plan, accepted: checked, at, sent },
+      });
+    let value: unknown;
+    try {
+      value = plan.tool.execute(checked, NO_CONTEXT);
+    } catch (error) {
+      return leave({ how: 'threw', args: checked, error });
+    }
+    if (value instanceof Promise || !isReady(value)) return leave({ how: 'returned', args: checked, value });
+    const result = writeBare(plan.tool, value, environment);
+    const call = { request, attempt, since, sent, checked, repairs: NONE, removed: NONE };
+    const record = callRecord(call, { status: result.isError ? 'error' : 'success', result });
+    return { status: 'settled', result, record };
+  };
+}
+
+const NONE: readonly string[] = [];
+
+function receivedCall(
+  environment: CallEnvironment,
+  request: CallRequest,
+  { scope, attempt = 1 }: CallOrigin,
+): ReceivedCall {
+  return { request, environment, scope, attempt, log: CallLog.none, trace: undefined, since: 0 };
+}
+
+function acceptRead(plan: CallPlan, { read, arguments: sent }: CallRequest): JsonObject | undefined {
+  if (read === undefined) return accept(plan, sent);
+  return read.ok && read.repairs.length === 0 ? plan.check.accept(read.value) : undefined;
 }
 
 /** Arguments of which nothing has to be said. */

@@ -32,15 +32,16 @@ export function countsFor(journal: CallJournal, ready: ReadyArguments): boolean 
   return ready.ok && canonicalJson(ready.value) === canonicalJson(journal.arguments);
 }
 
-/** What the record of a call tells of its approval; whatever the tool has done to its arguments since. */
-export function approvalOf({
-  request: { journal },
-  standing = journal?.standing,
-}: {
-  readonly request: CallRequest;
-  readonly standing?: StandingYes | undefined;
-}): Pick<CallRecord, 'arguments' | 'edited' | 'standing'> {
-  const stood = standing === undefined ? {} : { standing };
+/** The record of a call with what it tells of its approval; whatever the tool has done to its arguments since. */
+export function withApproval(
+  record: CallRecord,
+  {
+    request: { journal },
+    standing = journal?.standing,
+  }: { readonly request: CallRequest; readonly standing?: StandingYes | undefined },
+): CallRecord {
+  if (standing === undefined && journal?.edited === undefined) return record;
+  const stood = standing === undefined ? record : { ...record, standing };
   if (journal?.edited === undefined) return stood;
   const { original } = journal.edited;
   const given = journal.given?.findLast(({ kind }) => kind === 'approval');

@@ -10,7 +10,8 @@ import { isRecord } from '../kernel/json.js';
 import { FUNCTION, instanceOf } from '../kernel/options.js';
 import type { ToolQuery } from '../search/tool-index.js';
 import { type AskedScope, allowedTools } from './allow.js';
-import { answerCall, callTool } from './call-tool.js';
+import { answerCall, callTool, recordCall } from './call-tool.js';
+import { isAlone } from './direct-call.js';
 import { type CheckedArguments, checkOnly } from './edited-call.js';
 import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
@@ -94,6 +95,7 @@ export class ToolRegistry {
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
   /** What surrounds a call that brings nothing of its own. */
   readonly #environment: CallEnvironment;
+  #lastInvoker: { readonly options: InvokeOptions; readonly invoke: Invoker } | undefined;
   #calls = 0;
 
   constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
@@ -264,8 +266,18 @@ export class ToolRegistry {
     return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
   }
 
-  /** What makes the calls of a run: the same as {@link invoke}, with what they share worked out once. */
-  invoker({ policy, hooks = [], tasks = this.tasks, ...options }: InvokeOptions = {}): Invoker {
+  /**
+   * What makes the calls of a run: the same as {@link invoke}, with what they share worked out once; the same again for
+   * the same frozen options.
+   */
+  invoker(options: InvokeOptions = {}): Invoker {
+    if (this.#lastInvoker?.options === options) return this.#lastInvoker.invoke;
+    const invoke = this.#newInvoker(options);
+    if (Object.isFrozen(options)) this.#lastInvoker = { options, invoke };
+    return invoke;
+  }
+
+  #newInvoker({ policy, hooks = [], tasks = this.tasks, ...options }: InvokeOptions): Invoker {
     const policies = policy && [...(this.#environment.policies ?? []), policy];
     const shared = {
       ...this.#environment,
@@ -277,9 +289,11 @@ export class ToolRegistry {
       canSuspend: true,
     };
     const table = this.#table;
+    const make =
+      isAlone(shared) && shared.telemetry === undefined && !shared.recordsKeys ? recordCall : callTool;
     return (request, scope, attempt) =>
       table.watcher === undefined
-        ? callTool(shared, request, { scope, attempt })
+        ? make(shared, request, { scope, attempt })
         : makeCall(table.watcher, { environment: shared, request, scope, attempt });
   }
 

@@ -54,8 +54,11 @@ class Audience {
   }
 }
 
-/** Kept where nobody listens any more: a run's calls listen to its signal one after the other. */
-const audiences = new WeakMap<AbortSignal, Audience>();
+/**
+ * Where a signal keeps its audience, also where nobody listens any more: a run's calls listen to its signal one after
+ * the other. Not in a weak map: signals that come and go in one would slow the collector.
+ */
+const AUDIENCE = Symbol('audience');
 
 /**
  * Calls a listener when the signal is aborted, at once where it is already; gives what ends the listening.
@@ -72,12 +75,9 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   return () => audience.remove(listening);
 }
 
-function audienceOf(signal: AbortSignal): Audience {
-  const known = audiences.get(signal);
-  if (known !== undefined) return known;
-  const audience = new Audience(signal);
-  audiences.set(signal, audience);
-  return audience;
+function audienceOf(signal: AbortSignal & { [AUDIENCE]?: Audience }): Audience {
+  signal[AUDIENCE] ??= new Audience(signal);
+  return signal[AUDIENCE];
 }
 
 /** Ends when everything that is ready to run has run. */
@@ -150,6 +150,9 @@ export function callListener(listener: () => unknown, onError: (error: unknown) 
 
 /** A signal that is aborted with the first of these; `undefined` where there are none. */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const [first] = signals;
+  // Most of what runs has one signal at most.
+  if (signals.every((signal) => signal === first)) return first;
   const given = [...new Set(signals.filter((signal) => signal !== undefined))];
   return given.length > 1 ? AbortSignal.any(given) : given[0];
 }

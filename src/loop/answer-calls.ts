@@ -244,7 +244,8 @@ function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefin
   const notes = verdict?.notes.size ? verdict.notes : undefined;
   for (const record of records) {
     const note = notes?.get(record.id);
-    const message = toolMessage(record.id, record.result, ...notesOf(record), note);
+    const told = note === undefined ? notesOf(record) : [...notesOf(record), note];
+    const message = toolMessage(record.id, record.result, told);
     // Most results are a text and nothing more.
     messages.push(
       record.result.details === undefined ? message : { ...message, ...foundBy(record), ...keptBy(record) },
@@ -301,7 +302,7 @@ function suspended(
   // The history of a suspended run ends before the message that is not answered yet.
   const open = messages.splice(-1);
   const kept = openMessage(message, (call, index) => storedCall(outcomes[index] as CallOutcome, call));
-  const state = suspendRun(run, withQuestion(run, kept));
+  const state = suspendRun(run, run.budget === undefined ? kept : withQuestion(run, kept));
   if (state === undefined) {
     messages.push(...open);
     return undefined;

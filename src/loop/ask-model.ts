@@ -59,27 +59,41 @@ export interface AskListeners {
 export async function askModel(
   provider: LLMProvider,
   request: LLMRequest,
-  { onPart, onFailure }: AskListeners = {},
+  { onPart, onFailure }: AskListeners = NOBODY,
 ): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
-  let streamed = '';
-  let isTold = false;
-  const tell = (part: ReplyPart): void | Promise<void> => {
-    isTold = true;
-    if (part.type === 'text-delta') streamed += part.text;
-    return onPart?.(part);
-  };
+  const told = onPart === undefined ? undefined : new ToldReply(onPart);
   try {
-    const asked = onPart === undefined ? provider.chat(request) : streamReply(provider, request, tell);
+    const asked = told === undefined ? provider.chat(request) : streamReply(provider, request, told);
     const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
     return { ok: true, response: normalizeResponse(response) };
   } catch (cause) {
-    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
+    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed: told?.text ?? '' };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     const error = new ToolwrightError('ProviderFailed', message, { cause });
-    const failure = { ok: false, reason: 'failed', error, isTold } as const;
+    const failure = { ok: false, reason: 'failed', error, isTold: told?.hasBegun ?? false } as const;
     return onFailure === undefined ? failure : onFailure(failure);
+  }
+}
+
+const NOBODY: AskListeners = {};
+
+/** What was told of a reply by now. */
+class ToldReply {
+  text = '';
+  hasBegun = false;
+  readonly #onPart: PartListener;
+
+  constructor(onPart: PartListener) {
+    this.#onPart = onPart;
+  }
+
+  /** A promise only where there is something to wait for. */
+  tell(part: ReplyPart): void | Promise<void> {
+    this.hasBegun = true;
+    if (part.type === 'text-delta') this.text += part.text;
+    return this.#onPart(part);
   }
 }
 
@@ -87,11 +101,11 @@ export async function askModel(
 async function streamReply(
   provider: LLMProvider,
   request: LLMRequest,
-  onPart: PartListener,
+  told: ToldReply,
 ): Promise<LLMResponse> {
   if (provider.stream === undefined) {
     const response = await provider.chat(request);
-    await tellWhole(response, onPart);
+    await tellWhole(response, (part) => told.tell(part));
     return response;
   }
   let begun: Set<string> | undefined;
@@ -100,11 +114,13 @@ async function streamReply(
     // After an abort the run has ended; leaving the iteration lets the provider close its connection.
     if (request.signal?.aborted) break;
     if (part.type === 'text-delta' || part.type === 'reasoning-delta') {
-      if (isFilled(part.text)) await onPart(part);
-      continue;
+      if (!isFilled(part.text)) continue;
+    } else {
+      begun ??= new Set();
+      if (!isTold(part, begun)) continue;
     }
-    begun ??= new Set();
-    if (isTold(part, begun)) await onPart(part);
+    const taken = told.tell(part);
+    if (taken !== undefined) await taken;
   }
   throw new Error('the stream ended without a response');
 }
@@ -317,6 +333,7 @@ export function createCallNumberer(history: readonly Message[]): CallNumberer {
   let last: number | undefined;
   return (calls) => {
     if (calls.length === 1 && isUsable(calls[0]?.id)) return calls;
+    if (calls.every(({ id }) => isUsable(id)) && areDistinct(calls)) return calls;
     const seen = new Set<string>();
     return calls.map((call) => {
       if (isUsable(call.id) && !seen.has(call.id)) {
@@ -328,6 +345,17 @@ export function createCallNumberer(history: readonly Message[]): CallNumberer {
       return { ...call, id: `call_${last}` };
     });
   };
+}
+
+const FEW_CALLS = 16;
+
+/** Few ids are compared one by one, which takes half as long as a set of them. */
+function areDistinct(calls: readonly ToolCall[]): boolean {
+  if (calls.length > FEW_CALLS) return new Set(calls.map(({ id }) => id)).size === calls.length;
+  for (let later = 1; later < calls.length; later += 1)
+    for (let before = 0; before < later; before += 1)
+      if (calls[before]?.id === calls[later]?.id) return false;
+  return true;
 }
 
 function isUsable(id: unknown): id is string {

@@ -46,15 +46,17 @@ function messageCall(call: ParsedCall): MessageToolCall {
 export function toolMessage(
   toolCallId: string,
   result: ToolResult,
-  ...notes: readonly (string | undefined)[]
+  notes: readonly string[] = NONE,
 ): ToolMessage {
   let content = resultText(result) || attachmentsText(result);
-  for (const note of notes) if (note !== undefined) content += `\n\n${note}`;
+  for (const note of notes) content += `\n\n${note}`;
   const answer: ToolMessage = { role: 'tool', content, tool_call_id: toolCallId };
   const message = result.isError ? { ...answer, isError: true } : answer;
   const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
   return isMoreThanText ? { ...message, parts: result.content } : message;
 }
+
+const NONE: readonly string[] = [];
 
 /** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
 function functionName(name: string): string {

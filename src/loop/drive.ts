@@ -1,25 +1,19 @@
-import { jobsOf } from '../call/job-dispatch.js';
-import { type InvokeOptions, type Invoker, ToolRegistry } from '../call/tool-registry.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { RequestTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { anySignal } from '../kernel/async.js';
+import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { hasTextTools } from '../text/with-text-tools.js';
 import { answerCalls } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
-import { askModel, createCallNumberer, detectCalls, type Failure, type Reply } from './ask-model.js';
+import { askModel, detectCalls, type Failure, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
+import { beginRun } from './begin-run.js';
 import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
-import { BudgetedRequests } from './budgeted-requests.js';
 import { resolveCalls } from './deferred-calls.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
-import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
-import { givenHistory } from './given-history.js';
-import { LoopGuard, RetryBudget } from './guard.js';
-import { innerWaits, judgeCompletion, noteInnerRun } from './inner-runs.js';
-import { keepingOf } from './kept-results.js';
+import { answerFromText, endWithAnswer } from './final-answer.js';
+import { noteInnerRun } from './inner-runs.js';
 import {
   abortedRun,
   addUsage,
@@ -27,23 +21,15 @@ import {
   type LoopEnd,
   type LoopRun,
   type LostRun,
-  NO_USAGE,
-  type RunProgress,
   type RunStart,
   type RunSurroundings,
   targetOf,
   watchedRun,
 } from './loop-run.js';
-import { onlyKnown } from './offered-tools.js';
-import { type ResumeConfig, type ToolLoopConfig, withModel } from './options.js';
+import { type ResumeConfig, type ToolLoopConfig } from './options.js';
 import { buildRequest, type Offer, prepareRequest } from './request.js';
-import { RequestHooks } from './request-hooks.js';
-import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
-import { ownerOf } from './run-owner.js';
-import { SentMessages } from './sent-messages.js';
-import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
-import { askWithin, driveTraced, requestEnd, traceOfRequest, traceOfRun } from './trace-run.js';
+import { askWithin, driveTraced, requestEnd, traceOfRequest } from './trace-run.js';
 
 /** The one loop: ask, run the calls, answer them, ask again. */
 export async function driveLoop(
@@ -61,7 +47,8 @@ export async function driveLoop(
   if (keeper !== undefined) await keeper.begin(run);
   await sink?.({ type: 'run-start' });
   const resumedEnd = resumed?.open && (await resumeCalls(run, resumed.open, resumed.pending));
-  const end = resumedEnd ?? (await iterate(run));
+  const end =
+    resumedEnd ?? (await (run.signal === undefined ? iterate(run) : iterateListening(run, run.signal)));
   if (run.budget !== undefined) await run.budget.close();
   const result = endRun(run, end);
   noteInnerRun(result, resumed?.runId);
@@ -82,6 +69,16 @@ function replaySteps({ guard, retries, budget, tools }: LoopRun, { steps, uncoun
   }
 }
 
+/** Asks until the run ends. Its signal is listened to once for all: signals take long to add a listener. */
+async function iterateListening(run: LoopRun, signal: AbortSignal): Promise<LoopEnd> {
+  const unfollow = onAbort(signal, () => {});
+  try {
+    return await iterate(run);
+  } finally {
+    unfollow();
+  }
+}
+
 /** Asks until the run ends. A run that nobody watches, and whose tools are synchronous, awaits the model only. */
 async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
@@ -93,7 +90,9 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     const { response } = reply;
     const { toolCalls } = response;
     addUsage(run, response.usage);
-    if (sink !== undefined) await sink(endedReply(run, response));
+    // Most who watch need not be waited for.
+    const heard = sink?.(endedReply(run, response));
+    if (heard !== undefined) await heard;
     let end: LoopEnd | undefined;
     if (toolCalls.length === 0) {
       const answer = answeredInText(run, response);
@@ -106,12 +105,13 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
       const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
       end =
         (answering instanceof Promise ? await answering : answering) ??
-        endWithAnswer(run, calls.length) ??
+        (run.output && endWithAnswer(run, calls.length)) ??
         run.budget?.ended;
       run.isAskedAgain = false;
     }
     run.onStep?.(run, end);
-    if (sink !== undefined) await sink(endedStep(run, response));
+    const heardEnd = sink?.(endedStep(run, response));
+    if (heardEnd !== undefined) await heardEnd;
     if (end !== undefined) return end;
   }
   return signal?.aborted ? abortedRun(signal) : atLimit(run);
@@ -132,11 +132,15 @@ async function resumeCalls(
     );
   }
   const { runId, iterations: step } = run;
-  const asked = await takeGrant(run, open.calls);
-  if (asked !== undefined && open.calls.length === 1) return run.budget?.ended;
-  const calls = withoutQuestion(open.calls).map((call, index) => restoredCall(call, { runId, step, index }));
+  // A question of the run's budget stands behind the calls.
+  const last = open.calls.at(-1);
+  const hasQuestion = last?.status === 'waiting' && last.asks !== undefined;
+  if (hasQuestion) await takeGrant(run, open.calls);
+  if (hasQuestion && open.calls.length === 1) return run.budget?.ended;
+  const stored = hasQuestion ? withoutQuestion(open.calls) : open.calls;
+  const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
-  const end = answered ?? endWithAnswer(run, calls.length) ?? run.budget?.ended;
+  const end = answered ?? (run.output && endWithAnswer(run, calls.length)) ?? run.budget?.ended;
   run.onStep?.(run, end);
   return end;
 }
@@ -184,7 +188,8 @@ function isPrepared({ prepareStep, compactHistory }: ToolLoopConfig): boolean {
 
 async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
   const { config, sink, signal } = run;
-  await sink?.({ type: 'step-start', iteration: run.iterations + 1 });
+  const heard = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
+  if (heard !== undefined) await heard;
   // The reader may have aborted the run on hearing that; then nothing is asked.
   if (signal?.aborted) return ABORTED;
   const settings = isPrepared(config) ? await prepareRequest(run) : undefined;
@@ -266,124 +271,6 @@ function replyEvent(
 ): LoopEvent {
   const ended = { type, iteration, finishReason, usage };
   return rawFinishReason === undefined ? ended : { ...ended, rawFinishReason };
-}
-
-const DEFAULTS = { maxIterations: 20, maxTextIterations: 5, maxRetries: 2, toolTimeoutMs: 120_000 } as const;
-
-/** What has not happened in a run that begins. */
-const NOTHING_YET = {
-  ...{ failedOver: 0, providerRetries: 0, isAnswerAsked: false, isAskedAgain: false },
-  ...{ offer: undefined, sentFirst: undefined },
-};
-
-/** Prepares a run; throws only what the author did wrong. */
-function beginRun(
-  given: ResumeConfig,
-  start: RunStart,
-  { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf }: RunSurroundings,
-): LoopRun {
-  const lost = 'lost' in start ? start.lost : undefined;
-  const resumed = 'suspended' in start ? start.suspended : lost;
-  const before = 'progress' in start ? start.progress : resumed;
-  const config = withModel(given, before?.model);
-  const messages =
-    'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
-  const { tools: offered = [] } = config;
-  const registry = offered instanceof ToolRegistry ? offered : new ToolRegistry().register(...offered);
-  const tools = before?.tools === undefined ? registry : onlyKnown(registry, before.tools);
-  const signal = anySignal(config.signal, scope.signal);
-  const hooks = tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined;
-  const budget =
-    config.budget || surroundingBudget.getStore() ? budgetOf(config, { scope, before }) : undefined;
-  const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
-  const owner = ownerOf(scope);
-  const standing = config.store && standingLookup(config.store, { runId, owner });
-  const keeping = config.store && keepingOf(config, tools);
-  const options = callOptionsOf(keeping ? { ...config, ...keeping } : config, tools, { standing, budget });
-  const { telemetry = tools.telemetry } = config;
-  const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options);
-  return {
-    config,
-    runId,
-    ...{ owner, turnOf: before?.turnOf ?? turnOf },
-    tools,
-    offered: before?.tools ?? [],
-    ...keeping,
-    signal,
-    sink,
-    hasReader,
-    onStep,
-    keeper,
-    scope: { ...scope, signal },
-    retries: new RetryBudget({
-      maxRetries: config.maxRetries ?? DEFAULTS.maxRetries,
-      find: (name) => tools.offered(name),
-      spent: before?.retries,
-    }),
-    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, before?.guard),
-    numberCalls: createCallNumberer(messages),
-    maxIterations: config.maxIterations ?? defaultIterations(config),
-    fallback: (config.fallback ?? []).map((next) => ('chat' in next ? { provider: next } : next)),
-    ...NOTHING_YET,
-    trace: telemetry && traceOfRun(telemetry, { runId, config, scope, before: before?.trace }),
-    budget,
-    hooks: budget === undefined ? hooks : new BudgetedRequests(budget, hooks),
-    invoke: budget === undefined ? invoke : invokerWithin(budget, invoke),
-    synchronous: new Set(),
-    resumed,
-    messages,
-    sent: new SentMessages(messages, config.logger),
-    ...countedBefore(before),
-    output: config.output === undefined ? undefined : new FinalAnswer(config.output),
-  };
-}
-
-/** What a run has done before it goes on. */
-function countedBefore(
-  before: RunProgress | LostRun | undefined,
-): Pick<LoopRun, 'toolCalls' | 'iterations' | 'usage'> {
-  if (before === undefined) return { toolCalls: [], iterations: 0, usage: NO_USAGE };
-  const { toolCalls, iterations, usage } = before;
-  return { toolCalls: toolCalls.map(restoredRecord), iterations, usage };
-}
-
-/** Runs that a call begins spend from the budget of the run that makes it. */
-function invokerWithin(budget: RunBudget, invoke: Invoker): Invoker {
-  return (call, scope, attempt) => budget.within(() => invoke(call, scope, attempt));
-}
-
-/** Models without native calls get fewer requests. */
-function defaultIterations({ provider }: ToolLoopConfig): number {
-  return hasTextTools(provider) ? DEFAULTS.maxTextIterations : DEFAULTS.maxIterations;
-}
-
-/** Only what the run says: what it leaves out is the registry's. */
-function callOptionsOf(
-  config: ToolLoopConfig,
-  tools: ToolRegistry,
-  { standing, budget }: Pick<InvokeOptions, 'standing'> & { readonly budget: RunBudget | undefined },
-): InvokeOptions {
-  const hooks = budget === undefined ? config.hooks : [...(config.hooks ?? []), budget.hook];
-  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store, telemetry } = config;
-  const { answerWithinMs } = config;
-  const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? DEFAULTS.toolTimeoutMs;
-  const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);
-  const isUnlimited = answerWithinMs === undefined && maxResultChars === undefined;
-  if (isPlain && isUnlimited && standing === undefined) return { toolTimeoutMs, innerWaits };
-  return {
-    toolTimeoutMs,
-    innerWaits,
-    ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
-    ...(tasks ? { tasks } : {}),
-    ...(logger ? { logger } : {}),
-    ...(telemetry ? { telemetry } : {}),
-    ...(policy ? { policy } : {}),
-    ...(hooks ? { hooks } : {}),
-    ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
-    ...(maxResultChars === undefined ? {} : { maxResultChars }),
-    ...(answerWithinMs === undefined ? {} : { answerWithinMs }),
-    ...(standing === undefined ? {} : { standing }),
-  };
 }
 
 /** Keeps a suspended run in the store. A store that fails ends the run; its state is still in the result. */

@@ -96,8 +96,7 @@ interface AnswerEnd {
 }
 
 /** The end of a run whose last calls gave the answer. */
-export function endWithAnswer({ output, toolCalls }: AnsweringRun, calls: number): AnswerEnd | undefined {
-  if (output === undefined) return undefined;
+export function endWithAnswer({ toolCalls }: AnsweringRun, calls: number): AnswerEnd | undefined {
   return toolCalls.slice(-calls).flatMap(endOf)[0];
 }
 

@@ -58,6 +58,14 @@ interface SeenCall {
   message: number;
 }
 
+/** A call that may have been seen before, as it was made now. */
+interface SeenAgain {
+  readonly call: SeenCall;
+  readonly record: CallRecord;
+}
+
+const NONE_AGAIN: readonly SeenAgain[] = [];
+
 /**
  * Counts how often a call came back with the same result. A message with a call that was never seen is
  * progress and starts the count anew, so that A/B/A/B is found and a poll between other work is not. Rejected
@@ -71,18 +79,14 @@ export class LoopGuard {
   /** By tool and result: most results come once, and only those that come again are told apart by arguments. */
   readonly #byTool = new Map<string, Map<string, SeenCall | Map<string, SeenCall>>>();
   /** From before the run was suspended. */
-  readonly #remembered = new Map<string, SeenCall>();
+  readonly #remembered: ReadonlyMap<string, SeenCall>;
   #stretch = 0;
   #messages = 0;
 
   constructor({ tellAt = 3, endAt = 6 }: LoopGuardOptions = {}, memory?: RunState['guard']) {
     this.#tellAt = tellAt;
     this.#endAt = endAt;
-    const counts = new Map(memory?.counts);
-    for (const signature of memory?.seen ?? []) {
-      const count = counts.get(signature) ?? 0;
-      this.#remembered.set(signature, { record: undefined, signature, count, stretch: 0, message: 0 });
-    }
+    this.#remembered = memory === undefined ? NO_CALLS : callsIn(memory);
   }
 
   /** What the guard has seen so far, for the state of a suspended run. */
@@ -100,19 +104,18 @@ export class LoopGuard {
   watch(records: readonly CallRecord[]): GuardVerdict {
     this.#messages += 1;
     const next = this.#stretch + 1;
-    const calls: (SeenCall | undefined)[] = [];
-    let isProgress = false;
+    let again: SeenAgain[] | undefined;
     for (const record of records) {
       const call = this.#find(record, next);
-      calls.push(call);
-      isProgress ||= call?.stretch === next;
+      if (call === undefined) continue;
+      if (call.stretch === next) this.#stretch = next;
+      // A call that was never seen before has its count; most guards let one pass.
+      if (call.record === record && this.#tellAt > 1 && this.#endAt > 1) continue;
+      again ??= [];
+      again.push({ call, record });
     }
-    if (isProgress) this.#stretch = next;
     let verdict = NOTHING;
-    for (let index = 0; index < calls.length; index += 1) {
-      const call = calls[index];
-      const record = records[index];
-      if (call === undefined || record === undefined) continue;
+    for (const { call, record } of again ?? NONE_AGAIN) {
       // Of the same calls in one message, all are told and one is counted.
       call.count = this.#countOf(call) + (call.message === this.#messages ? 0 : 1);
       call.stretch = this.#stretch;
@@ -130,7 +133,7 @@ export class LoopGuard {
   /** The call as it was seen before; otherwise one of the next stretch. `undefined` where it does not count. */
   #find(record: CallRecord, stretch: number): SeenCall | undefined {
     if (record.status === 'rejected' || record.status === 'not_run') return undefined;
-    const call: SeenCall = { record, signature: undefined, count: 0, stretch, message: 0 };
+    const call: SeenCall = { record, signature: undefined, count: 1, stretch, message: this.#messages };
     const remembered = this.#remembered.size > 0 && this.#remembered.get(signatureOf(call) ?? '');
     if (remembered) return remembered;
     const result = shortened(resultText(record.result));
@@ -164,6 +167,19 @@ export class LoopGuard {
       error: error ?? (count >= this.#endAt ? stuck(name, count) : undefined),
     };
   }
+}
+
+const NO_CALLS: ReadonlyMap<string, SeenCall> = new Map();
+
+/** Calls from before the run was suspended, by their signatures. */
+function callsIn({ seen, counts }: NonNullable<RunState['guard']>): ReadonlyMap<string, SeenCall> {
+  const countOf = new Map(counts);
+  return new Map(
+    seen.map((signature) => {
+      const count = countOf.get(signature) ?? 0;
+      return [signature, { record: undefined, signature, count, stretch: 0, message: 0 }];
+    }),
+  );
 }
 
 /** A run keeps what every call gave; of long texts only the digest. */
@@ -203,10 +219,16 @@ function stuck(name: string, count: number): ToolwrightError {
 /** Names that no tool has share one budget: a model can invent a new one each time. */
 const UNKNOWN: unique symbol = Symbol('unknown tools');
 
+/** The tools of a run, by their names. */
+interface OfferedTools {
+  offered(name: string): ToolDefinition | undefined;
+}
+
 /** What a budget is made of. */
 interface RetryBudgetOptions {
-  readonly maxRetries: number;
-  readonly find: (name: string) => ToolDefinition | undefined;
+  /** Default: 2. */
+  readonly maxRetries: number | undefined;
+  readonly tools: OfferedTools;
   /** What a run that is resumed had spent before. */
   readonly spent?: RunState['retries'];
 }
@@ -221,14 +243,14 @@ const TOTAL_FACTOR = 10;
  */
 export class RetryBudget {
   readonly #maxRetries: number;
-  readonly #find: (name: string) => ToolDefinition | undefined;
+  readonly #tools: OfferedTools;
   /** In a row. */
   readonly #rejections = new Map<string | typeof UNKNOWN, number>();
   #total: number;
 
-  constructor({ maxRetries, find, spent }: RetryBudgetOptions) {
+  constructor({ maxRetries = 2, tools, spent }: RetryBudgetOptions) {
     this.#maxRetries = maxRetries;
-    this.#find = find;
+    this.#tools = tools;
     for (const [name, count] of spent?.byTool ?? []) this.#rejections.set(name, count);
     if (spent !== undefined && spent.unknown > 0) this.#rejections.set(UNKNOWN, spent.unknown);
     this.#total = spent?.total ?? [...this.#rejections.values()].reduce((sum, count) => sum + count, 0);
@@ -245,9 +267,8 @@ export class RetryBudget {
 
   /** The error that these records would lead to; nothing is counted yet. */
   foresee(records: readonly CallRecord[]): ToolwrightError | undefined {
-    return new RetryBudget({ maxRetries: this.#maxRetries, find: this.#find, spent: this.spent }).spend(
-      records,
-    );
+    const now = { maxRetries: this.#maxRetries, tools: this.#tools, spent: this.spent };
+    return new RetryBudget(now).spend(records);
   }
 
   /** Which try of the model at this tool the next call is. */
@@ -279,7 +300,7 @@ export class RetryBudget {
   }
 
   #judge(record: CallRecord, inRow: number): ToolwrightError | undefined {
-    const allowed = this.#find(record.name)?.retries ?? this.#maxRetries;
+    const allowed = this.#tools.offered(record.name)?.retries ?? this.#maxRetries;
     if (inRow > allowed) {
       const row = `${inRow} unusable calls in a row`;
       return exhaustedError(record, `${row}, and may correct itself ${allowed} times`);
@@ -290,7 +311,7 @@ export class RetryBudget {
   }
 
   #keyOf(name: string): string | typeof UNKNOWN {
-    return this.#find(name) === undefined ? UNKNOWN : name;
+    return this.#tools.offered(name) === undefined ? UNKNOWN : name;
   }
 }
 

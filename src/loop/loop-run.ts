@@ -247,21 +247,20 @@ export function endRun(
   { messages, toolCalls, iterations, usage, providerRetries, keeper, runId, budget }: Counted,
   { status, content = '', output, state, error }: LoopEnd,
 ): ToolLoopResult {
-  return {
-    content,
-    iterations,
-    status,
-    messages,
-    toolCalls,
-    usage,
-    ...(budget ? { spent: budget.spending } : {}),
-    ...(providerRetries ? { providerRetries } : {}),
-    ...(keeper ? { runId } : {}),
-    ...(output === undefined ? {} : { output }),
-    ...(state ? { pending: state.pending, state } : {}),
-    ...(error ? { error } : {}),
-  };
+  const result: Writable<ToolLoopResult> = { content, iterations, status, messages, toolCalls, usage };
+  if (budget !== undefined) result.spent = budget.spending;
+  if (providerRetries) result.providerRetries = providerRetries;
+  if (keeper !== undefined) result.runId = runId;
+  if (output !== undefined) result.output = output;
+  if (state !== undefined) {
+    result.pending = state.pending;
+    result.state = state;
+  }
+  if (error !== undefined) result.error = error;
+  return result;
 }
+
+type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
 
 /** The outcome of a run that was aborted before it began. */
 export function abortedBefore(messages: readonly Message[], signal: AbortSignal | undefined): ToolLoopResult {
