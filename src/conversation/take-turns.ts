@@ -114,7 +114,8 @@ async function continueTurn(
   }
   try {
     const result = await runTurn(held, { turn, run, answers }, surroundings);
-    await commitTurn(held, turn, { result, answers });
+    // Where the run came to an end or a stop a moment before, the next look finds that.
+    if (result !== undefined) await commitTurn(held, turn, { result, answers });
   } catch (error) {
     held.lost.throwIfAborted();
     if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, error);
@@ -168,7 +169,7 @@ async function runTurn(
   held: HeldConversation,
   { turn, run, answers }: StandingTurn,
   surroundings: TurnSurroundings,
-): Promise<ToolLoopResult> {
+): Promise<ToolLoopResult | undefined> {
   const { store, engine, leaseMs, onUnknown } = surroundings;
   const { runId } = turn;
   const { owner } = turn.entry.content;
@@ -192,7 +193,9 @@ async function runTurn(
     return isKept(await driveRun(config, { messages: startOf(held, turn, given) }, watched));
   const stored = { store, runId, leaseMs };
   if (run.status === 'running')
-    return isKept(await driveLostRun(config, { ...stored, surroundings: watched }));
+    return driveLostRun(config, { ...stored, surroundings: watched }).then(
+      (result) => result && isKept(result),
+    );
   const resumption = { scope, ...answersOf(answers, owner) };
   return isKept(await driveStoredRun(config, stored, { resumption, surroundings: watched }));
 }

@@ -99,20 +99,25 @@ interface LostRunOptions {
 }
 
 /**
- * Goes on with one lost run, as {@link recoverRuns} does.
+ * Goes on with one lost run, as {@link recoverRuns} does; `undefined` where it has ended or was suspended since
+ * somebody saw it under way.
  *
  * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) where somebody holds it.
  */
 export async function driveLostRun(
   config: ResumeConfig,
   { store, runId, leaseMs, surroundings }: LostRunOptions,
-): Promise<ToolLoopResult> {
+): Promise<ToolLoopResult | undefined> {
   const claimed = new ClaimedRun({ store, runId, leaseMs });
   const since = performance.now();
   const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
   if (taken.status === 'missing')
     throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
   if (taken.status === 'taken') throw claimedByAnother(runId);
+  if (taken.run.status !== 'running') {
+    await claimed.giveBack();
+    return undefined;
+  }
   claimed.hold(since);
   return driveClaimed(config, () => ({ lost: foldRun(taken.run) }), {
     claimed,

@@ -133,6 +133,21 @@ async function takenOver({ conversationId, turns }, store) {
   return taken;
 }
 
+/** All that the store has of the conversations that faults name: for who looks for the cause. */
+export async function keptOf(faults, { store, ids }) {
+  const texts = Object.values(faults).flat();
+  const found = [];
+  for (const id of ids.filter((each) => texts.some((text) => new RegExp(`\\b${each}\\b`).test(text)))) {
+    const conversation = await store.conversations.read(id);
+    const events = await store.conversations.events({ conversationId: id, after: 0, limit: 1000 });
+    const runs = [];
+    for (let number = 1; number <= conversation.turns; number += 1)
+      runs.push(await store.read(`${id}.${number}`));
+    found.push({ conversation, events, runs });
+  }
+  return found;
+}
+
 async function openRows(store, dead) {
   const faults = [];
   for (const status of ['running', 'suspended']) {

@@ -22,7 +22,7 @@ import pg from 'pg';
 import { Conversations } from '../../dist/src/index.js';
 import { createRandom } from '../soak/random.mjs';
 import { openBank } from './bank.mjs';
-import { checkRun } from './checks.mjs';
+import { checkRun, keptOf } from './checks.mjs';
 import { driveConversation, PROMPTS, promptAll } from './driver.mjs';
 import { givenUp, locksLeft } from './locks.mjs';
 import { openStore } from './open.mjs';
@@ -49,6 +49,8 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     /** How long all may take to end when nothing is broken any more. */
     grace: { type: 'string', default: '120' },
+    /** A file for what the store has of conversations with which something is wrong. */
+    dump: { type: 'string' },
   },
 });
 const { store: storeKind, engine } = values;
@@ -179,6 +181,8 @@ async function run(folder) {
   const dead = await givenUp(straight);
   const checked = await checkRun({ store, ids, bank, approvals, engine, dead });
   Object.assign(faults, checked.faults);
+  if (values.dump !== undefined)
+    writeFileSync(values.dump, JSON.stringify(await keptOf(faults, { store, ids }), undefined, 2));
   faults.claimed.push(...(await locksLeft(straight, straight.postgres)));
   report({
     ids,

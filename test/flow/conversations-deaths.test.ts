@@ -31,7 +31,7 @@ const provider: LLMProvider = {
 };
 
 /** How a process of the fleet differs. */
-interface Start extends Pick<ConversationsOptions, 'onUnknown'> {
+interface Start extends Partial<Pick<ConversationsOptions, 'onUnknown' | 'config' | 'store'>> {
   readonly annotations?: ToolAnnotations;
 }
 
@@ -87,6 +87,20 @@ class Fleet {
     const config = { provider, model: 'm' };
     return new Conversations({ store, config, leaseMs: LEASE, pollMs: 5, ...options });
   }
+}
+
+/** A store with which something happens right before a run is taken over. */
+function beforeSeize(store: MemoryRunStore, happens: () => void): MemoryRunStore {
+  return new Proxy(store, {
+    get: (_, name) => {
+      const value: unknown = Reflect.get(store, name, store);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        if (name === 'seize') happens();
+        return value.apply(store, args);
+      };
+    },
+  });
 }
 
 /** Looks until there is something. */
@@ -145,6 +159,32 @@ test('Conversations: a turn whose conversation is lost goes on elsewhere, and is
   const view = await front.idle('c1');
   expect(view?.messages.at(-1)).toMatchObject({ content: 'heard: paid' });
   expect(historyFaults(view?.messages ?? [])).toEqual([]);
+  expect((await fleet.events()).filter((type) => type === 'turn-end')).toHaveLength(1);
+  await next.conversations.close();
+});
+
+test('Conversations: a run that ends right before another process takes it over is over, and the model is not asked again', async () => {
+  const fleet = new Fleet();
+  const { front, store } = fleet;
+  await front.prompt('c1', 'Pay');
+  const hanging = fleet.start(() => NEVER, { config: { provider: { chat: () => NEVER }, model: 'm' } });
+  await insist(() => store.read('c1.1'));
+  hanging.die();
+  const claim = { runId: 'c1.1', claim: 'the one before' };
+  const endNow = (): void => {
+    if (store.read('c1.1')?.status !== 'running') return;
+    store.seize({ ...claim, leaseMs: LEASE, from: 'anybody' });
+    const said = { content: 'heard: Pay', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } };
+    const messages = [{ role: 'assistant' as const, content: said.content }];
+    store.end(claim, [{ type: 'end', messages, status: 'completed', iterations: 1, ...said }]);
+  };
+  const next = fleet.start(() => 'paid', { store: beforeSeize(store, endNow) });
+  const view = await front.idle('c1');
+  expect(view?.messages).toEqual([
+    { role: 'user', content: 'Pay' },
+    { role: 'assistant', content: 'heard: Pay' },
+  ]);
+  expect(fleet.payments).toEqual([]);
   expect((await fleet.events()).filter((type) => type === 'turn-end')).toHaveLength(1);
   await next.conversations.close();
 });
