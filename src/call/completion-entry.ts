@@ -25,9 +25,9 @@ export function completionContent(call: CompletedCall, result: ToolResult, owner
   return { ...completionOf(call, result), ...told, ...(owner === undefined ? {} : { owner }) };
 }
 
-/** The key of that entry: whoever hears of the completion, it enters once. */
-export function completionKey({ taskId, callId }: CompletedCall, runId: string): string {
-  return `completion ${taskId ?? `${runId} ${callId}`}`;
+/** The key of that entry: the completion of a call enters once, whoever hears of it, and whichever process did its work. */
+export function completionKey(idempotencyKey: string): string {
+  return `completion task_${idempotencyKey}`;
 }
 
 /** Runs of conversations have the conversation's id and a number. */
@@ -37,10 +37,10 @@ function conversationOfRun(runId: string): string | undefined {
 
 /** How a job that a turn of a conversation has started tells that conversation what came of it. */
 export function completionEntry(job: Job, result: ToolResult): NewInboxEntry | undefined {
-  const { id: taskId, tool, callId, scope, runId = '' } = job;
+  const { id: taskId, tool, callId, idempotencyKey, scope, runId = '' } = job;
   const { conversationId, owner } = scope;
   if (conversationId === undefined || conversationOfRun(runId) !== conversationId) return undefined;
   const call = { tool, callId, taskId };
   const content = completionContent(call, result, owner);
-  return { conversationId, key: completionKey(call, runId), content, onlyKnown: true };
+  return { conversationId, key: completionKey(idempotencyKey), content, onlyKnown: true };
 }

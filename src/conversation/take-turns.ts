@@ -177,7 +177,7 @@ async function runTurn(
   const next = { ...of, messages: messagesBefore(held.conversation, turn.entry.content) };
   const given = await surroundings.configOf(next);
   const config = {
-    ...withCompletions(given, { of, runId }, surroundings),
+    ...withCompletions(given, of, surroundings),
     ...{ store, leaseMs, runId, signal: held.turnSignal() },
     ...(engine === undefined ? {} : { engine }),
   };
@@ -240,12 +240,12 @@ function startOf(
 /** Completions enter the conversation, whichever process holds it then. */
 function withCompletions(
   { systemPrompt: _, checkpoint = 'step', ...config }: ConversationsConfig,
-  { of, runId }: { readonly of: TurnOwner; readonly runId: string },
+  of: TurnOwner,
   { complete }: TurnSurroundings,
 ) {
   const onAsyncResult: NonNullable<ConversationsConfig['onAsyncResult']> = (context, result) => {
-    const call = callOfContext(context);
-    complete(of, completionKey(call, runId), completionContent(call, result, of.owner));
+    const content = completionContent(callOfContext(context), result, of.owner);
+    complete(of, completionKey(context?.idempotencyKey ?? crypto.randomUUID()), content);
     config.onAsyncResult?.(context, result);
   };
   return { ...config, checkpoint, onAsyncResult };

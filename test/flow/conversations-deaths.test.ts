@@ -16,12 +16,12 @@ import { historyFaults } from './strict-history.js';
 const LEASE = 60;
 const NEVER = new Promise<never>(() => {});
 
-/** Calls `pay` for a prompt, and then says what came of it. */
+/** Calls `pay` for a prompt, and then says what came of it; of a completion, that it heard it. */
 const provider: LLMProvider = {
   async chat({ messages }) {
     const last = messages.at(-1);
-    if (last?.role === 'tool')
-      return { content: `heard: ${last.content}`, toolCalls: [], finishReason: 'stop' };
+    if (last?.role === 'tool' || String(last?.content).startsWith('[System'))
+      return { content: `heard: ${last?.content}`, toolCalls: [], finishReason: 'stop' };
     return {
       content: '',
       toolCalls: [{ id: 'call_1', name: 'pay', arguments: {} }],
@@ -40,6 +40,7 @@ class Fleet {
   now = 1_700_000_000_000;
   readonly store = new MemoryRunStore({ now: () => this.now });
   readonly payments: ToolContext[] = [];
+  completions = 0;
   readonly front = this.#conversations(this.store, { takesTurns: false });
 
   /** A process whose payments come to what `pay` gives. */
@@ -56,7 +57,12 @@ class Fleet {
     });
     const store = seenBy(this.store, () => isAlive);
     const conversations = this.#conversations(store, {
-      config: { provider, model: 'm', tools: [tool], toolTimeoutMs: Number.POSITIVE_INFINITY },
+      config: {
+        ...{ provider, model: 'm', tools: [tool], toolTimeoutMs: Number.POSITIVE_INFINITY },
+        onAsyncResult: () => {
+          this.completions += 1;
+        },
+      },
       ...options,
     });
     const die = (): void => {
@@ -187,6 +193,33 @@ test('Conversations: a run that ends right before another process takes it over 
   expect(fleet.payments).toEqual([]);
   expect((await fleet.events()).filter((type) => type === 'turn-end')).toHaveLength(1);
   await next.conversations.close();
+});
+
+test('Conversations: work that a call starts again in another process is told once, although both of them end it', async () => {
+  const fleet = new Fleet();
+  const { front, store, payments } = fleet;
+  const annotations = { idempotent: true };
+  await front.prompt('c1', 'Pay');
+  const lost = { claim: 'somebody else', leaseMs: LEASE };
+  const slow = fleet.start(
+    (context) => {
+      // Whoever has taken the run over knows of the call, and not of its answer.
+      fleet.now += LEASE;
+      store.conversations.hold({ ...lost, conversationId: 'c1' });
+      store.seize({ ...lost, runId: 'c1.1', from: 'anybody' });
+      return context.background(() => 'paid');
+    },
+    { annotations },
+  );
+  await insist(() => fleet.completions === 1 || undefined);
+  fleet.now += LEASE;
+  const next = fleet.start((context) => context.background(() => 'paid'), { annotations });
+  await insist(() => fleet.completions === 2 || undefined);
+  const view = await front.idle('c1');
+  expect(payments).toHaveLength(2);
+  expect(view?.messages.filter(({ content }) => content === '[System: async:pay] paid')).toHaveLength(1);
+  expect(view?.turns).toBe(2);
+  await Promise.all([slow.conversations.close(), next.conversations.close()]);
 });
 
 test.each([
