@@ -6,10 +6,14 @@ import type {
   HoldRenewal,
   KeptConversation,
 } from '../contract/conversation-log.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { EventWriter } from './event-writer.js';
+
+/** Events that are read at once. */
+const EVENTS = 500;
 
 /** Which conversation, out of which log, for how long unless it is renewed. */
 interface HoldRequest {
@@ -71,6 +75,18 @@ export class HeldConversation {
     this.#lost.signal.throwIfAborted();
     if (!(await this.#log.commit(this.#hold, commit))) throw this.#lose();
     await this.read();
+  }
+
+  /** Whether an event that fits was told since the one of that number, that one included. */
+  async hasTold(fits: (event: JsonObject) => boolean, since: number): Promise<boolean> {
+    const { conversationId } = this.#lease;
+    for (let after = since - 1; ; ) {
+      const page = await this.#log.events({ conversationId, after, limit: EVENTS });
+      if (page.some(({ event }) => fits(event))) return true;
+      const last = page.at(-1);
+      if (last === undefined || page.length < EVENTS) return false;
+      after = last.number;
+    }
   }
 
   async read(): Promise<void> {

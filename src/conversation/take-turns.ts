@@ -99,7 +99,7 @@ async function continueTurn(
     return true;
   }
   // Where the run is not suspended, the process that took the answers died before it had told so.
-  const answers = run === undefined ? undefined : firstAnswers(held);
+  const answers = run === undefined ? undefined : await firstAnswers(held, turn);
   if (run?.status === 'ended') {
     await commitTurn(held, turn, { result: endedRun(run), answers });
     return true;
@@ -118,7 +118,9 @@ async function continueTurn(
     if (result !== undefined) await commitTurn(held, turn, { result, answers });
   } catch (error) {
     held.lost.throwIfAborted();
-    if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, error);
+    // Those that were taken before have done what they could.
+    if (answers?.isTold && isRefusal(error)) await held.commit({ done: [answers.position], events: [] });
+    else if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, error);
     else if (isFinal(error)) await failTurn(held, turn, error);
     // The store, or what the application gives, may be right the next time.
     else throw error;
@@ -153,15 +155,23 @@ function endedRun(run: KeptRun): TurnResult {
   return { status: 'failed', content: '', messages, iterations, usage, ...end };
 }
 
-function firstAnswers({ conversation }: HeldConversation): InboxEntry | undefined {
-  return conversation.inbox.find(({ content }) => content.kind === 'answers');
+/** Answers that wait, and whether readers know that they were taken: by a process that died after that. */
+interface WaitingAnswers extends InboxEntry {
+  readonly isTold: boolean;
+}
+
+async function firstAnswers(held: HeldConversation, turn: OpenTurn): Promise<WaitingAnswers | undefined> {
+  const entry = held.conversation.inbox.find(({ content }) => content.kind === 'answers');
+  if (entry === undefined) return undefined;
+  const isTaken = ({ type, key }: JsonObject): boolean => type === 'answers-taken' && key === entry.key;
+  return { ...entry, isTold: await held.hasTold(isTaken, turn.firstEvent ?? 1) };
 }
 
 /** A turn, where its run is, and the answers that the run gets. */
 interface StandingTurn {
   readonly turn: OpenTurn;
   readonly run: KeptRun | undefined;
-  readonly answers: InboxEntry | undefined;
+  readonly answers: WaitingAnswers | undefined;
 }
 
 /** Runs a turn from where it is until it ends, or waits for answers. */
@@ -184,7 +194,7 @@ async function runTurn(
   const scope = { ...(await surroundings.scopeOf(next)), ...of };
   const sink = (event: LoopEvent) => {
     // Answers that are wrong are refused before.
-    if (event.type === 'run-start' && answers !== undefined) void held.events.write(takenJson(answers));
+    if (event.type === 'run-start' && answers?.isTold === false) void held.events.write(takenJson(answers));
     return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
   };
   const turnOf = of.conversationId;
@@ -268,7 +278,7 @@ type TurnResult = Pick<
 /** What came of the run of a turn. */
 interface TurnOutcome {
   readonly result: TurnResult;
-  readonly answers: InboxEntry | undefined;
+  readonly answers: WaitingAnswers | undefined;
 }
 
 async function commitTurn(

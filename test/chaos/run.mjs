@@ -2,12 +2,13 @@
  * Kills workers, restarts services and cuts connections while conversations run, and looks whether all is well:
  *
  *   npm run chaos -- [--seconds 60] [--runs 500] [--workers 4] [--store postgres|sqlite]
- *                    [--engine none|bullmq|bullmq-postgres|pg-boss] [--seed N]
+ *                    [--engine none|bullmq|bullmq-postgres|pg-boss] [--seed N] [--dump wrong.json]
  *
  * - so many prompts with 5 calls each: two that are idempotent, one that is not (nobody knows what came of it when
  *   its process dies: the driver says it), one that is approved or not at random and knows itself what came of it,
  *   and one that starts work;
- * - a random worker is killed every 300 ms, and another one takes its place; connections are cut all the time;
+ * - a random worker is killed every 300 ms, if one is ready, and now and then one that only begins; another one takes
+ *   its place; connections are cut all the time;
  * - PostgreSQL and Redis are the script's own, and each is restarted once; a worker's clock jumps by an hour.
  *
  * After the seconds nothing more is broken, and all has to end. Exit code 1 with what is wrong, where something is.
@@ -225,6 +226,7 @@ function report({ ids, took, brokenFor, workers, counts, errors, faults, approva
     ['turns, calls', `${counts.turns}, ${counts.calls}`],
     ['seconds, of which things were broken', `${took.toFixed(1)}, ${brokenFor.toFixed(1)}`],
     ['workers killed', workers.killed],
+    ['workers killed while they began', workers.killedBeginning],
     ['services restarted', counts.restarts.join(', ') || 'none'],
     ['connections cut', counts.cut],
     ['turns that another process went on with', counts.taken],

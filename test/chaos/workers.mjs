@@ -12,12 +12,13 @@ export function startWorkers({ count, setting, first }) {
   const complaints = [];
   let isOpen = true;
   let killed = 0;
+  let killedBeginning = 0;
 
   const start = (index) => {
     const own = { ...setting, ...(index === 0 ? first.setting : {}) };
     const env = { ...process.env, ...(index === 0 ? first.env : {}) };
     const child = fork(PROGRAM, [JSON.stringify(own)], { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
-    const slot = { child, isReady: false, ended: once(child, 'exit') };
+    const slot = { child, isReady: false, isDead: false, ended: once(child, 'exit') };
     child.stderr.on('data', (data) => complaints.push(String(data)));
     child.once('message', () => {
       slot.isReady = true;
@@ -40,13 +41,21 @@ export function startWorkers({ count, setting, first }) {
     get killed() {
       return killed;
     },
-    /** Kills one of those that work, if any does; `choose` gives a number below the one that it is given. */
+    get killedBeginning() {
+      return killedBeginning;
+    },
+    /**
+     * Kills one: of those that work, where any does, and every fourth time of all, also of those that only begin.
+     * `choose` gives a number below the one that it is given.
+     */
     killOne: (choose) => {
-      const ready = slots.filter(({ isReady }) => isReady);
-      if (ready.length === 0) return;
-      killed += 1;
-      const slot = ready[choose(ready.length)];
-      slot.isReady = false;
+      const alive = slots.filter(({ isDead }) => !isDead);
+      const chosen = choose(4) === 0 ? alive : alive.filter(({ isReady }) => isReady);
+      if (chosen.length === 0) return;
+      const slot = chosen[choose(chosen.length)];
+      if (slot.isReady) killed += 1;
+      else killedBeginning += 1;
+      slot.isDead = true;
       slot.child.kill('SIGKILL');
     },
     /** Lets all of them finish what they do; false where one had to be killed. */

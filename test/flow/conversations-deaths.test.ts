@@ -33,6 +33,8 @@ const provider: LLMProvider = {
 /** How a process of the fleet differs. */
 interface Start extends Partial<Pick<ConversationsOptions, 'onUnknown' | 'config' | 'store'>> {
   readonly annotations?: ToolAnnotations;
+  /** A method of the store. */
+  readonly diesBefore?: string;
 }
 
 /** Processes on one store that die, or hang for so long that another one goes on with what they had. */
@@ -44,7 +46,7 @@ class Fleet {
   readonly front = this.#conversations(this.store, { takesTurns: false });
 
   /** A process whose payments come to what `pay` gives. */
-  start(pay: (context: ToolContext) => unknown, { annotations = {}, ...options }: Start = {}) {
+  start(pay: (context: ToolContext) => unknown, { annotations = {}, diesBefore, ...options }: Start = {}) {
     let isAlive = true;
     const tool = defineTool({
       name: 'pay',
@@ -55,7 +57,12 @@ class Fleet {
         return pay(context);
       },
     });
-    const store = seenBy(this.store, () => isAlive);
+    const die = (): void => {
+      isAlive = false;
+      this.now += LEASE;
+    };
+    const own = seenBy(this.store, () => isAlive);
+    const store = diesBefore === undefined ? own : before(own, diesBefore, die);
     const conversations = this.#conversations(store, {
       config: {
         ...{ provider, model: 'm', tools: [tool], toolTimeoutMs: Number.POSITIVE_INFINITY },
@@ -65,10 +72,6 @@ class Fleet {
       },
       ...options,
     });
-    const die = (): void => {
-      isAlive = false;
-      this.now += LEASE;
-    };
     return { conversations, die };
   }
 
@@ -95,18 +98,21 @@ class Fleet {
   }
 }
 
-/** A store with which something happens right before a run is taken over. */
-function beforeSeize(store: MemoryRunStore, happens: () => void): MemoryRunStore {
-  return new Proxy(store, {
-    get: (_, name) => {
-      const value: unknown = Reflect.get(store, name, store);
-      if (typeof value !== 'function') return value;
-      return (...args: unknown[]) => {
-        if (name === 'seize') happens();
-        return value.apply(store, args);
-      };
-    },
-  });
+/** A store with which something happens right before a method is called. */
+function before(store: MemoryRunStore, method: string, happens: () => void): MemoryRunStore {
+  const watched = <Target extends object>(target: Target): Target =>
+    new Proxy(target, {
+      get: (_, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value === 'object' && value !== null) return watched(value);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          if (name === method) happens();
+          return value.apply(target, args);
+        };
+      },
+    });
+  return watched(store);
 }
 
 /** Looks until there is something. */
@@ -140,8 +146,32 @@ test('Conversations: an answer `not-done` lets a call be made once more, also wh
   expect(view?.messages.at(-1)).toMatchObject({ content: 'heard: paid' });
   expect(new Set(payments.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
   expect(payments).toHaveLength(3);
-  expect(await fleet.events()).not.toContain('answers-refused');
+  const told = (await fleet.events()).filter((type) => String(type).startsWith('answers-'));
+  expect(told).toEqual(['answers-taken', 'answers-taken']);
   await third.conversations.close();
+});
+
+test('Conversations: answers that were taken are not told as refused by the process that finds them still waiting', async () => {
+  const fleet = new Fleet();
+  const { front, store } = fleet;
+  await front.prompt('c1', 'Pay');
+  const first = fleet.start(() => NEVER);
+  await fleet.paid(1);
+  first.die();
+  const second = fleet.start(() => NEVER);
+  const { id } = await fleet.asked();
+  await front.answer('c1', [{ id, outcome: 'not-done' }]);
+  await fleet.paid(2);
+  second.die();
+  // It dies as soon as the run waits again, before the conversation is told so.
+  fleet.start(() => NEVER, { diesBefore: 'commit' });
+  await fleet.asked(id);
+  await insist(async () => ((await store.conversations.read('c1'))?.isHeld ? undefined : true));
+  const fourth = fleet.start(() => 'paid');
+  const told = async () => (await fleet.events()).filter((type) => String(type).startsWith('answers-'));
+  await insist(async () => ((await store.conversations.read('c1'))?.inbox.length === 0 ? true : undefined));
+  expect(await told()).toEqual(['answers-taken']);
+  await fourth.conversations.close();
 });
 
 test('Conversations: a turn whose conversation is lost goes on elsewhere, and is not told as aborted', async () => {
@@ -184,7 +214,7 @@ test('Conversations: a run that ends right before another process takes it over 
     const messages = [{ role: 'assistant' as const, content: said.content }];
     store.end(claim, [{ type: 'end', messages, status: 'completed', iterations: 1, ...said }]);
   };
-  const next = fleet.start(() => 'paid', { store: beforeSeize(store, endNow) });
+  const next = fleet.start(() => 'paid', { store: before(store, 'seize', endNow) });
   const view = await front.idle('c1');
   expect(view?.messages).toEqual([
     { role: 'user', content: 'Pay' },
