@@ -74,6 +74,8 @@ const VERSION = 'The version that reading the file told; it is refused where the
 @Toolset({ name: 'Files', description: 'Reads and changes the files of one folder.' })
 export class FileTools {
   protected readonly limits: FileLimits = LIMITS;
+  /** The change that is made now, and those that wait for it. */
+  #changes: Promise<unknown> = Promise.resolve();
 
   constructor(protected readonly files: FileSystem) {}
 
@@ -195,7 +197,7 @@ export class FileTools {
     @Param({ description: 'All of the text', required: true }) text: string,
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return this.files.together(`write ${path}`, (files) =>
+    return this.change(`write ${path}`, (files) =>
       changeFile(files, this.wholeFile(path, version), () => ({ ok: true, text })),
     );
   }
@@ -213,7 +215,7 @@ export class FileTools {
     @Param({ description: 'The replacements', schema: EDITS, required: true }) edits: readonly TextEdit[],
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
-    return this.files.together(`edit ${path}`, (files) =>
+    return this.change(`edit ${path}`, (files) =>
       changeFile(files, { ...this.wholeFile(path, version), isWhole: false }, (text) =>
         editText(text, edits),
       ),
@@ -229,7 +231,7 @@ export class FileTools {
     preview: 'patchPreviewed',
   })
   patchFiles(@Param({ description: 'The patch', required: true }) patch: string): Promise<ToolResult> {
-    return this.files.together('patch files', (files) => patchFiles(files, patch, this.limits));
+    return this.change('patch files', (files) => patchFiles(files, patch, this.limits));
   }
 
   /** Moves or renames a file or a folder. */
@@ -242,7 +244,7 @@ export class FileTools {
     @Param({ description: 'Path now', required: true }) from: string,
     @Param({ description: 'Path then', required: true }) to: string,
   ): Promise<string> {
-    return moveOver(this.files, from, to);
+    return this.inTurn(() => moveOver(this.files, from, to));
   }
 
   /** Removes a file, a link or a folder. */
@@ -256,7 +258,19 @@ export class FileTools {
     @Param({ description: 'A folder goes with everything in it; otherwise it has to be empty' })
     withContents = false,
   ): Promise<string> {
-    return removeFrom(this.files, path, { withContents });
+    return this.inTurn(() => removeFrom(this.files, path, { withContents }));
+  }
+
+  /** Changes that belong together, after those that were begun before. */
+  private change<Value>(about: string, work: (files: FileSystem) => Promise<Value>): Promise<Value> {
+    return this.inTurn(() => this.files.together(about, work));
+  }
+
+  /** Models edit a file several times in one message: of two changes at once, one would be told that it is too late. */
+  private inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
+    const done = this.#changes.then(work);
+    this.#changes = done.catch(() => {});
+    return done;
   }
 
   /** The difference that writing would make. */
