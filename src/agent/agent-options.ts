@@ -32,6 +32,7 @@ import type { PostgresOptions } from '../postgres/index.js';
 import type { SqliteRunStoreOptions } from '../stores/index.js';
 import type { OpenApiOptions } from '../toolbox/openapi/index.js';
 import type { Permissions, PermissionsOptions } from '../toolbox/permissions/index.js';
+import type { SchedulesOptions } from '../toolbox/schedule/index.js';
 import type { LocalShellOptions } from '../toolbox/shell/index.js';
 import type { SkillToolsOptions } from '../toolbox/skills/index.js';
 import type { SearxngOptions, WebAccessOptions, WebSearch } from '../toolbox/web/index.js';
@@ -44,6 +45,8 @@ export interface ToolboxSettings {
   readonly shell: Partial<LocalShellOptions>;
   readonly web: WebAccessOptions & { readonly search?: WebSearch | { readonly searxng: SearxngOptions } };
   readonly tasks: Readonly<Record<string, never>>;
+  /** Kept in the agent's store; they arrive in the conversations of `agent.conversations()`. */
+  readonly schedule: Omit<SchedulesOptions, 'store'>;
   readonly skills: SkillToolsOptions;
   /** `document`: OpenAPI 3.0 or 3.1, or the path of a JSON file with one. */
   readonly openapi: OpenApiOptions & { readonly document: unknown };
@@ -157,6 +160,7 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
   'shell',
   'web',
   'tasks',
+  'schedule',
   'skills',
   'openapi',
 ];

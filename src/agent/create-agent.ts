@@ -64,8 +64,8 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
     ...(telemetry && { telemetry }),
     policy: permissions?.policy ?? (() => false),
   });
-  await addToolboxes(registry, read, opened);
   const store = await addStore(read, opened);
+  await addToolboxes(registry, read, { opened, store });
   // Whoever answers over a network is asked last: not where something else is wrong.
   if (faults.isEmpty) await addMcpTools(registry, read, opened);
   faults.throwAll();
@@ -120,7 +120,7 @@ async function openPermissions({
 async function addToolboxes(
   registry: ToolRegistry,
   { options, faults, baseOf }: ReadOptions,
-  opened: Opened,
+  { opened, store }: { readonly opened: Opened; readonly store: OpenStore['store'] | undefined },
 ): Promise<void> {
   const { toolboxes = [], skills, container, logger, folder: named = '.' } = options;
   if (!Array.isArray(toolboxes) || faults.has('folder')) return;
@@ -131,7 +131,7 @@ async function addToolboxes(
   ];
   const places = new Map<string, string>();
   for (const { at, toolbox } of all) {
-    const around = { folder, base: baseOf(at), container, logger };
+    const around = { folder, base: baseOf(at), container, logger, store };
     const open = await faults.of(at, () => openToolbox(toolbox, around));
     if (open === undefined) continue;
     if (open.close !== undefined) opened.closers.push(open.close);

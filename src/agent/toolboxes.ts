@@ -4,10 +4,11 @@ import type { RegisteredTool } from '../call/registration.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { Logger } from '../contract/ports.js';
+import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
 import { discoverTools } from '../discovery/discover-tools.js';
-import { refuseOptions } from '../errors/author-fault.js';
+import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
 import { toolMethods } from '../metadata/class-record.js';
 import { TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
 import { readNamed } from './named-parts.js';
@@ -20,6 +21,8 @@ interface ToolboxSurroundings {
   readonly base: string;
   readonly container?: ToolContainer | undefined;
   readonly logger?: Logger | undefined;
+  /** Of the agent. */
+  readonly store?: unknown;
 }
 
 /** The tools of a toolbox, and what ends what it has started. */
@@ -98,6 +101,13 @@ interface NamedTools {
 
 type Open<Settings> = (settings: Settings, around: ToolboxSurroundings) => Promise<NamedTools>;
 
+const NO_STORE: InvalidOption = {
+  where: 'schedule',
+  option: '',
+  problem: 'the agent has no store that keeps schedules',
+  fix: "store: { sqlite: { path: 'agent.sqlite' } }",
+};
+
 const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[Name]> } = {
   async files(settings, { folder, base }) {
     const { fileTools } = await import('../toolbox/files/index.js');
@@ -127,6 +137,12 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     );
     const { taskTools } = await import('../toolbox/tasks/index.js');
     return { tools: taskTools() };
+  },
+  async schedule(settings, { store }) {
+    if (!keepsSchedules(store)) refuseOptions([NO_STORE]);
+    const { Schedules, ScheduleTools } = await import('../toolbox/schedule/index.js');
+    const schedules = new Schedules({ ...settings, store: store as StoreWithSchedules });
+    return { tools: toolsOf(ScheduleTools, new ScheduleTools(schedules)) };
   },
   async skills({ folder, ...settings }, { base }) {
     const { skillTools } = await import('../toolbox/skills/index.js');

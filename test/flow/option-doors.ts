@@ -768,6 +768,7 @@ export const OUTER_DOORS: readonly Door[] = [
       cron: '@daily',
       timeZone: 'UTC',
       key: 'k',
+      onlyKnown: false,
     },
     {
       required: ['conversationId', 'text'],

@@ -80,7 +80,7 @@ export class ScheduleTools {
     const of = ownerOf(context);
     if (of === undefined) return failure(NO_CONVERSATION);
     const when = given({ at, inMinutes, everyMinutes, cron, timeZone });
-    const added = await this.schedules.add({ ...of, ...when, text, ...keyOf(context) });
+    const added = await this.schedules.add({ ...of, ...when, text, ...keyOf(context), onlyKnown: true });
     if (!added.ok) return failure(`Nothing was scheduled: ${added.problem}.`);
     const zone = timeZone ?? this.schedules.timeZone;
     const { schedule, now } = added;

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { ConversationLog } from '../../contract/conversation-log.js';
 import {
   type Schedule,
   type ScheduleStore,
@@ -10,6 +11,7 @@ import {
 import { checkOptions } from '../../errors/author-fault.js';
 import { plainJson } from '../../kernel/json.js';
 import {
+  BOOLEAN,
   COUNT_LIMIT,
   FILLED_TEXT,
   JSON_VALUE,
@@ -32,7 +34,7 @@ const LOOKED_AT = 100;
 /** Options of {@link Schedules}. */
 export interface SchedulesOptions {
   /** `SqliteRunStore`, `PostgresRunStore` or `MemoryRunStore`: the one of the conversations. */
-  readonly store: StoreWithSchedules;
+  readonly store: StoreWithSchedules & { readonly conversations?: Pick<ConversationLog, 'read'> };
   /** Schedules of one owner at the same time, or of one conversation that has no owner; default 20. */
   readonly maxSchedules?: number;
   /** Milliseconds between two times of a schedule at least; default 300,000, which is 5 minutes. */
@@ -60,6 +62,8 @@ export interface NewSchedule {
   readonly timeZone?: string;
   /** The same key means the same schedule: given again, it changes nothing. Default: a new one. */
   readonly key?: string;
+  /** Refuses it where nothing ever entered the conversation. Default: false, and the first prompt begins it. */
+  readonly onlyKnown?: boolean;
 }
 
 /** A schedule that was added, or why none was, as text for a model. */
@@ -92,6 +96,7 @@ const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
   cron: TEXT,
   timeZone: TEXT,
   key: FILLED_TEXT,
+  onlyKnown: BOOLEAN,
 });
 
 /**
@@ -109,6 +114,7 @@ const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
  */
 export class Schedules {
   readonly #store: ScheduleStore;
+  readonly #conversations: Pick<ConversationLog, 'read'> | undefined;
   readonly #most: number;
   readonly #minIntervalMs: number;
   /** Where times are that do not say so. */
@@ -117,6 +123,7 @@ export class Schedules {
   constructor(options: SchedulesOptions) {
     checkOptions(options, OPTIONS);
     this.#store = options.store.schedules;
+    this.#conversations = options.store.conversations;
     this.#most = options.maxSchedules ?? DEFAULT_MOST;
     this.#minIntervalMs = options.minIntervalMs ?? DEFAULT_INTERVAL_MS;
     this.timeZone = options.timeZone ?? 'UTC';
@@ -132,6 +139,7 @@ export class Schedules {
     checkOptions(given, NEW_SCHEDULE);
     const { conversationId, text, key = randomUUID() } = given;
     if (text.trim() === '') return refused('its text says nothing');
+    if (given.onlyKnown && !(await this.#isKnown(conversationId))) return refused(UNKNOWN);
     const now = await this.#store.clock();
     const read = this.#readTiming(given, now);
     if (!read.ok) return read;
@@ -159,6 +167,12 @@ export class Schedules {
   async cancel(id: string, of: ScheduleOwner): Promise<boolean> {
     const own = await this.list(of);
     return own.some((schedule) => schedule.id === id) && this.#store.cancelSchedule(id);
+  }
+
+  async #isKnown(conversationId: string): Promise<boolean> {
+    return (
+      this.#conversations === undefined || (await this.#conversations.read(conversationId)) !== undefined
+    );
   }
 
   #readTiming(given: NewSchedule, now: number): ReadTiming {
@@ -197,6 +211,8 @@ export class Schedules {
     return refused(`${what}: there have to be ${this.#minIntervalMs / MINUTE_MS} minutes between two times`);
   }
 }
+
+const UNKNOWN = 'this conversation is not kept in the store of schedules, and nothing would arrive in it';
 
 type ReadTiming =
   | { readonly ok: true; readonly timing: ScheduleTiming; readonly dueAt: number }

@@ -69,6 +69,38 @@ describe('createAgent: tools', () => {
     expect((await agent.registry.execute('read_file', { path: 'notes.txt' })).forLLM).toContain('buy milk');
   });
 
+  test('createAgent keeps the schedules of its conversations in its store', async () => {
+    const text = 'Look after the oven';
+    const scripted = new ScriptedProvider([
+      { toolCalls: [{ name: 'schedule_prompt', arguments: { text, inMinutes: 0.1 } }] },
+      { content: 'I will.' },
+      { content: 'The cake is done.' },
+    ]);
+    let late = 0;
+    const store = new MemoryRunStore({ now: () => Date.now() + late });
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: scripted,
+      toolboxes: [{ schedule: { timeZone: 'Europe/Vienna' } }],
+      permissions: { mode: 'auto' },
+      store,
+      conversations: { pollMs: 5 },
+    });
+    const conversations = await agent.conversations();
+    await conversations.prompt('c1', 'Remind me');
+    await conversations.idle('c1');
+    late = 10_000;
+    for await (const { event } of conversations.events('c1'))
+      if (event.type === 'turn-end' && event.content === 'The cake is done.') break;
+    expect((await conversations.snapshot('c1'))?.messages.at(-2)?.content).toMatch(
+      /^\[System: schedule:.*oven$/,
+    );
+    const without = createAgent({ ...MODEL, provider: scripted, toolboxes: ['schedule'] });
+    expect(await faultsOf(without)).toEqual([
+      'createAgent, toolboxes[0]: toolboxes[0]: the agent has no store that keeps schedules',
+    ]);
+  });
+
   test('createAgent takes an instance as it is', async () => {
     await using agent = await createAgent({
       ...MODEL,
@@ -278,11 +310,11 @@ describe('createAgent: mistakes', () => {
       'createAgent: maxIteratons: maxIteratons is no option of createAgent (did you mean `maxIterations`?)',
       "createAgent, provider: provider: there is no provider 'opnai' (did you mean 'openai'?)",
       "createAgent, permissions: permissions.mode: mode is 'askk'",
+      'createAgent, store: store.path: path is missing',
+      'createAgent, store: store.pth: pth is no option of SqliteRunStore (did you mean `path`?)',
       "createAgent, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
       'createAgent, toolboxes[1]: toolboxes[1].enviroment: enviroment is no option of LocalShell (did you mean `environment`?)',
       'createAgent, toolboxes[2]: toolboxes[2].most: tasks have no settings',
-      'createAgent, store: store.path: path is missing',
-      'createAgent, store: store.pth: pth is no option of SqliteRunStore (did you mean `path`?)',
       'createAgent, toolboxes[3], register(7): : it is no tool',
     ]);
     expect(faults.at(-1)).toContain(`createAgent, skills, ${join(folder, 'none')}: : ENOENT`);

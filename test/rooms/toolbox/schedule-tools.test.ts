@@ -10,6 +10,10 @@ const MINUTE = 60_000;
 function setUp(options: Partial<SchedulesOptions> = {}) {
   const clock = { now: NOW };
   const store = new MemoryRunStore({ now: () => clock.now });
+  for (const conversationId of ['c', 'd', 'e']) {
+    const content = { kind: 'prompt', content: 'Hi' } as const;
+    store.conversations.enter({ conversationId, key: 'k', content });
+  }
   const tools = new ToolRegistry().register(
     ...scheduleTools({ store, timeZone: 'Europe/Vienna', ...options }),
   );
@@ -137,6 +141,15 @@ describe('schedule_prompt', () => {
       });
     }
   });
+});
+
+test('schedule_prompt keeps nothing for a conversation that is not kept in the store', async () => {
+  const { schedule, store } = setUp();
+  expect(await schedule({ inMinutes: 5 }, { conversationId: 'of this process' })).toEqual({
+    text: 'Nothing was scheduled: this conversation is not kept in the store of schedules, and nothing would arrive in it.',
+    isError: true,
+  });
+  expect(store.schedules.listSchedules()).toEqual([]);
 });
 
 describe('list_schedules and cancel_schedule', () => {
