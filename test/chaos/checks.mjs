@@ -90,11 +90,12 @@ async function eventFaults(id, turns, { conversations }) {
 function completionFaults({ conversationId: id, messages }, { engine, counts }) {
   const told = messages.filter(({ role, content }) => role === 'user' && content.startsWith(COMPLETION));
   counts.completions += told.length;
-  if (engine === 'none') return told.length > PROMPTS.length ? [`${id}: has ${told.length} completions`] : [];
   return PROMPTS.flatMap((prompt) => {
     const call = `${promptOf(id, prompt)}/report0`;
     const times = told.filter(({ content }) => content.includes(call)).length;
-    return times === 1 ? [] : [`${call}: has ${times} completions; ${answerTo(call, messages)}`];
+    return times === 1 || (times === 0 && engine === 'none')
+      ? []
+      : [`${call}: has ${times} completions; ${answerTo(call, messages)}`];
   });
 }
 
