@@ -30,6 +30,7 @@ import {
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import type { PostgresOptions } from '../postgres/index.js';
 import type { SqliteRunStoreOptions } from '../stores/index.js';
+import type { AgentsOptions, NamedAgent } from '../toolbox/agents/index.js';
 import type { OpenApiOptions } from '../toolbox/openapi/index.js';
 import type { Permissions, PermissionsOptions } from '../toolbox/permissions/index.js';
 import type { SchedulesOptions } from '../toolbox/schedule/index.js';
@@ -48,8 +49,21 @@ export interface ToolboxSettings {
   /** Kept in the agent's store; they arrive in the conversations of `agent.conversations()`. */
   readonly schedule: Omit<SchedulesOptions, 'store'>;
   readonly skills: SkillToolsOptions;
+  /** Prompts that enter their conversation later; they are kept in the agent's store. */
+  readonly schedule: Omit<SchedulesOptions, 'store'>;
+  /** Other agents by name; what `total` says is kept in the agent's store. */
+  readonly agents: Omit<AgentsOptions, 'agents' | 'store'> & {
+    readonly agents: Readonly<Record<string, OtherAgent>>;
+  };
   /** `document`: OpenAPI 3.0 or 3.1, or the path of a JSON file with one. */
   readonly openapi: OpenApiOptions & { readonly document: unknown };
+}
+
+/** An agent that an agent may ask; without a provider or a model it has those of the agent. */
+export interface OtherAgent extends Omit<NamedAgent, 'provider' | 'model' | 'tools'> {
+  readonly provider?: LLMProvider | Named<ProviderSettings>;
+  readonly model?: string;
+  readonly toolboxes?: readonly Toolbox[];
 }
 
 /** A name, or an object of one name and its settings: `'files'`, `{ files: { root: '/srv/project' } }`. */
@@ -163,6 +177,8 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
   'schedule',
   'skills',
   'openapi',
+  'schedule',
+  'agents',
 ];
 
 const {

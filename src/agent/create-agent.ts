@@ -6,9 +6,10 @@ import type { Telemetry } from '../contract/telemetry.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
 import { Agent } from './agent.js';
 import type { AgentOptions, ConfiguredAgentOptions } from './agent-options.js';
+import { bothPolicies } from './both-policies.js';
 import { type OpenStore, openProvider, openStore, openTelemetryOf } from './open-parts.js';
 import { type ReadOptions, readAgentOptions, stricterMode } from './read-options.js';
-import { flatToolboxes, openToolbox } from './toolboxes.js';
+import { openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './toolboxes.js';
 
 /**
  * Puts an agent together, from code, from a file, or from both: a model, toolboxes behind permissions, a store, and
@@ -59,18 +60,20 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
   const telemetry =
     options.telemetry &&
     (await faults.of('telemetry', () => openTelemetryOf(options.telemetry ?? 'opentelemetry')));
+  const store = await addStore(read, opened);
+  // Also the policy of the runs: agents within a call are under that of its run.
+  const policy = bothPolicies(permissions?.policy, options.policy);
   const registry = new ToolRegistry({
     ...(logger && !faults.has('logger') && { logger }),
     ...(telemetry && { telemetry }),
-    policy: permissions?.policy ?? (() => false),
+    policy: policy ?? (() => false),
   });
-  const store = await addStore(read, opened);
-  await addToolboxes(registry, read, { opened, store });
+  await addToolboxes(registry, read, { opened, provider, policy, permissions, store });
   // Whoever answers over a network is asked last: not where something else is wrong.
   if (faults.isEmpty) await addMcpTools(registry, read, opened);
   faults.throwAll();
   return new Agent({
-    options,
+    options: { ...options, ...(policy && { policy }) },
     provider: provider as LLMProvider,
     permissions: permissions as Permissions,
     registry,
@@ -117,35 +120,26 @@ async function openPermissions({
   });
 }
 
+interface ToolboxParts extends Pick<ToolboxSurroundings, 'provider' | 'policy' | 'permissions' | 'store'> {
+  readonly opened: Opened;
+}
+
 async function addToolboxes(
   registry: ToolRegistry,
   { options, faults, baseOf }: ReadOptions,
-  { opened, store }: { readonly opened: Opened; readonly store: OpenStore['store'] | undefined },
+  { opened, ...parts }: ToolboxParts,
 ): Promise<void> {
-  const { toolboxes = [], skills, container, logger, folder: named = '.' } = options;
+  const { toolboxes = [], skills, container, logger, model, folder: named = '.' } = options;
   if (!Array.isArray(toolboxes) || faults.has('folder')) return;
   const folder = resolve(baseOf('folder'), named);
-  const all = [
-    ...flatToolboxes(toolboxes, 'toolboxes'),
-    ...(skills === undefined ? [] : [{ at: 'skills', toolbox: { skills: { folder: skills } } }]),
-  ];
-  const places = new Map<string, string>();
-  for (const { at, toolbox } of all) {
-    const around = { folder, base: baseOf(at), container, logger, store };
-    const open = await faults.of(at, () => openToolbox(toolbox, around));
-    if (open === undefined) continue;
-    if (open.close !== undefined) opened.closers.push(open.close);
-    for (const name of open.tools.list()) {
-      const other = places.get(name);
-      if (other !== undefined)
-        faults.add(at, {
-          problem: `${at} has a tool '${name}', which ${other} has, too`,
-          fix: '@Toolset({ prefix }) for one of them, or one of them left out',
-        });
-      places.set(name, at);
-    }
-    registry.merge(open.tools);
-  }
+  const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
+  if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
+  const around = (at: string): ToolboxSurroundings => {
+    return { ...parts, folder, base: baseOf(at), container, logger, model };
+  };
+  const { tools, closers } = await openToolboxes(all, { faults, around });
+  opened.closers.push(...closers);
+  registry.merge(tools);
 }
 
 async function addStore(

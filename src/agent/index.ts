@@ -5,6 +5,7 @@ export type {
   AgentOptions,
   ConfiguredAgentOptions,
   OpenAISettings,
+  OtherAgent,
   ProviderSettings,
   StoreSettings,
   TelemetrySettings,

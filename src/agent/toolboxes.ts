@@ -2,27 +2,41 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { RegisteredTool } from '../call/registration.js';
 import { ToolRegistry } from '../call/tool-registry.js';
+import type { StoreWithBudgets } from '../contract/budget-ledger.js';
+import type { ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
+import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
-import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
+import type { StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import type { ConversationsStore } from '../conversation/conversations-options.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
 import { discoverTools } from '../discovery/discover-tools.js';
-import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
+import { InvalidOptionsError, refuseOptions } from '../errors/author-fault.js';
+import { isRecord } from '../kernel/json.js';
 import { toolMethods } from '../metadata/class-record.js';
-import { TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
+import type { NamedAgent } from '../toolbox/agents/index.js';
+import type { Permissions } from '../toolbox/permissions/index.js';
+import { AgentFaults } from './agent-faults.js';
+import { type OtherAgent, TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
+import { bothPolicies } from './both-policies.js';
 import { readNamed } from './named-parts.js';
+import { openProvider } from './open-parts.js';
 
 /** What toolboxes are opened with. */
-interface ToolboxSurroundings {
+export interface ToolboxSurroundings {
   /** Where named toolboxes work, absolute. */
   readonly folder: string;
   /** Where the paths in their settings begin, absolute. */
   readonly base: string;
   readonly container?: ToolContainer | undefined;
   readonly logger?: Logger | undefined;
-  /** Of the agent. */
-  readonly store?: unknown;
+  /** Of the agent itself, where they are right. */
+  readonly provider?: LLMProvider | undefined;
+  readonly model?: string | undefined;
+  readonly policy?: ToolPolicy | undefined;
+  readonly permissions?: Permissions | undefined;
+  readonly store?: ConversationsStore | undefined;
 }
 
 /** The tools of a toolbox, and what ends what it has started. */
@@ -36,7 +50,7 @@ interface OpenToolbox {
  *
  * @throws InvalidOptionsError (521), ToolDeclarationError (502), and what the system says of a folder.
  */
-export async function openToolbox(toolbox: Toolbox, around: ToolboxSurroundings): Promise<OpenToolbox> {
+async function openToolbox(toolbox: Toolbox, around: ToolboxSurroundings): Promise<OpenToolbox> {
   if (toolbox instanceof ToolRegistry) return { tools: checked(toolbox) };
   const named = readNamed(toolbox, { names: TOOLBOX_NAMES, of: 'toolbox' });
   const { tools, close } =
@@ -83,15 +97,47 @@ function toolsOf(toolset: ClassType, instance: object): readonly ToolDefinition[
   return discoverTools({ toolsets: [toolset], container: { resolve } });
 }
 
-/** The toolboxes within lists, each with its place. */
-export function flatToolboxes(
-  toolboxes: readonly Toolbox[],
-  at: string,
-): readonly { readonly at: string; readonly toolbox: Toolbox }[] {
-  return toolboxes.flatMap((toolbox, index) => {
-    const place = `${at}[${index}]`;
-    return Array.isArray(toolbox) ? flatToolboxes(toolbox, place) : [{ at: place, toolbox }];
-  });
+/** Several toolboxes in one registry. */
+export interface OpenToolboxes {
+  readonly tools: ToolRegistry;
+  readonly closers: readonly (() => Promise<void>)[];
+}
+
+/** Opens toolboxes, those within lists too. What is wrong with any of them is kept with the other faults. */
+export async function openToolboxes(
+  toolboxes: readonly PlacedToolbox[],
+  { faults, around }: { readonly faults: AgentFaults; readonly around: (at: string) => ToolboxSurroundings },
+): Promise<OpenToolboxes> {
+  const tools = new ToolRegistry();
+  const closers: (() => Promise<void>)[] = [];
+  const places = new Map<string, string>();
+  for (const { at, toolbox } of toolboxes.flatMap(flatToolboxes)) {
+    const open = await faults.of(at, () => openToolbox(toolbox, around(at)));
+    if (open === undefined) continue;
+    if (open.close !== undefined) closers.push(open.close);
+    for (const name of open.tools.list()) {
+      const other = places.get(name);
+      if (other !== undefined)
+        faults.add(at, {
+          problem: `${at} has a tool '${name}', which ${other} has, too`,
+          fix: '@Toolset({ prefix }) for one of them, or one of them left out',
+        });
+      places.set(name, at);
+    }
+    tools.merge(open.tools);
+  }
+  return { tools, closers };
+}
+
+/** A toolbox, and the option that it stands in. */
+export interface PlacedToolbox {
+  readonly at: string;
+  readonly toolbox: Toolbox;
+}
+
+function flatToolboxes({ at, toolbox }: PlacedToolbox): readonly PlacedToolbox[] {
+  if (!Array.isArray(toolbox)) return [{ at, toolbox }];
+  return toolbox.flatMap((one, index) => flatToolboxes({ at: `${at}[${index}]`, toolbox: one }));
 }
 
 interface NamedTools {
@@ -100,13 +146,6 @@ interface NamedTools {
 }
 
 type Open<Settings> = (settings: Settings, around: ToolboxSurroundings) => Promise<NamedTools>;
-
-const NO_STORE: InvalidOption = {
-  where: 'schedule',
-  option: '',
-  problem: 'the agent has no store that keeps schedules',
-  fix: "store: { sqlite: { path: 'agent.sqlite' } }",
-};
 
 const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[Name]> } = {
   async files(settings, { folder, base }) {
@@ -138,12 +177,6 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     const { taskTools } = await import('../toolbox/tasks/index.js');
     return { tools: taskTools() };
   },
-  async schedule(settings, { store }) {
-    if (!keepsSchedules(store)) refuseOptions([NO_STORE]);
-    const { Schedules, ScheduleTools } = await import('../toolbox/schedule/index.js');
-    const schedules = new Schedules({ ...settings, store: store as StoreWithSchedules });
-    return { tools: toolsOf(ScheduleTools, new ScheduleTools(schedules)) };
-  },
   async skills({ folder, ...settings }, { base }) {
     const { skillTools } = await import('../toolbox/skills/index.js');
     return { tools: skillTools({ ...settings, folder: foldersIn(base, folder) }) };
@@ -154,7 +187,74 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
       typeof document === 'string' ? JSON.parse(await readFile(resolve(base, document), 'utf8')) : document;
     return { tools: toolsFromOpenApi(read, settings) };
   },
+  async schedule(settings, { store }) {
+    if (store === undefined) throw missingStore('schedule', 'schedules');
+    const { scheduleTools } = await import('../toolbox/schedule/index.js');
+    return { tools: scheduleTools({ ...settings, store: store as ConversationsStore & StoreWithSchedules }) };
+  },
+  async agents({ agents: others, total, ...settings }, around) {
+    const { Agents, agentTools } = await import('../toolbox/agents/index.js');
+    const { store, permissions } = around;
+    if (total !== undefined && store === undefined) throw missingStore('total', 'what was spent');
+    const opened = await openOthers(others, around);
+    const agents = new Agents({
+      ...settings,
+      ...(total === undefined ? {} : { total, store: store as ConversationsStore & StoreWithBudgets }),
+      agents: opened.agents,
+    });
+    const close = async (): Promise<void> => {
+      agents.dispose();
+      for (const closeOne of opened.closers) await closeOne();
+    };
+    return { tools: agentTools(agents, permissions && { permissions }), close };
+  },
 };
+
+function missingStore(option: string, what: string): InvalidOptionsError {
+  const problem = `${option} needs a store, which keeps ${what}`;
+  const fix = "store: { sqlite: { path: 'agent.sqlite' } } of createAgent";
+  return new InvalidOptionsError([{ where: option, option: '', problem, fix }]);
+}
+
+interface OpenOthers {
+  readonly agents: Record<string, NamedAgent>;
+  readonly closers: readonly (() => Promise<void>)[];
+}
+
+/** Opens the toolboxes of other agents. They are under the policy of the agent, whoever asks them. */
+async function openOthers(
+  others: Readonly<Record<string, OtherAgent>>,
+  around: ToolboxSurroundings,
+): Promise<OpenOthers> {
+  if (!isRecord(others)) return { agents: others, closers: [] };
+  const faults = new AgentFaults(() => 'agents');
+  const agents: Record<string, NamedAgent> = {};
+  const closers: (() => Promise<void>)[] = [];
+  for (const [name, other] of Object.entries(others)) {
+    const at = `agents.${name}`;
+    if (!isRecord(other)) {
+      faults.add(at, { problem: `${at} is no object`, fix: "{ description: '…', toolboxes: ['web'] }" });
+      continue;
+    }
+    const { toolboxes = [], provider, policy, ...own } = other as OtherAgent;
+    const open = await openToolboxes([{ at: `${at}.toolboxes`, toolbox: toolboxes }], {
+      faults,
+      around: () => around,
+    });
+    closers.push(...open.closers);
+    const both = bothPolicies(around.policy, policy);
+    const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider)));
+    agents[name] = {
+      ...own,
+      provider: asked ?? (around.provider as LLMProvider),
+      model: own.model ?? (around.model as string),
+      tools: own.agents === undefined ? open.tools : open.tools.tools(),
+      ...(both && { policy: both }),
+    };
+  }
+  faults.throwAll();
+  return { agents, closers };
+}
 
 /** What is no path is left for the toolset to refuse. */
 function placeIn(base: string, path: string | undefined): string | undefined {

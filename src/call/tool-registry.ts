@@ -278,7 +278,8 @@ export class ToolRegistry {
   }
 
   #newInvoker({ policy, hooks = [], tasks = this.tasks, ...options }: InvokeOptions): Invoker {
-    const policies = policy && [...(this.#environment.policies ?? []), policy];
+    // One that a run has from its registry as well decides once.
+    const policies = policy && [...new Set([...(this.#environment.policies ?? []), policy])];
     const shared = {
       ...this.#environment,
       ...options,

@@ -234,7 +234,7 @@ function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): To
   const { policy: outerPolicy, logger, store } = outer?.run.config ?? {};
   const { policy: ownPolicy } = own;
   const policy: ToolLoopConfig['policy'] =
-    outerPolicy === undefined || ownPolicy === undefined
+    outerPolicy === undefined || ownPolicy === undefined || outerPolicy === ownPolicy
       ? (outerPolicy ?? ownPolicy)
       : async (request) => {
           const word = await outerPolicy(request);

@@ -1,0 +1,138 @@
+import { describe, expect, test } from '@jest/globals';
+import { agentAsTool, Param, type PendingCall, Tool, Toolset } from 'toolwright';
+import { createAgent } from 'toolwright/agent';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+
+@Toolset()
+class DeployTools {
+  readonly deployed: string[] = [];
+
+  @Tool('Deploy a branch')
+  deploy(@Param({ description: 'Branch', required: true }) branch: string): string {
+    this.deployed.push(branch);
+    return `deployed ${branch}`;
+  }
+}
+
+const deploying = () =>
+  new ScriptedProvider([
+    { toolCalls: [{ name: 'deploy', arguments: { branch: 'main' } }] },
+    { content: 'Done.' },
+  ]);
+const delegating = () =>
+  new ScriptedProvider([
+    { toolCalls: [{ name: 'delegate', arguments: { agent: 'operator', task: 'Deploy main' } }] },
+    { content: 'It is deployed.' },
+  ]);
+
+function approvals(pending: readonly PendingCall[] | undefined): readonly { id: string; approved: true }[] {
+  return (pending ?? []).map(({ id }) => ({ id, approved: true as const }));
+}
+
+describe('createAgent with other agents', () => {
+  test('createAgent takes other agents as a toolbox, whose calls are behind the same permissions', async () => {
+    const tools = new DeployTools();
+    await using agent = await createAgent({
+      provider: delegating(),
+      model: 'front',
+      toolboxes: [
+        {
+          agents: {
+            agents: { operator: { description: 'Deploys', provider: deploying(), toolboxes: [tools] } },
+          },
+        },
+      ],
+      permissions: { rules: [{ decision: 'allow', tool: 'delegate' }] },
+    });
+    expect(agent.registry.list()).toEqual(
+      expect.arrayContaining(['delegate', 'spawn_agent', 'list_agents', 'agent_status', 'cancel_agent']),
+    );
+    const run = await agent.run('Deploy main');
+    expect([run.status, tools.deployed]).toEqual(['suspended', []]);
+    expect(run.pending).toEqual([
+      expect.objectContaining({ tool: 'deploy', message: "calls deploy: mode 'ask' asks about it" }),
+    ]);
+    const resumed = await agent.resume(run.state, approvals(run.pending));
+    expect([resumed.content, tools.deployed]).toEqual(['It is deployed.', ['main']]);
+  });
+
+  test('createAgent lets no agent that is a tool of one’s own out of its permissions', async () => {
+    const tools = new DeployTools();
+    const provider = deploying();
+    const operator = agentAsTool({
+      ...{ name: 'operator', description: 'Deploys', provider, model: 'operator' },
+      tools: (await createAgent({ provider: 'offline', model: 'x', toolboxes: [tools] })).registry.tools(),
+    });
+    const asking = new ScriptedProvider([
+      { toolCalls: [{ name: 'operator', arguments: { task: 'Deploy main' } }] },
+      { content: 'No.' },
+    ]);
+    await using agent = await createAgent({
+      ...{ provider: asking, model: 'front', toolboxes: [operator] },
+      permissions: { mode: 'auto', rules: [{ decision: 'deny', tool: 'deploy', reason: 'not today' }] },
+    });
+    expect((await agent.run('Deploy main')).content).toBe('No.');
+    expect([tools.deployed, provider.requests[1]?.messages.at(-1)?.content]).toEqual([
+      [],
+      expect.stringContaining('not today'),
+    ]);
+  });
+
+  test('createAgent asks permissions once for each call, and a policy of one’s own besides', async () => {
+    const judged: string[] = [];
+    const tools = new DeployTools();
+    await using agent = await createAgent({
+      ...{ provider: deploying(), model: 'front', toolboxes: [tools] },
+      permissions: { mode: 'auto' },
+      policy: ({ tool }) => {
+        judged.push(tool.name);
+        return { allow: false, reason: 'the policy says no' };
+      },
+    });
+    await agent.run('Deploy main');
+    expect([tools.deployed, judged]).toEqual([[], ['deploy']]);
+    expect((await agent.registry.execute('deploy', { branch: 'x' })).forLLM).toContain('the policy says no');
+  });
+
+  test('createAgent tells what is wrong with other agents, and lets them have its provider and model', async () => {
+    const options = { provider: 'offline' as const, model: 'offline' };
+    const agents = {
+      one: { description: 'One', toolboxes: ['tasks', 'fils'] },
+      two: 'two',
+      three: { description: 'Three', provider: 'opnai' },
+    };
+    const made = createAgent({ ...options, toolboxes: [{ agents: { agents } }] } as never);
+    await expect(made).rejects.toMatchObject({
+      code: 521,
+      faults: [
+        { option: 'toolboxes[0].agents.one.toolboxes[1]', problem: expect.stringContaining("'files'") },
+        { option: 'toolboxes[0].agents.two', problem: 'agents.two is no object' },
+        { option: 'toolboxes[0].agents.three.provider', problem: expect.stringContaining("'openai'") },
+      ],
+    });
+    const asks = { description: 'Asks', agents: ['other'] };
+    const other = { description: 'Other', toolboxes: ['tasks'] };
+    await using agent = await createAgent({
+      ...options,
+      toolboxes: [{ agents: { agents: { asks, other } } }],
+    });
+    expect((await agent.registry.execute('list_agents', {})).forLLM).toContain('- asks: Asks');
+  });
+});
+
+describe('createAgent with schedules', () => {
+  test('createAgent keeps schedules in its store, and needs one for them', async () => {
+    const options = { provider: 'offline' as const, model: 'offline', toolboxes: ['schedule' as const] };
+    await expect(createAgent(options)).rejects.toMatchObject({
+      code: 521,
+      faults: [{ option: 'toolboxes[0]', problem: 'schedule needs a store, which keeps schedules' }],
+    });
+    const store = new MemoryRunStore();
+    await using agent = await createAgent({ ...options, store, permissions: { mode: 'auto' } });
+    const args = { text: 'The oven', inMinutes: 20 };
+    const result = await agent.registry.executeWithContext('schedule_prompt', args, { conversationId: 'c1' });
+    expect(result.isError).toBe(false);
+    expect(await store.schedules.listSchedules({ conversationId: 'c1' })).toHaveLength(1);
+  });
+});
