@@ -6,10 +6,9 @@ import type { Telemetry } from '../contract/telemetry.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
 import { Agent } from './agent.js';
 import type { AgentOptions, ConfiguredAgentOptions } from './agent-options.js';
-import { bothPolicies } from './both-policies.js';
 import { type OpenStore, openProvider, openStore, openTelemetryOf } from './open-parts.js';
 import { type ReadOptions, readAgentOptions, stricterMode } from './read-options.js';
-import { openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './toolboxes.js';
+import { bothPolicies, openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './toolboxes.js';
 
 /**
  * Puts an agent together, from code, from a file, or from both: a model, toolboxes behind permissions, a store, and

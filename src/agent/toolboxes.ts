@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { RegisteredTool } from '../call/registration.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { StoreWithBudgets } from '../contract/budget-ledger.js';
-import type { ToolPolicy } from '../contract/call.js';
+import type { PolicyDecision, ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
@@ -19,7 +19,6 @@ import type { NamedAgent } from '../toolbox/agents/index.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
 import { AgentFaults } from './agent-faults.js';
 import { type OtherAgent, TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
-import { bothPolicies } from './both-policies.js';
 import { readNamed } from './named-parts.js';
 import { openProvider } from './open-parts.js';
 
@@ -98,7 +97,7 @@ function toolsOf(toolset: ClassType, instance: object): readonly ToolDefinition[
 }
 
 /** Several toolboxes in one registry. */
-export interface OpenToolboxes {
+interface OpenToolboxes {
   readonly tools: ToolRegistry;
   readonly closers: readonly (() => Promise<void>)[];
 }
@@ -264,4 +263,26 @@ function placeIn(base: string, path: string | undefined): string | undefined {
 function foldersIn(base: string, folder: string | readonly string[]): string | readonly string[] {
   const place = (one: string) => placeIn(base, one) ?? one;
   return Array.isArray(folder) ? folder.map(place) : place(folder as string);
+}
+
+/** Two policies as one: a no of either is a no, what either asks about is asked about. */
+export function bothPolicies(
+  one: ToolPolicy | undefined,
+  other: ToolPolicy | undefined,
+): ToolPolicy | undefined {
+  if (one === undefined || other === undefined || one === other) return one ?? other;
+  return async (request) => {
+    const words = [await one(request), await other(request)];
+    return words.find((word) => !isYes(word) && !asks(word)) ?? words.find(asks) ?? words.every(isYes);
+  };
+}
+
+function isYes(word: PolicyDecision): boolean {
+  return (
+    word === true || (typeof word === 'object' && word !== null && 'allow' in word && word.allow === true)
+  );
+}
+
+function asks(word: PolicyDecision): boolean {
+  return typeof word === 'object' && word !== null && 'ask' in word && word.ask === true;
 }
