@@ -46,10 +46,8 @@ export interface ToolboxSettings {
   readonly shell: Partial<LocalShellOptions>;
   readonly web: WebAccessOptions & { readonly search?: WebSearch | { readonly searxng: SearxngOptions } };
   readonly tasks: Readonly<Record<string, never>>;
-  /** Kept in the agent's store; they arrive in the conversations of `agent.conversations()`. */
-  readonly schedule: Omit<SchedulesOptions, 'store'>;
   readonly skills: SkillToolsOptions;
-  /** Prompts that enter their conversation later; they are kept in the agent's store. */
+  /** Kept in the agent's store; they arrive in the conversations of `agent.conversations()`. */
   readonly schedule: Omit<SchedulesOptions, 'store'>;
   /** Other agents by name; what `total` says is kept in the agent's store. */
   readonly agents: Omit<AgentsOptions, 'agents' | 'store'> & {
@@ -177,7 +175,6 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
   'schedule',
   'skills',
   'openapi',
-  'schedule',
   'agents',
 ];
 

@@ -2,12 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { RegisteredTool } from '../call/registration.js';
 import { ToolRegistry } from '../call/tool-registry.js';
+import { keepsBudgets } from '../contract/budget.js';
 import type { StoreWithBudgets } from '../contract/budget-ledger.js';
 import type { PolicyDecision, ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
-import type { StoreWithSchedules } from '../contract/schedule-store.js';
+import { keepsSchedules } from '../contract/schedule-store.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ConversationsStore } from '../conversation/conversations-options.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
@@ -187,18 +188,18 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     return { tools: toolsFromOpenApi(read, settings) };
   },
   async schedule(settings, { store }) {
-    if (store === undefined) throw missingStore('schedule', 'schedules');
+    if (!keepsSchedules(store)) throw missingStore('schedules');
     const { scheduleTools } = await import('../toolbox/schedule/index.js');
-    return { tools: scheduleTools({ ...settings, store: store as ConversationsStore & StoreWithSchedules }) };
+    return { tools: scheduleTools({ ...settings, store }) };
   },
   async agents({ agents: others, total, ...settings }, around) {
     const { Agents, agentTools } = await import('../toolbox/agents/index.js');
     const { store, permissions } = around;
-    if (total !== undefined && store === undefined) throw missingStore('total', 'what was spent');
+    if (total !== undefined && !keepsBudgets(store)) throw missingStore('budgets');
     const opened = await openOthers(others, around);
     const agents = new Agents({
       ...settings,
-      ...(total === undefined ? {} : { total, store: store as ConversationsStore & StoreWithBudgets }),
+      ...(total === undefined ? {} : { total, store: store as unknown as StoreWithBudgets }),
       agents: opened.agents,
     });
     const close = async (): Promise<void> => {
@@ -209,10 +210,10 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   },
 };
 
-function missingStore(option: string, what: string): InvalidOptionsError {
-  const problem = `${option} needs a store, which keeps ${what}`;
+function missingStore(what: string): InvalidOptionsError {
+  const problem = `the agent has no store that keeps ${what}`;
   const fix = "store: { sqlite: { path: 'agent.sqlite' } } of createAgent";
-  return new InvalidOptionsError([{ where: option, option: '', problem, fix }]);
+  return new InvalidOptionsError([{ where: 'store', option: '', problem, fix }]);
 }
 
 interface OpenOthers {

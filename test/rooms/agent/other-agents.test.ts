@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { agentAsTool, Param, type PendingCall, Tool, Toolset } from 'toolwright';
 import { createAgent } from 'toolwright/agent';
-import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 
 @Toolset()
@@ -118,21 +117,5 @@ describe('createAgent with other agents', () => {
       toolboxes: [{ agents: { agents: { asks, other } } }],
     });
     expect((await agent.registry.execute('list_agents', {})).forLLM).toContain('- asks: Asks');
-  });
-});
-
-describe('createAgent with schedules', () => {
-  test('createAgent keeps schedules in its store, and needs one for them', async () => {
-    const options = { provider: 'offline' as const, model: 'offline', toolboxes: ['schedule' as const] };
-    await expect(createAgent(options)).rejects.toMatchObject({
-      code: 521,
-      faults: [{ option: 'toolboxes[0]', problem: 'schedule needs a store, which keeps schedules' }],
-    });
-    const store = new MemoryRunStore();
-    await using agent = await createAgent({ ...options, store, permissions: { mode: 'auto' } });
-    const args = { text: 'The oven', inMinutes: 20 };
-    const result = await agent.registry.executeWithContext('schedule_prompt', args, { conversationId: 'c1' });
-    expect(result.isError).toBe(false);
-    expect(await store.schedules.listSchedules({ conversationId: 'c1' })).toHaveLength(1);
   });
 });
