@@ -75,28 +75,32 @@ function makeCalls(
   message: CallingMessage,
 ): readonly CallOutcome[] | Promise<readonly CallOutcome[]> {
   if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message));
-  const { sink } = run;
   const { calls } = message;
   const scope = new HistoryScope(run.scope, run.messages);
-  const make = (call: ParsedCall): CallOutcome | Promise<CallOutcome> => {
-    if (call.record !== undefined) return call.record;
-    if (call.suspension !== undefined) return waiting(call);
-    return sink === undefined ? perform(run, scope, call) : watchCall(run, sink, call);
-  };
   const [only] = calls;
   if (only !== undefined && calls.length === 1) {
-    const outcome = make(only);
+    const outcome = makeUnlessMade(run, scope, only);
     return outcome instanceof Promise ? outcome.then(listOfOne) : [outcome];
   }
   const { isSequential, maxConcurrency } = orderIn(run);
   return runInOrder({
     tasks: calls,
-    run: make,
+    run: (call) => makeUnlessMade(run, scope, call),
     isSequential,
     maxConcurrency,
     hold: (call) => call.record ?? waiting(call),
     isOpen: isUnanswered,
   });
+}
+
+function makeUnlessMade(
+  run: LoopRun,
+  scope: CallScope,
+  call: ParsedCall,
+): CallOutcome | Promise<CallOutcome> {
+  if (call.record !== undefined) return call.record;
+  if (call.suspension !== undefined) return waiting(call);
+  return run.sink === undefined ? perform(run, scope, call) : watchCall(run, run.sink, call);
 }
 
 /** A call as it was suspended before. */

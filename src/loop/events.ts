@@ -133,10 +133,12 @@ interface Waiting {
   readonly taken: () => void;
 }
 
+type NextEvent = IteratorResult<LoopEvent, undefined>;
+
 /** Hands events from a run to one reader, one at a time: the writer goes on when the reader has taken it. */
 export class EventChannel {
   #waiting: Waiting[] = [];
-  #readers: ((next: IteratorResult<LoopEvent, undefined>) => void)[] = [];
+  #readers: ((next: NextEvent) => void)[] = [];
   #isClosed = false;
   #waitingProgress = 0;
 
@@ -153,7 +155,7 @@ export class EventChannel {
   }
 
   /** The next event, as soon as there is one. Who asks again before the answer gets the one after it. */
-  read(): Promise<IteratorResult<LoopEvent, undefined>> {
+  read(): Promise<NextEvent> {
     const next = this.#waiting.shift();
     if (next !== undefined) {
       if (next.event.type === 'call-progress') this.#waitingProgress -= 1;
@@ -231,6 +233,9 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
       channel.end();
     }
   };
+  // One function for all events: an async one would take as long again as all that is done about an event.
+  const given = (read: NextEvent): NextEvent | Promise<NextEvent> =>
+    read.done ? start().then(() => read) : read;
   return {
     get result() {
       return start();
@@ -239,13 +244,11 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
       if (isRead) throw new TypeError('The events of a run can be read once.');
       isRead = true;
       return {
-        async next() {
-          const next = start();
+        next() {
           // An author fault rejects the run; it is the reader's to see, once there is nothing left to read.
-          if (!isHeard) next.catch(() => {});
+          if (!isHeard) start().catch(() => {});
           isHeard = true;
-          const read = await channel.read();
-          return read.done ? next.then(() => read) : read;
+          return channel.read().then(given);
         },
         async return() {
           if (!isOver) left.abort(new DOMException('The reader of the run has left.', 'AbortError'));

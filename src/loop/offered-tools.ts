@@ -28,8 +28,8 @@ interface OfferedRequest {
   readonly takesFound: boolean;
 }
 
-/** Lists of definitions of which nothing is deferred, in order: most of them are of this kind. */
-const plainLists = new WeakMap<readonly ToolSchema[], readonly ToolSchema[]>();
+/** Lists of definitions of which nothing is deferred: most of them are of this kind. */
+const plainLists = new WeakSet<readonly ToolSchema[]>();
 
 /** The definitions of the next request of a run. */
 export function offeredDefinitions(
@@ -39,10 +39,10 @@ export function offeredDefinitions(
 ): readonly ToolSchema[] {
   const { offered, results, config } = run;
   const isPlain = run.offer === undefined && results === undefined && config.deferAbove === undefined;
-  const plain = isPlain && offered.length === 0 ? plainLists.get(tools.toProviderDefs()) : undefined;
-  if (plain !== undefined && (run.sentFirst ?? plain) === plain) {
-    run.sentFirst = plain;
-    return plain;
+  if (isPlain && offered.length === 0) {
+    const definitions = tools.toProviderDefs();
+    if (run.sentFirst === undefined && plainLists.has(definitions)) run.sentFirst = definitions;
+    if (run.sentFirst === definitions) return definitions;
   }
   run.offer ??= new OfferedTools(run, sentNames(run));
   const takesFound = provider.takesFoundTools?.(model) ?? false;
@@ -73,16 +73,19 @@ export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): D
   if (known !== undefined) return known;
   const isTooMuch = Number.isFinite(above) && tokensOf(definitions) > above;
   const isDeferred = ({ function: { name } }: ToolSchema): boolean => tools.offered(name)?.defer ?? isTooMuch;
-  const direct = definitions.filter((definition) => !isDeferred(definition));
-  const division: Division = {
-    direct,
-    deferred: direct.length === definitions.length ? NO_TOOLS : byName(definitions.filter(isDeferred), tools),
-  };
+  const deferred = definitions.filter(isDeferred);
+  const division: Division =
+    deferred.length === 0
+      ? { direct: definitions, deferred: NO_TOOLS }
+      : {
+          direct: definitions.filter((definition) => !isDeferred(definition)),
+          deferred: byName(deferred, tools),
+        };
   const taken = [SEARCH_TOOLS, CALL_TOOL].find((name) => tools.offered(name) !== undefined);
   if (taken !== undefined && division.deferred.size > 0) throw nameTaken(taken);
   const others = divisions.get(definitions) ?? new Map<number, Division>();
   divisions.set(definitions, others.set(above, division));
-  if (division.deferred === NO_TOOLS) plainLists.set(definitions, division.direct);
+  if (division.deferred === NO_TOOLS) plainLists.add(definitions);
   return division;
 }
 
