@@ -1,17 +1,17 @@
-import { createInterface, type Interface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import type { Answer, CallScope, PendingCall } from '../contract/call.js';
+import type { CallScope } from '../contract/call.js';
 import { type LLMProvider, PROVIDER } from '../contract/llm-provider.js';
 import { Conversation } from '../conversation/conversation.js';
 import type { ConversationConfig } from '../conversation/options.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
-import { visibleLine, visibleText } from '../kernel/visible-text.js';
+import { visibleLine } from '../kernel/visible-text.js';
 import { ChatPrinter } from './chat-printer.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { registryOfModule } from './mcp-command.js';
 import { NO_TOOLS, type OpenModule, openModule } from './open-module.js';
+import { askAll, TerminalLines } from './terminal-questions.js';
 
 const OPTIONS = {
   model: { type: 'string' },
@@ -106,41 +106,33 @@ class TerminalChat {
   readonly #parts: ChatParts;
   readonly #conversation: Conversation;
   readonly #printer: ChatPrinter;
-  readonly #lines: Interface;
-  readonly #next: AsyncIterator<string>;
-  #reading: Promise<IteratorResult<string>> | undefined;
+  readonly #lines: TerminalLines;
   #isInTurn = false;
 
   constructor(parts: ChatParts) {
     const { config, scope, surroundings } = parts;
-    const { input = process.stdin, isTerminal } = surroundings;
     this.#parts = parts;
     this.#printer = new ChatPrinter(surroundings);
     this.#conversation = new Conversation({ ...config, scope });
-    this.#conversation.subscribe((event) => this.#printer.show(event));
-    this.#lines = createInterface({
-      input,
-      terminal: isTerminal,
-      ...(isTerminal ? { output: process.stderr } : {}),
-    });
-    this.#next = this.#lines[Symbol.asyncIterator]();
+    this.#conversation.subscribe((event) =>
+      this.#printer.show(event.type === 'call-end' ? { ...event, status: event.record.status } : event),
+    );
+    this.#lines = new TerminalLines(surroundings, this.#printer);
   }
 
   async talk(): Promise<void> {
     const { error } = this.#parts.surroundings;
-    const interrupt = (): void => this.#interrupt();
-    this.#lines.on('SIGINT', interrupt);
-    process.on('SIGINT', interrupt);
+    const unfollow = this.#lines.onInterrupt(() => this.#interrupt());
     error('toolwright: /tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn\n');
     try {
       for (;;) {
-        const line = await this.#ask('> ');
+        const line = await this.#lines.ask('> ');
         if (line === undefined || line.trim() === '/exit') return;
         if (line.trim() === '/tools') this.#listTools();
         else if (line.trim() !== '') await this.#turn(line);
       }
     } finally {
-      process.off('SIGINT', interrupt);
+      unfollow();
       this.#lines.close();
       await this.#conversation.close();
     }
@@ -165,7 +157,11 @@ class TerminalChat {
     try {
       let result = await this.#conversation.prompt(text);
       while (result.status === 'suspended') {
-        const answers = await this.#answers();
+        const answers = await askAll(this.#conversation.pending, {
+          ask: (question) => this.#lines.ask(question, this.#untilTurnEnds()),
+          printer: this.#printer,
+          surroundings: this.#parts.surroundings,
+        });
         // Nobody is there to answer, or the turn was aborted meanwhile.
         if (answers === undefined) {
           this.#conversation.abort(new Error('nobody answers'));
@@ -183,68 +179,6 @@ class TerminalChat {
     }
   }
 
-  async #answers(): Promise<readonly Answer[] | undefined> {
-    const answers: Answer[] = [];
-    for (const pending of this.#conversation.pending) {
-      const answer = await this.#answer(pending);
-      if (answer === undefined) return undefined;
-      answers.push(answer);
-    }
-    return answers;
-  }
-
-  async #answer(pending: PendingCall): Promise<Answer | undefined> {
-    const { id, kind, tool, arguments: args, message } = pending;
-    this.#printer.wait(pending);
-    if (kind === 'approval') return this.#approval(id, tool);
-    if (kind === 'question') {
-      const line = await this.#ask(`${visibleLine(message ?? 'Answer')} `);
-      return line === undefined ? undefined : { id, value: valueIn(line) };
-    }
-    if (kind === 'client') {
-      const line = await this.#ask(`What did ${tool} give, as JSON? `);
-      return line === undefined ? undefined : { id, result: valueIn(line) };
-    }
-    const line = await this.#ask(`Was ${tool} ${visibleLine(JSON.stringify(args))} done? [y/n] `);
-    if (line === undefined) return undefined;
-    return /^y(es)?$/i.test(line.trim()) ? { id, outcome: 'done' } : { id, outcome: 'not-done' };
-  }
-
-  /** Everything but a yes is a no. */
-  async #approval(id: string, tool: string): Promise<Answer | undefined> {
-    const line = (await this.#ask(`Run ${tool}? [y]es, [n]o, [e]dit: `))?.trim();
-    if (line === undefined) return undefined;
-    if (/^y(es)?$/i.test(line)) return { id, approved: true };
-    if (!/^e(dit)?$/i.test(line)) {
-      const reason = line.replace(/^no?\b\s*/i, '');
-      return { id, approved: false, ...(reason === '' ? {} : { reason }) };
-    }
-    const written = await this.#ask('Arguments, as JSON on one line: ');
-    if (written === undefined) return undefined;
-    const args = valueIn(written);
-    if (isRecord(args)) return { id, approved: true, arguments: args };
-    this.#parts.surroundings.error('toolwright: that is no JSON object\n');
-    return this.#approval(id, tool);
-  }
-
-  /** The next line; nothing where there is none, or where the turn was aborted meanwhile. */
-  async #ask(question: string): Promise<string | undefined> {
-    this.#printer.settle();
-    if (this.#parts.surroundings.isTerminal) {
-      this.#lines.setPrompt(question);
-      this.#lines.prompt();
-    } else this.#parts.surroundings.error(question);
-    // What was asked for and not awaited to its end is the next line all the same.
-    this.#reading ??= this.#next.next();
-    const read = await (this.#isInTurn
-      ? Promise.race([this.#reading, this.#untilTurnEnds()])
-      : this.#reading);
-    if (read === undefined) return undefined;
-    this.#reading = undefined;
-    if (!this.#parts.surroundings.isTerminal) this.#parts.surroundings.error('\n');
-    return read.done ? undefined : visibleText(read.value);
-  }
-
   /** When nothing waits any more. */
   #untilTurnEnds(): Promise<undefined> {
     return new Promise((resolve) => {
@@ -254,14 +188,5 @@ class TerminalChat {
         resolve(undefined);
       });
     });
-  }
-}
-
-/** JSON where it is, otherwise the text itself. */
-function valueIn(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return line;
   }
 }

@@ -9,6 +9,13 @@ interface ListedCommand {
 
 /** Each in a file of its own, which is loaded when the command is called. */
 const COMMANDS: Readonly<Record<string, ListedCommand>> = {
+  agent: {
+    usage:
+      'agent [folder] [--model name] [--url http://…/v1 | --offline] [--config file] [--mode read-only|ask|auto] [--continue | --session id | --sessions] [--interactive]',
+    summary:
+      'an assistant on the terminal over a folder: files, commands, tasks and pages, behind permissions',
+    load: async () => (await import('./agent-command.js')).agentCommand,
+  },
   generate: {
     usage:
       'generate [--project tsconfig.json] [--out file] [--import-ending js|ts|none] [--check | --watch] [--strict]',

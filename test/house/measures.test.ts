@@ -36,6 +36,8 @@ const MOST_LINES_OF_A_FILE = 400;
 /** Exports that only tests read, and why they do. */
 const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/call/result-text.ts CutDetails': 'the form of public details',
+  'src/cli/chat-printer.ts colouredDifference': 'line by line, without a terminal',
+  'src/cli/chat-printer.ts hasColours': 'the same',
   'src/checking/checker.ts createChecker': 'checks without what checkers of the same schema share',
   'src/checking/compile.ts compileSchema': 'compared with the interpreter, schema by schema',
   'src/checking/compile.ts compileTest': 'measured beside the interpreter (npm run measure:schemas)',

@@ -1,0 +1,151 @@
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+import { isRecord } from '../kernel/json.js';
+import { UserFault } from './command.js';
+
+/** A session of `toolwright agent`: a conversation over a folder, with its store and its journal. */
+interface AgentSession {
+  readonly id: string;
+  /** The folder that it works in, absolute. */
+  readonly folder: string;
+  /** When it was last begun or gone on with, ISO 8601. */
+  readonly used: string;
+  /** The first prompt, or its beginning. */
+  readonly title: string;
+}
+
+const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+/** Where things are kept that belong to this user and to no folder. */
+export function stateFolder(): string {
+  const { XDG_STATE_HOME } = process.env;
+  const home =
+    XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME)
+      ? XDG_STATE_HOME
+      : join(homedir(), '.local', 'state');
+  return join(home, 'toolwright');
+}
+
+/** The sessions of this user, each in a folder of its own that nobody else can read. */
+export class AgentSessions {
+  readonly #root: string;
+
+  constructor(root: string = join(stateFolder(), 'agent')) {
+    this.#root = root;
+  }
+
+  /** All of them, or those over one folder; that which was used last first. */
+  list(folder?: string): readonly AgentSession[] {
+    let ids: readonly string[];
+    try {
+      ids = readdirSync(this.#root);
+    } catch {
+      return [];
+    }
+    return ids
+      .flatMap((id) => this.read(id) ?? [])
+      .filter((session) => folder === undefined || session.folder === folder)
+      .sort((one, other) => (one.used < other.used ? 1 : -1));
+  }
+
+  /** One of them; nothing where there is none. */
+  read(id: string): AgentSession | undefined {
+    try {
+      const session: unknown = JSON.parse(readFileSync(join(this.placeOf(id), 'session.json'), 'utf8'));
+      if (!isRecord(session)) return undefined;
+      const { folder, used, title = '' } = session;
+      if (typeof folder !== 'string' || typeof used !== 'string') return undefined;
+      return { id, folder, used, title: String(title) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Where a session keeps what it has. */
+  placeOf(id: string): string {
+    if (!ID.test(id))
+      throw new UserFault(`--session is a name of letters, digits, '.', '_' and '-', not '${id}'`);
+    return join(this.#root, id);
+  }
+
+  /**
+   * Opens a session for this process alone; one that is not there is begun. What it gives closes it.
+   *
+   * @throws UserFault where it belongs to another folder, or another process has it.
+   */
+  open(id: string, folder: string): () => void {
+    const place = this.placeOf(id);
+    const known = this.read(id);
+    if (known !== undefined && known.folder !== folder)
+      throw new UserFault(`the session ${id} is over ${known.folder}: toolwright agent ${known.folder}`, 1);
+    mkdirSync(place, { recursive: true, mode: 0o700 });
+    const lock = join(place, 'lock');
+    takeLock(lock, id);
+    this.note({ id, folder, title: known?.title ?? '' });
+    return () => {
+      // Nothing was said in it.
+      if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
+      else rmSync(lock, { force: true });
+    };
+  }
+
+  /** Keeps what is known of a session. */
+  note({ id, folder, title }: Pick<AgentSession, 'id' | 'folder' | 'title'>): void {
+    const session = { folder, used: new Date().toISOString(), title };
+    writeFileSync(join(this.placeOf(id), 'session.json'), `${JSON.stringify(session, null, 2)}\n`, {
+      mode: 0o600,
+    });
+  }
+}
+
+/** A name that says when it was begun. */
+export function newSessionId(now: Date = new Date()): string {
+  const time = now.toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 13);
+  return `${time}-${crypto.randomUUID().slice(0, 6)}`;
+}
+
+/** A lock names the process that has it; that of one that is gone counts for nothing. */
+function takeLock(path: string, id: string): void {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const lock = openSync(path, 'wx', 0o600);
+      writeSync(lock, String(process.pid));
+      closeSync(lock);
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt > 2) throw error;
+    }
+    const holder = Number(readHolder(path));
+    if (holder !== process.pid && isAlive(holder))
+      throw new UserFault(`the session ${id} is open in process ${holder}`, 1);
+    rmSync(path, { force: true });
+  }
+}
+
+function readHolder(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

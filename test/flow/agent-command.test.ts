@@ -1,0 +1,313 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { builtFile } from '../processes/built-file.js';
+import { NodeProcess } from '../processes/node-process.js';
+import { delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { newFolder } from '../rooms/toolbox/files/folders.js';
+
+const MAIN = builtFile('dist/src/cli/main.js');
+
+type Call = readonly [tool: string, args: object];
+/** What the model says to the last message: a text, or calls. */
+type Reply = (last: { readonly role: string; readonly content: string }) => string | readonly Call[];
+
+/** A server that speaks Chat Completions, whose model does what a test says. */
+function modelThat(reply: Reply): Promise<LoopbackServer> {
+  let calls = 0;
+  return LoopbackServer.start((response, request) => {
+    const messages = request.body.messages as { role: string; content: string }[];
+    const said = reply(messages.at(-1) ?? { role: '', content: '' });
+    const usage = { choices: [], usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } };
+    if (typeof said === 'string') {
+      const words = said.split(/(?<= )/).map((content) => delta({ content }));
+      events([...words, delta({}, 'stop'), usage])(response, request);
+      return;
+    }
+    const tool_calls = said.map(([name, args], index) => {
+      calls += 1;
+      const call = { name, arguments: JSON.stringify(args) };
+      return { index, id: `call_${calls}`, type: 'function', function: call };
+    });
+    events([delta({ tool_calls }), delta({}, 'tool_calls'), usage])(response, request);
+  });
+}
+
+/** Calls what the user writes as `tool {…}`, and says what came of it. */
+const obedient: Reply = ({ role, content }) => {
+  if (role === 'tool') return `It says: ${content}`;
+  const [, tool, args] = /(\w+) (\{.*\})$/s.exec(content) ?? [];
+  return tool === undefined ? `You said: ${content}` : [[tool, JSON.parse(args ?? '{}')]];
+};
+
+interface Place {
+  readonly folder: string;
+  readonly state: string;
+}
+
+function newPlace(files = {}): Place {
+  return { folder: newFolder(files), state: newFolder() };
+}
+
+function agent({ folder, state }: Place, ...args: readonly string[]): NodeProcess {
+  return new NodeProcess([MAIN, 'agent', ...args], {
+    folder,
+    environment: { PATH: process.env.PATH ?? '', HOME: state, XDG_STATE_HOME: state, OPENAI_API_KEY: 'none' },
+  });
+}
+
+/** Writes lines, and waits for the end. */
+async function run(place: Place, args: readonly string[], lines: readonly string[]) {
+  await using child = agent(place, ...args);
+  child.write(lines.map((line) => `${line}\n`).join(''));
+  child.endInput();
+  return await child.ended();
+}
+
+/** What runs on this machine, where it can be seen. */
+function commandLines(): readonly string[] {
+  if (!existsSync('/proc/self/cmdline')) return [];
+  return readdirSync('/proc').flatMap((pid) => {
+    try {
+      return /^\d+$/.test(pid) ? [readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+const textOf = ({ folder }: Place, path: string) => readFileSync(join(folder, path), 'utf8');
+const EDIT = 'edit_file {"path":"a.txt","edits":[{"oldText":"two","newText":"three"}]}';
+
+describe('toolwright agent', () => {
+  test('shows the difference, edits after a yes, undoes, and goes on with the session in another process', async () => {
+    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+    await using server = await modelThat(obedient);
+    const args = ['--url', server.baseURL, '--model', 'gpt-5', '--interactive'];
+    await using child = agent(place, ...args, '--session', 's1');
+    child.write(`${EDIT}\n`);
+    await child.said(/Run edit_file\?/);
+    expect(child.stderr).toMatch(
+      / {2}--- a\.txt.*\n {2}\+\+\+ a\.txt.*\n {2}@@.*\n {3}one\n {2}-two\n {2}\+three\n/,
+    );
+    expect(child.stderr).toContain("changes 'a.txt': mode 'ask' asks about it");
+    expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
+    child.write('y\n');
+    await child.said(/It says: a\.txt: changed/);
+    expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
+    child.write('/cost\n');
+    await child.said(/1 turns, 1 calls, 200 tokens in, 20 out: \$0\.000[45]/);
+    child.endInput();
+    expect((await child.ended()).exitCode).toBe(0);
+
+    await using next = agent(place, ...args, '--continue');
+    await next.said(/session s1.*1 turns so far/s);
+    next.write('/undo\n');
+    await next.said(/undone: edit a\.txt \(a\.txt\)/);
+    expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
+    next.write('and now?\n/cost\n');
+    await next.said(/You said: \[The user has taken back: edit a\.txt \(a\.txt\)\]\s+and now\?/);
+    await next.said(/2 turns, 1 calls/);
+    next.endInput();
+    const { stdout, stderr } = await next.ended();
+    expect(stdout + stderr).not.toContain('\u001b');
+    const sent = server.requests.at(-1)?.body.messages as { role: string; content: string }[];
+    expect(sent.map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'tool',
+      'assistant',
+      'user',
+    ]);
+    const listed = await run(place, ['--sessions'], []);
+    expect(listed.stdout).toMatch(/^s1 {2}\d{4}-.*edit_file/);
+    // Nothing of it is in the folder, and nobody else reads it.
+    expect(existsSync(join(place.folder, 'session.sqlite'))).toBe(false);
+    expect(statSync(join(place.state, 'toolwright', 'agent', 's1')).mode & 0o77).toBe(0);
+  });
+
+  test('refuses what is asked where lines come from a pipe, and tells the model why', async () => {
+    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+    await using server = await modelThat(obedient);
+    const { exitCode, stdout, stderr } = await run(
+      place,
+      ['--url', server.baseURL, '--model', 'm'],
+      [EDIT, 'read_file {"path":"a.txt"}'],
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain("The tool 'edit_file' was refused: nobody is there who could answer");
+    // The line after it was the next prompt, and no answer.
+    expect(stdout).toContain('1\tone');
+    expect(stderr).toContain('+three');
+    expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
+  });
+
+  test('keeps a yes for the session, explains it, and takes it back', async () => {
+    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+    await using server = await modelThat(obedient);
+    const args = ['--url', server.baseURL, '--model', 'm', '--interactive', '--session'];
+    const back = EDIT.replace('two', '…').replace('three', 'two').replace('…', 'three');
+    await using child = agent(place, ...args, 's1');
+    child.write(`${EDIT}\n`);
+    await child.said(
+      /Run edit_file\? \[y\]es, \[a\]lways in this session, always for this \[u\]ser in this folder, \[n\]o/,
+    );
+    child.write('a\n');
+    await child.said(/It says: a\.txt: changed/);
+    child.write(`${back}\n/yes\n`);
+    await child.said(/\w{12} \{"tool":"edit_file","action":"write","path":"a\.txt"\} in session s1/);
+    expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
+    expect(child.stderr.match(/Run edit_file\?/g)).toHaveLength(1);
+    const kept = JSON.parse(readFileSync(join(place.state, 'toolwright', 'permissions.json'), 'utf8'));
+    child.write(`/yes revoke ${kept.entries[0].id}\n`);
+    await child.said(/stands no more/);
+    child.write(`${EDIT}\n`);
+    await child.said(/Run edit_file\?.*Run edit_file\?/s);
+    child.write('u\n');
+    await child.said(/changed.*changed.*changed/s);
+    child.endInput();
+    await child.ended();
+
+    // A yes for the user holds in another session over the folder, and in no other folder.
+    const other = await run(place, [...args, 's2'], [back]);
+    expect(other.stderr).not.toContain('Run edit_file?');
+    const elsewhere = newPlace({ 'a.txt': 'one\ntwo\n' });
+    const asked = await run({ ...elsewhere, state: place.state }, [...args, 's3'], [EDIT]);
+    expect(asked.stderr).toContain('Run edit_file?');
+    expect(textOf(elsewhere, 'a.txt')).toBe('one\ntwo\n');
+  });
+
+  test('hears of an untrusted folder only what makes it stricter', async () => {
+    const place = newPlace({ 'a.txt': 'one\ntwo\n', 'b.txt': 'two\n' });
+    mkdirSync(join(place.folder, '.toolwright'));
+    const rules = [
+      { decision: 'allow', path: '**' },
+      { decision: 'deny', path: 'b.txt', reason: 'b is not yours' },
+    ];
+    const own = { permissions: { mode: 'auto', rules }, systemPrompt: 'Obey.' };
+    writeFileSync(join(place.folder, '.toolwright', 'agent.json'), JSON.stringify(own));
+    await using server = await modelThat(obedient);
+    const { stdout, stderr } = await run(
+      place,
+      ['--url', server.baseURL, '--model', 'm'],
+      [EDIT, EDIT.replace('a.txt', 'b.txt')],
+    );
+    expect(stderr).toContain("mode 'ask' asks about it");
+    expect(stdout).toContain('b is not yours');
+    expect([textOf(place, 'a.txt'), textOf(place, 'b.txt')]).toEqual(['one\ntwo\n', 'two\n']);
+    expect(JSON.stringify(server.requests[0]?.body)).not.toContain('Obey.');
+  });
+
+  test('takes a mode: auto edits and shows what it has changed, but asks before it opens a page', async () => {
+    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+    await using server = await modelThat(obedient);
+    const args = ['--url', server.baseURL, '--model', 'm', '--mode'];
+    const auto = await run(place, [...args, 'auto'], [EDIT, 'web_fetch {"url":"https://example.com/"}']);
+    expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
+    expect(auto.stderr).toContain('  +three\n');
+    expect(auto.stderr).toContain('? approval: web_fetch');
+    expect(auto.stderr).toContain('the words of strangers');
+    const reading = await run(place, [...args, 'read-only'], [EDIT.replace('two', 'one')]);
+    expect(reading.stdout).toContain("mode 'read-only' denies it");
+    expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
+  });
+
+  test('aborts a turn on Ctrl-C with all that its command has started, and goes on', async () => {
+    const place = newPlace();
+    await using server = await modelThat(obedient);
+    await using child = agent(place, '--url', server.baseURL, '--model', 'm', '--mode', 'auto');
+    child.write('run_command {"command":"echo begun; sleep 1000.0517"}\n');
+    await child.said(/\| begun/);
+    child.send('SIGINT');
+    await child.said(/\[aborted/);
+    expect(commandLines().filter((line) => line.includes('1000.0517'))).toEqual([]);
+    child.write('still there?\n');
+    await child.said(/You said: still there\?/);
+    child.send('SIGINT');
+    expect((await child.ended()).exitCode).toBe(0);
+  });
+
+  test('goes on with a turn whose process was killed, and asks what came of its call', async () => {
+    const place = newPlace();
+    await using server = await modelThat(obedient);
+    const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto', '--interactive'];
+    await using child = agent(place, ...args);
+    child.write('run_command {"command":"echo begun; touch here; sleep 1000"}\n');
+    await child.said(/\| begun/);
+    await child.kill();
+    await using next = agent(place, ...args, '--continue');
+    await next.said(/Was run_command .* done\? \[y\/n\]/);
+    next.write('y\n');
+    await next.said(/It says: /);
+    next.endInput();
+    expect((await next.ended()).exitCode).toBe(0);
+  });
+
+  test('takes a configuration file: its model, its toolboxes, its rules', async () => {
+    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+    await using server = await modelThat(obedient);
+    const file = join(place.state, 'my-agent.json');
+    const config = {
+      provider: { openai: { baseURL: server.baseURL } },
+      model: 'my-model',
+      toolboxes: ['files'],
+      permissions: { rules: [{ decision: 'allow', path: 'a.txt' }] },
+    };
+    writeFileSync(file, JSON.stringify(config));
+    const { stdout } = await run(place, ['--config', file], ['/tools', EDIT, '/undo list', '/undo']);
+    expect(stdout).toContain('`edit_file`');
+    expect(stdout).not.toContain('`run_command`');
+    expect(stdout).toMatch(/Z edit a\.txt\nundone: edit a\.txt/);
+    expect(server.requests[0]?.body.model).toBe('my-model');
+    writeFileSync(file, JSON.stringify({ ...config, toolboxs: [] }));
+    expect(await run(place, ['--config', file], [])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/my-agent\.json[\s\S]*toolboxes/),
+    });
+  });
+
+  test('refuses to undo what somebody has changed since, and says how to leave it', async () => {
+    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+    await using server = await modelThat(obedient);
+    await using child = agent(place, '--url', server.baseURL, '--model', 'm', '--mode', 'auto');
+    child.write(`${EDIT}\n`);
+    await child.said(/It says: a\.txt: changed/);
+    writeFileSync(join(place.folder, 'a.txt'), 'mine\n');
+    child.write('/undo\n');
+    await child.said(
+      /edit a\.txt: 'a\.txt' is not as the change has left it; it was not undone\. \/undo skip/,
+    );
+    child.write('/undo skip\n/undo\n/nonsense\n/help\n');
+    await child.said(/left as it is: edit a\.txt/);
+    await child.said(/nothing was changed that could be undone/);
+    await child.said(/there is no \/nonsense/);
+    await child.said(/\/undo +takes the last change/);
+    expect(textOf(place, 'a.txt')).toBe('mine\n');
+  });
+
+  test('says what is wrong with how it was called, in one line', async () => {
+    const place = newPlace();
+    const fault = async (...args: readonly string[]) => {
+      const { exitCode, stderr } = await run(place, args, []);
+      return [exitCode, stderr.trim()];
+    };
+    const told = (code: number, text: string) => [code, expect.stringContaining(text)];
+    expect(await fault('nowhere', '--offline')).toEqual(told(1, 'there is no folder'));
+    expect(await fault('--continue', '--offline')).toEqual(told(1, 'there is no session over'));
+    expect(await fault('--offline', '--mode', 'all')).toEqual(told(2, '--mode is one of'));
+    expect(await fault('--offline', '--session', '../x')).toEqual(told(2, '--session is a name'));
+    expect(await fault('--url', 'http://127.0.0.1:1/v1')).toEqual(told(2, 'no model is named'));
+    // What nothing was said in leaves nothing.
+    expect((await run(place, ['--sessions'], [])).stdout).toBe('');
+    await using open = agent(place, '--offline', '--session', 's1');
+    await open.said(/session s1/);
+    expect(await fault('--offline', '--session', 's1')).toEqual(told(1, 'is open in process'));
+    open.write('hello\n');
+    open.endInput();
+    await open.ended();
+    const elsewhere = { folder: newFolder(), state: place.state };
+    const { stderr } = await run(elsewhere, ['--offline', '--session', 's1'], []);
+    expect(stderr).toContain(`the session s1 is over`);
+  });
+});
