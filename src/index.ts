@@ -284,10 +284,12 @@ export {
 } from './contract/tool-result.js';
 export type { Touch, Touches } from './contract/touch.js';
 export { Conversation } from './conversation/conversation.js';
-export { Conversations, type ConversationView } from './conversation/conversations.js';
+export type { ConversationView } from './conversation/conversation-view.js';
+export { Conversations } from './conversation/conversations.js';
 export type {
   AnswersOptions,
   ConversationIdleOptions,
+  ConversationsCloseOptions,
   ConversationsConfig,
   ConversationsOptions,
   ConversationsStore,

@@ -1,7 +1,7 @@
 import type { Answer, PendingCall } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Remember } from '../contract/standing-approvals.js';
-import type { ConversationView } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { clientMessages } from './ag-ui-messages.js';
 import type { AskedChat, Decision } from './chat-request.js';

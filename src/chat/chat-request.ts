@@ -1,6 +1,6 @@
 import type { Answer } from '../contract/call.js';
 import type { UserMessage } from '../contract/llm-provider.js';
-import type { ConversationView } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/conversation-view.js';
 import { checkId, HttpFault, readJson } from './http-fault.js';
 import type { EventSource, ReadEvent } from './turn-readings.js';
 

@@ -1,5 +1,5 @@
 import type { Answer } from '../contract/call.js';
-import type { ConversationView } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/conversation-view.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type NodeHandler, nodeListener } from '../kernel/node-http.js';

@@ -1,6 +1,6 @@
 import type { PendingCall } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { ConversationView } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/conversation-view.js';
 import { isRecord } from '../kernel/json.js';
 
 /** Where a call is made; without a turn, in a run that stands alone. */

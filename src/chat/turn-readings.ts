@@ -1,6 +1,7 @@
 import type { NumberedEvent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { Conversations, ConversationView } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/conversation-view.js';
+import type { Conversations } from '../conversation/conversations.js';
 
 /** Where the events of a chat are read. */
 export interface EventSource {

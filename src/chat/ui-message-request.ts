@@ -1,4 +1,4 @@
-import type { ConversationView } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/conversation-view.js';
 import type { HistoryTurn } from '../conversation/kept-turns.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import type { AskedChat, Decision } from './chat-request.js';

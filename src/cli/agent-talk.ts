@@ -1,7 +1,8 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Usage } from '../contract/llm-provider.js';
-import type { Conversations, ConversationView } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/conversation-view.js';
+import type { Conversations } from '../conversation/conversations.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';

@@ -24,6 +24,7 @@ import {
   type OptionRule,
   oneOf,
   optionTable,
+  PAUSE,
   RECORD,
   required,
   SIGNAL,
@@ -125,6 +126,15 @@ export interface ConversationIdleOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How conversations are closed. */
+export interface ConversationsCloseOptions {
+  /**
+   * Milliseconds after which turns and jobs that still run here are waited for no longer: their calls are aborted, and
+   * the turns are left as they stand. Default: no limit.
+   */
+  readonly timeoutMs?: number;
+}
+
 const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps conversations";
 
 /** Whether a store keeps conversations, and the runs of their turns. */
@@ -171,6 +181,10 @@ export const EVENTS_OPTIONS = optionTable<EventsOptions>('Conversations.events',
 });
 
 export const IDLE_OPTIONS = optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL });
+
+export const CLOSE_OPTIONS = optionTable<ConversationsCloseOptions>('Conversations.close', {
+  timeoutMs: PAUSE,
+});
 
 /**
  * What does the jobs of turns: an engine, the store that keeps them, and their tools. `undefined` without an engine.

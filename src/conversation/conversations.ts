@@ -1,32 +1,32 @@
 import { SafeLog } from '../call/log.js';
-import type { Answer, PendingCall } from '../contract/call.js';
+import type { Answer } from '../contract/call.js';
 import {
   type ConversationLog,
   type ConversationNews,
   type EnteredEntry,
   type InboxContent,
   isNewsOf,
-  type KeptConversation,
   type NumberedEvent,
-  type OpenTurn,
 } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
-import type { Message, UserMessage } from '../contract/llm-provider.js';
+import type { UserMessage } from '../contract/llm-provider.js';
 import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
-import { MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
+import { MAX_TIMER_MS, unlessAborted, withinLimits } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST, required, STORED_ID } from '../kernel/options.js';
-import { askingStep } from '../loop/budget-question.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
+import { type ConversationView, viewOf } from './conversation-view.js';
 import {
   ANSWERS_OPTIONS,
   type AnswersOptions,
+  CLOSE_OPTIONS,
   CONVERSATIONS_OPTIONS,
   type ConversationIdleOptions,
+  type ConversationsCloseOptions,
   type ConversationsOptions,
   EVENTS_OPTIONS,
   type EventsOptions,
@@ -38,40 +38,12 @@ import {
 import { News, readEvents } from './event-reader.js';
 import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';
-import { checkReplaced, type HistoryTurn, historyOf, messagesBefore } from './kept-turns.js';
+import { checkReplaced, messagesBefore } from './kept-turns.js';
 import { CONTENT } from './options.js';
 import { checkEdits, type TurnSurroundings, takeTurns } from './take-turns.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 16;
-
-/** A conversation as anybody may read it. */
-export interface ConversationView {
-  readonly conversationId: string;
-  /** The owner of what entered it first. */
-  readonly owner?: unknown;
-  /**
-   * `running`: a turn is being taken, or will be; `suspended`: it waits for answers; `idle`: nothing is left to be
-   * done.
-   */
-  readonly status: 'idle' | 'running' | 'suspended';
-  /** What was said in turns that have ended. */
-  readonly messages: readonly Message[];
-  /** These turns, and where in `messages` each begins; those of older versions are missing. */
-  readonly history: readonly HistoryTurn[];
-  /** The turn that runs or waits. */
-  readonly turn?: OpenTurn;
-  /** What the turn waits for. */
-  readonly pending: readonly PendingCall[];
-  /** Number of the turn's request to the model that made the calls of `pending`. */
-  readonly iteration?: number;
-  /** What waits for a turn. */
-  readonly inbox: KeptConversation['inbox'];
-  /** Turns begun so far. */
-  readonly turns: number;
-  /** Number of the last event: read on from here. */
-  readonly lastEvent: number;
-}
 
 /**
  * Conversations that live in a store, so that any process can prompt, answer, abort and read them, and any process
@@ -97,6 +69,7 @@ export class Conversations {
   readonly #leaseMs: number;
   /** Conversations whose turns this process takes. */
   readonly #taking = new Map<string, Promise<void>>();
+  readonly #held = new Set<HeldConversation>();
   /** Those to look at again, or as soon as there is room. */
   readonly #wanted = new Set<string>();
   readonly #expiries = new ExpiryWatch((conversationId) => this.#want(conversationId));
@@ -198,17 +171,7 @@ export class Conversations {
   /** The conversation as it stands; `undefined` where nothing ever entered it. */
   async snapshot(conversationId: string): Promise<ConversationView | undefined> {
     const kept = await this.#log.read(conversationId);
-    if (kept === undefined) return undefined;
-    const { owner, inbox, turns, turn, lastEvent } = kept;
-    const { messages, turns: history } = historyOf(kept);
-    const run = turn && (await this.#options.store.load(turn.runId));
-    const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
-    const isOpen = turn !== undefined || inbox.length > 0;
-    const status = isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle';
-    const owned = owner === undefined ? {} : { owner };
-    const pending = run?.pending ?? [];
-    const open = { ...(turn && { turn }), ...(run && { iteration: askingStep(run) }) };
-    return { conversationId, ...owned, ...open, status, messages, history, pending, inbox, turns, lastEvent };
+    return kept && viewOf(kept, this.#options.store);
   }
 
   /** Resolves with the conversation as soon as it is idle or suspended, wherever its turns are taken. */
@@ -239,14 +202,37 @@ export class Conversations {
    * Takes no more turns, and resolves when those that run here have ended or wait for answers, and the jobs that
    * run here have ended; other processes go on with the rest. Until then, a process that takes turns out of a store that
    * others write to does not end by itself.
+   *
+   * With `timeoutMs`, a turn that lasts longer is left as it stands, with what it has kept: another process goes on with
+   * it when the lease has ended, as if this one had died. Its calls are aborted here.
+   *
+   * @example
+   * ```ts
+   * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+   * const conversations = new Conversations({ store, config: { provider, model: 'gpt-5' } });
+   * process.once('SIGTERM', () => void conversations.close({ timeoutMs: 10_000 }));
+   * ```
    */
-  async close(): Promise<void> {
+  async close(options: ConversationsCloseOptions = {}): Promise<void> {
+    checkOptions(options, CLOSE_OPTIONS);
+    const { timeoutMs } = options;
     this.#isClosed = true;
     this.#unwatch();
     clearTimeout(this.#timer);
     this.#expiries.close();
     this.#wanted.clear();
-    await Promise.all([...this.#taking.values(), this.#jobs?.close(), this.#schedules?.close()]);
+    const ending = Promise.all([...this.#taking.values(), this.#jobs?.close(), this.#schedules?.close()]);
+    try {
+      await withinLimits(ending, { signal: undefined, timeoutMs });
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      for (const held of this.#held) held.leave();
+      const left = withinLimits(Promise.all(this.#taking.values()), {
+        signal: undefined,
+        timeoutMs: GRACE_MS,
+      });
+      await left.catch(() => {});
+    }
   }
 
   async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
@@ -320,9 +306,11 @@ export class Conversations {
   async #takeHeld(held: HeldConversation): Promise<void> {
     // Until all is done, the conversation is due: where something fails, the next look finds it again.
     let seen = NOTHING_SEEN;
+    this.#held.add(held);
     try {
       seen = await takeTurns(held, this.#surroundings());
     } finally {
+      this.#held.delete(held);
       await held.letGo(seen);
     }
   }
@@ -383,6 +371,13 @@ const NOTHING_SEEN = -1;
 
 /** Conversations that are looked for at once. */
 const MAX_DUE = 100;
+
+/** How long turns that are left may take to notice. */
+const GRACE_MS = 1_000;
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError';
+}
 
 type GivenAnswers = Extract<InboxContent, { readonly kind: 'answers' }>;
 

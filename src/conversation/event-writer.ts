@@ -14,6 +14,7 @@ export class EventWriter {
   readonly #onFailure: (error: unknown) => void;
   #waiting: JsonObject[] = [];
   #writing: Promise<void> | undefined;
+  #isStopped = false;
 
   /** `onFailure` hears of a log that fails, and of a hold that was lost, then with `undefined`. */
   constructor(
@@ -27,12 +28,19 @@ export class EventWriter {
 
   /** A promise only where too much waits already. */
   write(event: JsonObject): void | Promise<void> {
+    if (this.#isStopped) return;
     const last = this.#waiting.at(-1);
     if (last !== undefined && isText(event) && last.type === event.type)
       this.#waiting[this.#waiting.length - 1] = { ...last, text: `${last.text}${event.text}` };
     else this.#waiting.push(event);
     this.#writing ??= this.#writeAll();
     if (this.#waiting.length > MAX_WAITING) return this.#writing;
+  }
+
+  /** What has not been written by now is another process's to tell. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#waiting = [];
   }
 
   /** All that was written is kept. */

@@ -100,6 +100,13 @@ export class HeldConversation {
     if (!this.#lost.signal.aborted) await this.#log.letGo(this.#hold, seen);
   }
 
+  /** Leaves the conversation, and the run of its turn, as they stand to whoever goes on when their leases have ended. */
+  leave(): void {
+    if (this.#isOver) return;
+    const message = `Conversation '${this.#lease.conversationId}' was left to others: no time was left for its turn.`;
+    this.#abandon(new ToolwrightError('RunClaimed', message));
+  }
+
   get #hold(): ConversationHold {
     const { conversationId, claim } = this.#lease;
     return { conversationId, claim };
@@ -134,12 +141,17 @@ export class HeldConversation {
 
   /** The conversation is somebody else's, or will be. */
   #lose(cause?: unknown): ToolwrightError {
-    this.#end();
     const what = `Conversation '${this.#lease.conversationId}'`;
     const error =
       cause === undefined
         ? new ToolwrightError('RunClaimed', `${what} is held by somebody else.`)
         : new ToolwrightError('RunStoreFailed', `${what} was lost: ${errorMessage(cause)}`, { cause });
+    return this.#abandon(error);
+  }
+
+  #abandon(error: ToolwrightError): ToolwrightError {
+    this.#end();
+    this.events.stop();
     this.#lost.abort(error);
     return error;
   }

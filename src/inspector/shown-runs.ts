@@ -1,3 +1,4 @@
+import type { Usage } from '../contract/llm-provider.js';
 import {
   CHECKPOINT_STORE,
   type CheckpointStore,
@@ -6,6 +7,7 @@ import {
 } from '../contract/run-checkpoint.js';
 import type { RunStore, StoredCall } from '../contract/run-state.js';
 import { foldRun } from '../loop/fold-run.js';
+import { costOf, inUnits, PRICES, priceOf } from '../loop/prices.js';
 import { shownValue } from './shown-value.js';
 import type { HeldCall, SeenCall } from './watched-calls.js';
 import type { SeenRun } from './watched-runs.js';
@@ -44,6 +46,7 @@ export function runDetail(seen: SeenRun): unknown {
   return {
     ...{ runId, status, begin, model, iterations, usage, providerRetries },
     text: result === undefined ? shownValue(text) : undefined,
+    ...costIn(seen),
     isStored: false,
     given: given.length,
     owner: shownValue(owner),
@@ -106,6 +109,28 @@ interface StoredSpan {
   readonly detail: unknown;
 }
 
+/** What a run has cost. */
+interface ShownCost {
+  readonly cost?: number;
+  /** It is in dollars, by the prices that come with the package: the run has no budget with prices of its own. */
+  readonly isEstimate?: true;
+}
+
+function costIn({ model, result }: Pick<SeenRun, 'model' | 'result'>): ShownCost {
+  const { spent, usage } = result ?? {};
+  return spent?.cost === undefined ? estimatedCost(model, usage) : { cost: spent.cost };
+}
+
+/** Nothing of a model whose price is not known. */
+function estimatedCost(model: string | undefined, usage: Usage | undefined): ShownCost {
+  if (model === undefined || !usage?.totalTokens) return {};
+  try {
+    return { cost: inUnits(costOf(priceOf(PRICES, model), usage)), isEstimate: true };
+  } catch {
+    return {};
+  }
+}
+
 /** The page of a store's runs, the latest change first; nothing of a store that lists none. */
 export async function storedRuns(store: RunStore | undefined, after?: string): Promise<RunPage> {
   if (!lists(store)) return { runs: [] };
@@ -123,6 +148,7 @@ export async function storedRun(store: RunStore | undefined, runId: string): Pro
     ...{ runId, status: end?.status ?? status, begin: createdAt, changedAt, model, iterations, usage },
     isHeld: leaseEnd !== undefined && leaseEnd > Date.now(),
     ...{ content: end?.content, error: end?.error, isStored: true },
+    ...estimatedCost(model, usage),
     owner: shownValue(owner),
     messages: shownValue(messages),
     pending: shownValue(pending),

@@ -93,17 +93,20 @@ export class ApplicationFleet {
     return works;
   }
 
-  /** Begins with nothing new, and waits for what the application does; after `limitMs` what still runs is aborted. */
+  /**
+   * Begins with nothing new, and waits for what the application does; after `limitMs` turns are left to other processes,
+   * and what else still runs is aborted.
+   */
   async end(limitMs: number): Promise<void> {
     const { running } = this.#parts;
-    running.track(this.#close()).catch(() => {});
+    running.track(this.#close(limitMs)).catch(() => {});
     await running.end(limitMs);
   }
 
-  async #close(): Promise<void> {
+  async #close(timeoutMs: number): Promise<void> {
     await Promise.all([
-      this.#conversations?.close(),
-      this.#turns?.close(),
+      this.#conversations?.close({ timeoutMs }),
+      this.#turns?.close({ timeoutMs }),
       this.#recovery?.close(),
       this.#jobs?.close(),
     ]);

@@ -91,7 +91,10 @@ export interface ToolwrightModuleOptions
    * `RetryToolCall` and of the framework's own errors; of any other only a reference that stands in the log beside it.
    */
   readonly exposeErrors?: boolean;
-  /** Milliseconds that a shutdown waits for running calls before it aborts them; default 10,000. */
+  /**
+   * Milliseconds that a shutdown waits for what runs before it aborts running calls, and leaves turns of conversations to
+   * other processes; default 10,000.
+   */
   readonly shutdownTimeoutMs?: number;
 }
 

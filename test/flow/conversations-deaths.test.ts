@@ -282,3 +282,39 @@ test.each(['a\u0000b', '\ud800', ' '])(
     expect(await front.snapshot('c1')).toBeUndefined();
   },
 );
+
+test('Conversations.close leaves a turn that lasts longer than `timeoutMs`: nothing is told of it, and another process goes on', async () => {
+  const fleet = new Fleet();
+  const { front, payments } = fleet;
+  await front.prompt('c1', 'Pay');
+  const first = fleet.start(() => NEVER, { annotations: { idempotent: true } });
+  await fleet.paid(1);
+  await first.conversations.close({ timeoutMs: 10 });
+  expect(payments[0]?.signal.aborted).toBe(true);
+  const before = await fleet.events();
+  expect(await front.snapshot('c1')).toMatchObject({ status: 'running', turn: { runId: 'c1.1' } });
+  fleet.now += LEASE;
+  const second = fleet.start(() => 'paid', { annotations: { idempotent: true } });
+  const view = await front.idle('c1');
+  expect(view?.messages.at(-1)).toMatchObject({ content: 'heard: paid' });
+  const after = await fleet.events();
+  expect(after.slice(0, before.length)).toEqual(before);
+  expect(after.filter((type) => type === 'run-end' || type === 'turn-end')).toEqual(['run-end', 'turn-end']);
+  expect(new Set(payments.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+  await second.conversations.close();
+});
+
+test('Conversations.close with `timeoutMs` waits for no longer than it has to, and for turns that end in time', async () => {
+  const fleet = new Fleet();
+  const { front } = fleet;
+  await front.prompt('c1', 'Pay');
+  const pay = Promise.withResolvers<string>();
+  const process = fleet.start(() => pay.promise);
+  await fleet.paid(1);
+  const closed = process.conversations.close({ timeoutMs: 600_000 });
+  pay.resolve('paid');
+  await closed;
+  expect((await front.snapshot('c1'))?.messages.at(-1)).toMatchObject({ content: 'heard: paid' });
+  const wrong = { timeoutMs: -1 };
+  await expect(front.close(wrong)).rejects.toMatchObject({ code: 521 });
+});

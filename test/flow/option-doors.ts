@@ -18,6 +18,7 @@ import {
   type ConversationConfig,
   type ConversationIdleOptions,
   Conversations,
+  type ConversationsCloseOptions,
   type ConversationsOptions,
   cancelRun,
   compensateRun,
@@ -485,6 +486,11 @@ export const LOOP_DOORS: readonly Door[] = [
     'Conversations.idle',
     { signal },
     { enter: (given) => conversations().idle('nobody', given) },
+  ),
+  door<ConversationsCloseOptions>(
+    'Conversations.close',
+    { timeoutMs: 10 },
+    { enter: (given) => conversations().close(given) },
   ),
   door<AnsweredRun>(
     'answerStoredRun, the run',

@@ -35,6 +35,9 @@ interface Run {
   readonly model?: string;
   readonly iterations?: number;
   readonly usage?: Readonly<Record<string, number>>;
+  readonly cost?: number;
+  /** The cost is in dollars, by the prices of the package. */
+  readonly isEstimate?: boolean;
   readonly isStored: boolean;
   readonly content?: string;
   readonly text?: string;
@@ -48,6 +51,12 @@ interface Message {
   readonly role: string;
   readonly content: unknown;
   readonly tool_calls?: readonly unknown[];
+}
+
+/** The currency of a budget is that of its prices. */
+function costText(cost: number, isEstimate = false): string {
+  const amount = cost.toLocaleString('en', { maximumSignificantDigits: 3 });
+  return isEstimate ? `, about $${amount} by list prices` : `, cost ${amount}`;
 }
 
 /** The runs of this process and of the store. */
@@ -96,6 +105,7 @@ export function RunView({ runId }: { runId: string }) {
             {run.model && `, model ${visibleText(run.model)}`}
             {run.iterations !== undefined && `, ${run.iterations} requests`}
             {run.usage && `, ${run.usage.inputTokens} tokens in, ${run.usage.outputTokens} out`}
+            {run.cost !== undefined && costText(run.cost, run.isEstimate)}
           </p>
           {run.error && <p class="fault">{visibleText(`${run.error.name}: ${run.error.message}`)}</p>}
           {run.status === 'suspended' && (

@@ -5,7 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { Conversation, Conversations, resumeToolLoop, runToolLoop, ToolRegistry } from 'toolwright';
+import {
+  type Budget,
+  Conversation,
+  Conversations,
+  resumeToolLoop,
+  runToolLoop,
+  ToolRegistry,
+} from 'toolwright';
 import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -293,6 +300,23 @@ describe('runs', () => {
     expect(spans.map(({ kind }) => kind)).toEqual(['request', 'call', 'wait', 'call', 'request']);
     expect(spans.every(({ begin, end }) => end >= begin)).toBe(true);
     expect((await get('pending')).runs).toEqual([]);
+  });
+
+  test('a run tells what it has cost: by its budget, by list prices, or not where nobody knows', async () => {
+    const tools = shop();
+    const { get } = await open(tools);
+    const costOf = async (model: string, more: { readonly budget?: Budget } = {}) => {
+      const usage = { inputTokens: 1_000_000, outputTokens: 100_000, totalTokens: 1_100_000 };
+      const provider = new ScriptedProvider([{ content: 'Hello', usage }]);
+      await runToolLoop({ provider, model, tools, ...more }, USER);
+      const [{ runId }] = (await get('runs')).runs as [{ runId: string }];
+      const { cost, isEstimate } = await get(`runs/${runId}`);
+      return { cost, isEstimate };
+    };
+    expect(await costOf('gpt-5-2025-08-07')).toEqual({ cost: 2.25, isEstimate: true });
+    expect(await costOf('a-model')).toEqual({});
+    const budget = { cost: 100, prices: { 'a-model': { input: 3, output: 10, maxOutputTokens: 10 } } };
+    expect(await costOf('a-model', { budget })).toEqual({ cost: 4 });
   });
 
   test('runs of a store that others began are shown and answered, here or for a worker', async () => {

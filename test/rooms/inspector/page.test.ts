@@ -133,7 +133,7 @@ describeBrowser('the page of an inspector', (browser) => {
       },
       { content: 'All done.', usage: { inputTokens: 20, outputTokens: 4, totalTokens: 24 } },
     ]);
-    const config = { provider, model: 'm', tools, store, checkpoint: 'step' } as const;
+    const config = { provider, model: 'gpt-5', tools, store, checkpoint: 'step' } as const;
     await runToolLoop(config, [{ role: 'user', content: 'Shop and book' }]);
     await page.getByRole('link', { name: /Pending 1/ }).click();
     const card = page.getByRole('region', { name: /Waiting run/ });
@@ -153,6 +153,7 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByRole('link', { name: /Shop and book/ }).click();
     await page.getByText('completed').waitFor();
     expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('All done.');
+    await page.getByText('20 tokens in, 4 out, about $0.000065 by list prices').waitFor();
     const timeline = (await page.locator('.waterfall').textContent()) ?? '';
     expect(timeline).toMatch(/request 1.*waiting for an answer: place_order.*request 2/s);
     const messages = (await page.locator('.messages').textContent()) ?? '';

@@ -78,6 +78,14 @@ class ShopTools {
     return 'signed';
   }
 
+  @Tool({ description: 'Rest until it is told to go on', annotations: { idempotent: true } })
+  async rest() {
+    const rested = once(events, 'go-on');
+    events.emit('resting');
+    await rested;
+    return 'rested';
+  }
+
   @Tool('Wait until it is told to go on')
   async hold() {
     events.emit('held');
@@ -260,6 +268,35 @@ describe('ToolwrightModule in a fleet', () => {
       { content: 'went on' },
       { content: 'Done' },
     ]);
+  });
+
+  test('a shutdown leaves a turn that lasts longer than it waits to another process, which goes on within its run', async () => {
+    const store = newStore();
+    const options = { store, leaseMs: 300, shutdownTimeoutMs: 20 };
+    const shop = await openShop(options, [calling('rest'), { content: 'Done' }]);
+    const held = once(events, 'resting');
+    await shop.toolwright.conversations.prompt('c1', 'Rest');
+    await held;
+    await shop.module.close();
+    const left = await store.conversations.read('c1');
+    expect(left).toMatchObject({ turns: 1, turn: { runId: 'c1.1' }, messages: [] });
+    expect(await store.read('c1.1')).toMatchObject({ status: 'running' });
+    setImmediate(() => events.once('resting', () => events.emit('go-on')));
+    const other = await openShop(options, [{ content: 'Done' }]);
+    const view = await other.toolwright.conversations.idle('c1');
+    expect(view?.messages).toMatchObject([
+      { content: 'Rest' },
+      { tool_calls: [{ function: { name: 'rest' } }] },
+      { content: 'rested' },
+      { content: 'Done' },
+    ]);
+    const told = await store.conversations.events({ conversationId: 'c1', after: 0, limit: 100 });
+    const types = told.map(({ event }) => event.type);
+    expect(types.filter((type) => type === 'turn-end' || type === 'run-end')).toEqual([
+      'run-end',
+      'turn-end',
+    ]);
+    expect(JSON.stringify(told)).not.toContain('aborted');
   });
 
   test('a worker goes on with a run that nobody holds, for its owner', async () => {
