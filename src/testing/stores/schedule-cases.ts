@@ -54,6 +54,8 @@ export const SCHEDULE_CASES: readonly ScheduleCase[] = [
       });
       expectSame('all', await other.schedules.listSchedules(), [early, middle, late]);
       expectSame('the first', await other.schedules.listSchedules({ limit: 1 }), [early]);
+      const every = await other.schedules.listSchedules({ limit: Number.MAX_SAFE_INTEGER });
+      expectSame('all, without a limit', idsOf(every), ['early', 'middle', 'late']);
       const listed = async (query: object) => idsOf(await other.schedules.listSchedules(query));
       expectSame('those of a conversation', await listed({ conversationId: 'c' }), ['early', 'late']);
       expectSame('those of an owner', await listed({ owner: SAME_OWNER }), ['late']);
@@ -90,7 +92,9 @@ export const SCHEDULE_CASES: readonly ScheduleCase[] = [
         await isTaken('d1', { conversationId: 'd' }),
       ];
       expectSame('what was taken', told, [true, true, false, true, true, true, false, true]);
-      await schedules.cancelSchedule('o1');
+      const unlimited = await sample(opened, 'o4', { owner: OWNER });
+      expectSame('without a limit', await schedules.addSchedule(unlimited, Number.POSITIVE_INFINITY), true);
+      for (const id of ['o1', 'o4']) await schedules.cancelSchedule(id);
       expectSame('after one has ended', await isTaken('o3', { owner: OWNER }), true);
     },
   },
