@@ -114,6 +114,17 @@ export interface TelemetrySettings {
 /** What tells a connected `Client` of the MCP SDK, version 2, or connects one. Its own type needs that package. */
 export type AgentMcpClient = ConnectedClient | (() => ConnectedClient | Promise<ConnectedClient>);
 
+/** Where an MCP server is: a program to start, in the agent's folder if no other is named, or an address. */
+export type AgentMcpServer =
+  | {
+      readonly command: string;
+      readonly args?: readonly string[];
+      /** Beside what a program needs to run. */
+      readonly env?: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+    }
+  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };
+
 interface ConnectedClient {
   getProtocolEra(): string | undefined;
   getServerCapabilities(): object | undefined;
@@ -136,8 +147,11 @@ export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'to
   readonly toolboxes?: readonly Toolbox[];
   /** Folders of skills, each a tool. */
   readonly skills?: SkillToolsOptions['folder'];
-  /** Connected clients of MCP servers, or functions that connect them; their tools' names begin with these names. */
-  readonly mcp?: Readonly<Record<string, AgentMcpClient>>;
+  /**
+   * MCP servers: programs, addresses, connected clients, or functions that connect them. Their tools' names begin with
+   * these names.
+   */
+  readonly mcp?: Readonly<Record<string, AgentMcpClient | AgentMcpServer>>;
   /** What calls may do, of whatever tool; default: `{ mode: 'ask' }`. */
   readonly permissions?: Permissions | PermissionsOptions;
   /**
@@ -207,7 +221,7 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
     folder: FILLED_TEXT,
     toolboxes: { ...LIST, fix: "['files', 'shell', ShopTools]" },
     skills: FOLDERS,
-    mcp: { ...RECORD, fix: '{ shop: client }' },
+    mcp: { ...RECORD, fix: "{ shop: { url: 'https://shop.example.com/mcp' } }" },
     permissions: protecting({ ...RECORD, fix: "{ mode: 'ask', rules: […] }" }),
     store: { ...NAMED, fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store" },
     engine: JOB_ENGINE,

@@ -2,10 +2,15 @@ import { resolve } from 'node:path';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Telemetry } from '../contract/telemetry.js';
-
+import { isRecord } from '../kernel/json.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
 import { Agent } from './agent.js';
-import type { AgentOptions, ConfiguredAgentOptions } from './agent-options.js';
+import type {
+  AgentMcpClient,
+  AgentMcpServer,
+  AgentOptions,
+  ConfiguredAgentOptions,
+} from './agent-options.js';
 import { type OpenStore, openProvider, openStore, openTelemetryOf } from './open-parts.js';
 import { type ReadOptions, readAgentOptions, stricterMode } from './read-options.js';
 import { bothPolicies, openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './toolboxes.js';
@@ -68,8 +73,7 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
     policy: policy ?? (() => false),
   });
   await addToolboxes(registry, read, { opened, provider, policy, permissions, store });
-  // Whoever answers over a network is asked last: not where something else is wrong.
-  if (faults.isEmpty) await addMcpTools(registry, read, opened);
+  await addMcpTools(registry, read, opened);
   faults.throwAll();
   return new Agent({
     options: { ...options, ...(policy && { policy }) },
@@ -159,22 +163,38 @@ async function addStore(
   return open?.store;
 }
 
-async function addMcpTools(
-  registry: ToolRegistry,
-  { options, faults }: ReadOptions,
-  opened: Opened,
-): Promise<void> {
-  const servers = Object.entries(options.mcp ?? {});
-  if (servers.length === 0) return;
+/** Tools of MCP servers. Whoever answers over a network is asked last: not where something else is wrong. */
+async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Opened): Promise<void> {
+  const { options, faults } = read;
+  if (!isRecord(options.mcp)) return;
+  const clients: [string, AgentMcpClient][] = [];
+  for (const [prefix, given] of Object.entries(options.mcp)) {
+    const client = await faults.of(`mcp.${prefix}`, () => clientOf(given, read));
+    if (client !== undefined) clients.push([prefix, client]);
+  }
+  if (clients.length === 0 || !faults.isEmpty) return;
   const { followMcpTools } = await import('../mcp/index.js');
   const { logger } = options;
   const onError = (error: unknown): void => {
     logger?.warn('The tools of an MCP server could not be read', { error });
   };
-  for (const [prefix, client] of servers) {
+  for (const [prefix, client] of clients) {
     const following = await faults.of(`mcp.${prefix}`, () =>
       followMcpTools(registry, client, { prefix, onError, ...(logger && { logger }) }),
     );
     if (following !== undefined) opened.closers.push(() => following.close());
   }
+}
+
+async function clientOf(
+  given: AgentMcpClient | AgentMcpServer,
+  { options, baseOf }: ReadOptions,
+): Promise<AgentMcpClient> {
+  if (typeof given === 'function' || (isRecord(given) && 'close' in given)) return given as AgentMcpClient;
+  const { serverConnection } = await import('../mcp/client/connect-server.js');
+  const folder = resolve(baseOf('folder'), options.folder ?? '.');
+  const isProgram = isRecord(given) && !('url' in given);
+  if (!isProgram) return serverConnection(given as AgentMcpServer);
+  const { cwd, ...settings } = given as Extract<AgentMcpServer, { readonly command: string }>;
+  return serverConnection({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
 }

@@ -2,6 +2,7 @@ export { Agent, type AgentConversationOptions } from './agent.js';
 export type {
   AgentConversations,
   AgentMcpClient,
+  AgentMcpServer,
   AgentOptions,
   ConfiguredAgentOptions,
   OpenAISettings,

@@ -21,6 +21,17 @@ interface SdkClient {
  */
 export type McpClientSource = SdkClient | (() => SdkClient | Promise<SdkClient>);
 
+/** Where a server is: a program to start, or an address. */
+export type McpServerSettings =
+  | {
+      readonly command: string;
+      readonly args?: readonly string[];
+      /** Beside what a program needs to run. */
+      readonly env?: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+    }
+  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };
+
 /** A tool as its server defines it now. */
 export interface McpToolCandidate {
   /** Its name in the registry; `definition.name` is the server's. */
