@@ -58,8 +58,9 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   },
   runs: {
     usage:
-      'runs list | show <run> | answer <run> --approve|--refuse|--value json|--result json|--done json|--not-done | cancel <run> | recover <module> --store postgres://…|file',
-    summary: 'lists the runs of a store and shows, answers, cancels and recovers them',
+      'runs list | show <run> | answer <run> --approve [--arguments json] [--remember scope [--until time]]|--refuse|--value json|--result json|--done json|--not-done | cancel <run> | recover <module> | approvals | revoke <approval> | schedules | unschedule <schedule> --store postgres://…|file',
+    summary:
+      'lists the runs of a store and shows, answers, cancels and recovers them; lists and ends its standing approvals and its schedules',
     load: async () => (await import('./runs-command.js')).runsCommand,
   },
   worker: {

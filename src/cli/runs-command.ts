@@ -61,7 +61,7 @@ const PARTS: Readonly<Record<string, (call: RunsCall) => Promise<number>>> = {
   unschedule: cancelSchedule,
 };
 
-/** `toolwright runs list | show | answer | cancel | recover`: what an operator does with the runs of a store. */
+/** `toolwright runs`: what an operator does with the runs of a store, its standing approvals and its schedules. */
 export const runsCommand: Command = {
   async run(args, surroundings) {
     const { values: options, positionals } = parseArgs({
