@@ -22,6 +22,8 @@ interface AgentSession {
   readonly used: string;
   /** The first prompt, or its beginning. */
   readonly title: string;
+  /** Changes that were taken back and of which the model has not been told yet. */
+  readonly undone: readonly string[];
 }
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -63,9 +65,10 @@ export class AgentSessions {
     try {
       const session: unknown = JSON.parse(readFileSync(join(this.placeOf(id), 'session.json'), 'utf8'));
       if (!isRecord(session)) return undefined;
-      const { folder, used, title = '' } = session;
+      const { folder, used, title = '', undone } = session;
       if (typeof folder !== 'string' || typeof used !== 'string') return undefined;
-      return { id, folder, used, title: String(title) };
+      const told = Array.isArray(undone) ? undone.map(String) : [];
+      return { id, folder, used, title: String(title), undone: told };
     } catch {
       return undefined;
     }
@@ -91,7 +94,7 @@ export class AgentSessions {
     mkdirSync(place, { recursive: true, mode: 0o700 });
     const lock = join(place, 'lock');
     takeLock(lock, id);
-    this.note({ id, folder, title: known?.title ?? '' });
+    this.note({ id, folder, title: known?.title ?? '', undone: known?.undone ?? [] });
     return () => {
       // Nothing was said in it.
       if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
@@ -100,8 +103,8 @@ export class AgentSessions {
   }
 
   /** Keeps what is known of a session. */
-  note({ id, folder, title }: Pick<AgentSession, 'id' | 'folder' | 'title'>): void {
-    const session = { folder, used: new Date().toISOString(), title };
+  note({ id, ...known }: Omit<AgentSession, 'used'>): void {
+    const session = { ...known, used: new Date().toISOString() };
     writeFileSync(join(this.placeOf(id), 'session.json'), `${JSON.stringify(session, null, 2)}\n`, {
       mode: 0o600,
     });

@@ -48,8 +48,6 @@ export class AgentTalk {
   #isInTurn = false;
   /** Calls that somebody was asked about. */
   readonly #asked = new Set<unknown>();
-  /** What the model does not know yet: the user has taken something back. */
-  #undone: readonly string[] = [];
 
   constructor(parts: AgentTalkParts) {
     this.#parts = parts;
@@ -95,7 +93,8 @@ export class AgentTalk {
       for await (const { number, event } of conversations.events(id, { signal: this.#leaving.signal })) {
         this.#count(event);
         if (number > before) {
-          printer.show(event);
+          // What was asked about was shown, and begins again after the answer.
+          if (event.type !== 'call-start' || !this.#asked.has(event.callId)) printer.show(event);
           if (event.type === 'call-end') this.#showForUser(event);
           if (!this.#isInTurn) lines.askAgain();
         }
@@ -143,11 +142,11 @@ export class AgentTalk {
 
   async #prompt(text: string): Promise<void> {
     const { conversations, id, sessions, folder } = this.#parts;
-    const told = this.#undone.map((about) => `[The user has taken back: ${about}]\n`).join('');
-    sessions.note({ id, folder, title: sessions.read(id)?.title || text.slice(0, 60) });
+    const known = sessions.read(id);
+    const told = (known?.undone ?? []).map((about) => `[The user has taken back: ${about}]\n`).join('');
     await this.#turn(async () => {
       await conversations.prompt(id, told + text);
-      this.#undone = [];
+      sessions.note({ id, folder, title: known?.title || text.slice(0, 60), undone: [] });
     });
   }
 
@@ -307,7 +306,9 @@ export class AgentTalk {
       return;
     }
     const about = `${undone.about} (${undone.paths.join(', ')})`;
-    this.#undone = [...this.#undone, about];
+    const { id, folder, sessions } = this.#parts;
+    const known = sessions.read(id);
+    sessions.note({ id, folder, title: known?.title ?? '', undone: [...(known?.undone ?? []), about] });
     surroundings.out(`undone: ${visibleLine(about)}\n`);
   }
 
