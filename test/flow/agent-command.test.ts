@@ -97,29 +97,31 @@ describe('toolwright agent', () => {
     expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
     child.write('/cost\n');
     await child.said(/1 turns, 1 calls, 200 tokens in, 20 out: \$0\.000[45]/);
+    child.write('write_tasks {"tasks":[{"text":"Look","status":"done"},{"text":"Test"}]}\n');
+    await child.said(/\| \[x\] Look\n {2}\| \[ \] Test/);
     child.endInput();
     expect((await child.ended()).exitCode).toBe(0);
+    expect(child.stderr).not.toContain('Run write_tasks');
+    expect(child.stderr.match(/· edit_file/g)).toHaveLength(1);
 
     await using next = agent(place, ...args, '--continue');
-    await next.said(/session s1.*1 turns so far/s);
+    await next.said(/session s1.*2 turns so far/s);
     next.write('/undo\n');
     await next.said(/undone: edit a\.txt \(a\.txt\)/);
     expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
-    next.write('and now?\n/cost\n');
-    await next.said(/You said: \[The user has taken back: edit a\.txt \(a\.txt\)\]\s+and now\?/);
-    await next.said(/2 turns, 1 calls/);
     next.endInput();
-    const { stdout, stderr } = await next.ended();
+    await next.ended();
+    // Also what was taken back in a process that has said nothing to the model.
+    await using third = agent(place, ...args, '--continue');
+    third.write('and now?\n/cost\n');
+    await third.said(/You said: \[The user has taken back: edit a\.txt \(a\.txt\)\]\s+and now\?/);
+    await third.said(/3 turns, 2 calls/);
+    third.endInput();
+    const { stdout, stderr } = await third.ended();
     expect(stdout + stderr).not.toContain('\u001b');
     const sent = server.requests.at(-1)?.body.messages as { role: string; content: string }[];
-    expect(sent.map(({ role }) => role)).toEqual([
-      'system',
-      'user',
-      'assistant',
-      'tool',
-      'assistant',
-      'user',
-    ]);
+    const turn = ['user', 'assistant', 'tool', 'assistant'];
+    expect(sent.map(({ role }) => role)).toEqual(['system', ...turn, ...turn, 'user']);
     const listed = await run(place, ['--sessions'], []);
     expect(listed.stdout).toMatch(/^s1 {2}\d{4}-.*edit_file/);
     // Nothing of it is in the folder, and nobody else reads it.
