@@ -98,6 +98,30 @@ export interface Spending {
   readonly tools: Readonly<Record<string, { readonly calls: number; readonly cost: number }>>;
 }
 
+/** The sum of two; of none, none. */
+export function addSpending(one: Spending | undefined, other: Spending | undefined): Spending | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  const tools = { ...one.tools };
+  for (const [name, { calls, cost }] of Object.entries(other.tools)) {
+    const { calls: before, cost: costBefore } = tools[name] ?? { calls: 0, cost: 0 };
+    tools[name] = { calls: before + calls, cost: addCosts(costBefore, cost) };
+  }
+  const isPriced = one.cost !== undefined || other.cost !== undefined;
+  return {
+    tokens: one.tokens + other.tokens,
+    calls: one.calls + other.calls,
+    steps: one.steps + other.steps,
+    timeMs: one.timeMs + other.timeMs,
+    ...(isPriced ? { cost: addCosts(one.cost ?? 0, other.cost ?? 0) } : {}),
+    tools,
+  };
+}
+
+/** In whole billionths, as they are counted. */
+function addCosts(one: number, other: number): number {
+  return Math.round((one + other) * 1e9) / 1e9;
+}
+
 /** What somebody has granted to a run beyond an account of its budget, in what ledgers count. */
 export interface BudgetGrant {
   readonly account: string;

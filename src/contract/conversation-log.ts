@@ -1,4 +1,5 @@
 import { withMethods } from '../kernel/options.js';
+import type { Spending } from './budget.js';
 import type { Answer } from './call.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message, UserMessage } from './llm-provider.js';
@@ -87,6 +88,10 @@ export interface KeptTurn {
   /** Of the entry that began it. */
   readonly key: string;
   readonly firstEvent?: number;
+  /** What it has spent; only where it had a budget. */
+  readonly spent?: Spending;
+  /** What the conversation has spent by its end, turns included that others have replaced. */
+  readonly spentSoFar?: Spending;
 }
 
 /** A message of a history; the first one of a turn says which turn that is. */

@@ -22,6 +22,8 @@ export interface StoredEnd {
   readonly error?: { readonly code?: number; readonly name: string; readonly message: string };
   readonly iterations: number;
   readonly usage: Usage;
+  /** What it has spent; only where it had a budget. */
+  readonly spent?: Spending;
 }
 
 /** What a run under way adds to its checkpoint. The order counts. */

@@ -1,9 +1,10 @@
+import type { Spending } from '../contract/budget.js';
 import type { PendingCall } from '../contract/call.js';
 import type { KeptConversation, OpenTurn } from '../contract/conversation-log.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import { askingStep } from '../loop/budget-question.js';
-import { type HistoryTurn, historyOf } from './kept-turns.js';
+import { type HistoryTurn, historyOf, spentIn } from './kept-turns.js';
 
 /** A conversation as anybody may read it. */
 export interface ConversationView {
@@ -25,6 +26,8 @@ export interface ConversationView {
   readonly pending: readonly PendingCall[];
   /** Number of the turn's request to the model that made the calls of `pending`. */
   readonly iteration?: number;
+  /** What its turns have spent, also those that others have replaced; only where they have a budget. */
+  readonly spent?: Spending;
   /** What waits for a turn. */
   readonly inbox: KeptConversation['inbox'];
   /** Turns begun so far. */
@@ -43,6 +46,10 @@ export async function viewOf(kept: KeptConversation, store: CheckpointStore): Pr
   const status = isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle';
   const owned = owner === undefined ? {} : { owner };
   const pending = run?.pending ?? [];
-  const open = { ...(turn && { turn }), ...(run && { iteration: askingStep(run) }) };
+  const open = {
+    ...spentIn(history, run?.spent),
+    ...(turn && { turn }),
+    ...(run && { iteration: askingStep(run) }),
+  };
   return { conversationId, ...owned, ...open, status, messages, history, pending, inbox, turns, lastEvent };
 }

@@ -1,4 +1,5 @@
 import { ToolRegistry } from '../call/tool-registry.js';
+import type { Spending } from '../contract/budget.js';
 import type { Answer, PendingCall } from '../contract/call.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
 import type { BackgroundTask } from '../contract/tool-context.js';
@@ -124,6 +125,11 @@ export class Conversation {
   /** What a suspended run waits for; empty where none does. */
   get pending(): readonly PendingCall[] {
     return this.#turns.suspended?.state.pending ?? [];
+  }
+
+  /** What its turns have spent, and a suspended one so far; only where they have a budget. */
+  get spent(): Spending | undefined {
+    return this.#turns.spent;
   }
 
   /** Work that tools have started and that has not completed. */

@@ -27,14 +27,14 @@ export function eventJson(event: LoopEvent): JsonObject {
 /** The outcome of a run, or what a store knows of it. */
 type RunOutcome = Pick<
   ToolLoopResult,
-  'status' | 'content' | 'output' | 'iterations' | 'usage' | 'pending'
+  'status' | 'content' | 'output' | 'iterations' | 'usage' | 'spent' | 'pending'
 > & { readonly error?: unknown };
 
 /** What came of a run, without its history: that is the conversation's. */
 export function outcomeJson(result: RunOutcome): JsonObject {
-  const { status, content, output, iterations, usage, pending, error } = result;
+  const { status, content, output, iterations, usage, spent, pending, error } = result;
   const told = error === undefined ? undefined : errorJson(error);
-  return plain({ status, content, output, iterations, usage, pending, error: told });
+  return plain({ status, content, output, iterations, usage, spent, pending, error: told });
 }
 
 /** An error as readers in other processes get it. */

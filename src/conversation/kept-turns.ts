@@ -1,3 +1,4 @@
+import { addSpending, type Spending } from '../contract/budget.js';
 import type { InboxContent, KeptConversation, KeptMessage, KeptTurn } from '../contract/conversation-log.js';
 import type { Message } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -23,6 +24,15 @@ export function historyOf({ messages }: Pick<KeptConversation, 'messages'>): Con
     return message;
   });
   return { messages: said, turns };
+}
+
+/** What a conversation has spent: by the turns of its history, those that they replaced, and the one that follows. */
+export function spentIn(
+  turns: readonly HistoryTurn[],
+  next: Spending | undefined,
+): { readonly spent?: Spending } {
+  const spent = addSpending(turns.at(-1)?.spentSoFar, next);
+  return spent === undefined ? {} : { spent };
 }
 
 /** Messages that a turn has added, as a log keeps them. */

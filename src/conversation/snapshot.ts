@@ -1,4 +1,5 @@
 import { createResultChecker, type ResultChecker } from '../checking/checker.js';
+import type { Spending } from '../contract/budget.js';
 import type { Answer } from '../contract/call.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
@@ -68,6 +69,8 @@ export interface ConversationSnapshot {
   readonly inbox: readonly StoredOrigin[];
   /** Work that was started and has not completed. */
   readonly tasks: readonly BackgroundTask[];
+  /** What turns that have ended have spent; only where they had a budget. */
+  readonly spent?: Spending;
   /** As that of a {@link RunState}. */
   readonly signature?: string;
 }

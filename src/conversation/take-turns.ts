@@ -27,7 +27,7 @@ import { errorJson, eventJson, outcomeJson } from './event-json.js';
 import { callOfContext, turnMessage } from './events.js';
 import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
-import { messagesBefore, messagesOfTurn } from './kept-turns.js';
+import { historyOf, messagesBefore, messagesOfTurn, spentIn } from './kept-turns.js';
 
 /** What the turns of conversations are taken with. */
 export interface TurnSurroundings {
@@ -272,7 +272,7 @@ function isKept(result: ToolLoopResult): ToolLoopResult {
 /** What of the outcome of a run a conversation keeps, or tells. */
 type TurnResult = Pick<
   ToolLoopResult,
-  'status' | 'content' | 'messages' | 'iterations' | 'usage' | 'output' | 'pending'
+  'status' | 'content' | 'messages' | 'iterations' | 'usage' | 'spent' | 'output' | 'pending'
 > & { readonly error?: unknown };
 
 /** What came of the run of a turn. */
@@ -296,7 +296,14 @@ async function commitTurn(
   const [first] = result.messages;
   const said = result.messages.slice(first?.role === 'system' ? 1 : 0).slice(keep);
   const { number, firstEvent, entry } = turn;
-  const kept = { number, key: entry.key, ...(firstEvent === undefined ? {} : { firstEvent }) };
+  const { spent } = result;
+  const { spent: spentSoFar } = spentIn(historyOf(held.conversation).turns, spent);
+  const kept = {
+    ...{ number, key: entry.key },
+    ...(firstEvent === undefined ? {} : { firstEvent }),
+    ...(spent === undefined ? {} : { spent }),
+    ...(spentSoFar === undefined ? {} : { spentSoFar }),
+  };
   const history = { keep, messages: messagesOfTurn(said, kept) };
   await held.commit({ turn: null, history, done, events: [{ type: 'turn-end', ...outcome }] });
 }

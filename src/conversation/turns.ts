@@ -2,6 +2,7 @@ import { completionOf } from '../call/completion-entry.js';
 import { SafeLog } from '../call/log.js';
 import { interruptedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import { addSpending, type Spending } from '../contract/budget.js';
 import type { Answer, CallScope } from '../contract/call.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
 import type { TaskEvent, ToolContext } from '../contract/tool-context.js';
@@ -46,6 +47,8 @@ export class Turns {
   #current: CurrentTurn | undefined;
   #isRunning = false;
   #count = 0;
+  /** By turns that have ended. */
+  #spent: Spending | undefined;
   /** No turn begins, because the conversation was restored just now. */
   #isHeld = false;
   #isClosed = false;
@@ -68,6 +71,10 @@ export class Turns {
   /** What the current turn waits for, where it is suspended. */
   get suspended(): SuspendedStatus | undefined {
     return this.#isRunning ? undefined : this.#current?.suspended;
+  }
+
+  get spent(): Spending | undefined {
+    return addSpending(this.#spent, this.suspended?.state.spent);
   }
 
   prompt(content: UserMessage['content'], options: TurnOptions): Promise<ToolLoopResult> {
@@ -190,13 +197,15 @@ export class Turns {
       ...(turn === undefined ? {} : { turn }),
       inbox: origins,
       tasks: this.tasks.open,
+      ...(this.#spent === undefined ? {} : { spent: this.#spent }),
     };
     return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, { secret, isOwned });
   }
 
   /** Goes on from a snapshot, with the next turn of the event loop. */
-  restore({ snapshot: { turns, turn, inbox, tasks }, isCertain }: ValidSnapshot): void {
+  restore({ snapshot: { turns, turn, inbox, tasks, spent }, isCertain }: ValidSnapshot): void {
     this.#count = turns;
+    this.#spent = spent;
     const scope = this.#within(this.#config.scope);
     const lost = tasks.map((task) => ({ task, result: interruptedResult(task.tool) }));
     const refused: { readonly origin: TurnOrigin; readonly error: ToolwrightError }[] = [];
@@ -298,6 +307,7 @@ export class Turns {
         events: this.events,
         onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
       });
+      if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
       this.#leave(current);
       this.events.tell({ type: 'turn-end', turn, result });
       return result;

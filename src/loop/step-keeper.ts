@@ -160,7 +160,7 @@ export class StepKeeper implements RunKeeper {
   }
 
   async #end({ messages }: LoopRun, result: ToolLoopResult): Promise<void> {
-    const { status, content, iterations, usage, error } = result;
+    const { status, content, iterations, usage, spent, error } = result;
     const end: RunEntry = {
       type: 'end',
       messages: messages.slice(this.#messages),
@@ -168,6 +168,7 @@ export class StepKeeper implements RunKeeper {
       content,
       iterations,
       usage,
+      ...(spent === undefined ? {} : { spent }),
       ...(error === undefined ? {} : { error: told(error) }),
     };
     const entries = [...this.#rest(), end];

@@ -4,6 +4,7 @@ import {
   answerStoredRun,
   type Budget,
   Conversation,
+  Conversations,
   defineTool,
   type LLMProvider,
   type LoopEvent,
@@ -326,5 +327,44 @@ describe('whenSpent: ask, in a conversation', () => {
     const second = await conversation.answer([{ id: conversation.pending[0]?.id ?? '', value: 1 }]);
     expect([second.status, second.content]).toEqual(['completed', 'Done.']);
     expect(conversation.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+  });
+});
+
+describe('spent, of a conversation', () => {
+  const replies = () => setup([calling('a'), said('One.'), calling('b'), said('Two.')], { cost: 0.5 });
+  const budget: Budget = { cost: 100, prices: { 'gpt-5': { input: 1000, output: 1000 } } };
+  // Four replies of 100 tokens at 0.1 each, and two calls of 0.5.
+  const all = { tokens: 400, steps: 4, calls: 2, cost: 1.4, tools: { look: { calls: 2, cost: 1 } } };
+
+  test('is the sum of the turns of a Conversation, also restored and while a turn waits', async () => {
+    const { config } = replies();
+    const first = new Conversation({ ...config, budget });
+    expect(first.spent).toBeUndefined();
+    await first.prompt('1');
+    expect(first.spent).toMatchObject({ tokens: 200, cost: 0.7 });
+    const second = Conversation.restore(
+      { ...config, budget: { ...budget, steps: 1, whenSpent: 'ask' } },
+      json(first.toJSON()),
+    );
+    await second.prompt('2');
+    expect(second.spent).toMatchObject({ tokens: 300, steps: 3 });
+    await second.answer([{ id: second.pending[0]?.id ?? '', value: 1 }]);
+    expect(second.spent).toMatchObject(all);
+  });
+
+  test('is in the view and the events of Conversations, turn by turn, and turns that were replaced count', async () => {
+    const { config } = replies();
+    const conversations = new Conversations({ store: new MemoryRunStore(), config: { ...config, budget } });
+    await conversations.prompt('c1', '1', { key: 'first' });
+    await conversations.idle('c1');
+    await conversations.prompt('c1', '2', { replaces: 'first' });
+    const view = await conversations.idle('c1');
+    expect(view?.spent).toMatchObject(all);
+    expect(view?.history).toMatchObject([{ spent: { tokens: 200, cost: 0.7 } }]);
+    const told: unknown[] = [];
+    for await (const { event } of conversations.events('c1', { upTo: view?.lastEvent ?? 0 }))
+      if (event.type === 'turn-end') told.push((event.spent as { tokens: number }).tokens);
+    expect(told).toEqual([200, 200]);
+    await conversations.close();
   });
 });
