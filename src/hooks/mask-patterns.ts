@@ -1,3 +1,4 @@
+import { type CutDetails, cutDetails, isCutDetails } from '../call/result-text.js';
 import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { LLMResponse, Message } from '../contract/llm-provider.js';
@@ -185,7 +186,7 @@ class Mask {
       forLLM: this.text(forLLM),
       ...(forUser === undefined ? {} : { forUser: this.text(forUser) }),
       ...(content === undefined ? {} : { content: this.json(content) as Content }),
-      ...(details === undefined ? {} : { details: isPlainData(details) ? this.json(details) : details }),
+      ...(details === undefined ? {} : { details: this.#details(details) }),
     };
     const isSame =
       masked.forLLM === forLLM &&
@@ -193,6 +194,15 @@ class Mask {
       masked.content === content &&
       masked.details === details;
     return isSame ? result : new ToolResult({ ...result, ...masked });
+  }
+
+  /** What is kept whole of a result that was cut stays that: it is read on from. */
+  #details(details: unknown): unknown {
+    if (!isPlainData(details)) return details;
+    const masked = this.json(details);
+    if (masked === details || !isCutDetails(details)) return masked;
+    const { full, details: own } = masked as CutDetails;
+    return cutDetails(new ToolResult({ forLLM: full, ...(own === undefined ? {} : { details: own }) }));
   }
 
   reply(response: LLMResponse): LLMResponse {

@@ -3,6 +3,7 @@ import { type KeptPart, readKept, shapeOf } from '../call/read-kept.js';
 import { isCutDetails } from '../call/result-text.js';
 import { type Invoker, ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord } from '../contract/call.js';
+import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolMessage } from '../contract/llm-provider.js';
 import { keepsResults, type ResultStore } from '../contract/result-store.js';
@@ -114,26 +115,53 @@ export function keptBy({ result: { details } }: CallRecord): Pick<ToolMessage, '
   return { kept: details.kept.handle };
 }
 
-const readers = new WeakMap<LoopRun, Invoker>();
+/** Of each run, what reads on in results from outside and in others. */
+const readers = new WeakMap<LoopRun, { outside?: Invoker; inside?: Invoker }>();
 
 /** The answer to a call of {@link READ_RESULT}. */
 export async function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
-  const read = readers.get(run) ?? readerOf(run);
-  readers.set(run, read);
+  const made = readers.get(run) ?? {};
+  readers.set(run, made);
   const { id, name, arguments: args } = call;
+  const place = isFromOutside(run, call) ? 'outside' : 'inside';
+  made[place] ??= readerOf(run, place === 'outside');
+  const read = made[place];
   const invocation = await read({ id, name, arguments: args }, run.scope);
   if (invocation.status !== 'suspended') return invocation.record;
   throw new TypeError('Reading a result cannot wait.');
 }
 
-function readerOf(run: LoopRun): Invoker {
+/** Whether the tool whose result is read reaches outside, or a hook has marked it; of an unknown one, yes. */
+function isFromOutside({ toolCalls, tools }: LoopRun, { read }: ParsedCall): boolean {
+  const handle = read.ok ? read.value.handle : undefined;
+  const record = toolCalls.find((known) => keptBy(known).kept === handle);
+  if (record === undefined) return true;
+  const isMarked = record.hooks?.some(({ hook, did }) => hook === 'mark-untrusted' && did === 'rewrote');
+  return isMarked === true || tools.offered(record.name)?.annotations?.openWorld === true;
+}
+
+/** What is kept is as the tool gave it: hooks that mark and mask results see what is read of it. */
+function readerOf(run: LoopRun, openWorld: boolean): Invoker {
   const { name, parameters, description } = READ_SCHEMA.function;
   const execute = (args: JsonObject) => part(run, args as unknown as KeptPart & { readonly handle: string });
   const tool = toDefinition(
-    { name, description, parameters, maxResultChars: Number.POSITIVE_INFINITY, execute },
+    {
+      ...{ name, description, parameters, maxResultChars: Number.POSITIVE_INFINITY, execute },
+      annotations: { openWorld },
+    },
     { by: 'kept results', wrong: [] },
   );
-  return new ToolRegistry().register(tool).invoker();
+  const hooks = [...run.tools.hooks, ...(run.config.hooks ?? [])].flatMap((hook): Hooks[] =>
+    hook.afterCall === undefined
+      ? []
+      : [
+          {
+            ...(hook.name === undefined ? {} : { name: hook.name }),
+            afterCall: (call) => hook.afterCall?.(call),
+          },
+        ],
+  );
+  return new ToolRegistry(hooks.length === 0 ? {} : { hooks }).register(tool).invoker();
 }
 
 async function part(

@@ -8,6 +8,7 @@ import {
   type ToolLoopConfig,
   ToolRegistry,
 } from 'toolwright';
+import { markUntrusted, maskPatterns } from 'toolwright/hooks';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { historyFaults } from './strict-history.js';
@@ -140,6 +141,20 @@ describe('runToolLoop with a store and a large result', () => {
     expect(foreign).toContain('There is no result');
     expect(unknown).toContain('There is no result');
     expect(missing).toContain('handle');
+  });
+
+  test('marks and masks what is read on in a result as hooks marked and masked its beginning', async () => {
+    const text = `${prose}\nThe end, by eve@example.org.`;
+    for (const openWorld of [true, false]) {
+      const look = { ...giving(text), annotations: { openWorld } };
+      const { texts } = await reading(text, [{ search: 'The end' }, { line: 2, count: 1 }], {
+        tools: [look],
+        hooks: [maskPatterns({ in: ['results'] }), markUntrusted()],
+      });
+      for (const told of texts) expect(/^<untrusted-/.test(told)).toBe(openWorld);
+      expect(texts[1]).toContain('The end');
+      expect(texts.join('')).not.toContain('eve@example.org');
+    }
   });
 
   test('reads on after the run was suspended and resumed in another process', async () => {
