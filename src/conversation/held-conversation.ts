@@ -8,8 +8,8 @@ import type {
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { MAX_TIMER_MS } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { LeaseRenewal } from '../loop/lease-renewal.js';
 import { EventWriter } from './event-writer.js';
 
 /** Events that are read at once. */
@@ -32,11 +32,9 @@ export class HeldConversation {
   readonly #lease: ConversationLease;
   readonly #lost = new AbortController();
   readonly #unwatch: () => void;
+  readonly #renewal: LeaseRenewal<HoldRenewal>;
   /** Ends the turn that runs. */
   #turnStop = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-  #renewedAt = performance.now();
-  #isOver = false;
 
   private constructor(log: ConversationLog, lease: ConversationLease, conversation: KeptConversation) {
     this.#log = log;
@@ -44,16 +42,25 @@ export class HeldConversation {
     this.conversation = conversation;
     this.events = new EventWriter({ log, hold: this.#hold }, (error) => this.#lose(error));
     this.#unwatch = log.watch(({ conversationId, about }) => {
-      if (about === 'inbox' && conversationId === lease.conversationId) void this.#renew();
+      if (about === 'inbox' && conversationId === lease.conversationId) void this.#renewal.renew();
     });
-    this.#schedule();
+    this.#renewal = new LeaseRenewal({
+      leaseMs: lease.leaseMs,
+      renew: () => log.renew(lease),
+      take: (renewal) => this.#take(renewal),
+      fail: (cause) => this.#lose(cause),
+    });
   }
 
   /** `undefined` where somebody else holds it, or where there is none. */
   static async take({ log, conversationId, leaseMs }: HoldRequest): Promise<HeldConversation | undefined> {
     const lease = { conversationId, claim: crypto.randomUUID(), leaseMs };
+    const since = performance.now();
     const outcome = await log.hold(lease);
-    return outcome.status === 'held' ? new HeldConversation(log, lease, outcome.conversation) : undefined;
+    if (outcome.status !== 'held') return undefined;
+    const held = new HeldConversation(log, lease, outcome.conversation);
+    held.#renewal.begin(since);
+    return held;
   }
 
   /** Aborted when the conversation is no longer this process's; the reason is the error that says why. */
@@ -102,7 +109,7 @@ export class HeldConversation {
 
   /** Leaves the conversation, and the run of its turn, as they stand to whoever goes on when their leases have ended. */
   leave(): void {
-    if (this.#isOver) return;
+    if (this.#renewal.isOver) return;
     const message = `Conversation '${this.#lease.conversationId}' was left to others: no time was left for its turn.`;
     this.#abandon(new ToolwrightError('RunClaimed', message));
   }
@@ -112,31 +119,10 @@ export class HeldConversation {
     return { conversationId, claim };
   }
 
-  #schedule(): void {
-    clearTimeout(this.#timer);
-    const pause = Math.min(this.#lease.leaseMs / 3, MAX_TIMER_MS);
-    this.#timer = setTimeout(() => void this.#renew(), pause).unref();
-  }
-
-  async #renew(): Promise<void> {
-    const now = performance.now();
-    let renewal: HoldRenewal;
-    try {
-      renewal = await this.#log.renew(this.#lease);
-    } catch (error) {
-      // The log may come back in time; once the lease has ended, somebody else may go on with the conversation.
-      if (!this.#isOver && now - this.#renewedAt >= this.#lease.leaseMs) this.#lose(error);
-      else if (!this.#isOver) this.#schedule();
-      return;
-    }
-    if (this.#isOver) return;
-    if (!renewal.holds) {
-      this.#lose();
-      return;
-    }
-    this.#renewedAt = now;
-    if (renewal.isAbortAsked) this.#turnStop.abort(abortAsked());
-    this.#schedule();
+  #take(renewal: HoldRenewal): boolean {
+    if (!renewal.holds) this.#lose();
+    else if (renewal.isAbortAsked) this.#turnStop.abort(abortAsked());
+    return renewal.holds;
   }
 
   /** The conversation is somebody else's, or will be. */
@@ -157,9 +143,8 @@ export class HeldConversation {
   }
 
   #end(): void {
-    this.#isOver = true;
+    this.#renewal.end();
     this.#unwatch();
-    clearTimeout(this.#timer);
   }
 }
 

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RunClaim, RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { MAX_TIMER_MS } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import type { OptionRule } from '../kernel/options.js';
+import { LeaseRenewal } from './lease-renewal.js';
 
 export const DEFAULT_LEASE_MS = 30_000;
 
@@ -35,13 +35,24 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
   readonly claim: RunClaim;
   readonly #request: ClaimRequest<Store>;
   readonly #lost = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-  #renewedAt = 0;
-  #isOver = false;
+  readonly #renewal: LeaseRenewal<boolean>;
 
   constructor(request: ClaimRequest<Store>, claim: string = crypto.randomUUID()) {
+    const { store, runId, leaseMs } = request;
     this.#request = request;
-    this.claim = { runId: request.runId, claim };
+    this.claim = { runId, claim };
+    this.#renewal = new LeaseRenewal({
+      leaseMs,
+      renew: () => store.renew({ ...this.claim, leaseMs }),
+      take: (holds) => {
+        if (!holds) this.#takenOver();
+        return holds;
+      },
+      fail: (cause) => {
+        const message = `The claim on run '${runId}' could not be renewed: ${errorMessage(cause)}`;
+        this.#lost.abort(new ToolwrightError('RunStoreFailed', message, { cause }));
+      },
+    });
   }
 
   /** Aborted when the run is no longer this process's; the reason is the error that says why. */
@@ -55,8 +66,7 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
 
   /** The run was claimed at this time, by `performance.now()`. */
   hold(since: number): void {
-    this.#renewedAt = since;
-    this.#schedule();
+    this.#renewal.begin(since);
   }
 
   /**
@@ -110,36 +120,7 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
 
   /** Renews the lease no more. */
   leave(): void {
-    this.#isOver = true;
-    clearTimeout(this.#timer);
-  }
-
-  #schedule(): void {
-    const wait = Math.min(this.#request.leaseMs / 3, MAX_TIMER_MS);
-    this.#timer = setTimeout(() => void this.#renew(), wait).unref();
-  }
-
-  async #renew(): Promise<void> {
-    const { store, leaseMs } = this.#request;
-    const now = performance.now();
-    try {
-      const holds = await store.renew({ ...this.claim, leaseMs });
-      if (this.#isOver) return;
-      if (!holds) {
-        this.#takenOver();
-        return;
-      }
-      this.#renewedAt = now;
-    } catch (cause) {
-      if (this.#isOver) return;
-      // The store may come back in time; once the lease has ended, another process may have claimed the run.
-      if (now - this.#renewedAt >= leaseMs) {
-        const message = `The claim on run '${this.claim.runId}' could not be renewed: ${errorMessage(cause)}`;
-        this.#lost.abort(new ToolwrightError('RunStoreFailed', message, { cause }));
-        return;
-      }
-    }
-    this.#schedule();
+    this.#renewal.end();
   }
 
   #takenOver(): ToolwrightError {

@@ -48,6 +48,7 @@ import {
   type RulesOf,
   required,
   SIGNAL,
+  STORED_ID,
   secret,
   withMethods,
 } from '../kernel/options.js';
@@ -196,7 +197,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   store: RUN_STORE,
   checkpoint: oneOf('suspend', 'step', 'call'),
   leaseMs: LEASE,
-  runId: FILLED_TEXT,
+  runId: STORED_ID,
   answerWithinMs: MILLISECONDS,
   onExpiry: oneOf('refuse', 'end'),
   stateSecret: protecting(secret(FILLED_TEXT)),

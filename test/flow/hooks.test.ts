@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  answerStoredRun,
   type CallRecord,
   defineTool,
   type EndedCall,
@@ -7,12 +8,14 @@ import {
   type Hooks,
   InvalidOptionsError,
   type LoopEvent,
+  recoverRuns,
   resumeToolLoop,
   runToolLoop,
   streamToolLoop,
   ToolRegistry,
   ToolResult,
 } from 'toolwright';
+import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 
 const USER = [{ role: 'user', content: 'Go' }] as const;
@@ -203,6 +206,31 @@ describe('beforeCall', () => {
       rawArguments: PAY.arguments,
       edited: { original: { to: 'ann', amount: 100 } },
     });
+  });
+
+  test('sees what somebody has edited, and leaves it, where another process goes on with the run', async () => {
+    const { pay, ran } = payTool({ approval: true });
+    const store = new SqliteRunStore({ path: ':memory:' });
+    const seen: unknown[] = [];
+    const hooks: Hooks[] = [
+      { beforeCall: ({ arguments: args }) => ({ arguments: { ...args, amount: 100 } }) },
+      {
+        name: 'audit',
+        beforeCall: ({ isRepeated, arguments: args }) => void seen.push([isRepeated, args]),
+        afterCall: ({ arguments: args }) => void seen.push(args),
+      },
+    ];
+    const tools = new ToolRegistry({ hooks }).register(pay);
+    const config = { provider: calling(PAY), model: 'm', tools, store, checkpoint: 'step' } as const;
+    const first = await runToolLoop({ ...config, runId: 'r1' }, USER);
+    const edited = { to: 'bob', amount: 7 };
+    const answer = { id: first.pending?.[0]?.id as string, approved: true, arguments: edited };
+    await answerStoredRun({ store, runId: 'r1' }, [answer], { tools });
+    const [recovered] = await recoverRuns({ store, config });
+    expect(recovered).toMatchObject({ result: { status: 'completed' } });
+    expect(ran).toEqual([edited]);
+    expect(seen).toEqual([[false, { to: 'ann', amount: 100 }], [true, edited], edited]);
+    store.close();
   });
 
   test('may still refuse a call when it is resumed', async () => {

@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
-import { Conversations, type ConversationsOptions, type LLMProvider, recoverRuns } from 'toolwright';
+import {
+  Conversations,
+  type ConversationsOptions,
+  type LLMProvider,
+  recoverRuns,
+  runToolLoop,
+} from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { TestSchemas } from '../rooms/postgres/test-schema.js';
@@ -92,4 +98,15 @@ describePostgres('recovery in PostgreSQL', (service) => {
     () => new PostgresRunStore({ connectionString: service.url, schema: schemas.newSchema() }),
     (store) => (store as PostgresRunStore).close(),
   );
+});
+
+test('runToolLoop refuses at once a run id that not every store can keep', async () => {
+  const store = new MemoryRunStore();
+  for (const runId of ['', 'a\0b', 'a\ud800']) {
+    const run = runToolLoop({ ...config, store, checkpoint: 'step', runId }, [
+      { role: 'user', content: 'Hi' },
+    ]);
+    await expect(run).rejects.toMatchObject({ code: 521, message: expect.stringContaining('runId') });
+  }
+  expect(store.list().runs).toEqual([]);
 });

@@ -16,9 +16,9 @@ import { createGenerator } from 'ts-json-schema-generator';
 import { toChatBody, toChatStreamBody } from '../../../src/providers/openai/chat/chat-body.js';
 import { toResponsesBody } from '../../../src/providers/openai/responses/responses-body.js';
 import { ROOT } from '../../house/repository.js';
-import { collect } from './loopback-server.js';
+import { collect, json, LoopbackServer } from './loopback-server.js';
 import { historyAfter } from './openai-dialogue.js';
-import { customCall, functionCall, message, reasoning } from './responses-bodies.js';
+import { customCall, functionCall, message, reasoning, responseOf } from './responses-bodies.js';
 
 const APIS = ['chat', 'responses'] as const;
 type Api = (typeof APIS)[number];
@@ -110,6 +110,43 @@ describe.each(APIS)(
     });
   },
 );
+
+test('every request of OpenAIProvider whose tools are found by tool_search fits the types of OpenAI’s client', async () => {
+  const tools = ['billing', undefined].map((namespace, at) =>
+    defineTool({
+      name: `create_invoice_${at}`,
+      description: 'Creates an invoice',
+      parameters: { type: 'object', properties: { customer: { type: 'string' } } },
+      defer: true,
+      ...(namespace === undefined ? {} : { namespace }),
+      execute: () => 'done',
+    }),
+  );
+  const call = { type: 'function_call', status: 'completed', arguments: '{"customer":"Ada"}' };
+  const search = { id: 'ts_1', call_id: 'call_s', execution: 'client', status: 'completed' };
+  const replies = [
+    [{ type: 'tool_search_call', ...search, arguments: { query: 'invoice' } }],
+    [
+      { ...call, id: 'fc_1', call_id: 'c1', name: 'create_invoice_0', namespace: 'billing' },
+      { ...call, id: 'fc_2', call_id: 'c2', name: 'create_invoice_1' },
+    ],
+    [message('Done.')],
+  ];
+  await using server = await LoopbackServer.start((response, request) =>
+    json(responseOf(replies.shift() ?? []))(response, request),
+  );
+  const { baseURL } = server;
+  const provider = new OpenAIProvider({ baseURL, apiKey: 'k', api: 'responses', toolSearch: true });
+  const messages: Message[] = [{ role: 'user', content: 'Invoice Ada.' }];
+  const run = await runToolLoop({ provider, model: 'gpt-5.4', tools: [look, ...tools] }, messages);
+  expect([run.content, run.toolCalls.map(({ status }) => status)]).toEqual([
+    'Done.',
+    Array(3).fill('success'),
+  ]);
+  const bodies = server.requests.map(({ body }) => body);
+  expect(JSON.stringify(bodies[2])).toMatch(/tool_search_output.*"namespace"/);
+  for (const body of bodies) expectFits('responses', body);
+});
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 });
 const name = fc.constantFrom('look', 'sql', 'get_weather');
