@@ -41,7 +41,8 @@ export async function createAgent(options: AgentOptions | ConfiguredAgentOptions
   try {
     return await putTogether(read, opened);
   } catch (error) {
-    await closeAll(opened);
+    // What is wrong with the options says more than what could not be closed because of it.
+    await closeAll(opened).catch(() => {});
     throw error;
   }
 }
@@ -51,8 +52,16 @@ interface Opened {
   readonly closers: (() => unknown)[];
 }
 
+/** Closes everything, also where something of it fails; that is thrown at the end. */
 async function closeAll({ closers }: Opened): Promise<void> {
-  for (const close of closers.toReversed()) await close();
+  const failures: unknown[] = [];
+  for (const close of closers.splice(0).reverse())
+    try {
+      await close();
+    } catch (error) {
+      failures.push(error);
+    }
+  if (failures.length > 0) throw failures[0];
 }
 
 async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
