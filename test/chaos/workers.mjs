@@ -45,12 +45,12 @@ export function startWorkers({ count, setting, first }) {
       return killedBeginning;
     },
     /**
-     * Kills one: of those that work, where any does, and every fourth time of all, also of those that only begin.
+     * Kills one: of those that work, where any does, and every eighth time of all, also of those that only begin.
      * `choose` gives a number below the one that it is given.
      */
     killOne: (choose) => {
       const alive = slots.filter(({ isDead }) => !isDead);
-      const chosen = choose(4) === 0 ? alive : alive.filter(({ isReady }) => isReady);
+      const chosen = choose(8) === 0 ? alive : alive.filter(({ isReady }) => isReady);
       if (chosen.length === 0) return;
       const slot = chosen[choose(chosen.length)];
       if (slot.isReady) killed += 1;
