@@ -12,6 +12,8 @@ interface QueuePlace {
 interface Payload {
   readonly job: Job;
   readonly attempts: number;
+  /** Attempts that have failed. What pg-boss counts are beginnings. */
+  readonly failed?: number;
 }
 
 /** Of a dead one; without `error` where pg-boss itself gave it up. */
@@ -28,6 +30,8 @@ export interface TakenJob {
   readonly attempts: number;
   /** Attempts that have failed before. */
   readonly failed: number;
+  /** How often pg-boss lets it begin again. */
+  readonly retryLimit: number;
 }
 
 /** What commands give, of which pg-boss declares nothing. */
@@ -109,9 +113,8 @@ export class BossQueue {
       batchSize: limit,
       includeMetadata: true,
     });
-    return taken.map((job) => {
-      const { id, retryCount, data } = job;
-      return { id, retryCount, job: data.job, attempts: data.attempts, failed: failuresOf(job) };
+    return taken.map(({ id, retryCount, retryLimit, data: { job, attempts, failed = 0 } }) => {
+      return { id, retryCount, retryLimit, job, attempts, failed };
     });
   }
 
@@ -158,14 +161,28 @@ export class BossQueue {
   }
 
   /** The attempt has failed: the job waits for its next one. */
-  async retry(job: TakenJob, message: string): Promise<void> {
-    await this.#boss.fail(this.#place.name, [attemptOf(job)], { message, failed: job.failed + 1 });
+  async retry(taken: TakenJob, message: string): Promise<void> {
+    const { job, attempts, failed, retryLimit } = taken;
+    await this.#leave(taken, { message, data: { job, attempts, failed: failed + 1 }, retryLimit });
   }
 
   /** The attempt counts for nothing: the job waits for another one. */
-  async giveBack(job: TakenJob): Promise<void> {
-    const output = { message: 'given back', failed: job.failed };
-    await this.#boss.fail(this.#place.name, [attemptOf(job)], output);
+  async giveBack(taken: TakenJob): Promise<void> {
+    const { job, attempts, failed, retryLimit } = taken;
+    const data = { job, attempts, failed };
+    await this.#leave(taken, { message: 'given back', data, retryLimit: retryLimit + 1 });
+  }
+
+  async #leave(
+    taken: TakenJob,
+    left: { readonly message: string; readonly data: Payload; readonly retryLimit: number },
+  ): Promise<void> {
+    const { message, data, retryLimit } = left;
+    await this.#transact(async (db) => {
+      const outcome = await this.#boss.fail(this.#place.name, [attemptOf(taken)], { message }, { db });
+      if ((outcome as CommandOutcome).affected !== 1) return;
+      await this.#boss.update(this.#place.name, data, { id: taken.id, retryLimit, db });
+    });
   }
 
   /** The last attempt has failed: the job is kept among the dead ones, unless it is another worker's by now. */
@@ -239,12 +256,6 @@ function deadJob({ data, sourceOutput, sourceRetryCount }: JobWithMetadata<DeadP
 
 function attemptOf({ id, retryCount }: TakenJob): { readonly id: string; readonly retryCount: number } {
   return { id, retryCount };
-}
-
-/** What a failure left behind says how many there were. A death leaves no number: all but itself count as failures. */
-function failuresOf({ retryCount, output }: JobWithMetadata<Payload>): number {
-  const { failed } = (output ?? {}) as { readonly failed?: number };
-  return failed ?? Math.max(0, retryCount - 1);
 }
 
 /** Outputs of pg-boss are `{ message }` or `{ value: { message } }`. */

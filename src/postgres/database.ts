@@ -13,6 +13,7 @@ import {
 } from '../kernel/options.js';
 import { migrate } from './migrations.js';
 import {
+  connectionOf,
   isConnectionLost,
   openPool,
   type PostgresClient,
@@ -127,7 +128,7 @@ export class Database {
   async transact<Value>(work: (client: PostgresClient) => Promise<Value>): Promise<Value> {
     await this.migrate();
     return this.#insist(async () => {
-      const client = await this.#pool.connect();
+      const client = await connectionOf(this.#pool);
       let isBroken = true;
       try {
         await client.query({ text: 'BEGIN' });
@@ -145,7 +146,7 @@ export class Database {
   /** A connection for as long as somebody needs it. */
   async connect(): Promise<PostgresClient> {
     await this.migrate();
-    return this.#pool.connect();
+    return connectionOf(this.#pool);
   }
 
   /** Ends the pool, unless it is the application's. */

@@ -1,4 +1,4 @@
-import type { PostgresClient, PostgresPool } from './pool.js';
+import { connectionOf, type PostgresClient, type PostgresPool } from './pool.js';
 
 /** What makes the tables of each version of those of the version before; times are milliseconds since 1970. */
 const MIGRATIONS: readonly ((schema: string) => string)[] = [
@@ -192,7 +192,7 @@ const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
  */
 export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   if (isLatest(await keptVersion(pool, schema), schema)) return;
-  const client = await pool.connect();
+  const client = await connectionOf(pool);
   try {
     await inTransaction(client, async () => {
       await client.query({ text: UNHURRIED });

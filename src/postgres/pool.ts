@@ -56,6 +56,16 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
   return pool;
 }
 
+const heard = new WeakSet<PostgresClient>();
+
+/** A connection of one's own. Its loss is told by its statements: nobody else hears of it, which would end the process. */
+export async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
+  const client = await pool.connect();
+  if (!heard.has(client)) client.on('error', () => {});
+  heard.add(client);
+  return client;
+}
+
 /** Classes of the server's own codes, and codes of Node: shut down, starting, no connection, no connection left. */
 const LOST_CODES = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH)$/;
 /** What `pg` itself says, without a code. */

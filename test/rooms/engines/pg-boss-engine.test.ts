@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
+import type { JobAttempt } from 'toolwright';
 import { pgBossEngine } from 'toolwright/pg-boss';
 import { describePostgres } from '../../services/services.js';
 import { JOB, testAll } from './engine-tests.js';
@@ -57,6 +58,43 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     const { rows } = await boss.getDb().executeSql(`SELECT job FROM ${schema}.effects`);
     expect(rows).toEqual([{ job: 'task_1, attempt 2' }]);
     expect((await boss.findJobs('atomic')).map(({ state }) => state)).toEqual(['completed']);
+    await engine.close();
+  });
+
+  test('pgBossEngine uses up no attempt where workers die, nor where the job is given back', async () => {
+    await using boss = await startedBoss({ connectionString: url, schema });
+    const queue = 'deaths';
+    const engine = pgBossEngine({ connection: boss, queue });
+    await engine.enqueue(JOB, { attempts: 2 });
+    const die = async () => {
+      const [taken] = await boss.fetch(queue);
+      // As pg-boss itself does with a job of which nothing was heard.
+      await boss.fail(queue, taken?.id ?? '', { value: { message: 'job heartbeat timeout' } });
+    };
+    const isLast: boolean[] = [];
+    const handleOne = async (handle: (attempt: JobAttempt) => Promise<void>) => {
+      const [begun, closing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const worker = await engine.work({
+        handle: async (_job, attempt) => {
+          isLast.push(attempt.isLast);
+          begun.resolve();
+          // It takes no second one.
+          await closing.promise;
+          await handle(attempt);
+        },
+      });
+      await begun.promise;
+      const closed = worker.close();
+      closing.resolve();
+      await closed;
+    };
+    for (let deaths = 0; deaths < 3; deaths += 1) await die();
+    await handleOne(() => Promise.reject(new Error('the first failure')));
+    await die();
+    for (let times = 0; times < 12; times += 1) await handleOne(({ giveBack }) => giveBack());
+    await handleOne(() => Promise.reject(new Error('the second failure')));
+    expect(isLast).toEqual([false, ...Array.from({ length: 13 }, () => true)]);
+    expect(await engine.deadJobs()).toMatchObject([{ error: 'the second failure', attempts: 18 }]);
     await engine.close();
   });
 
