@@ -41,7 +41,7 @@ function journaled(files: FileSystem, options?: JournalOptions) {
   return { journal, call: (tool: string, args: object) => tools.execute(tool, args) };
 }
 
-const NAMES = ['a', 'b', 'd/c', 'd/e/f', 'g'];
+const NAMES = ['a', 'b', 'd/c', 'd/e/f', 'new/deep/g'];
 const name = fc.constantFrom(...NAMES);
 const folder = fc.constantFrom('d', 'd/e', 'h');
 const text = fc.constantFrom('', 'one\n', 'one\ntwo\n', 'three');
