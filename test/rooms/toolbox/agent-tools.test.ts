@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import {
   type Answer,
   Conversation,
+  Conversations,
   discoverTools,
   type LLMRequest,
   type LoopEvent,
@@ -342,6 +343,66 @@ describe('spawn_agent', () => {
     expect(conversation.messages.at(-2)?.content).toContain('It is 7.');
     const told = await conversation.prompt('Sure?');
     expect(told.toolCalls[0]?.result.forLLM).toMatch(/^agent_1 \(research\): done, .*\nIt is 7\.$/);
+  });
+
+  test('in a conversation that is kept, its answer enters as a turn, and its events are not told', async () => {
+    const hold = gate();
+    const research = scripted(async () => {
+      await hold.opened;
+      return { content: 'It is 7.' };
+    });
+    const { tools } = tableOf({ research: agentOf(research) });
+    const provider = scripted(
+      calling('spawn_agent', { agent: 'research', task: 'Look it up' }),
+      { content: 'I have asked.' },
+      { content: 'It says 7.' },
+    );
+    const store = new SqliteRunStore({ path: databasePath() });
+    const conversations = new Conversations({ store, config: { provider, model: 'm', tools } });
+    await conversations.prompt('c', 'Find out');
+    await conversations.idle('c');
+    hold.open();
+    const told: string[] = [];
+    for await (const { event } of conversations.events('c', {})) {
+      told.push(String(event.type));
+      if (event.type === 'turn-end' && told.filter((type) => type === 'turn-end').length === 2) break;
+    }
+    const { messages = [] } = (await conversations.snapshot('c')) ?? {};
+    expect(messages.at(-1)?.content).toBe('It says 7.');
+    expect(messages.at(-2)?.content).toContain('It is 7.');
+    expect(told.filter((type) => type === 'call-event').length).toBeLessThan(3);
+    await conversations.close();
+    store.close();
+  });
+
+  test('a turn that is aborted ends what it delegates and what it has started; one that is over does not', async () => {
+    const [delegated, started, later] = [endless(), endless(), endless()];
+    const { tools } = tableOf({
+      delegated: agentOf(delegated),
+      started: agentOf(started),
+      later: agentOf(later),
+    });
+    const provider = scripted(
+      calling('spawn_agent', { agent: 'later', task: 'x' }, 'c0'),
+      { content: 'begun' },
+      calling('spawn_agent', { agent: 'started', task: 'x' }, 'c1'),
+      calling('delegate', { agent: 'delegated', task: 'x' }, 'c2'),
+      { content: 'it was ended' },
+    );
+    const conversation = new Conversation({ provider, model: 'm', tools });
+    await conversation.prompt('first');
+    const turn = conversation.prompt('second');
+    await Promise.all([delegated.asked, started.asked, later.asked]);
+    const completed = new Promise<string>((resolve) => {
+      conversation.subscribe((event) => event.type === 'task-end' && resolve(event.task.callId));
+    });
+    conversation.abort(new Error('enough'));
+    expect((await turn).status).toBe('aborted');
+    await Promise.all([delegated.ended, started.ended]);
+    expect(await completed).toBe('c1');
+    expect(conversation.tasks.map(({ callId }) => callId)).toEqual(['c0']);
+    conversation.close();
+    await later.ended;
   });
 
   test('cancel_agent ends it, and its completion says so; other conversations neither see nor end it', async () => {
