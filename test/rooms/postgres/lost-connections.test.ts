@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { PostgresRunStore } from 'toolwright/postgres';
+import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
 import { describePostgres } from '../../services/services.js';
 import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
@@ -21,5 +21,88 @@ describePostgres('PostgresRunStore', (service) => {
     });
     expect(reserved).toEqual({ status: 'reserved' });
     expect(proxy.lost).toBe(1);
+  });
+
+  /** A conversation that is held, and what sends again the last statement that was sent, as a cut connection may. */
+  async function held(schema = schemas.newSchema()) {
+    type Pool = NonNullable<PostgresOptions['pool']>;
+    let last: Parameters<Pool['query']>[0] | undefined;
+    const pool: Pool = {
+      connect: () => schemas.pool.connect(),
+      query: (query) => {
+        last = query;
+        return schemas.pool.query(query);
+      },
+    };
+    const { conversations: log } = new PostgresRunStore({ pool, schema });
+    const hold = { conversationId: 'c1', claim: 'x' };
+    await log.enter({ conversationId: 'c1', key: 'k1', content: { kind: 'prompt', content: 'Hi' } });
+    await log.hold({ ...hold, leaseMs: 60_000 });
+    const copyOfLast = () => {
+      const copied = last;
+      return async () => void (copied && (await schemas.pool.query(copied)));
+    };
+    const told = async () => {
+      const events = await log.events({ conversationId: 'c1', after: 0, limit: 100 });
+      return events.map(({ event }) => event.type);
+    };
+    return { log, hold, schema, copyOfLast, told };
+  }
+
+  const message = (content: string) => ({ role: 'assistant' as const, content });
+
+  test('PostgresRunStore tells events once, of which a copy comes after the next write', async () => {
+    const { log, hold, copyOfLast, told } = await held();
+    expect(await log.tell(hold, [{ type: 'a' }])).toBe(1);
+    const late = copyOfLast();
+    expect(await log.tell(hold, [{ type: 'b' }])).toBe(2);
+    await late();
+    expect(await told()).toEqual(['a', 'b']);
+    await log.commit(hold, { events: [{ type: 'c' }] });
+    await late();
+    expect(await log.tell(hold, [{ type: 'd' }])).toBe(4);
+    expect(await told()).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('PostgresRunStore commits once, of which a copy comes after the next commit', async () => {
+    const { log, hold, copyOfLast, told } = await held();
+    await log.commit(hold, {
+      history: { keep: 0, messages: [message('first')] },
+      events: [{ type: 'a' }],
+    });
+    const late = copyOfLast();
+    const history = { keep: 0, messages: [message('second'), message('third')] };
+    expect(await log.commit(hold, { history, done: [1], events: [{ type: 'b' }] })).toBe(true);
+    await late();
+    expect((await log.read('c1'))?.messages).toEqual(history.messages);
+    expect(await told()).toEqual(['a', 'b']);
+  });
+
+  test('PostgresRunStore keeps all that a holder writes at the same time, in the order of its calls', async () => {
+    const { log, hold, told } = await held();
+    const names = Array.from({ length: 20 }, (_, index) => `e${index}`);
+    const answers = names.map((type, index) =>
+      index % 3 === 0 ? log.commit(hold, { events: [{ type }] }) : log.tell(hold, [{ type }]),
+    );
+    const expected = names.map((_, index) => (index % 3 === 0 ? true : index + 1));
+    expect(await Promise.all(answers)).toEqual(expected);
+    expect(await told()).toEqual(names);
+  });
+
+  test('PostgresRunStore writes in a conversation whatever the holder before has called its writes', async () => {
+    const { log, hold, schema, copyOfLast, told } = await held();
+    await log.tell(hold, [{ type: 'a' }]);
+    const late = copyOfLast();
+    const latest = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+    await schemas.pool.query(`UPDATE ${schema}.fleet_conversations SET last_write = $1`, [latest]);
+    await log.letGo(hold, 1);
+    const next = { ...hold, claim: 'y' };
+    await log.hold({ ...next, leaseMs: 60_000 });
+    expect(await log.tell(next, [{ type: 'b' }])).toBe(2);
+    await late();
+    // What its holder asks for again keeps what is known of its writes.
+    await log.hold({ ...next, leaseMs: 60_000 });
+    expect(await log.commit(next, { events: [{ type: 'c' }] })).toBe(true);
+    expect(await told()).toEqual(['a', 'b', 'c']);
   });
 });
