@@ -10,6 +10,8 @@ export function conversationChannel(schema: string): string {
 const tell = (about: string, from: string) =>
   `told AS (SELECT pg_notify(':fleet_conversations', '${about} ' || $1) FROM ${from})`;
 const HELD = 'conversation_id = $1 AND claim = $2';
+/** Names of writes rise, so that a copy changes nothing, also when it comes after later writes. */
+const IS_NEW = '(held.last_write IS NULL OR held.last_write < $3)';
 const CHANGED = `revision = kept.revision + 1, is_due = true, changed_at = ${NOW}`;
 const ADD_EVENTS = `
   INSERT INTO :fleet_events (conversation_id, number, event, kept_at)
@@ -35,11 +37,11 @@ const TEXTS = {
     SELECT position, true AS is_new, (SELECT count(*) FROM told) FROM added
     UNION ALL SELECT position, false, 0 FROM known`,
   hold: `
-    UPDATE :fleet_conversations SET claim = $2, lease_end = ${NOW} + $3
+    UPDATE :fleet_conversations
+    SET claim = $2, lease_end = ${NOW} + $3, last_write = CASE WHEN claim = $2 THEN last_write END
     WHERE conversation_id = $1 AND (${FREE} OR claim = $2) RETURNING conversation_id`,
   renew: `
     UPDATE :fleet_conversations SET lease_end = ${NOW} + $3 WHERE ${HELD} RETURNING abort_asked`,
-  // Sent again under the same name, a write changes nothing more.
   commit: `
     WITH held AS (SELECT last_write FROM :fleet_conversations WHERE ${HELD} FOR NO KEY UPDATE),
       done AS (
@@ -47,7 +49,7 @@ const TEXTS = {
         SET turn = CASE WHEN $5 THEN $6 ELSE kept.turn END, turns = greatest(kept.turns, $7),
           abort_asked = kept.abort_asked AND NOT $5, last_event = kept.last_event + cardinality($4::text[]),
           last_write = $3
-        FROM held WHERE conversation_id = $1 AND held.last_write IS DISTINCT FROM $3
+        FROM held WHERE conversation_id = $1 AND ${IS_NEW}
         RETURNING kept.last_event
       ), told_events AS (${ADD_EVENTS}), cut AS (
         DELETE FROM :fleet_messages USING done
@@ -67,7 +69,7 @@ const TEXTS = {
       done AS (
         UPDATE :fleet_conversations AS kept
         SET last_event = kept.last_event + cardinality($4::text[]), last_write = $3
-        FROM held WHERE conversation_id = $1 AND held.last_write IS DISTINCT FROM $3
+        FROM held WHERE conversation_id = $1 AND ${IS_NEW}
         RETURNING kept.last_event
       ), told_events AS (${ADD_EVENTS}), ${tell('events', 'done')}
     SELECT coalesce((SELECT last_event FROM done), last_event) AS last_event, (SELECT count(*) FROM told)

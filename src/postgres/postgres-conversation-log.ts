@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type {
   ConversationCommit,
   ConversationHold,
@@ -33,6 +32,7 @@ export class PostgresConversationLog implements ConversationLog {
   readonly #database: Database;
   readonly #sql: ReturnType<typeof conversationStatements>;
   readonly #listener: Listener;
+  readonly #writes = new OrderedWrites();
 
   constructor(database: Database) {
     this.#database = database;
@@ -79,23 +79,15 @@ export class PostgresConversationLog implements ConversationLog {
 
   async commit(hold: ConversationHold, commit: ConversationCommit): Promise<boolean> {
     const { turn, history, done = [], events = [] } = commit;
-    const rows = await this.#send(
-      this.#sql.commit,
-      hold,
-      ...[
-        randomUUID(),
-        events.map(toJson),
-        turn !== undefined,
-        turn ? toJson(turn) : null,
-        turn?.number ?? 0,
-      ],
+    const values = [
+      ...[events.map(toJson), turn !== undefined, turn ? toJson(turn) : null, turn?.number ?? 0],
       ...[history?.keep ?? UNCUT, history?.messages.map(toJson) ?? [], [...done]],
-    );
-    return rows.length > 0;
+    ];
+    return (await this.#write(this.#sql.commit, hold, ...values)).length > 0;
   }
 
   async tell(hold: ConversationHold, events: readonly JsonObject[]): Promise<number | undefined> {
-    const [row] = await this.#send(this.#sql.tell, hold, randomUUID(), events.map(toJson));
+    const [row] = await this.#write(this.#sql.tell, hold, events.map(toJson));
     return row && Number(row.last_event);
   }
 
@@ -164,6 +156,10 @@ export class PostgresConversationLog implements ConversationLog {
     }
   }
 
+  #write(statement: Statement, hold: ConversationHold, ...values: readonly unknown[]) {
+    return this.#writes.add(hold.conversationId, (name) => this.#send(statement, hold, name, ...values));
+  }
+
   async #send(
     statement: Statement,
     { conversationId, claim }: ConversationHold,
@@ -183,4 +179,33 @@ function toJson(value: object): string {
 
 function wholeMs({ leaseMs }: ConversationLease): number {
   return Math.ceil(Math.min(leaseMs, 2 ** 52));
+}
+
+/**
+ * Writes of the same conversation one after another, under names that rise: what comes under a name that is not above
+ * the last one is a copy, however late, of what was sent before.
+ */
+class OrderedWrites {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Carries a write out when those before it have ended, well or not. */
+  async add<Value>(conversationId: string, write: (name: string) => Promise<Value>): Promise<Value> {
+    const before = this.#last.get(conversationId);
+    const writing = before === undefined ? write(nextName()) : before.then(() => write(nextName()));
+    const ended = writing.catch(() => {});
+    this.#last.set(conversationId, ended);
+    try {
+      return await writing;
+    } finally {
+      if (this.#last.get(conversationId) === ended) this.#last.delete(conversationId);
+    }
+  }
+}
+
+let named = 0;
+
+/** A name that sorts after all that this process gave before; writes of one claim are of one process. */
+function nextName(): string {
+  named += 1;
+  return `00000000-0000-0000-0000-${named.toString(16).padStart(12, '0')}`;
 }
