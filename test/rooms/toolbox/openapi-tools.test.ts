@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import fc from 'fast-check';
 import { type ToolRegistry as Registry, ToolDeclarationError, ToolRegistry } from 'toolwright';
 import { type OpenApiOptions, toolsFromOpenApi } from 'toolwright/toolbox/openapi';
+import { Permissions } from 'toolwright/toolbox/permissions';
 
 interface Heard {
   readonly method?: string;
@@ -331,6 +332,33 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     expect((await registryOf({ '/x': { get: { operationId: 'call' } } }).execute('call', {})).forLLM).toBe(
       'HTTP 204',
     );
+  });
+
+  test('permissions decide about each call by the method and the address', async () => {
+    const operations = { get: { operationId: 'look' }, post: { operationId: 'order' } };
+    const tools = toolsFromOpenApi(documentOf({ '/orders': operations }), { server });
+    const outcomes = async (permissions: Permissions) => {
+      heard = [];
+      const registry = new ToolRegistry({ policy: permissions.policy }).register(...tools);
+      const looked = await registry.execute('look', {});
+      const ordered = await registry.execute('order', {});
+      return [!looked.isError, !ordered.isError, heard.map(({ method }) => method)];
+    };
+    const allow = { decision: 'allow', host: '127.0.0.1' } as const;
+    expect(await outcomes(new Permissions({ mode: 'ask' }))).toEqual([false, false, []]);
+    expect(await outcomes(new Permissions({ mode: 'ask', rules: [allow] }))).toEqual([
+      true,
+      true,
+      ['GET', 'POST'],
+    ]);
+    const noOrders = { decision: 'deny', tool: 'order' } as const;
+    expect(await outcomes(new Permissions({ mode: 'auto', rules: [noOrders] }))).toEqual([
+      true,
+      false,
+      ['GET'],
+    ]);
+    const noHost = { decision: 'deny', host: '127.0.0.1' } as const;
+    expect(await outcomes(new Permissions({ mode: 'auto', rules: [noHost] }))).toEqual([false, false, []]);
   });
 
   test('a server in a private network is asked only where the application names it', async () => {

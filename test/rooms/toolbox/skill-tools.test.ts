@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ToolDeclarationError, ToolRegistry } from 'toolwright';
+import { Permissions, type PermissionsOptions } from 'toolwright/toolbox/permissions';
+import { shellTools } from 'toolwright/toolbox/shell';
 import { skillTools } from 'toolwright/toolbox/skills';
 
 let folder: string;
@@ -92,6 +94,33 @@ describe('skillTools', () => {
       ]);
     write('pdf/blob', new Uint8Array([1, 0, 2]));
     expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is no text: 3 bytes.');
+  });
+
+  test('a script of a skill is run by shell tools alone, behind their permissions', async () => {
+    const script = 'pdf/scripts/fill.sh';
+    write('pdf/SKILL.md', '---\nname: pdf\ndescription: Fills forms\n---\nRun scripts/fill.sh.');
+    write(script, `#!/bin/bash\ntouch ${join(folder, 'ran')}\n`);
+    chmodSync(join(folder, script), 0o755);
+    const runs = async (options: PermissionsOptions, command: string): Promise<boolean> => {
+      rmSync(join(folder, 'ran'), { force: true });
+      const { policy } = new Permissions(options);
+      const tools = new ToolRegistry({ policy }).register(
+        ...skillTools({ folder }),
+        ...shellTools({ folder }),
+      );
+      expect((await tools.execute('skill_pdf', { file: 'scripts/fill.sh' })).isError).toBe(false);
+      expect(existsSync(join(folder, 'ran'))).toBe(false);
+      await tools.execute('run_command', { command });
+      return existsSync(join(folder, 'ran'));
+    };
+    const allow = { decision: 'allow', command: script } as const;
+    expect(await runs({ mode: 'ask' }, script)).toBe(false);
+    expect(await runs({ mode: 'ask', rules: [allow] }, script)).toBe(true);
+    expect(await runs({ mode: 'auto', rules: [{ decision: 'deny', command: 'fill.sh' }] }, script)).toBe(
+      false,
+    );
+    // What a shell would make of a script cannot be told before.
+    expect(await runs({ mode: 'auto' }, `bash ${script}`)).toBe(false);
   });
 
   test('mistakes of all skills are thrown at once', () => {

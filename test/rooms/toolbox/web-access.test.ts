@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -79,6 +79,40 @@ describe('WebAccess and private networks', () => {
 
   test.each(PRIVATE)('%s is not asked', async (url) => {
     expect(await faultOf(new WebAccess(), url)).toMatch(/is in a private network|There is no host/);
+  });
+
+  test('nothing reaches a server of this machine, by whatever name, notation or redirect', async () => {
+    let connections = 0;
+    const server = createSocketServer((socket) => {
+      connections += 1;
+      socket.destroy();
+    });
+    server.listen(0);
+    await new Promise((resolve) => server.once('listening', resolve));
+    closing.push(() => new Promise((resolve) => server.close(() => resolve())));
+    const { port } = server.address() as AddressInfo;
+    const hosts = [
+      '127.0.0.1',
+      'localhost',
+      '2130706433',
+      '0x7f.1',
+      '0177.0.0.1',
+      '127.1',
+      '0',
+      '[::1]',
+      '[::]',
+    ];
+    for (const host of [...hosts, '[::ffff:127.0.0.1]', '[::ffff:7f00:1]']) {
+      const url = `http://${host}:${port}/`;
+      await faultOf(new WebAccess(), url);
+      const site = await serve((_request, response) => response.writeHead(302, { location: url }).end());
+      const web = new WebAccess({
+        privateHosts: [`site.test:${site.port}`],
+        resolve: async () => ['127.0.0.1'],
+      });
+      await faultOf(web, `http://site.test:${site.port}/`);
+      expect([host, site.heard.length, connections]).toEqual([host, 1, 0]);
+    }
   });
 
   test('a name that has one private address among public ones is not asked', async () => {

@@ -515,6 +515,27 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
 });
 
 describe('FileTools', () => {
+  test('tells of a file that is too large to be edited, reads it in parts, and changes nothing', async () => {
+    const huge = new Uint8Array(16_000_001).fill(0x61);
+    huge.set([0x62, 0x63, 0x0a], 16_000_000 - 2);
+    const files = new MemoryFileSystem({ 'huge.txt': huge });
+    const tools = new ToolRegistry().register(...fileTools(files));
+    const told = async (tool: string, args: object): Promise<string> =>
+      (await tools.execute(tool, args)).forLLM;
+    expect(await told('read_file', { path: 'huge.txt' })).toContain('16000001');
+    expect(await told('read_file', { path: 'huge.txt', fromByte: 15_999_998 })).toContain('\nbc');
+    const edits = [{ oldText: 'bc', newText: 'x' }];
+    for (const [tool, args] of [
+      ['edit_file', { path: 'huge.txt', edits }],
+      ['patch_files', { patch: '--- a/huge.txt\n+++ b/huge.txt\n@@ -1 +1 @@\n-bc\n+x\n' }],
+    ] as const)
+      expect([tool, await tools.execute(tool, args)]).toMatchObject([
+        tool,
+        { isError: true, forLLM: expect.stringMatching(/1600000\d|16,?000,?000/) },
+      ]);
+    expect(Buffer.compare((await files.read('huge.txt')).bytes, huge)).toBe(0);
+  });
+
   test('is injected with the file system that is registered, and tells where none is', async () => {
     const own = container.createChildContainer();
     expect(() => discoverTools({ toolsets: [FileTools], container: own })).toThrow(

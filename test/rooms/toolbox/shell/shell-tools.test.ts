@@ -2,9 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlink
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { Conversation, ToolRegistry, type ToolResult } from 'toolwright';
+import { Conversation, discoverTools, ToolRegistry, type ToolResult } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
-import { LocalShell, ShellTools, shellTools } from 'toolwright/toolbox/shell';
+import { CommandShell, LocalShell, ShellTools, shellTools } from 'toolwright/toolbox/shell';
+import 'reflect-metadata';
+import { container, type InjectionToken } from 'tsyringe';
 import { newFolder } from '../files/folders.js';
 
 function shellOf(folder = newFolder(), options = {}) {
@@ -240,5 +242,17 @@ describe('commands in the background', () => {
     for (let index = 1; index <= 16; index += 1)
       await tools.execute('kill_command', { id: `command_${index}` });
     expect(processesWith(time)).toEqual([]);
+  });
+});
+
+describe('ShellTools', () => {
+  test('is injected with the shell that is registered, and one of its methods can be taken alone', async () => {
+    const own = container.createChildContainer();
+    const shell = new LocalShell({ folder: newFolder({ 'a.txt': 'injected' }) });
+    own.register(CommandShell as InjectionToken<CommandShell>, { useValue: shell });
+    const offered = discoverTools({ toolsets: [ShellTools], container: own });
+    const tools = new ToolRegistry().register(...offered.filter(({ name }) => name === 'run_command'));
+    expect(tools.list()).toEqual(['run_command']);
+    expect((await tools.execute('run_command', { command: 'cat a.txt' })).forLLM).toContain('injected');
   });
 });
