@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { bothPolicies } from '../call/both-policies.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Telemetry } from '../contract/telemetry.js';
@@ -13,7 +14,7 @@ import type {
 } from './agent-options.js';
 import { type OpenStore, openProvider, openStore, openTelemetryOf } from './open-parts.js';
 import { type ReadOptions, readAgentOptions, stricterMode } from './read-options.js';
-import { bothPolicies, openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './toolboxes.js';
+import { openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './toolboxes.js';
 
 /**
  * Puts an agent together, from code, from a file, or from both: a model, toolboxes behind permissions, a store, and

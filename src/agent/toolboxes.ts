@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { bothPolicies } from '../call/both-policies.js';
 import type { RegisteredTool } from '../call/registration.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { keepsBudgets } from '../contract/budget.js';
 import type { StoreWithBudgets } from '../contract/budget-ledger.js';
-import type { PolicyDecision, ToolPolicy } from '../contract/call.js';
+import type { ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
@@ -264,26 +265,4 @@ function placeIn(base: string, path: string | undefined): string | undefined {
 function foldersIn(base: string, folder: string | readonly string[]): string | readonly string[] {
   const place = (one: string) => placeIn(base, one) ?? one;
   return Array.isArray(folder) ? folder.map(place) : place(folder as string);
-}
-
-/** Two policies as one: a no of either is a no, what either asks about is asked about. */
-export function bothPolicies(
-  one: ToolPolicy | undefined,
-  other: ToolPolicy | undefined,
-): ToolPolicy | undefined {
-  if (one === undefined || other === undefined || one === other) return one ?? other;
-  return async (request) => {
-    const words = [await one(request), await other(request)];
-    return words.find((word) => !isYes(word) && !asks(word)) ?? words.find(asks) ?? words.every(isYes);
-  };
-}
-
-function isYes(word: PolicyDecision): boolean {
-  return (
-    word === true || (typeof word === 'object' && word !== null && 'allow' in word && word.allow === true)
-  );
-}
-
-function asks(word: PolicyDecision): boolean {
-  return typeof word === 'object' && word !== null && 'ask' in word && word.ask === true;
 }

@@ -1,3 +1,4 @@
+import { bothPolicies } from '../call/both-policies.js';
 import { failedResult } from '../call/result-text.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
@@ -232,14 +233,7 @@ function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): To
     ...own
   } = others;
   const { policy: outerPolicy, logger, store } = outer?.run.config ?? {};
-  const { policy: ownPolicy } = own;
-  const policy: ToolLoopConfig['policy'] =
-    outerPolicy === undefined || ownPolicy === undefined || outerPolicy === ownPolicy
-      ? (outerPolicy ?? ownPolicy)
-      : async (request) => {
-          const word = await outerPolicy(request);
-          return word === true ? ownPolicy(request) : word;
-        };
+  const policy = bothPolicies(outerPolicy, own.policy);
   return {
     ...(logger === undefined ? {} : { logger }),
     // For approvals that stand: the run itself is kept in the state of the one around it.

@@ -232,6 +232,28 @@ describe('agentAsTool', () => {
     expect(inner.at(-1)).toEqual(['o1', 'accountant', 'run-end']);
   });
 
+  test('agentAsTool hears its own policy whatever word of the run’s policy lets a call through', async () => {
+    for (const word of [{ allow: true }, { ask: true }] as const) {
+      const ran: unknown[] = [];
+      const look = defineTool({ ...{ name: 'look', description: 'Look' }, execute: () => `${ran.push(1)}` });
+      const agent = agentAsTool({
+        ...{ name: 'helper', description: 'Helps', model: 'small', tools: [look] },
+        provider: new ScriptedProvider([{ toolCalls: [{ name: 'look', arguments: {} }] }, { content: 'no' }]),
+        policy: ({ tool }) => tool.name !== 'look',
+      });
+      const provider = new ScriptedProvider([
+        { toolCalls: [{ name: 'helper', arguments: { task: 'Look' } }] },
+        { content: 'Done.' },
+      ]);
+      const policy: ToolLoopConfig['policy'] = ({ tool }) => (tool.name === 'look' ? word : true);
+      const config = { provider, model: 'large', tools: [agent], policy };
+      let run = await runToolLoop(config, hello);
+      if (run.state !== undefined)
+        run = await resumeToolLoop(config, run.state, answers(run.pending, { approved: true }));
+      expect([run.content, ran]).toEqual(['Done.', []]);
+    }
+  });
+
   test('has the owner and the data of the run, and may not do what its policy forbids', async () => {
     const seen: unknown[] = [];
     const { config } = setup({

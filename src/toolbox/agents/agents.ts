@@ -4,6 +4,7 @@ import type { CallScope } from '../../contract/call.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import { errorResult, type ToolResult } from '../../contract/tool-result.js';
+import { ownerText } from '../../kernel/json.js';
 import { type AgentContext, agentAsTool, runAgentOf } from '../../loop/agent-as-tool.js';
 import { type AgentsOptions, checkAgents, type NamedAgent } from './agent-options.js';
 import { SpawnedAgents } from './spawned-agents.js';
@@ -81,18 +82,18 @@ export class Agents {
     const tool = this.toolOf(agent);
     if (tool === undefined) return this.unknown(agent);
     let hasPlace = false;
-    // A call that is made again after it waited has its place, however many there are by then.
-    const refused = await context.once('under way', () => {
-      const refusal = this.#refusal(context);
-      hasPlace = refusal === undefined && this.#count(context, 1);
-      return refusal ?? null;
-    });
-    if (refused !== null) return errorResult(refused);
-    if (!hasPlace) this.#count(context, 1);
     try {
+      // A call that is made again after it waited has its place, however many there are by then.
+      const refused = await context.once('under way', () => {
+        const refusal = this.#refusal(context);
+        hasPlace = refusal === undefined && this.#count(context, 1);
+        return refusal ?? null;
+      });
+      if (refused !== null) return errorResult(refused);
+      hasPlace ||= this.#count(context, 1);
       return await runAgentOf(tool, { task }, context);
     } finally {
-      this.#count(context, -1);
+      if (hasPlace) this.#count(context, -1);
     }
   }
 
@@ -169,8 +170,7 @@ export class Agents {
   #budgetOf(own: Budget | undefined): Budget | undefined {
     const { total, store } = this.#options;
     if (total === undefined || store === undefined) return own;
-    const key = (scope: CallScope): string =>
-      `agents:${JSON.stringify([scope.owner, conversationOf(scope)])}`;
+    const key = (scope: CallScope): string => `agents:${conversationOf(scope)}`;
     return { ...own, store, by: [...(own?.by ?? []), { ...total, key }] };
   }
 
@@ -195,7 +195,10 @@ function registryOf(tools: NamedAgent['tools'] = []): ToolRegistry {
   return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
 }
 
-/** Calls outside of a conversation are together. */
-function conversationOf(place: Pick<CallScope, 'channel' | 'chatId' | 'conversationId'> | undefined): string {
-  return JSON.stringify([place?.channel, place?.chatId, place?.conversationId]);
+/** Each owner has a conversation alone; the calls of one outside of any are together. */
+function conversationOf(
+  place: Pick<CallScope, 'channel' | 'chatId' | 'conversationId' | 'owner'> | undefined,
+): string {
+  const { channel, chatId, conversationId, owner } = place ?? {};
+  return JSON.stringify([ownerText(owner), channel, chatId, conversationId]);
 }

@@ -140,11 +140,9 @@ export class HandOffs {
       tool === undefined
         ? []
         : offeredNames(agents, tool, { names: others, ...(permissions ? { permissions } : {}) });
-    const own = agents.toolsOf(name);
-    const tools =
-      tool === undefined || names.length === 0
-        ? own
-        : new ToolRegistry().merge(own).register(this.#named(tool, names));
+    const { policy } = agents.find(name) as NamedAgent;
+    const tools = new ToolRegistry(policy && { policy }).merge(agents.toolsOf(name));
+    if (tool !== undefined && names.length > 0) tools.register(this.#named(tool, names));
     this.#tools.set(name, tools);
     return tools;
   }

@@ -437,6 +437,20 @@ describe('spawn_agent', () => {
     expect(tasks.tasks).toEqual([]);
   });
 
+  test('agentTools show nobody the agents of another owner, where neither has a conversation', async () => {
+    const { tools } = tableOf({ a: agentOf(scripted({ content: 'The secret is 7.' })) });
+    const registry = new ToolRegistry().register(...tools);
+    const call = (name: string, args: object, user: string): Promise<ToolResult> =>
+      registry.executeWithContext(name, args, { owner: { user } });
+    await call('spawn_agent', { agent: 'a', task: 'Tell the secret' }, 'u1');
+    expect((await call('agent_status', { id: 'agent_1' }, 'u1')).forLLM).toContain('The secret is 7.');
+    expect((await call('agent_status', { id: 'agent_1' }, 'u2')).forLLM).toBe(
+      "There is no 'agent_1'. No agent was started.",
+    );
+    expect((await call('list_agents', {}, 'u2')).forLLM).not.toContain('secret');
+    expect((await call('cancel_agent', { id: 'agent_1' }, 'u2')).isError).toBe(true);
+  });
+
   test('an abort of the run that started it ends it, also where it had not begun', async () => {
     const model = endless();
     const { tools, table } = tableOf({ slow: agentOf(model) });

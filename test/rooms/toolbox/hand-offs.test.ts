@@ -109,6 +109,20 @@ describe('HandOffs', () => {
     second.store.close();
   });
 
+  test('HandOffs keep the policy of an agent through all of its turns, beside that of the conversation', async () => {
+    const { pay, ran } = payTool({ approval: false });
+    const billing = scripted(
+      ...[1, 2].flatMap((amount) => [calling('pay', { amount }), { content: 'I may not.' }]),
+    );
+    const desk = deskOf(scripted(handOff('billing')), billing, { tools: [pay], policy: () => false });
+    const conversation = new Conversation({ ...desk.configOf([]), policy: () => true });
+    desk.follow(conversation);
+    for (const text of ['Pay 1', 'Pay 2'])
+      expect((await conversation.prompt(text)).content).toBe('I may not.');
+    expect(desk.agentOf(conversation.messages)).toBe('billing');
+    expect(ran).toEqual([]);
+  });
+
   test('a hand-off that fails, is refused or names nobody changes nothing', async () => {
     const desk = deskOf(scripted(), scripted());
     const asked = (id: string, agent: string): Message => ({
