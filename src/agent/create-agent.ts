@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { bothPolicies } from '../call/both-policies.js';
+import { bothPolicies } from '../call/allow.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Telemetry } from '../contract/telemetry.js';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { bothPolicies } from '../call/both-policies.js';
+import { bothPolicies } from '../call/allow.js';
 import type { RegisteredTool } from '../call/registration.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { keepsBudgets } from '../contract/budget.js';

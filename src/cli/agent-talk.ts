@@ -80,8 +80,8 @@ export class AgentTalk {
 
   /** Of a turn, the turn; otherwise the command. */
   #interrupt(): void {
-    const { conversations, lines, id } = this.#parts;
-    if (this.#isInTurn) void conversations.abort(id);
+    const { conversations, lines, printer, id } = this.#parts;
+    if (this.#isInTurn) conversations.abort(id).catch((error: unknown) => printer.fault(error));
     else lines.close();
   }
 

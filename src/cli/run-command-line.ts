@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { visibleText } from '../kernel/visible-text.js';
 import { type Command, type CommandSurroundings, packageVersion, UserFault } from './command.js';
 
 interface ListedCommand {
@@ -92,7 +93,7 @@ export async function runCommandLine(
   } catch (error) {
     const fault = userFault(error, command?.usage ?? '--help');
     if (fault === undefined) throw error;
-    surroundings.error(`toolwright: ${fault.message}\n`);
+    surroundings.error(`toolwright: ${visibleText(fault.message)}\n`);
     return fault.exitCode;
   }
 }

@@ -8,6 +8,7 @@ import {
   required,
   wrongValues,
 } from '../kernel/options.js';
+import { visibleText } from '../kernel/visible-text.js';
 import { type ErrorName, ToolwrightError } from './toolwright-error.js';
 
 /** One mistake in a declaration: where it is, what it is, and what to write instead. */
@@ -49,7 +50,8 @@ const MOST_SAID = 1_000;
 
 /** Tells of what works and is probably not meant; without a logger as a warning of the process, once each. */
 export function warnAuthor({ where, problem, fix }: AuthorFault, logger?: Logger): void {
-  const message = `${where}: ${problem} (${fix})`;
+  // Names in files that strangers have written may be meant for the terminal.
+  const message = visibleText(`${where}: ${problem} (${fix})`);
   if (logger !== undefined) logger.warn(message);
   else if (!said.has(message) && said.size < MOST_SAID) {
     said.add(message);

@@ -1,4 +1,4 @@
-import { bothPolicies } from '../call/both-policies.js';
+import { bothPolicies } from '../call/allow.js';
 import { failedResult } from '../call/result-text.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';

@@ -209,6 +209,11 @@ describe('createAgent beside a file that the folder brings', () => {
     ]);
   });
 
+  test('folderConfigFile says nothing that a terminal would obey', async () => {
+    const [, , ...told] = await decisions({ permissions: { '\u001b]0;mine\u0007': 1 } });
+    expect(told).toEqual([expect.stringContaining("'permissions.\\u001b]0;mine\\u0007'")]);
+  });
+
   test('folderConfigFile is given nothing of the environment', async () => {
     process.env.AGENT_TEST_KEY = 'a secret';
     const rules = [{ decision: 'ask', path: '**', reason: { env: 'AGENT_TEST_KEY' } }];

@@ -79,3 +79,15 @@ test('OpenAIProvider gives no attachments where a reply has none', async () => {
   const provider = new OpenAIProvider({ baseURL: server.baseURL, apiKey: 'k' });
   expect(await provider.chat(REQUEST)).not.toHaveProperty('attachments');
 });
+
+test('OpenAIProvider gives no addresses as attachments that a page would run when they are followed', async () => {
+  const cited = ['javascript:alert(1)', 'data:text/html,x', 'java\nscript:alert(1)', 'HTTPS://example.org/a'];
+  const annotations = cited.map((url) => ({ type: 'url_citation', url }));
+  const image = { type: 'image_url', image_url: { url: 'data:text/html;base64,PGI+' } };
+  const message = { role: 'assistant', content: 'Said', annotations, images: [image] };
+  const whole = { choices: [{ index: 0, message, finish_reason: 'stop' }] };
+  await using server = await LoopbackServer.start(json(whole));
+  const provider = new OpenAIProvider({ baseURL: server.baseURL, apiKey: 'k' });
+  const { attachments } = await provider.chat(REQUEST);
+  expect(attachments).toEqual([{ type: 'page', url: 'HTTPS://example.org/a' }]);
+});
