@@ -177,6 +177,8 @@ function runOptionsOf(options: AgentOptions): Omit<AgentOptions, NotOfRuns> {
     conversations: _11,
     configFile: _12,
     folderConfigFile: _13,
+    // They are those of the registry.
+    hooks: _14,
     ...rest
   } = options;
   return rest;
@@ -195,4 +197,5 @@ type NotOfRuns =
   | 'container'
   | 'conversations'
   | 'configFile'
-  | 'folderConfigFile';
+  | 'folderConfigFile'
+  | 'hooks';

@@ -67,7 +67,7 @@ async function closeAll({ closers }: Opened): Promise<void> {
 
 async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
   const { faults, options } = read;
-  const { logger } = options;
+  const { logger, hooks } = options;
   // One that is missing has been told.
   const provider = options.provider && (await faults.of('provider', () => openProvider(options.provider)));
   const permissions = await openPermissions(read);
@@ -80,6 +80,8 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
   const registry = new ToolRegistry({
     ...(logger && !faults.has('logger') && { logger }),
     ...(telemetry && { telemetry }),
+    // Around calls of the registry and of jobs, too, and not only those of runs.
+    ...(hooks && !faults.has('hooks') && { hooks }),
     policy: policy ?? (() => false),
   });
   await addToolboxes(registry, read, { opened, provider, policy, permissions, store });

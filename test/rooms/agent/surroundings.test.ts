@@ -1,0 +1,112 @@
+import { describe, expect, test } from '@jest/globals';
+import { defineTool, type Hooks, MemoryJobEngine, Tool, Toolset, toolResult } from 'toolwright';
+import { createAgent } from 'toolwright/agent';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { Recording } from '../opentelemetry/recording.js';
+
+const MODEL = { model: 'offline' };
+
+@Toolset()
+class ShopTools {
+  constructor(protected readonly shop: string = 'the corner shop') {}
+
+  @Tool({ description: 'Name the shop', annotations: { readOnly: true } })
+  shopName(): string {
+    return this.shop;
+  }
+}
+
+describe('createAgent: what surrounds runs', () => {
+  const report = { name: 'report', description: 'Write the report', background: true };
+
+  test('createAgent leaves work to its engine, whose jobs complete into the conversation', async () => {
+    const store = new MemoryRunStore();
+    const script = new ScriptedProvider([
+      { toolCalls: [{ name: 'report', arguments: {} }] },
+      { content: 'Begun.' },
+      { content: 'It is there.' },
+    ]);
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: script,
+      toolboxes: [defineTool({ ...report, execute: () => 'the report' })],
+      permissions: { mode: 'auto' },
+      engine: new MemoryJobEngine(),
+      store,
+      conversations: { pollMs: 5 },
+    });
+    const conversations = await agent.conversations();
+    await conversations.prompt('c1', 'Report');
+    for await (const { event } of conversations.events('c1'))
+      if (event.type === 'turn-end' && event.content === 'It is there.') break;
+    const { jobs } = await store.jobs.listJobs();
+    expect(jobs.map(({ job, status }) => [job.tool, status])).toEqual([['report', 'completed']]);
+    expect((await conversations.snapshot('c1'))?.messages.at(-2)?.content).toContain('the report');
+  });
+
+  test('createAgent has its hooks around every call: of runs, of its registry, and of jobs', async () => {
+    const heard: string[] = [];
+    const hooks: Hooks = {
+      name: 'audit',
+      beforeRequest: () => void heard.push('request'),
+      afterCall: ({ name, result }) => {
+        heard.push(name);
+        return { result: toolResult(result.forLLM.replace('secret', '[masked]')) };
+      },
+    };
+    const store = new MemoryRunStore();
+    const script = new ScriptedProvider([
+      { toolCalls: [{ name: 'shop_name', arguments: {} }] },
+      { content: 'Seen.' },
+      { toolCalls: [{ name: 'report', arguments: {} }] },
+      { content: 'Begun.' },
+      { content: 'It is there.' },
+    ]);
+    await using agent = await createAgent({
+      ...MODEL,
+      provider: script,
+      toolboxes: [new ShopTools('secret'), defineTool({ ...report, execute: () => 'a secret report' })],
+      permissions: { mode: 'auto' },
+      hooks: [hooks],
+      engine: new MemoryJobEngine(),
+      store,
+      conversations: { pollMs: 5 },
+    });
+    const run = await agent.run('Hi');
+    expect([run.toolCalls[0]?.result.forLLM, heard]).toEqual([
+      '[masked]',
+      ['request', 'shop_name', 'request'],
+    ]);
+    expect((await agent.registry.execute('shop_name', {})).forLLM).toBe('[masked]');
+    const conversations = await agent.conversations();
+    await conversations.prompt('c1', 'Report');
+    for await (const { event } of conversations.events('c1'))
+      if (event.type === 'turn-end' && event.content === 'It is there.') break;
+    expect((await conversations.snapshot('c1'))?.messages.at(-2)?.content).toContain('a [masked] report');
+  });
+
+  test('createAgent records its runs, requests and calls by its telemetry', async () => {
+    const recording = new Recording();
+    try {
+      await using agent = await createAgent({
+        ...MODEL,
+        provider: new ScriptedProvider([
+          { toolCalls: [{ name: 'shop_name', arguments: {} }] },
+          { content: 'Hi' },
+        ]),
+        toolboxes: [new ShopTools()],
+        telemetry: 'opentelemetry',
+      });
+      await agent.run('Hi');
+      expect(recording.names).toEqual([
+        'invoke_agent',
+        'chat offline',
+        'execute_tool shop_name',
+        'chat offline',
+      ]);
+    } finally {
+      await recording.end();
+    }
+  });
+});
