@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type BackendFactory, type IQueueBackend, QueueEvents, QueueEventsProducer } from 'bullmq';
 import type { JobNews } from '../contract/job-engine.js';
 import { callListener } from '../kernel/async.js';
+import { close, dropUnready } from './cut-connections.js';
 
 /** What travels between the engines of a queue. */
 type BrokerWord = JobNews | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string };
@@ -62,7 +63,7 @@ export class BrokerNews {
   /** A stream is read from when the reading begins, which nothing tells: so a word of our own is sent until it comes back. */
   async #listen(): Promise<Events> {
     const { queue, connection, backend, onError } = this.#place;
-    const events: Events = new QueueEvents(queue, connection, backend);
+    const events: Events = new QueueEvents(queue, { ...connection, autorun: false }, backend);
     events.on('error', onError);
     const nonce = crypto.randomUUID();
     let isHeard = false;
@@ -70,12 +71,22 @@ export class BrokerNews {
       if (event === 'hello') isHeard ||= text === nonce;
       else this.#hear(JSON.parse(text) as BrokerWord);
     });
-    await events.waitUntilReady();
-    while (!isHeard) {
-      await this.#tell('hello', nonce);
-      await pause(HELLO_EVERY_MS);
+    try {
+      await events.waitUntilReady();
+      let fault: unknown;
+      events.run().catch((error: unknown) => {
+        fault = error;
+      });
+      while (!isHeard) {
+        if (fault !== undefined) throw fault;
+        await this.#tell('hello', nonce);
+        await pause(HELLO_EVERY_MS);
+      }
+      return events;
+    } catch (error) {
+      close(events);
+      throw error;
     }
-    return events;
   }
 
   #on(events: Events, hear: (event: string, text: string) => void): void {
@@ -90,14 +101,23 @@ export class BrokerNews {
   }
 
   async #tell(eventName: string, word: string): Promise<void> {
-    const { queue, connection, backend, onError } = this.#place;
-    if (this.#producer === undefined) {
-      this.#producer = new QueueEventsProducer(queue, connection, backend);
-      this.#producer.on('error', onError);
-    }
-    await this.#producer.publishEvent({ eventName, word }, KEPT);
+    const producer = this.#open();
+    await producer.publishEvent({ eventName, word }, KEPT);
     this.#published += 1;
     // Redis trims with every word, and PostgreSQL when it is told to.
-    if (this.#published % KEPT === 0) await this.#producer.getBackend().trimEvents(KEPT);
+    if (this.#published % KEPT === 0) await producer.getBackend().trimEvents(KEPT);
+  }
+
+  #open(): Producer {
+    if (this.#producer === undefined) {
+      const { queue, connection, backend, onError } = this.#place;
+      const producer: Producer = new QueueEventsProducer(queue, connection, backend);
+      producer.on('error', onError);
+      this.#producer = producer;
+      dropUnready(producer, () => {
+        if (this.#producer === producer) this.#producer = undefined;
+      });
+    }
+    return this.#producer;
   }
 }

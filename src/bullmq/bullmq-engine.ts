@@ -32,6 +32,7 @@ import {
   required,
 } from '../kernel/options.js';
 import { BrokerNews } from './broker-news.js';
+import { close, dropUnready, outlivingCuts } from './cut-connections.js';
 
 /** Options of {@link bullmqEngine}. */
 export interface BullmqEngineOptions {
@@ -149,7 +150,7 @@ class BullmqEngine implements JobEngine {
     const { leaseMs = 30_000 } = this.#options;
     const process = (taken: BrokerJob<Payload>, token?: string) => this.#attempt(taken, { token, handle });
     const timing = { lockDuration: leaseMs, stalledInterval: leaseMs, maxStalledCount: MOST_DEATHS };
-    const options = { ...this.#connection, ...timing, concurrency };
+    const options = { ...this.#connection, ...timing, concurrency, autorun: false };
     const worker = new Worker<Payload, void, string, IQueueBackend, object, unknown>(
       this.#name,
       process,
@@ -160,7 +161,13 @@ class BullmqEngine implements JobEngine {
     worker.on('lockRenewalFailed', (ids) => {
       for (const id of ids) this.#running.lose(jobIdOf(id));
     });
-    await worker.waitUntilReady();
+    try {
+      await worker.waitUntilReady();
+    } catch (error) {
+      close(worker);
+      throw error;
+    }
+    worker.run().catch(this.#onError);
     const opened = { close: () => worker.close().then(() => void this.#workers.delete(opened)) };
     this.#workers.add(opened);
     return opened;
@@ -249,8 +256,12 @@ class BullmqEngine implements JobEngine {
   /** Opened when it is first needed: a process that starts nothing needs no broker. */
   get #queue(): JobQueue {
     if (this.#opened === undefined) {
-      this.#opened = new Queue(this.#name, this.#connection, this.#backend);
-      this.#opened.on('error', this.#onError);
+      const queue: JobQueue = new Queue(this.#name, this.#connection, this.#backend);
+      queue.on('error', this.#onError);
+      this.#opened = queue;
+      dropUnready(queue, () => {
+        if (this.#opened === queue) this.#opened = undefined;
+      });
     }
     return this.#opened;
   }
@@ -265,7 +276,7 @@ class BullmqEngine implements JobEngine {
   }
 
   get #backend(): BackendFactory<IQueueBackend, unknown> {
-    return this.#options.backend as BackendFactory<IQueueBackend, unknown>;
+    return outlivingCuts(this.#options.backend as BackendFactory<IQueueBackend, unknown>);
   }
 
   readonly #onError = (error: Error): void => {

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { JobEngine } from 'toolwright';
 import { bullmqEngine } from 'toolwright/bullmq';
 import { describePostgres, describeRedis } from '../../services/services.js';
+import { LosingProxy } from '../postgres/losing-proxy.js';
 import { JOB, testAll } from './engine-tests.js';
 import { WorkerProgram } from './worker-process.js';
 
@@ -95,4 +96,29 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
     await expect(engine.enqueue(JOB)).rejects.toThrow(/is not initialized. Run the migrations/);
     await engine.close().catch(() => {});
   });
+
+  // Of what it sends first: to connect, whether the tables fit, the name of its connection, and more.
+  test.each(Array.from({ length: 12 }, (_, count) => count))(
+    'bullmqEngine goes on where a connection is cut before answer %s',
+    async (count) => {
+      await using proxy = await LosingProxy.before(url);
+      const cut = { connectionString: proxy.through(url), schema, max: 3 };
+      const engine = bullmqEngine({ connection: cut, backend: createPostgresBackend, queue: newName() });
+      proxy.loseAnswerAfter(count);
+      await again(() => engine.enqueue(JOB));
+      await again(() => engine.cancel(JOB.id));
+      const worker = await again(() => engine.work({ handle: async () => {} }));
+      await worker.close();
+      await engine.close();
+    },
+  );
 });
+
+/** What failed because its connection was cut is done again, as callers do. */
+async function again<Value>(work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch {
+    return work();
+  }
+}

@@ -5,7 +5,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class LosingProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  #isLosing = false;
+  /** How many answers come through before one is lost. */
+  #untilLost: number | undefined;
   #isRefusing = false;
   #refused: (() => void) | undefined;
   /** How many answers were lost. */
@@ -52,7 +53,12 @@ export class LosingProxy implements AsyncDisposable {
 
   /** The next answer is lost, and the connection with it. */
   loseNextAnswer(): void {
-    this.#isLosing = true;
+    this.loseAnswerAfter(0);
+  }
+
+  /** So many answers come through, over whatever connections, and the next one is lost. */
+  loseAnswerAfter(count: number): void {
+    this.#untilLost = count;
   }
 
   /** Cuts all connections, and lets none through; resolves when one has been refused. */
@@ -75,11 +81,12 @@ export class LosingProxy implements AsyncDisposable {
   }
 
   #answer(client: Socket, data: Buffer): void {
-    if (!this.#isLosing) {
+    if (this.#untilLost !== 0) {
+      if (this.#untilLost !== undefined) this.#untilLost -= 1;
       client.write(data);
       return;
     }
-    this.#isLosing = false;
+    this.#untilLost = undefined;
     this.lost += 1;
     client.destroy();
   }
