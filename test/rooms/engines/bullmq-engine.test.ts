@@ -112,6 +112,18 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
       await engine.close();
     },
   );
+
+  test('bullmqEngine outlives the cut of a connection that the pool of the application had before', async () => {
+    await using proxy = await LosingProxy.before(url);
+    const pool = new pg.Pool({ connectionString: proxy.through(url), max: 3 });
+    await pool.query('SELECT 1');
+    proxy.loseNextAnswer();
+    const engine = bullmqEngine({ connection: pool, backend: createPostgresBackend, queue: newName() });
+    await expect(engine.enqueue(JOB)).rejects.toThrow('Connection terminated');
+    expect(proxy.lost).toBe(1);
+    await engine.close();
+    await pool.end();
+  });
 });
 
 /** What failed because its connection was cut is done again, as callers do. */
