@@ -42,6 +42,27 @@ test('a service that the environment says is not there is none', () => {
   }
 });
 
+test('without a service that is demanded nothing is tested, and its name is told', async () => {
+  const { default: findServices } = (await import('./find-services.mjs' as string)) as {
+    default(): Promise<void>;
+  };
+  const before = { ...process.env };
+  try {
+    Object.assign(process.env, {
+      TOOLWRIGHT_REQUIRE_SERVICES: '1',
+      TOOLWRIGHT_TEST_POSTGRES: 'postgres://somewhere/else',
+      TOOLWRIGHT_TEST_REDIS: '',
+      CHROMIUM_PATH: process.execPath,
+    });
+    await expect(findServices()).rejects.toThrow(/there is no Redis\. .*TOOLWRIGHT_TEST_REDIS/);
+    delete process.env.TOOLWRIGHT_REQUIRE_SERVICES;
+    await expect(findServices()).resolves.toBeUndefined();
+  } finally {
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+    Object.assign(process.env, before);
+  }
+});
+
 test('what was skipped for want of a service is told in one line, and nothing else is', () => {
   const skipped = (...ancestorTitles: readonly string[]) => ({ status: 'pending', ancestorTitles });
   const passed = { status: 'passed', ancestorTitles: ['of mine [needs Redis]'] };
