@@ -206,7 +206,7 @@ const {
 } = LOOP_RULES;
 
 /** What is a name may be anything here: what is wrong with it is told where it is looked up. */
-const NAMED: OptionRule = { accepts: (value) => value !== null && value !== '', fix: '…' };
+const NAMED: OptionRule = { accepts: Boolean, fix: '…' };
 const FOLDERS = either(FILLED_TEXT, listOf(FILLED_TEXT, "['skills']"));
 
 /** What each option may be; what is made of it says the rest. */

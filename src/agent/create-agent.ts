@@ -76,7 +76,7 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
     (await faults.of('telemetry', () => openTelemetryOf(options.telemetry ?? 'opentelemetry')));
   const store = await addStore(read, opened);
   // Also the policy of the runs: agents within a call are under that of its run.
-  const policy = bothPolicies(permissions?.policy, options.policy);
+  const policy = faults.has('policy') ? undefined : bothPolicies(permissions?.policy, options.policy);
   const registry = new ToolRegistry({
     ...(logger && !faults.has('logger') && { logger }),
     ...(telemetry && { telemetry }),
@@ -104,6 +104,7 @@ async function openPermissions({
   baseOf,
   folderPermissions,
 }: ReadOptions): Promise<Permissions | undefined> {
+  if (faults.has('permissions')) return undefined;
   const { permissions: given = {}, folderConfigFile } = options;
   if ('policy' in given && typeof given.policy === 'function') {
     if (folderConfigFile !== undefined)
@@ -144,11 +145,13 @@ async function addToolboxes(
   { options, faults, baseOf }: ReadOptions,
   { opened, ...parts }: ToolboxParts,
 ): Promise<void> {
-  const { toolboxes = [], skills, container, logger, model, folder: named = '.' } = options;
+  const { toolboxes = [], skills, model, folder: named = '.' } = options;
   if (!Array.isArray(toolboxes) || faults.has('folder')) return;
   const folder = resolve(baseOf('folder'), named);
   const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
   if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
+  const container = faults.has('container') ? undefined : options.container;
+  const logger = faults.has('logger') ? undefined : options.logger;
   const around = (at: string): ToolboxSurroundings => {
     return { ...parts, folder, base: baseOf(at), container, logger, model };
   };

@@ -41,6 +41,7 @@ export class AgentTalk {
   #cost: number | undefined = 0;
   /** Number of the last event that was shown. */
   #shown = 0;
+  #isShowing = true;
   #whenShown: () => void = () => {};
   /** The end of the last turn. */
   #end: JsonObject | undefined;
@@ -103,6 +104,10 @@ export class AgentTalk {
       }
     } catch (error) {
       if (!this.#leaving.signal.aborted) printer.fault(error);
+    } finally {
+      // Nobody waits for what is not shown any more.
+      this.#isShowing = false;
+      this.#whenShown();
     }
   }
 
@@ -177,7 +182,7 @@ export class AgentTalk {
   /** How it stands when it is idle or waits, and all of it was shown. */
   async #settled(): Promise<ConversationView | undefined> {
     const view = await this.#parts.conversations.idle(this.#parts.id);
-    while (this.#shown < (view?.lastEvent ?? 0))
+    while (this.#isShowing && this.#shown < (view?.lastEvent ?? 0))
       await new Promise<void>((resolve) => {
         this.#whenShown = resolve;
       });

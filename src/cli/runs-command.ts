@@ -7,6 +7,7 @@ import type { RememberScope } from '../contract/standing-approvals.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
+import { visibleLine } from '../kernel/visible-text.js';
 import { answerStoredRun } from '../loop/answer-stored-run.js';
 import { cancelRun } from '../loop/cancel-run.js';
 import { foldRun } from '../loop/fold-run.js';
@@ -162,7 +163,7 @@ async function showRun(call: RunsCall): Promise<number> {
         `waits: ${[id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`, expiresAt && `until ${expiresAt}`].filter(Boolean).join(' ')}`,
     ),
   ];
-  surroundings.out(`${lines.join('\n')}\n`);
+  surroundings.out(`${lines.map(visibleLine).join('\n')}\n`);
   return 0;
 }
 
@@ -342,7 +343,7 @@ async function recover({ store, named, options, surroundings }: RunsCall): Promi
     const recovered = await recoverRuns({ store, config, onUnknown: onUnknown as 'ask' });
     for (const item of recovered)
       surroundings.out(
-        `${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}\n`,
+        `${item.runId}: ${'result' in item ? item.result.status : visibleLine(errorMessage(item.error))}\n`,
       );
     return recovered.every((item) => 'result' in item) ? 0 : 1;
   } finally {
@@ -362,7 +363,9 @@ function runIn(named: string | undefined): string {
   throw new UserFault('the id of the run is missing: toolwright runs show <run> --store …');
 }
 
-function table(rows: readonly (readonly string[])[]): string {
+/** What models and clients have written stays in its line. */
+function table(given: readonly (readonly string[])[]): string {
+  const rows = given.map((row) => row.map(visibleLine));
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) =>
     row

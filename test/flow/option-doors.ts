@@ -58,6 +58,7 @@ import {
   type TurnOptions,
   withTextTools,
 } from 'toolwright';
+import { type AgentOptions, createAgent } from 'toolwright/agent';
 import { type AiSdkToolsOptions, type FromAiSdkOptions, fromAiSdk, toAiSdkTools } from 'toolwright/ai-sdk';
 import { type CurrentTimeOptions, createCurrentTimeTool } from 'toolwright/builtin';
 import { type BullmqEngineOptions, bullmqEngine } from 'toolwright/bullmq';
@@ -286,6 +287,22 @@ const conversation: Required<ConversationConfig> = {
   id: 'c1',
   messages: [],
   scope,
+};
+
+const { signal: _4, runId: _5, leaseMs: _6, tools: _7, ...ofAgent } = config;
+const agentOptions: Required<Omit<AgentOptions, 'configFile'>> = {
+  ...ofAgent,
+  checkpoint: 'step',
+  systemPrompt: 'Be brief.',
+  folder: import.meta.dirname,
+  toolboxes: [tools],
+  store: new MemoryRunStore(),
+  skills: import.meta.dirname,
+  mcp: {},
+  permissions: { mode: 'ask' },
+  container: scope.container,
+  conversations: { takesTurns: false },
+  folderConfigFile: 'none.json',
 };
 
 const turn: Required<TurnOptions> = { signal, scope };
@@ -782,6 +799,11 @@ export const OUTER_DOORS: readonly Door[] = [
       enter: (given) => new Schedules({ store: new MemoryRunStore() }).add(given),
     },
   ),
+  door<Omit<AgentOptions, 'configFile'>>('createAgent', agentOptions, {
+    protecting: [...withEngine.protecting, 'permissions', 'folderConfigFile'],
+    required: ['provider', 'model'],
+    enter: async (given) => (await createAgent(given)).close(),
+  }),
   door<RunJobsOptions>(
     'runJobs',
     {

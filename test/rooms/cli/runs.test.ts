@@ -247,6 +247,18 @@ describe('toolwright runs', () => {
     expect(await runs('unschedule', 's1')).toMatchObject({ code: 1, out: 's1: there is no such schedule\n' });
   });
 
+  test('toolwright runs shows nothing that a terminal would obey, and no line that a model has made up', async () => {
+    await suspend({ title: 'Order\nwaits: nothing\u001b[2J' });
+    const { out } = await runs('show', 'r1');
+    expect(out.match(/^waits: /gm)).toHaveLength(2);
+    expect(out).toContain('Order\\nwaits: nothing\\u001b[2J');
+    const schedule = { text: 'Look\u009b2J', timing: { kind: 'once' as const }, dueAt: 1, createdAt: 1 };
+    store.schedules.addSchedule({ ...schedule, id: 's1', conversationId: 'c\n\u001b[2J' });
+    const listed = await runs('schedules');
+    expect(listed.out.trimEnd().split('\n')).toHaveLength(2);
+    expect(listed.out + out).not.toMatch(/(?!\n)\p{Cc}/u);
+  });
+
   test('an answer for a conversation enters its inbox', async () => {
     const { runId: _, store: __, checkpoint: ___, ...given } = config();
     const conversations = new Conversations({ store, config: given, pollMs: 20 });
