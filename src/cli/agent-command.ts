@@ -2,10 +2,15 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { AgentOptions, Toolbox } from '../agent/agent-options.js';
+import { AGENT_OPTIONS, type AgentOptions, type Toolbox } from '../agent/agent-options.js';
 import { readConfigFile } from '../agent/config-file.js';
 import { createAgent } from '../agent/create-agent.js';
-import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
+import {
+  InvalidOptionsError,
+  invalidOptions,
+  refuseOptions,
+  ToolDeclarationError,
+} from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { DiskFileSystem, fileTools, JournaledFileSystem } from '../toolbox/files/index.js';
@@ -132,7 +137,10 @@ interface NamedConfig {
 function readConfig(name: string | undefined, { folder }: CommandSurroundings): NamedConfig {
   if (name === undefined) return { options: {}, folder };
   const { options, faults, path } = readConfigFile(resolve(folder, name));
-  if (faults.length > 0) throw new InvalidOptionsError(faults);
+  // The command line may name these, and nothing may be put in the place of what is wrong.
+  const whole = { provider: 'offline', model: 'offline', ...options };
+  const wrong = invalidOptions(whole, AGENT_OPTIONS).map((fault) => ({ ...fault, where: path }));
+  refuseOptions([...faults, ...wrong]);
   return { path, options, folder: dirname(path) };
 }
 
@@ -208,17 +216,16 @@ function permissionsOf(
   if (mode !== undefined && !MODES.includes(mode as PermissionMode))
     throw new UserFault(`--mode is one of ${MODES.join(', ')}, not '${mode}'`);
   const given = isRecord(config.options.permissions) ? config.options.permissions : {};
-  const { file, rules } = given;
+  const { file, rules = [] } = given;
   const { toolboxes } = config.options;
   const hasTasks = !Array.isArray(toolboxes) || toolboxes.includes('tasks');
   return {
     ...given,
     ...(mode === undefined ? {} : { mode: mode as PermissionMode }),
-    rules: [
-      ASKED,
-      ...(hasTasks ? HARMLESS : []),
-      ...(Array.isArray(rules) ? (rules as readonly PermissionRule[]) : []),
-    ],
+    // What is no list is left for createAgent to refuse.
+    rules: (Array.isArray(rules)
+      ? [ASKED, ...(hasTasks ? HARMLESS : []), ...rules]
+      : rules) as readonly PermissionRule[],
     file: typeof file === 'string' ? resolve(config.folder, file) : join(stateFolder(), 'permissions.json'),
     // Paths and commands mean something else in another folder.
     userOf: () => `${userInfo().username} in ${folder}`,

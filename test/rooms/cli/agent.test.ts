@@ -16,3 +16,20 @@ test('toolwright agent shows what is wrong with a folder’s file without anythi
   expect(error).toContain('\\u001b[2J\\u001b[H is no option of createAgent');
   expect(error).not.toContain('\u001b');
 });
+
+test.each([
+  ['toolboxes', 'files', /toolboxes is 'files'/],
+  ['permissions', 'read-only', /permissions is 'read-only'/],
+  ['permissions', { rules: { decision: 'deny', path: '**' } }, /rules/],
+])(
+  'toolwright agent refuses a configuration whose %s are %j, and leaves nothing of it out',
+  async (option, value, told) => {
+    process.env.XDG_STATE_HOME = newFolder();
+    const folder = newFolder({ 'agent.json': JSON.stringify({ [option]: value }) });
+    const { code, error } = await runCommand(
+      ['agent', folder, '--offline', '--config', 'agent.json'],
+      folder,
+    );
+    expect([code, error]).toEqual([1, expect.stringMatching(told)]);
+  },
+);
