@@ -1,0 +1,171 @@
+import { Chat } from '@ai-sdk/react';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  DefaultChatTransport,
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
+  type UIMessage,
+} from 'ai';
+import { Conversations, defineTool, type LLMProvider } from 'toolwright';
+import { createChatHandler } from 'toolwright/chat';
+import { MemoryRunStore } from 'toolwright/stores';
+
+// What `useChat` is without a page: its `Chat`, over the transport that it has by default.
+
+const opened: Conversations[] = [];
+afterEach(async () => {
+  for (const conversations of opened.splice(0)) await conversations.close();
+});
+
+/** Calls the tools that the user names after `call`; writes `slowly` in two halves; repeats all else. */
+function obedient(gate: Promise<void>): LLMProvider {
+  return {
+    chat: () => Promise.reject(new Error('only streams')),
+    async *stream({ messages, signal }) {
+      const last = messages.at(-1);
+      const text = String(last?.content);
+      const names = last?.role === 'user' && text.startsWith('call ') ? text.slice(5).split(' ') : [];
+      const toolCalls = names.map((name, at) => ({ id: `c${at}`, name, arguments: { item: 'lamp' } }));
+      const content = names.length > 0 ? '' : `heard: ${text}`;
+      if (text === 'slowly') {
+        yield { type: 'text-delta', text: 'heard: ' };
+        const left = new Promise<never>((_, reject) =>
+          signal?.addEventListener('abort', () => reject(signal.reason)),
+        );
+        await Promise.race([gate, left]);
+        yield { type: 'text-delta', text };
+      } else if (content !== '') yield { type: 'text-delta', text: content };
+      yield { type: 'response', response: { content, toolCalls, finishReason: 'stop' } };
+    },
+  };
+}
+
+function start() {
+  const { promise: gate, resolve: goOn } = Promise.withResolvers<void>();
+  const ran: unknown[] = [];
+  const place = defineTool({
+    name: 'place',
+    description: 'Places',
+    parameters: { type: 'object', properties: { item: { type: 'string' } } },
+    approval: true,
+    execute: ({ item }) => {
+      ran.push(item);
+      return `placed ${item}`;
+    },
+  });
+  const locate = defineTool({ name: 'locate', description: 'Where', execution: 'client' });
+  const conversations = new Conversations({
+    store: new MemoryRunStore(),
+    config: { provider: obedient(gate), model: 'm', tools: [place, locate] },
+  });
+  opened.push(conversations);
+  const handler = createChatHandler({ conversations, authenticate: ({ headers }) => headers.get('x-user') });
+  const headers = { 'x-user': 'u1' };
+  const ask = (path: string, init: RequestInit = {}) =>
+    handler.fetch(new Request(`http://localhost/api/chat${path}`, { headers, ...init }));
+  const open = (messages: UIMessage[] = []) => {
+    const edits: Record<string, unknown> = {};
+    const chat = new Chat({
+      id: 'c1',
+      messages,
+      transport: new DefaultChatTransport({
+        api: 'http://localhost/api/chat',
+        headers,
+        body: () => ({ edits }),
+        fetch: (url, init) => handler.fetch(new Request(url as string, init)),
+      }),
+      sendAutomaticallyWhen: (given) =>
+        lastAssistantMessageIsCompleteWithApprovalResponses(given) ||
+        lastAssistantMessageIsCompleteWithToolCalls(given),
+      onToolCall({ toolCall: { toolName, toolCallId } }) {
+        if (toolName === 'locate') void chat.addToolOutput({ tool: toolName, toolCallId, output: 'Bonn' });
+      },
+    });
+    return { chat, edits };
+  };
+  return { ran, conversations, open, ask, goOn };
+}
+
+const partsOf = (chat: Chat<UIMessage>) => (chat.lastMessage?.parts ?? []) as readonly Part[];
+interface Part {
+  readonly type: string;
+  readonly state?: string;
+  readonly text?: string;
+  readonly output?: unknown;
+  readonly approval?: { readonly id: string };
+}
+const approvalsIn = (chat: Chat<UIMessage>) =>
+  partsOf(chat).flatMap(({ state, approval }) =>
+    state === 'approval-requested' && approval ? [approval.id] : [],
+  );
+
+/** When what was said last begins so, and the chat reads no more. */
+async function hears(chat: Chat<UIMessage>, text: string): Promise<void> {
+  while (chat.status !== 'ready' || !partsOf(chat).some((part) => part.text?.startsWith(text))) {
+    if (chat.error) throw chat.error;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+describe('createChatHandler and the Chat of useChat', () => {
+  test('createChatHandler holds a conversation with a yes, a no, an edit and a call of the client', async () => {
+    const { open, ran } = start();
+    const { chat, edits } = open();
+    await chat.sendMessage({ text: 'call place' });
+    await chat.addToolApprovalResponse({ id: String(approvalsIn(chat)[0]), approved: true });
+    await hears(chat, 'heard: placed lamp');
+    await chat.sendMessage({ text: 'call place' });
+    await chat.addToolApprovalResponse({ id: String(approvalsIn(chat)[0]), approved: false });
+    await hears(chat, 'heard: ');
+    expect(partsOf(chat)).toContainEqual(expect.objectContaining({ state: 'output-denied' }));
+    await chat.sendMessage({ text: 'call place' });
+    const [edited = ''] = approvalsIn(chat);
+    edits[edited] = { item: 'vase' };
+    await chat.addToolApprovalResponse({ id: edited, approved: true });
+    await hears(chat, 'heard: placed vase');
+    expect(ran).toEqual(['lamp', 'vase']);
+    await chat.sendMessage({ text: 'call locate' });
+    await hears(chat, 'heard: Bonn');
+  });
+
+  test('createChatHandler takes parallel approvals of one message, each on its own', async () => {
+    const { open, ran } = start();
+    const { chat } = open();
+    await chat.sendMessage({ text: 'call place place' });
+    const [first = '', second = ''] = approvalsIn(chat);
+    await chat.addToolApprovalResponse({ id: first, approved: false });
+    expect(ran).toEqual([]);
+    await chat.addToolApprovalResponse({ id: second, approved: true });
+    await hears(chat, 'heard: placed lamp');
+    expect(ran).toEqual(['lamp']);
+    expect(partsOf(chat).map(({ state }) => state)).toContain('output-denied');
+  });
+
+  test('createChatHandler shows a chat that is loaded anew in the middle what was said, and the rest', async () => {
+    const { open, ask, goOn } = start();
+    const { chat } = open();
+    void chat.sendMessage({ text: 'slowly' });
+    while (!partsOf(chat).some(({ text }) => text === 'heard: '))
+      await new Promise((next) => setTimeout(next, 5));
+    await chat.stop();
+    const { chat: again } = open((await (await ask('/c1/messages')).json()) as UIMessage[]);
+    const rest = again.resumeStream();
+    goOn();
+    await rest;
+    await hears(again, 'heard: slowly');
+    expect(again.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+  });
+
+  test('createChatHandler ends a turn that is aborted, and takes the next one', async () => {
+    const { open, ask, conversations } = start();
+    const { chat } = open();
+    const sent = chat.sendMessage({ text: 'slowly' });
+    while (!partsOf(chat).some(({ text }) => text === 'heard: '))
+      await new Promise((next) => setTimeout(next, 5));
+    await ask('?id=c1', { method: 'DELETE' });
+    await sent;
+    expect((await conversations.idle('c1'))?.status).toBe('idle');
+    await chat.sendMessage({ text: 'Hello again' });
+    await hears(chat, 'heard: Hello again');
+  });
+});
