@@ -64,6 +64,8 @@ describeBrowser('the page of an inspector', (browser) => {
     const text = (await page.locator('main').textContent()) ?? '';
     for (const known of ['ShopTools.findOrders', '@Param, metadata', 'reads only', 'policy onlyForUsers'])
       expect(text).toContain(known);
+    expect(text).toMatch(/about \d+ tokens, \d+(\.\d+)? % of all definitions/);
+    expect(text).toMatch(/Schema.*customerId.*string.*limit.*number.*Strict form.*limit.*What is sent/s);
     for (const surface of ['OpenAI, Chat Completions', 'OpenAI, strict', 'MCP', 'AI SDK'])
       await page.getByText(surface, { exact: true }).waitFor();
     await page.getByText('MCP', { exact: true }).click();
@@ -158,6 +160,30 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(timeline).toMatch(/request 1.*waiting for an answer: place_order.*request 2/s);
     const messages = (await page.locator('.messages').textContent()) ?? '';
     for (const said of ['Placed 9 of a', 'too dear', 'Booked Rome']) expect(messages).toContain(said);
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector shows a run while it runs, and its end as it comes', async () => {
+    const tools = shop();
+    const { url } = await serve(tools);
+    const { page, faults } = await visit(url);
+    await page.keyboard.press('3');
+    const gate = Promise.withResolvers<void>();
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'find_orders', arguments: { customerId: 'c' } }] },
+      async () => {
+        await gate.promise;
+        return { content: 'None yet.' };
+      },
+    ]);
+    const run = runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Any orders?' }]);
+    await page.getByRole('link', { name: /Any orders/ }).click();
+    await page.locator('.waterfall').getByText('find_orders').first().waitFor();
+    expect(await page.locator('main').textContent()).not.toContain('completed');
+    gate.resolve();
+    await page.getByText('completed').waitFor();
+    expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('None yet.');
+    expect((await run).status).toBe('completed');
     expect(faults).toEqual([]);
   });
 
