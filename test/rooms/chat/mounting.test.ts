@@ -1,0 +1,78 @@
+import { expect, test } from '@jest/globals';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { Hono } from 'hono';
+import type { LLMProvider } from 'toolwright';
+import { type ChatHandler, createChatHandler } from 'toolwright/chat';
+import { MemoryRunStore } from 'toolwright/stores';
+import { serve } from '../../setup/loopback.js';
+import { readMessage, said } from './chat-reader.js';
+
+const provider: LLMProvider = {
+  chat: async ({ messages }) => ({
+    content: `heard: ${messages.at(-1)?.content}`,
+    toolCalls: [],
+    finishReason: 'stop',
+  }),
+};
+
+interface Mounted extends AsyncDisposable {
+  ask(path: string, init?: RequestInit): Promise<Response>;
+}
+
+class Empty {}
+
+/** By where the handler stands; each asks it for `/api/chat` and what is below. */
+const MOUNTS: Readonly<Record<string, (chat: ChatHandler) => Promise<Mounted>>> = {
+  'the http of Node': async ({ node }) => {
+    const server = await serve(node);
+    return {
+      ask: (path, init) => fetch(`${server.url}/api/chat${path}`, init),
+      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+    };
+  },
+  'Express, behind a JSON parser': async ({ node }) => {
+    const app = await NestFactory.create<NestExpressApplication>(Empty, { logger: false });
+    app.useBodyParser('json');
+    app.getHttpAdapter().getInstance().use('/api', node);
+    await app.listen(0, '127.0.0.1');
+    const url = await app.getUrl();
+    return {
+      ask: (path, init) => fetch(`${url}/api/chat${path}`, init),
+      [Symbol.asyncDispose]: () => app.close(),
+    };
+  },
+  Hono: async ({ fetch: answer }) => {
+    const app = new Hono();
+    app.all('/api/chat/*', (context) => answer(context.req.raw));
+    return {
+      ask: async (path, init) => app.request(`/api/chat${path}`, init),
+      async [Symbol.asyncDispose]() {},
+    };
+  },
+};
+
+test.each(Object.entries(MOUNTS))(
+  'createChatHandler mounted in %s takes a message, streams, and shows what was said',
+  async (_where, mount) => {
+    const chat = createChatHandler({
+      provider,
+      model: 'm',
+      store: new MemoryRunStore(),
+      authenticate: () => 'u1',
+    });
+    await using mounted = await mount(chat);
+    const sent = await mounted.ask('', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ id: 'c1', messages: [said('Hi é', 'm1')] }),
+    });
+    expect([sent.status, sent.headers.get('x-vercel-ai-ui-message-stream')]).toEqual([200, 'v1']);
+    const { message, violations } = await readMessage(sent);
+    expect(violations).toEqual([]);
+    expect(message?.parts.at(-1)).toMatchObject({ text: 'heard: Hi é' });
+    const kept = (await (await mounted.ask('/c1/messages')).json()) as readonly { readonly id: string }[];
+    expect(kept.map(({ id }) => id)).toEqual(['m1', 'turn-1']);
+    await chat.close();
+  },
+);
