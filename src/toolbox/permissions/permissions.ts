@@ -3,7 +3,8 @@ import type { JsonObject } from '../../contract/json-schema.js';
 import type { RememberScope } from '../../contract/standing-approvals.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import type { Touch } from '../../contract/touch.js';
-import { checkOptions } from '../../errors/author-fault.js';
+import { checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
+import { errorMessage } from '../../kernel/error-message.js';
 import { isRecord } from '../../kernel/json.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, protecting } from '../../kernel/options.js';
 import { describeTouch, rulesOfYes } from './describe-touch.js';
@@ -105,14 +106,14 @@ export class Permissions {
   readonly #sessionOf: (context: ToolContext) => string | undefined;
   readonly #userOf: (context: ToolContext) => string | undefined;
 
-  /** @throws InvalidOptionsError (521) naming everything that is wrong. */
+  /** @throws InvalidOptionsError (521) naming everything that is wrong, also with what the file says. */
   constructor(options: PermissionsOptions = {}) {
     checkOptions(options, OPTIONS);
     const { mode = 'ask', rules = [], folderRules = [], file } = options;
     this.#mode = mode;
     this.#rules = rules.map(readyRule);
     this.#folderRules = folderRules.filter(({ decision }) => decision !== 'allow').map(readyRule);
-    this.#yeses = new StandingYeses(file);
+    this.#yeses = readable(new StandingYeses(file));
     this.#sessionOf = options.sessionOf ?? (({ conversationId, chatId }) => conversationId ?? chatId);
     this.#userOf = options.userOf ?? (() => undefined);
   }
@@ -245,6 +246,19 @@ export class Permissions {
     if (this.#mode === 'ask') return 'ask';
     return touch === undefined && tool.annotations?.destructive === true ? 'ask' : 'allow';
   }
+}
+
+/** A file that cannot be understood would stop every call later, and tell nobody why. */
+function readable(yeses: StandingYeses): StandingYeses {
+  try {
+    yeses.all();
+  } catch (cause) {
+    const fix = 'a file that is whole, or is not there yet';
+    throw new InvalidOptionsError([
+      { where: 'Permissions', option: 'file', problem: errorMessage(cause), fix },
+    ]);
+  }
+  return yeses;
 }
 
 function aboutOf({ tool, arguments: args }: Pick<PolicyRequest, 'tool' | 'arguments'>): {

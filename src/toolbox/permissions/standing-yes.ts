@@ -5,13 +5,14 @@ import {
   openSync,
   readFileSync,
   renameSync,
-  statSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { isRecord } from '../../kernel/json.js';
 import { nodeCrypto } from '../../kernel/node-module.js';
 import { FILLED_TEXT, objectOf, optionFaults, optionTable, required } from '../../kernel/options.js';
+import { type IsHeld, withFileLock } from './file-lock.js';
 import { type PermissionRule, RULES } from './permission-rule.js';
 
 /** Whose calls a yes lets through: those of one session, or all of one user. */
@@ -53,14 +54,15 @@ const USER = objectOf<{ readonly user: string }>({ user: required(FILLED_TEXT) }
 export class StandingYeses {
   readonly #file: string | undefined;
   #entries: readonly StandingYes[] = [];
-  #seen = '';
+  /** What the file said when it was last read. */
+  #text = '';
 
   constructor(file: string | undefined) {
     this.#file = file;
   }
 
   /**
-   * All that hold now. The file is read again where it has changed.
+   * All that hold now. What other processes have written since counts.
    *
    * @throws Error where the file cannot be read as what it should be: then nobody knows what was meant.
    */
@@ -80,44 +82,65 @@ export class StandingYeses {
 
   /** Takes one back; tells whether it was there. */
   remove(id: string): boolean {
-    const wasThere = this.all().some((entry) => entry.id === id);
-    if (wasThere) this.#change((entries) => entries.filter((entry) => entry.id !== id));
+    if (!this.all().some((entry) => entry.id === id)) return false;
+    let wasThere = false;
+    this.#change((entries) => {
+      const rest = entries.filter((entry) => entry.id !== id);
+      wasThere = rest.length < entries.length;
+      return rest;
+    });
     return wasThere;
   }
 
+  /** Reads, changes and writes while no other process does: otherwise one would bring back what the other took. */
   #change(change: (entries: readonly StandingYes[]) => readonly StandingYes[]): void {
-    const entries = change(this.all());
-    if (this.#file !== undefined)
-      writeWhole(this.#file, `${JSON.stringify({ about: ABOUT, entries }, null, 2)}\n`);
-    this.#entries = entries;
-    this.#seen = this.#stamp();
+    const file = this.#file;
+    if (file === undefined) {
+      this.#entries = change(this.all());
+      return;
+    }
+    mkdirSync(dirname(file), { recursive: true });
+    let isWritten = false;
+    while (!isWritten)
+      isWritten = withFileLock(file, (isHeld) => {
+        const text = `${JSON.stringify({ about: ABOUT, entries: change(this.all()) }, null, 2)}\n`;
+        return writeWhole(file, text, isHeld);
+      });
   }
 
+  /** Time and size of a file do not tell two changes apart that are made at once; what it says does. */
   #refresh(): void {
     if (this.#file === undefined) return;
-    const stamp = this.#stamp();
-    if (stamp === this.#seen) return;
-    this.#entries = stamp === '' ? [] : readEntries(this.#file);
-    this.#seen = stamp;
-  }
-
-  /** Nothing where the file is not there yet. */
-  #stamp(): string {
-    if (this.#file === undefined) return '';
-    const stats = statSync(this.#file, { bigint: true, throwIfNoEntry: false });
-    return stats === undefined ? '' : [stats.ino, stats.size, stats.mtimeNs].join(':');
+    const text = textOf(this.#file);
+    if (text === this.#text) return;
+    this.#entries = text === '' ? [] : entriesIn(text, this.#file);
+    this.#text = text;
   }
 }
 
-function readEntries(file: string): readonly StandingYes[] {
+/** Nothing where the file is not there yet. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8') || ' ';
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw unreadable(file, cause);
+  }
+}
+
+function unreadable(file: string, cause: unknown): Error {
+  return new Error(
+    `${file} cannot be read as JSON, so that nobody knows what it allows. Mend it, or remove it.`,
+    { cause },
+  );
+}
+
+function entriesIn(text: string, file: string): readonly StandingYes[] {
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'));
+    json = JSON.parse(text);
   } catch (cause) {
-    throw new Error(
-      `${file} cannot be read as JSON, so that nobody knows what it allows. Mend it, or remove it.`,
-      { cause },
-    );
+    throw unreadable(file, cause);
   }
   const entries = isRecord(json) && Array.isArray(json.entries) ? (json.entries as unknown[]) : undefined;
   if (entries === undefined) throw new Error(`${file} has no list of entries. Mend it, or remove it.`);
@@ -129,9 +152,8 @@ function readEntries(file: string): readonly StandingYes[] {
   return entries as StandingYes[];
 }
 
-/** Who reads it finds the old text or the new one. */
-function writeWhole(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true });
+/** Who reads it finds the old text or the new one. Nothing is written by whoever was held up until another came. */
+function writeWhole(file: string, text: string, isHeld: IsHeld): boolean {
   const draft = `${file}.${nodeCrypto().randomUUID()}.tmp`;
   const handle = openSync(draft, 'wx', 0o600);
   try {
@@ -140,5 +162,8 @@ function writeWhole(file: string, text: string): void {
   } finally {
     closeSync(handle);
   }
-  renameSync(draft, file);
+  const isStillHeld = isHeld();
+  if (isStillHeld) renameSync(draft, file);
+  else rmSync(draft, { force: true });
+  return isStillHeld;
 }

@@ -305,21 +305,26 @@ describe('a standing yes', () => {
     expect((await verdictBy(permissions, [run('git status')], scope)).decision).toBe('ask');
   });
 
-  test('allows nothing by a file that cannot be understood, and does not overwrite it', async () => {
+  test('allows nothing by a file that cannot be understood, tells it at the start, and does not overwrite it', async () => {
     for (const text of [
+      '',
       '{',
       '{}',
       '{"entries":[{"id":"x"}]}',
       '{"entries":[{"id":"x","given":"2026","scope":{"session":"c1"},"rule":{"decision":"deny"}}]}',
     ]) {
       const file = join(newFolder(), 'permissions.json');
-      writeFileSync(file, text);
+      // It was whole when the process began.
       const permissions = new Permissions({ file });
+      writeFileSync(file, text);
       const tool = defineTool({ name: 'x', description: 'x', touches: () => [], execute: () => 'done' });
       expect(
         (await new ToolRegistry({ policy: permissions.policy }).register(tool).execute('x', {})).isError,
       ).toBe(true);
       expect(() => permissions.remember({ path: 'a' }, { session: 'c1' })).toThrow(/Mend it|Write instead/);
+      expect(() => new Permissions({ file })).toThrow(
+        expect.objectContaining({ code: 521, message: expect.stringContaining(file) }),
+      );
       expect(readFileSync(file, 'utf8')).toBe(text);
     }
     expect(existsSync('permissions.json')).toBe(false);

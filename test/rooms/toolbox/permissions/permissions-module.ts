@@ -1,0 +1,1 @@
+export { Permissions } from '../../../../src/toolbox/permissions/index.js';
