@@ -98,7 +98,7 @@ export class Agent implements AsyncDisposable {
   }
 
   /** The conversations in its store, which any process goes on with; without a store they are kept in memory. */
-  conversations(): Promise<Conversations> {
+  async conversations(): Promise<Conversations> {
     this.#checkOpen();
     this.#conversations ??= this.#openConversations();
     return this.#conversations;

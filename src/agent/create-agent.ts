@@ -4,6 +4,7 @@ import { ToolRegistry } from '../call/tool-registry.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Telemetry } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
+import { budgetFaults } from '../loop/budget-faults.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
 import { Agent } from './agent.js';
 import type {
@@ -75,6 +76,7 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
     options.telemetry &&
     (await faults.of('telemetry', () => openTelemetryOf(options.telemetry ?? 'opentelemetry')));
   const store = await addStore(read, opened);
+  addBudgetFaults(read, store);
   // Also the policy of the runs: agents within a call are under that of its run.
   const policy = faults.has('policy') ? undefined : bothPolicies(permissions?.policy, options.policy);
   const registry = new ToolRegistry({
@@ -169,7 +171,7 @@ async function addStore(
     if (engine !== undefined)
       faults.add('store', {
         problem: 'store is missing, which keeps the jobs of engine',
-        fix: "store: { sqlite: { path: 'agent.sqlite' } }",
+        fix: STORE_FIX,
       });
     return undefined;
   }
@@ -177,6 +179,20 @@ async function addStore(
   if (open?.close !== undefined) opened.closers.push(open.close);
   return open?.store;
 }
+
+/** What every run would be refused for. */
+function addBudgetFaults({ options, faults }: ReadOptions, store: OpenStore['store'] | undefined): void {
+  const { budget, model, fallback = [] } = options;
+  if (budget === undefined || ['budget', 'model', 'fallback', 'store'].some((name) => faults.has(name)))
+    return;
+  const models = [{ model }, ...fallback].flatMap((next) =>
+    'model' in next && next.model ? [next.model] : [],
+  );
+  for (const { option, problem, fix } of budgetFaults(budget, { models, store }))
+    faults.add(option, { problem, fix: option === 'budget.store' ? STORE_FIX : fix });
+}
+
+const STORE_FIX = "store: { sqlite: { path: 'agent.sqlite' } }";
 
 /** Tools of MCP servers. Whoever answers over a network is asked last: not where something else is wrong. */
 async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Opened): Promise<void> {

@@ -10,7 +10,7 @@ import type { CallScope, CallStatus } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { RunState } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
-import { InvalidOptionsError } from '../errors/author-fault.js';
+import { wrongBudget } from './budget-faults.js';
 import { inBillionths, inUnits } from './prices.js';
 
 /** What a run asks that came to a limit; amounts as ledgers count. */
@@ -135,16 +135,21 @@ export function sharedAccounts(
   const accounts: SharedAccount[] = [];
   if (conversation !== undefined) {
     if (conversationId === undefined)
-      throw wrongBudget('conversation', 'it is for a conversation, and the scope has no conversationId');
+      throw wrongBudget({
+        option: 'budget.conversation',
+        problem: 'it is for a conversation, and the scope has no conversationId',
+        fix: "the scope { conversationId: 'c1' }",
+      });
     accounts.push(new SharedAccount(`conversation:${conversationId}`, undefined, conversation));
   }
   for (const [index, { key, windowMs, ...limits }] of by.entries()) {
     const whose: unknown = key(scope);
     if (typeof whose !== 'string' || whose === '')
-      throw wrongBudget(
-        `by[${index}].key`,
-        'the key says nobody, who would share a budget with all other nobodies',
-      );
+      throw wrongBudget({
+        option: `budget.by[${index}].key`,
+        problem: 'the key says nobody, who would share a budget with all other nobodies',
+        fix: 'a key that says whose it is, or the scope with what it reads',
+      });
     accounts.push(new SharedAccount(whose, windowMs, limits));
   }
   return accounts;
@@ -159,12 +164,6 @@ function amountsIn({ tokens, cost, calls, steps, timeMs }: BudgetLimits): Partia
 function grantableIn({ whenSpent = 'end', ...limits }: AskableLimits): Partial<BudgetAmounts> {
   if (whenSpent === 'end') return {};
   return amountsIn(whenSpent === 'ask' ? limits : whenSpent.ask);
-}
-
-/** A budget that cannot be kept. */
-export function wrongBudget(option: string, problem: string): InvalidOptionsError {
-  const fix = "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }";
-  return new InvalidOptionsError([{ where: 'the loop’s config', option: `budget.${option}`, problem, fix }]);
 }
 
 /** How far a run had come before it was suspended, or lost. */

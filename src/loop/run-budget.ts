@@ -27,8 +27,8 @@ import {
   shown,
   spentBefore,
   WORDS,
-  wrongBudget,
 } from './budget-accounts.js';
+import { countsCost, MISSING_LEDGER, missingPrice, wrongBudget } from './budget-faults.js';
 import { estimateTokens } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
@@ -97,8 +97,7 @@ export class RunBudget {
       this.#kept.find(({ place }) => place === account)?.grant(part, amount);
     const kept = budget.store ?? (keepsBudgets(store) ? store : undefined);
     this.#ledger = kept?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
-    if (own.length > 0 && this.#ledger === undefined)
-      throw wrongBudget('store', 'a budget of a conversation or a key is kept in a store, and there is none');
+    if (own.length > 0 && this.#ledger === undefined) throw wrongBudget(MISSING_LEDGER);
   }
 
   /** What a run within one of its calls may spend. */
@@ -246,18 +245,12 @@ export class RunBudget {
   /** @throws InvalidOptionsError (521) for a model without a price, where there has to be one. */
   checkPrice(model: string): void {
     if (!this.#isPriced) return;
-    try {
-      priceOf(this.#budget.prices ?? PRICES, model);
-    } catch (error) {
-      throw wrongBudget('prices', (error as Error).message.replace(/; .*$/, ''));
-    }
+    const missing = missingPrice(this.#budget.prices, model);
+    if (missing !== undefined) throw wrongBudget(missing);
   }
 
   get #isPriced(): boolean {
-    const { prices, cost, conversation, by = [], children } = this.#budget;
-    const limits = [cost, conversation?.cost, children?.cost, ...by.map((keyed) => keyed.cost)];
-    const isLimited = limits.some((limit) => limit !== undefined);
-    return prices !== undefined || isLimited || this.#isPricedAround;
+    return countsCost(this.#budget) || this.#isPricedAround;
   }
 
   get #isPricedAround(): boolean {

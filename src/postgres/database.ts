@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type pg from 'pg';
 import { checkOptions, refuseOptions } from '../errors/author-fault.js';
 import {
   FILLED_TEXT,
@@ -15,6 +14,7 @@ import { migrate } from './migrations.js';
 import {
   connectionOf,
   isConnectionLost,
+  type OwnPool,
   openPool,
   type PostgresClient,
   type PostgresPool,
@@ -82,7 +82,7 @@ const LONGEST_PAUSE_MS = 500;
 export class Database {
   readonly schema: string;
   readonly #pool: PostgresPool;
-  readonly #ownPool: pg.Pool | undefined;
+  readonly #ownPool: OwnPool | undefined;
   readonly #timeoutMs: number;
   readonly #reconnectMs: number;
   #ready: Promise<void> | undefined;
@@ -94,7 +94,7 @@ export class Database {
     this.#timeoutMs = statementTimeoutMs;
     this.#reconnectMs = reconnectMs;
     this.#ownPool = pool === undefined ? openPool(connectionString, statementTimeoutMs) : undefined;
-    this.#pool = pool ?? (this.#ownPool as unknown as PostgresPool);
+    this.#pool = pool ?? (this.#ownPool as OwnPool);
   }
 
   /** Brings the tables up to date, once; another process may do so at the same time. */

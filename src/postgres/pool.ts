@@ -6,6 +6,12 @@ export interface PostgresPool {
   connect(): Promise<PostgresClient>;
 }
 
+/** A pool of a store's own: what is asked of `pg`'s, whose types a user of other stores does not have. */
+export interface OwnPool extends PostgresPool {
+  readonly ending: boolean;
+  end(): Promise<void>;
+}
+
 /** One connection of a pool. */
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<PostgresRows>;
@@ -41,7 +47,7 @@ export interface PostgresRows {
 const LONGEST_CONNECT_MS = 10_000;
 
 /** A pool of a store's own. */
-export function openPool(connectionString: string | undefined, statementTimeoutMs: number): pg.Pool {
+export function openPool(connectionString: string | undefined, statementTimeoutMs: number): OwnPool {
   const pool = new pg.Pool({
     connectionString,
     statement_timeout: statementTimeoutMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(statementTimeoutMs),
@@ -53,7 +59,7 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
   });
   // A connection that is lost while nobody uses it; the next statement gets another.
   pool.on('error', () => {});
-  return pool;
+  return pool as unknown as OwnPool;
 }
 
 const heard = new WeakSet<PostgresClient>();

@@ -136,7 +136,7 @@ describe('budget', () => {
     const { config } = setup([said()]);
     const unknown = { ...config, model: 'gpt-unheard' };
     await expect(runToolLoop({ ...unknown, budget: { cost: 1 } }, USER)).rejects.toThrow(
-      /no price for the model/,
+      /no price for the model 'gpt-unheard'\.\n {3}Write instead: budget: { prices: { \.\.\.PRICES, 'gpt-unheard':/,
     );
     const free = await runToolLoop({ ...unknown, budget: { tokens: 1000 } }, USER);
     expect(free.status).toBe('completed');

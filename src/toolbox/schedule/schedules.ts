@@ -60,7 +60,10 @@ export interface NewSchedule {
   readonly cron?: string;
   /** Where `at` and `cron` are; default: that of the {@link Schedules}. */
   readonly timeZone?: string;
-  /** The same key means the same schedule: given again, it changes nothing. Default: a new one. */
+  /**
+   * The same key means the same schedule: given again while that is kept, it changes nothing, not its times and not its
+   * text. Default: a new one.
+   */
   readonly key?: string;
   /** Refuses it where nothing ever entered the conversation. Default: false, and the first prompt begins it. */
   readonly onlyKnown?: boolean;
@@ -130,7 +133,7 @@ export class Schedules {
   }
 
   /**
-   * Keeps a schedule. What a model can have got wrong is told as a `problem`: times that are none, past or too close
+   * Keeps a schedule, and gives it as it is kept: of a `key` that is known, the one that is there. What a model can have got wrong is told as a `problem`: times that are none, past or too close
    * together, and more schedules than there may be.
    *
    * @throws InvalidOptionsError (521) for values of a wrong type.
@@ -147,7 +150,10 @@ export class Schedules {
     const of = { conversationId, ...owned };
     const { timing, dueAt } = read;
     const schedule = { id: idOf(key, of), ...of, text, timing, dueAt, createdAt: now };
-    if (await this.#store.addSchedule(schedule, this.#most)) return { ok: true, schedule, now };
+    if (await this.#store.addSchedule(schedule, this.#most)) {
+      const kept = given.key === undefined ? undefined : await this.#kept(schedule);
+      return { ok: true, schedule: kept ?? schedule, now };
+    }
     return refused(
       `there are ${this.#most} schedules, and no more are taken: cancel one that is not needed first`,
     );
@@ -167,6 +173,10 @@ export class Schedules {
   async cancel(id: string, of: ScheduleOwner): Promise<boolean> {
     const own = await this.list(of);
     return own.some((schedule) => schedule.id === id) && this.#store.cancelSchedule(id);
+  }
+
+  async #kept({ id, ...of }: Schedule): Promise<Schedule | undefined> {
+    return (await this.list(of)).find((schedule) => schedule.id === id);
   }
 
   async #isKnown(conversationId: string): Promise<boolean> {

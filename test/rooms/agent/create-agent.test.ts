@@ -276,6 +276,8 @@ describe('createAgent: what it gives', () => {
     expect(store.load('nothing')).toBeUndefined();
     store.close();
     await expect(agent.run('Hi')).rejects.toMatchObject({ code: 508 });
+    const conversations = agent.conversations();
+    await expect(conversations).rejects.toMatchObject({ code: 508 });
     await agent.close();
   });
 
@@ -318,6 +320,35 @@ describe('createAgent: mistakes', () => {
       'createAgent, toolboxes[3], register(7): : it is no tool',
     ]);
     expect(faults.at(-1)).toContain(`createAgent, skills, ${join(folder, 'none')}: : ENOENT`);
+  });
+
+  test('createAgent tells of a budget that no run could keep, with all other mistakes', async () => {
+    const made = (options: object): Promise<unknown> =>
+      createAgent({ provider: provider(), model: 'm', ...options } as never);
+    const unpriced = "createAgent: budget.prices: there is no price for the model 'm'";
+    const unkept =
+      'createAgent: budget.store: a budget of a conversation or a key is kept in a store, and there is none';
+    expect(await faultsOf(made({ budget: { cost: 1 }, toolboxes: ['fils'] }))).toEqual([
+      unpriced,
+      expect.stringContaining("there is no toolbox 'fils'"),
+    ]);
+    expect(await faultsOf(made({ budget: { conversation: { cost: 3 } } }))).toEqual([unpriced, unkept]);
+    expect(await faultsOf(made({ budget: { by: [{ key: () => 'k', calls: 3 }] } }))).toEqual([unkept]);
+    await expect(made({ budget: { cost: 1 } })).rejects.toThrow(
+      "Write instead: budget: { prices: { ...PRICES, 'm': { input: …, output: … } } }",
+    );
+    await expect(made({ budget: { conversation: { calls: 3 } } })).rejects.toThrow(
+      "Write instead: store: { sqlite: { path: 'agent.sqlite' } }",
+    );
+    const prices = { m: { input: 1, output: 2 } };
+    for (const options of [
+      { budget: { calls: 3 } },
+      { budget: { cost: 1, prices } },
+      { model: 'gpt-5', budget: { cost: 1 } },
+      { budget: { conversation: { calls: 3 } }, store: 'memory' },
+      { budget: { conversation: { calls: 3 }, store: new MemoryRunStore() } },
+    ])
+      await ((await made(options)) as { close(): Promise<void> }).close();
   });
 
   test('createAgent without options, and with ones that are none, is an author’s mistake', async () => {

@@ -191,6 +191,8 @@ describe('Schedules', () => {
     const of = { conversationId: 'c', owner: { user: 'u1' } };
     const added = await schedules.add({ ...of, text: 'Report', cron: '0 9 * * *', key: 'report' });
     expect(await schedules.add({ ...of, text: 'Report', cron: '0 9 * * *', key: 'report' })).toEqual(added);
+    const changed = await schedules.add({ ...of, text: 'Other', cron: '0 10 * * *', key: 'report' });
+    expect(changed).toEqual(added);
     const [kept] = await schedules.list(of);
     expect(added).toEqual({ ok: true, schedule: kept, now: NOW });
     const listed = await tools.executeWithContext('list_schedules', {}, of);

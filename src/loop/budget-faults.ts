@@ -1,0 +1,56 @@
+import { type Budget, keepsBudgets, type PriceTable } from '../contract/budget.js';
+import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.js';
+import { PRICES, priceOf } from './prices.js';
+
+/** What is wrong with a budget, and what to write instead. */
+type BudgetFault = Pick<InvalidOption, 'option' | 'problem' | 'fix'>;
+
+/** A budget that cannot be kept. */
+export function wrongBudget({ option, problem, fix }: BudgetFault): InvalidOptionsError {
+  return new InvalidOptionsError([{ where: 'the loop’s config', option, problem, fix }]);
+}
+
+/** Whether anything in it counts what requests cost. */
+export function countsCost({ prices, cost, conversation, by = [], children }: Budget): boolean {
+  const limits = [cost, conversation?.cost, children?.cost, ...by.map((keyed) => keyed.cost)];
+  return prices !== undefined || limits.some((limit) => limit !== undefined);
+}
+
+/** A model without a price: what it costs is not known, and not free. */
+export function missingPrice(prices: PriceTable | undefined, model: string): BudgetFault | undefined {
+  try {
+    priceOf(prices ?? PRICES, model);
+    return undefined;
+  } catch {
+    return {
+      option: 'budget.prices',
+      problem: `there is no price for the model '${model}'`,
+      fix: `budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }, in dollars for a million tokens`,
+    };
+  }
+}
+
+/** A budget that several runs share, and nothing that keeps it. */
+export const MISSING_LEDGER: BudgetFault = {
+  option: 'budget.store',
+  problem: 'a budget of a conversation or a key is kept in a store, and there is none',
+  fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
+};
+
+/** What can be said of a budget before a run begins. */
+interface BudgetSurroundings {
+  readonly models: readonly string[];
+  readonly store: unknown;
+}
+
+/** What is wrong with a budget whatever the run: the first model without a price, and a store that is missing. */
+export function budgetFaults(budget: Budget, { models, store }: BudgetSurroundings): readonly BudgetFault[] {
+  const { conversation, by = [], prices } = budget;
+  const isShared = conversation !== undefined || by.length > 0;
+  const isKept = budget.store !== undefined || keepsBudgets(store);
+  const unpriced = countsCost(budget) ? models.map((model) => missingPrice(prices, model)) : [];
+  return [
+    ...unpriced.filter((fault) => fault !== undefined),
+    ...(isShared && !isKept ? [MISSING_LEDGER] : []),
+  ];
+}

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { builtFile } from '../processes/built-file.js';
+
+/** The packages that declarations name, from a file on through all that it names. */
+function packagesOf(door: string): readonly string[] {
+  const files = new Set([door]);
+  const packages = new Set<string>();
+  for (const file of files) {
+    const text = readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
+    for (const [, name = ''] of text.matchAll(/(?:from |import\(|import )['"]([^'"]+)['"]/g)) {
+      if (name.startsWith('.')) files.add(join(dirname(file), name.replace(/\.js$/, '.d.ts')));
+      else if (!name.startsWith('node:')) packages.add(name);
+    }
+  }
+  return [...packages].sort();
+}
+
+test('createAgent has types that need the packages of no part that is left out', () => {
+  expect(packagesOf(builtFile('dist/src/agent/index.d.ts'))).toEqual(['reflect-metadata', 'tsyringe']);
+  expect(packagesOf(builtFile('dist/src/mcp/index.d.ts'))).toContain('@modelcontextprotocol/server');
+});
