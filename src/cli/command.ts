@@ -1,5 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 /** What a command sees of the world around it. */
 export interface CommandSurroundings {
   /** Paths on the command line are relative to it. */
@@ -29,12 +27,4 @@ export class UserFault extends Error {
     super(message);
     this.exitCode = exitCode;
   }
-}
-
-/** The version of this package; the build moves this file, so that its package.json is looked for upwards. */
-export function packageVersion(folder: string = import.meta.dirname): string {
-  const manifest = join(folder, 'package.json');
-  if (existsSync(manifest))
-    return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
-  return packageVersion(dirname(folder));
 }

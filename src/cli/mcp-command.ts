@@ -4,8 +4,9 @@ import { parseArgs } from 'node:util';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { discoverTools } from '../discovery/discover-tools.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
-import { type Command, type CommandSurroundings, packageVersion, UserFault } from './command.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, toolsOfModule } from './open-module.js';
+import { packageVersion } from './package-version.js';
 
 interface McpOptions {
   readonly module: string;

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { visibleText } from '../kernel/visible-text.js';
-import { type Command, type CommandSurroundings, packageVersion, UserFault } from './command.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { packageVersion } from './package-version.js';
 
 interface ListedCommand {
   readonly usage: string;

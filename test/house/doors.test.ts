@@ -72,6 +72,14 @@ describe('package.json exports', () => {
   });
 });
 
+test.each(['11', '12'])(
+  'the project of nest new of NestJS %s locks every package that this one brings',
+  (version) => {
+    const { dependencies } = JSON.parse(readText(`test/nest-new/${version}/package.json`));
+    expect(dependencies).toMatchObject(readManifest().dependencies ?? {});
+  },
+);
+
 /** npm's patterns, as far as the manifest uses them: a path, or `**` for any folders in between. */
 function matches(pattern: string, path: string): boolean {
   const [before, after] = pattern.split('/**/');

@@ -14,6 +14,8 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'decorators/tool.ts': 'the same',
   'decorators/toolset.ts': 'the same',
   'src/cli/command.ts': 'what all commands are given and may give, which imports none of them',
+  'src/cli/package-version.ts':
+    'the only file of the commands with import.meta, which Jest’s global setup cannot load',
   'src/contract/touch.ts': 'what tools say to policies, which know nothing of each other',
   'src/contract/ports.ts': 'what applications implement, and twenty files name',
   'src/jest/generate-before-tests.ts': 'the door of Jest has a default export and nothing else',

@@ -133,7 +133,7 @@ describe('what is loaded', () => {
     const { packages, own } = loadedBy(installed, 'toolwright');
     expect(packages).toContain('reflect-metadata');
     // A file costs more to open than its bytes to read: the bundler must not scatter the root over its doors.
-    expect(own.length).toBeLessThanOrEqual(12);
+    expect(own.length).toBeLessThanOrEqual(13);
     expect(
       ['class-validator', 'class-transformer', 'openai', 'winston'].filter((name) => packages.includes(name)),
     ).toEqual([]);
@@ -146,6 +146,13 @@ describe('what is loaded', () => {
     expect(code).not.toMatch(/\b(ajv|acorn|tsyringe)\b/);
     expect(own.length).toBeLessThanOrEqual(6);
     expect(code.length).toBeLessThan(10_000);
+  });
+
+  test('toolwright/jest loads no file with import.meta, which Jest could not make CommonJS', () => {
+    const { own } = loadedBy(installed, 'toolwright/jest');
+    const read = (path: string) => readFileSync(join(installed.unpacked, path), 'utf8');
+    expect(own.length).toBeGreaterThan(1);
+    expect(own.filter((path) => /\bimport\.meta\b/.test(read(path)))).toEqual([]);
   });
 
   test('what is loaded would be seen, imported or required', () => {
