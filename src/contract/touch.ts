@@ -9,7 +9,8 @@ import type { ToolContext } from './tool-context.js';
  *   an absolute path is outside of it. Whatever changes, creates or removes is `write`. `isDeep`: and all that is in
  *   the folder.
  * - `run`: a program and its arguments, word by word; `undefined` stands for words that are not known before it
- *   runs. What a program starts in turn is an entry of its own. `mentions`: the paths that its words may be.
+ *   runs. What a program starts in turn is an entry of its own. `mentions`: the paths that its words may be; one
+ *   that ends in `/` is a folder with all that is in it. `patterns`: what the shell puts paths in for (`*.ts`).
  * - `open`: an address that is asked, as a URL.
  * - `unknown`: it cannot be told, and why.
  */
@@ -19,6 +20,7 @@ export type Touch =
       readonly action: 'run';
       readonly words: readonly (string | undefined)[];
       readonly mentions?: readonly string[];
+      readonly patterns?: readonly string[];
     }
   | { readonly action: 'open'; readonly url: string }
   | { readonly action: 'unknown'; readonly why: string };

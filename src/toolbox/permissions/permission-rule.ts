@@ -12,7 +12,7 @@ import {
   TEXT,
 } from '../../kernel/options.js';
 import { foldedPath } from '../paths/folder-path.js';
-import { globMatcher, globReaches } from '../paths/glob.js';
+import { globMatcher, globMeets, globReaches } from '../paths/glob.js';
 
 /** What becomes of a call: made, asked about, refused. */
 export type Permission = 'allow' | 'ask' | 'deny';
@@ -85,6 +85,33 @@ export const RULES: OptionRule = listOf(
   ),
   "[{ decision: 'allow', path: 'src/**' }]",
 );
+
+/** As {@link RULES}; one that allows everything has to say so. */
+export const SAID_RULES: OptionRule = {
+  ...RULES,
+  accepts: (value) => RULES.accepts(value) && !(value as readonly PermissionRule[]).some(allowsUnsaid),
+  explain: (value, option) =>
+    RULES.accepts(value)
+      ? (value as readonly PermissionRule[]).flatMap((rule, index) =>
+          allowsUnsaid(rule)
+            ? [
+                {
+                  option,
+                  problem: `${option}[${index}] allows everything without saying so`,
+                  fix: `${option}: ${ALLOWS}`,
+                },
+              ]
+            : [],
+        )
+      : (RULES.explain?.(value, option) ?? []),
+};
+
+const ALLOWS =
+  "[{ decision: 'allow', path: 'src/**' }], or [{ decision: 'allow', tool: '*' }] where everything is meant";
+
+function allowsUnsaid({ decision, reason: _, ...about }: PermissionRule): boolean {
+  return decision === 'allow' && Object.values(about).every((part) => part === undefined);
+}
 
 /** What a rule is held against: a call, and one of the things that it touches. */
 export interface Judged {
@@ -215,6 +242,7 @@ function pathMatcher(pattern: string, isStrict: boolean): (touch: Touch) => Fit 
   const isOutside = pattern.startsWith('/');
   const fits = globMatcher(form(pattern));
   const reaches = globReaches(form(pattern));
+  const meets = globMeets(form(pattern));
   const fitPath = (path: string, isDeep: boolean): Fit => {
     // What is allowed within the folder is not allowed elsewhere; what is denied is, where it may be anywhere.
     if (isOutside !== path.startsWith('/') && (isStrict || isOutside)) return 'no';
@@ -222,8 +250,16 @@ function pathMatcher(pattern: string, isStrict: boolean): (touch: Touch) => Fit 
     if (fits(names)) return 'yes';
     return isDeep && reaches(names) ? 'maybe' : 'no';
   };
+  const mayMeet = (shell: string): boolean =>
+    (isOutside === shell.startsWith('/') || !isOutside) && meets(form(shell).replace(/^\//, ''));
   return (touch) => {
-    if (touch.action === 'run') return isStrict ? 'no' : fitMentions(touch.mentions ?? [], fitPath);
+    if (touch.action === 'run') {
+      if (isStrict) return 'no';
+      const fit = fitMentions(touch.mentions ?? [], fitPath);
+      // A word that is not known may be any path.
+      const mayFit = touch.words.includes(undefined) || touch.patterns?.some(mayMeet);
+      return fit === 'no' && mayFit ? 'maybe' : fit;
+    }
     if (touch.action !== 'read' && touch.action !== 'write') return 'no';
     return fitPath(touch.path, touch.isDeep === true);
   };

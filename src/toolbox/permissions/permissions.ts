@@ -1,12 +1,18 @@
 import type { PolicyRemember, PolicyRequest, ToolPolicy } from '../../contract/call.js';
-import type { JsonObject } from '../../contract/json-schema.js';
 import type { RememberScope } from '../../contract/standing-approvals.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import type { Touch } from '../../contract/touch.js';
 import { checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
 import { errorMessage } from '../../kernel/error-message.js';
-import { isRecord } from '../../kernel/json.js';
-import { FILLED_TEXT, FUNCTION, oneOf, optionTable, protecting } from '../../kernel/options.js';
+import {
+  FILLED_TEXT,
+  FUNCTION,
+  oneOf,
+  optionTable,
+  protecting,
+  RECORD,
+  required,
+} from '../../kernel/options.js';
 import { describeTouch, rulesOfYes } from './describe-touch.js';
 import {
   type Judged,
@@ -15,8 +21,10 @@ import {
   type ReadyRule,
   RULES,
   readyRule,
+  SAID_RULES,
 } from './permission-rule.js';
 import { type StandingYes, StandingYeses, type YesScope } from './standing-yes.js';
+import { aboutOf, touchesOf } from './touches-of.js';
 
 /**
  * What holds where no rule says something. `read-only`: what reads is allowed, the rest is denied. `ask`: what reads
@@ -63,7 +71,7 @@ const OPTIONS = optionTable<PermissionsOptions>(
   'Permissions',
   {
     mode: protecting(oneOf('read-only', 'ask', 'auto')),
-    rules: protecting(RULES),
+    rules: protecting(SAID_RULES),
     folderRules: protecting(RULES),
     file: protecting(FILLED_TEXT),
     sessionOf: FUNCTION,
@@ -75,6 +83,18 @@ const OPTIONS = optionTable<PermissionsOptions>(
     deny: "rules: [{ decision: 'deny', … }]",
   },
 );
+
+const REQUEST = optionTable<PolicyRequest>('Permissions.explain', {
+  tool: required({
+    accepts: (value) => typeof value === 'object' && value !== null && 'name' in value,
+    fix: "a definition: registry.get('place_order')",
+  }),
+  arguments: required(RECORD),
+  context: required({
+    accepts: (value) => typeof value === 'object' && value !== null,
+    fix: "{ callId: 'c' }",
+  }),
+});
 
 /** What programs run of themselves, or what says what is allowed: it asks, unless a rule names it. */
 const PROTECTED: readonly PermissionRule[] = ['**/.git/**', '**/.git'].map((path) => ({
@@ -130,8 +150,13 @@ export class Permissions {
     return { ask: true, reason, ...(remember === undefined ? {} : { remember }) };
   };
 
-  /** What becomes of a call, and why. Nothing is done. */
+  /**
+   * What becomes of a call, and why. Nothing is done.
+   *
+   * @throws InvalidOptionsError (521) where the tool is no definition, but its name.
+   */
   async explain(request: PolicyRequest): Promise<Verdict> {
+    checkOptions(request, REQUEST);
     const touches = await touchesOf(request);
     const judged = touches.map((touch) => ({ ...aboutOf(request), touch }));
     const yeses = this.#rulesOfYeses(request.context);
@@ -219,7 +244,13 @@ export class Permissions {
   #judgeByOwn(judged: Judged, request: Pick<PolicyRequest, 'tool'>, yeses: readonly ReadyRule[]): Reason {
     const rule = strongest(this.#rules, judged);
     if (rule?.decision === 'deny') return reasonOf(judged, { ...rule, by: 'rule' });
-    const yes = yeses.find((one) => one.fits(judged) === 'yes' && mayCover(one.rule, judged));
+    const mayBeDenied = rule?.weight === Number.POSITIVE_INFINITY && judged.touch?.action === 'run';
+    const yes = yeses.find(
+      (one) =>
+        one.fits(judged) === 'yes' &&
+        mayCover(one.rule, judged) &&
+        (!mayBeDenied || isSameCall(one.rule, judged)),
+    );
     if (yes !== undefined && this.#mode !== 'read-only')
       return reasonOf(judged, { decision: 'allow', rule: yes.rule, by: 'standing yes' });
     const base: Because =
@@ -261,40 +292,6 @@ function readable(yeses: StandingYeses): StandingYeses {
   return yeses;
 }
 
-function aboutOf({ tool, arguments: args }: Pick<PolicyRequest, 'tool' | 'arguments'>): {
-  readonly tool: string;
-  readonly arguments: JsonObject;
-} {
-  return { tool: tool.name, arguments: args };
-}
-
-/** Fails closed: what cannot say what it touches touches what is unknown. */
-async function touchesOf({ tool, arguments: args, context }: PolicyRequest): Promise<readonly Touch[]> {
-  if (tool.touches === undefined) return [];
-  try {
-    const touches: unknown = await tool.touches(args, context);
-    if (Array.isArray(touches) && touches.every(isTouch)) return touches;
-  } catch {
-    // It has not said it.
-  }
-  return [{ action: 'unknown', why: 'the tool could not say what it would touch' }];
-}
-
-function isTouch(value: unknown): value is Touch {
-  if (!isRecord(value)) return false;
-  const { action, path, words, mentions = [], url, why } = value;
-  if (action === 'read' || action === 'write') return typeof path === 'string';
-  if (action === 'run') return areTexts(words, 'or not known') && areTexts(mentions, 'all known');
-  return action === 'open' ? typeof url === 'string' : action === 'unknown' && typeof why === 'string';
-}
-
-function areTexts(value: unknown, how: 'all known' | 'or not known'): boolean {
-  return (
-    Array.isArray(value) &&
-    value.every((one) => typeof one === 'string' || (one === undefined && how === 'or not known'))
-  );
-}
-
 /** Why something asks whatever the mode, unless a rule that is about just this allows it. */
 function alwaysAsks({ touch }: Judged, rule: Decided | undefined): string | undefined {
   if (touch === undefined) return undefined;
@@ -312,13 +309,18 @@ function alwaysAsks({ touch }: Judged, rule: Decided | undefined): string | unde
 }
 
 /** What is not understood is covered by nothing but a yes to the very same call. */
-function mayCover(rule: PermissionRule, { touch, arguments: args }: Judged): boolean {
-  const isSameCall =
-    rule.tool !== undefined && Object.keys(args).every((name) => Object.hasOwn(rule.arguments ?? {}, name));
-  if (touch?.action === 'unknown') return isSameCall;
+function mayCover(rule: PermissionRule, judged: Judged): boolean {
+  const { touch } = judged;
+  if (touch?.action === 'unknown') return isSameCall(rule, judged);
   if (touch?.action !== 'run') return true;
   const isClear = !touch.words.includes(undefined) && !touch.mentions?.some((path) => path.startsWith('/'));
-  return isClear || isSameCall;
+  return isClear || isSameCall(rule, judged);
+}
+
+function isSameCall(rule: PermissionRule, { arguments: args }: Judged): boolean {
+  return (
+    rule.tool !== undefined && Object.keys(args).every((name) => Object.hasOwn(rule.arguments ?? {}, name))
+  );
 }
 
 /** What rules say of one thing. */

@@ -1,6 +1,8 @@
 import { posix } from 'node:path';
 import type { Touch } from '../../contract/touch.js';
 import { folderPath } from '../paths/folder-path.js';
+import { globMatcher } from '../paths/glob.js';
+import { impliesFolder } from './implied-folder.js';
 import { type CommandWord, readScript, type ScriptCommand, type ScriptFile } from './read-script.js';
 import { type PackageScript, programOf, textOf } from './started.js';
 import { startedBy } from './started-programs.js';
@@ -20,6 +22,7 @@ export interface FolderView {
 /** How deep commands start others. */
 const MOST_LEVELS = 8;
 const MOST_TOUCHES = 500;
+const MOST_NAMES = 500;
 
 /** Paths that everybody may name. */
 const HARMLESS = /^\/dev\/(null|zero|full|random|urandom|stdin|stdout|stderr|tty|fd\/\d+)$/;
@@ -72,12 +75,17 @@ class TouchReader {
       this.#doubt('commands start commands too many times over');
       return;
     }
-    const mentions = [...new Set(words.flatMap((word, index) => this.#mentions(word, index)))];
+    const implied = impliesFolder(words) ? this.#mention('.', 1) : [];
+    const named = words.flatMap((word, index) => this.#mentions(word, index));
+    const mentions = [...new Set([...named, ...implied])];
+    const patterns = words.flatMap((word) => (word.kind === 'files' ? this.#pattern(word.pattern) : []));
     this.#add({
       action: 'run',
-      words: words.map((word) => (word.kind === 'files' ? this.#expanded(word.pattern) : textOf(word))),
+      words: words.map((word) => (word.kind === 'files' && !hasManyFolders(word) ? word.text : textOf(word))),
       ...(mentions.length === 0 ? {} : { mentions }),
+      ...(patterns.length === 0 ? {} : { patterns }),
     });
+    this.#programFile(words[0]);
     if (programOf(words[0]) === 'cd') {
       // Another program of that name changes nothing here.
       this.#move(level > 0 || isAside || textOf(words[0]) !== 'cd' ? [] : words);
@@ -128,7 +136,7 @@ class TouchReader {
 
   /** The paths that a word may be, or have in it: `--file=a`, `-I/b`, `if=c`, `@d`. */
   #mentions(word: CommandWord, index: number): readonly string[] {
-    if (word.kind === 'files') return this.#folderOf(word.pattern);
+    if (word.kind === 'files') return this.#fitting(word.pattern);
     const text = textOf(word);
     if (text === undefined || text === '') return [];
     const parts = [
@@ -155,25 +163,58 @@ class TouchReader {
     if (isOutside && (HARMLESS.test(shown) || (index === 0 && text.startsWith('/')))) return [];
     // An address is the path of a file, too, where somebody has made the folders for it: that matters where it leads out.
     if (!isOutside && ADDRESS.test(text)) return [];
-    return [absolute.isFolder && shown !== '.' && !isOutside ? `${shown}/` : shown];
+    return [absolute.isFolder && !isOutside ? `${shown}/` : shown];
   }
 
-  /** A pattern of files in one folder gives those; one of folders is not known before. */
-  #expanded(pattern: string): string | undefined {
-    return this.#folderOf(pattern).length === 0 && !/[*?[].*\//.test(pattern) ? pattern : undefined;
-  }
-
-  /** What names that fit are in the end: a link among them may lead anywhere. */
-  #folderOf(pattern: string): readonly string[] {
-    if (/[*?[].*\//.test(pattern)) return [];
-    const end = pattern.lastIndexOf('/');
-    const folder = this.#absolute(end < 0 ? '.' : pattern.slice(0, end + 1));
+  /** What a pattern stands for now, with links followed: one among them may lead anywhere. */
+  #fitting(pattern: string): readonly string[] {
+    const { folder, names } = this.#split(pattern);
     if (folder === undefined) return [];
-    const names = this.#view.names(folder.path) ?? [];
-    const found = names.map((name) => this.#shown(this.#view.resolve(posix.join(folder.path, name)).path));
-    const outside = found.filter((path) => path.startsWith('/'));
     const own = this.#shown(folder.path);
-    return own.startsWith('/') ? [own, ...outside] : outside;
+    let found: readonly string[] = [folder.path];
+    for (const [index, name] of names.entries()) {
+      const fits = globMatcher(name);
+      const isLast = index === names.length - 1;
+      found = found.flatMap((path) => {
+        if (name === '.' || name === '..') return [this.#view.resolve(posix.join(path, name)).path];
+        // Which of these two fit is not the same in every Bash.
+        const all = ['.', '..', ...(this.#view.names(path) ?? [])];
+        const inside = all.filter((one) => fits(one) && (!one.startsWith('.') || name.startsWith('.')));
+        const resolved = inside.map((one) => this.#view.resolve(posix.join(path, one)));
+        return resolved.filter(({ isFolder }) => isLast || isFolder).map((one) => one.path);
+      });
+      // Too many to be told one by one: the folder stands for them.
+      if (found.length > MOST_NAMES) return [own.startsWith('/') ? own : `${own}/`];
+    }
+    const mentions = found.flatMap((path) => this.#mention(path, 1));
+    return own.startsWith('/') ? [own, ...mentions] : mentions;
+  }
+
+  /** What a pattern may stand for by then, in one folder; one of more folders is not known before. */
+  #pattern(pattern: string): readonly string[] {
+    const { folder, names } = this.#split(pattern);
+    if (folder === undefined || names.length !== 1) return [];
+    return [posix.join(this.#shown(folder.path).replace(/[\\*?[\]{}]/g, '\\$&'), names[0] ?? '')];
+  }
+
+  /** The folder before the first name with something to be filled in, and the names from there on. */
+  #split(pattern: string) {
+    const parts = pattern.split('/');
+    const first = parts.findIndex((part) => PLACE.test(part));
+    const before = parts.slice(0, first).map((part) => part.replace(/\\(.)/g, '$1'));
+    const path = before.length === 0 ? '.' : `${before.join('/')}/`;
+    return { folder: this.#absolute(path), names: parts.slice(first).filter((part) => part !== '') };
+  }
+
+  /** A shell script in the folder runs as one for `bash` does, and so does what has yet to be made. */
+  #programFile(word: CommandWord | undefined): void {
+    const text = textOf(word);
+    if (text?.includes('/') !== true) return;
+    const file = this.#absolute(text);
+    if (file === undefined || this.#shown(file.path).startsWith('/')) return;
+    const start = this.#view.text(file.path)?.slice(0, 200);
+    const isOther = start !== undefined && (/^#!(?!.*sh\b)/.test(start) || start.includes('\0'));
+    if (!isOther) this.#doubt(`what '${text}' runs does not stand in the command`);
   }
 
   #packageScript({ name, rest }: PackageScript, level: number): void {
@@ -195,6 +236,16 @@ class TouchReader {
       }
     [this.#folder, this.#moves] = [folder, moves];
   }
+}
+
+/** A place for any character, that is not meant itself. */
+const PLACE = /(?<!\\)(?:\\\\)*[*?[]/;
+
+function hasManyFolders({ pattern }: { readonly pattern: string }): boolean {
+  return pattern
+    .split('/')
+    .slice(0, -1)
+    .some((part) => PLACE.test(part));
 }
 
 /** Not those of files, which are paths. */

@@ -3,8 +3,8 @@ import { forEachChild, type ParsedScript, parse, type SyntaxNode, type Word, typ
 /** A word of a command: known, or not before the command runs. */
 export type CommandWord =
   | { readonly kind: 'known'; readonly text: string }
-  /** Names of files that fit, or the pattern itself where none does. */
-  | { readonly kind: 'files'; readonly pattern: string }
+  /** Names of files that fit, or the text itself where none does. The pattern fits no less than Bash's. */
+  | { readonly kind: 'files'; readonly text: string; readonly pattern: string }
   | { readonly kind: 'unknown' };
 
 /** One program that a script runs, with its arguments. */
@@ -184,7 +184,7 @@ class ScriptReader {
     const texts = parts.map(textOf);
     if (texts.every((one) => typeof one === 'string')) return { kind: 'known', text: texts.join('') };
     if (parts.every((part) => part.type === 'Glob' || textOf(part) !== undefined))
-      return { kind: 'files', pattern: value };
+      return filesOf(parts, value);
     return { kind: 'unknown' };
   }
 }
@@ -222,6 +222,19 @@ function textOf(part: WordPart): string | undefined {
     default:
       return undefined;
   }
+}
+
+function filesOf(parts: readonly WordPart[], text: string): CommandWord {
+  // A folder within brackets makes them mean themselves.
+  if (parts.some((part) => part.type === 'Glob' && part.text.includes('/'))) return { kind: 'unknown' };
+  return { kind: 'files', text, pattern: parts.map(patternOf).join('') };
+}
+
+/** What is known stands for itself; sets whose members are not plain stand for any character. */
+function patternOf(part: WordPart): string {
+  const text = textOf(part);
+  if (text !== undefined) return text.replace(/[\\*?[\]{}]/g, '\\$&');
+  return part.text.startsWith('[') && !/^\[[\w.,]+\]$/.test(part.text) ? '?' : part.text;
 }
 
 function testWords(node: SyntaxNode): readonly string[] {

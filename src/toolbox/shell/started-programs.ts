@@ -1,6 +1,8 @@
 import { gitCommands } from './git-commands.js';
 import { type CommandWord, isHarmlessVariable } from './read-script.js';
 import {
+  anyOf,
+  each,
   NOTHING,
   programOf,
   type Reading,
@@ -11,6 +13,7 @@ import {
   unclear,
   type Words,
 } from './started.js';
+import { STARTERS } from './starters.js';
 
 /** What a command starts. Programs that are not named here start nothing that their words say. */
 export function startedBy(words: Words): Started {
@@ -18,9 +21,12 @@ export function startedBy(words: Words): Started {
   if (program === undefined) return unclear('which program it runs is not known before');
   // A plain object would know `constructor` too.
   const read = Object.hasOwn(PROGRAMS, program) ? PROGRAMS[program] : undefined;
-  const version = /^(python|perl|ruby|node|php|lua|pip|bash)[\d.]+$/.exec(program)?.[1];
+  const version = /^(python|perl|ruby|node|php|lua|pip|bash|gcc|g\+\+|clang|clang\+\+)-?[\d.]+$/.exec(
+    program,
+  )?.[1];
   const other = version !== undefined && Object.hasOwn(PROGRAMS, version) ? PROGRAMS[version] : undefined;
-  return (read ?? other)?.(words.slice(1), program) ?? NOTHING;
+  const loader = /^ld(-linux[\w-]*)?\.so(\.\d+)?$/.test(program) ? PROGRAMS.flock : undefined;
+  return (read ?? other ?? loader)?.(words.slice(1), program) ?? NOTHING;
 }
 
 /** How the options of a program that runs another one are passed over. */
@@ -54,14 +60,6 @@ function runsTheRest({ flags, values, operands = 0, adds }: Wrapper): Reading {
     if (command.length === 0) return NOTHING;
     return starts({ commands: [adds === undefined ? command : [...command, UNKNOWN]] });
   };
-}
-
-/** Whatever of it is the command: a rule that denies finds it. */
-function anyOf(args: Words, why: string): Started {
-  const commands = args
-    .map((_, start) => args.slice(start))
-    .filter(([first]) => textOf(first)?.startsWith('-') === false);
-  return starts({ commands, unclear: [why] });
 }
 
 const env: Reading = (args, program) => {
@@ -274,13 +272,10 @@ function followsLinks(options: RegExp): Reading {
       : NOTHING;
 }
 
-function each(programs: string, reading: Reading): Readonly<Record<string, Reading>> {
-  return Object.fromEntries(programs.split(' ').map((program) => [program, reading]));
-}
-
 const ANY_LONG = /^--[a-z][\w-]*=.*$/;
 
 const PROGRAMS: Readonly<Record<string, Reading>> = {
+  ...STARTERS,
   ...each('sh bash dash zsh ksh ash mksh fish csh tcsh rbash', shell),
   ...each(
     'eval source . alias unalias trap enable hash shopt set bind complete compgen mapfile readarray let builtin fc history shift getopts coproc dirs pushd popd',
@@ -309,7 +304,11 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   ...each('npm pnpm yarn', packageManager),
   ...each('npx bunx pnpx', executes),
   ...each('awk gawk mawk nawk', awk),
-  ...each('tar bsdtar zip rsync scp 7z', tar),
+  ...each('zip rsync scp', (args, program) => {
+    const started = STARTERS[program]?.(args, program) ?? NOTHING;
+    return started === NOTHING ? tar(args, program) : started;
+  }),
+  ...each('tar bsdtar 7z', tar),
   ...each('grep egrep fgrep', followsLinks(/^-[a-zA-Z]*R|^--dereference/)),
   ...each('cp du chmod chown chgrp stat file', followsLinks(/^-[a-zA-Z]*[LH]|^--dereference/)),
   ...each('diff tree', followsLinks(/^-[a-zA-Z]*[rl]|^--recursive/)),

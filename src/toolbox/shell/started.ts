@@ -49,3 +49,16 @@ export function textOf(word: CommandWord | undefined): string | undefined {
 export function programOf(word: CommandWord | undefined): string | undefined {
   return textOf(word)?.split('/').at(-1);
 }
+
+/** Whatever of it is the command: a rule that denies finds it. */
+export function anyOf(args: Words, why: string): Started {
+  const commands = args
+    .map((_, start) => args.slice(start))
+    .filter(([first]) => textOf(first)?.startsWith('-') === false);
+  return starts({ commands, unclear: [why] });
+}
+
+/** Programs, by name, that are read alike. */
+export function each(programs: string, reading: Reading): Readonly<Record<string, Reading>> {
+  return Object.fromEntries(programs.split(' ').map((program) => [program, reading]));
+}

@@ -242,6 +242,19 @@ describe('Permissions', () => {
     expect(files.texts()).toEqual({ 'a.txt': 'a' });
   });
 
+  test('explain() refuses a name in place of a definition', async () => {
+    const request = { tool: 'order', arguments: {}, context: { callId: 'c' } };
+    await expect(new Permissions().explain(request as never)).rejects.toMatchObject({ code: 521 });
+  });
+
+  test('allows everything only by a rule that says so', async () => {
+    for (const rule of [{ decision: 'allow' }, { decision: 'allow', reason: 'why not' }] as const)
+      expect(() => new Permissions({ rules: [rule] })).toThrow('allows everything without saying so');
+    expect(() => new Permissions().remember({}, { session: 's' })).toThrow('allows everything');
+    const all = await verdictOf({ rules: [{ decision: 'allow', tool: '*' }] }, [run('ls')]);
+    expect(all.decision).toBe('allow');
+  });
+
   test('refuses rules that cannot be meant, all together', () => {
     const rules = [
       { decision: 'alow' },

@@ -8,7 +8,13 @@ import { newFolder } from '../files/folders.js';
 let touches: (command: string) => readonly Touch[];
 
 beforeEach(() => {
-  const root = newFolder({ 'a.txt': 'a', 'src/b.ts': 'b' });
+  const root = newFolder({
+    'a.txt': 'a',
+    'src/b.ts': 'b',
+    'x.sh': '#!/bin/sh\nrm y',
+    'node-script': '#!/usr/bin/env node\n',
+    'no-first-line': 'rm y',
+  });
   mkdirSync(join(root, 'links'));
   symlinkSync('/etc/hostname', join(root, 'links', 'out'));
   const scripts = {
@@ -256,6 +262,46 @@ describe('commandTouches', () => {
     );
     expect(mentions).toContainEqual(mention);
   });
+
+  test.each([
+    'flock lock rm v',
+    'setpriv rm v',
+    'chrt -b 0 rm v',
+    'split --filter="rm v" a.txt',
+    'rsync -e "rm v" a b',
+    'numactl rm v',
+    'fakeroot rm v',
+    'dbus-run-session rm v',
+    'valgrind rm v',
+    'hyperfine "rm v"',
+    'bundle exec rm v',
+    'poetry run rm v',
+    'conda run rm v',
+    'tcpdump -z "rm v"',
+    'sqlite3 x ".shell rm v"',
+    'psql -c "\\! rm v"',
+    'zip -T -TT "rm v" a b',
+    'gcc -wrapper rm v',
+    '/lib64/ld-linux-x86-64.so.2 /bin/rm v',
+  ])('sees that %j starts another program, and which', (command) => {
+    expect(doubts(command).length).toBeGreaterThan(0);
+    expect(runs(command).some((run) => /^(\/bin\/)?rm( v)?( |$)/.test(run))).toBe(true);
+  });
+
+  test.each([
+    'split -l 5 a.txt',
+    'sqlite3 x "select 1"',
+    'psql -c "select 1"',
+    'gcc -O2 -c x.c',
+    'poetry install',
+    'tcpdump -n',
+    './node-script',
+  ])('finds nothing odd in %j', (command) => expect(doubts(command)).toEqual([]));
+
+  test.each(['./x.sh', 'src/../x.sh a', 'printf x > t; ./t', './no-first-line'])(
+    'says of %j what it says of `bash x.sh`',
+    (command) => expect(doubts(command)).toEqual([expect.stringContaining('does not stand in the command')]),
+  );
 
   test('takes no address for a path, and no program', () => {
     for (const command of [

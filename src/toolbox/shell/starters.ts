@@ -1,0 +1,83 @@
+import { anyOf, each, NOTHING, type Reading, starts, textOf, unclear, type Words } from './started.js';
+
+/** Its words are a command, or one of them is a script: rules that deny find it, and all else asks. */
+const runsOthers: Reading = (args, program) => runsAnyOf(args, `'${program}' runs others`);
+
+function runsAnyOf(args: Words, why: string): ReturnType<Reading> {
+  const scripts = args
+    .map((word) =>
+      (textOf(word) ?? '').replace(/^--?[\w-]+=/, '').replace(/^\s*(\\!|\.shell|\.system|system)\s+/, ''),
+    )
+    .filter((text) => /\S\s+\S/.test(text));
+  return starts({ ...anyOf(args, why), scripts });
+}
+
+/** It runs others where a word says so. */
+function runsWith(option: RegExp): Reading {
+  return (args, program) =>
+    args.some((word) => option.test(textOf(word) ?? '')) || args.some((word) => textOf(word) === undefined)
+      ? runsAnyOf(args, `'${program}' may run others`)
+      : NOTHING;
+}
+
+/** Databases and their shells: what is given on the line is looked at, everything else may run programs. */
+function database(statement: RegExp, harmful: RegExp): Reading {
+  return (args, program) => {
+    const texts = args.map((word) => textOf(word) ?? '\\');
+    if (/^(--version|--help)$/.test(texts[0] ?? '')) return NOTHING;
+    const isPlain = texts.some((text) => statement.test(text)) && !texts.some((text) => harmful.test(text));
+    return isPlain ? NOTHING : runsAnyOf(args, `'${program}' may run others`);
+  };
+}
+
+const sqlite: Reading = (args, program) => {
+  const texts = args.map((word) => textOf(word) ?? '.');
+  const operands = texts.filter((text) => !text.startsWith('-'));
+  const isHarmful = texts.some((text) =>
+    /^--?(init|cmd|interactive)|(^|\n)\s*\.|edit\s*\(|load_extension|writefile/i.test(text),
+  );
+  return operands.length < 2 || isHarmful ? runsAnyOf(args, `'${program}' may run others`) : NOTHING;
+};
+
+/** Programs whose business is to start others. */
+export const STARTERS: Readonly<Record<string, Reading>> = {
+  ...each(
+    'flock setpriv chrt numactl fakeroot fakechroot dbus-run-session dbus-launch valgrind hyperfine faketime proot firejail prlimit setarch linux32 linux64 i386 x86_64 capsh choom unbuffer rlwrap xvfb-run chronic foreman honcho nodemon concurrently cross-env cross-env-shell dotenv dotenvx envdir chpst softlimit setlock setuidgid gosu su-exec start-stop-daemon daemonize runcon cgexec mpirun mpiexec srun uftrace rr lldb gdbserver direnv entr sem pueue batch inotifywait systemd-inhibit caffeinate nix nix-shell guix winpty arch tini dumb-init catchsegv',
+    runsOthers,
+  ),
+  ...each(
+    'bundle poetry conda mamba micromamba pipenv uv pipx hatch rye pdm rbenv pyenv nodenv asdf mise volta fnm op doppler aws-vault rustup opam stack cabal mix composer',
+    runsWith(/^(exec|run|x|r|shell|with|run-script)$/),
+  ),
+  ...each('uvx', runsOthers),
+  ...each('gcc g++ cc c++ clang clang++', (args, program) =>
+    args.some((word) =>
+      /^(-wrapper|-B|--?specs|-fplugin|-fpass-plugin|-Xclang|-load|@|-fuse-ld|--ld-path)/.test(
+        textOf(word) ?? '@',
+      ),
+    )
+      ? runsAnyOf(args, `'${program}' may run others`)
+      : NOTHING,
+  ),
+  ...each(
+    'mysql mariadb',
+    database(/^(-[a-zA-Z]*e|--execute)/, /\\|\b(system|source|tee|pager)\b|^--(init|pager|tee)/i),
+  ),
+  split: runsWith(/^--f/),
+  rsync: (args, program) =>
+    args.some((word) => /^(-[a-zA-Z]*e|--rsh|--rsync-path|--remote-option|--daemon)/.test(textOf(word) ?? ''))
+      ? runsAnyOf(args, `'${program}' may run others`)
+      : NOTHING,
+  scp: (args, program) =>
+    args.some((word) => /^-[a-zA-Z0-9]*[SoFDJ]/.test(textOf(word) ?? ''))
+      ? unclear(`'${program}' may run others`)
+      : NOTHING,
+  zip: (args, program) =>
+    args.some((word) => /^(-[a-zA-Z]*TT|--unzip-command)/.test(textOf(word) ?? ''))
+      ? runsAnyOf(args, `'${program}' may run others`)
+      : NOTHING,
+  tcpdump: runsWith(/^(-[a-zA-Z]*z|--postrotate)/),
+  sqlite3: sqlite,
+  sqlite: sqlite,
+  psql: database(/^(-[a-zA-Z]*c|--command)/, /\\|\bprogram\b|^(-[a-zA-Z]*[fo]|--(file|output))/i),
+};
