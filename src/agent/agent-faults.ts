@@ -5,6 +5,7 @@ import {
   ToolDeclarationError,
 } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
 
 /** Everything that is wrong with what an agent is made from, so that it is told all at once. */
 export class AgentFaults {
@@ -95,5 +96,16 @@ function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'p
   const [, missing] = /Cannot find package '((?:@[^/']+\/)?[^/']+)/.exec(message) ?? [];
   if (missing !== undefined)
     return { problem: `${option} needs the package ${missing}`, fix: `npm install ${missing}` };
+  if (
+    ['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '') &&
+    isRecord(error) &&
+    typeof error.path === 'string'
+  )
+    return { problem: `${option} names ${error.path}, which is not there`, fix: 'a path that is there' };
   return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix: `another ${option}` };
+}
+
+/** What the system calls a failure: `ENOENT`. */
+export function codeOf(error: unknown): string | undefined {
+  return isRecord(error) && typeof error.code === 'string' ? error.code : undefined;
 }

@@ -74,10 +74,15 @@ type Named<Settings> = { readonly [Name in keyof Settings]?: Settings[Name] } | 
 export type Toolbox =
   | Named<ToolboxSettings>
   | ClassType
-  | RegisteredTool
+  | Exclude<RegisteredTool, () => unknown>
   | ToolRegistry
-  | object
+  | ToolsetInstance
   | readonly Toolbox[];
+
+/** Any object but one that is written in its place: there a name that is no toolbox’s is a slip. */
+interface ToolsetInstance {
+  readonly constructor: unknown;
+}
 
 /** The settings of `OpenAIProvider` that a file can say. Its own type needs the package `openai`. */
 export interface OpenAISettings {

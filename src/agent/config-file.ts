@@ -31,7 +31,7 @@ const NO_SECRETS = ['systemPrompt', 'permissions'];
  * @throws InvalidOptionsError (521) where it cannot be read or is no JSON object.
  */
 export function readConfigFile(name: string): ConfigFile {
-  const { path, folder, options } = readUntrustedFile(name);
+  const { path, folder, options } = readFile(name, OF_AGENT);
   const faults: InvalidOption[] = [];
   const values = new FileValues(path, faults);
   const read = Object.entries(options).flatMap(([key, value]) => {
@@ -48,40 +48,46 @@ export function readConfigFile(name: string): ConfigFile {
   return { path, folder, options: Object.fromEntries(read), faults };
 }
 
-/** Reads a file that a stranger may have written: of the environment it is given nothing. */
-function readUntrustedFile(name: string): ConfigFile {
+/** What a file is named by, and what stands in it. */
+interface FileExample {
+  readonly option: string;
+  readonly content: string;
+}
+
+const OF_AGENT = { option: 'configFile', content: '{ "provider": "openai", "model": "gpt-5", … }' };
+const OF_FOLDER = { option: 'folderConfigFile', content: '{ "permissions": { "mode": "ask" } }' };
+
+/** Reads a file as it stands: of the environment it is given nothing. */
+function readFile(name: string, example: FileExample): ConfigFile {
   const path = resolve(name);
-  const { [NO_OPTION]: _, ...options } = parse(path);
+  const { [NO_OPTION]: _, ...options } = parse(path, example);
   return { path, folder: dirname(path), options, faults: [] };
 }
 
 /** The same, `undefined` where there is no such file. */
 export function readUntrustedFileIfThere(name: string): ConfigFile | undefined {
   try {
-    return readUntrustedFile(name);
+    return readFile(name, OF_FOLDER);
   } catch (error) {
     if (error instanceof InvalidOptionsError && isMissing(error.cause)) return undefined;
     throw error;
   }
 }
 
-function parse(path: string): Readonly<Record<string, unknown>> {
+function parse(path: string, { option, content }: FileExample): Readonly<Record<string, unknown>> {
+  const refused = (problem: string, fix: string, cause?: unknown) =>
+    Object.assign(new InvalidOptionsError([{ where: path, option: '', problem, fix }]), { cause });
   let text: string;
   try {
     text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
   } catch (cause) {
     const problem = isMissing(cause) ? 'there is no such file' : `it cannot be read: ${errorMessage(cause)}`;
-    throw unreadable(path, problem, cause);
+    throw refused(problem, `${option}: the path of a JSON file that this process may read`, cause);
   }
   const value = parsed(text);
-  if (value === undefined) throw unreadable(path, `it is no JSON: line ${lineOfFault(text)} is wrong`);
-  if (!isRecord(value)) throw unreadable(path, 'it is no JSON object');
+  if (value === undefined) throw refused(`it is no JSON: line ${lineOfFault(text)} is wrong`, content);
+  if (!isRecord(value)) throw refused('it is no JSON object', content);
   return value;
-}
-
-function unreadable(path: string, problem: string, cause?: unknown): InvalidOptionsError {
-  const fix = '{ "provider": "openai", "model": "gpt-5", … }';
-  return Object.assign(new InvalidOptionsError([{ where: path, option: '', problem, fix }]), { cause });
 }
 
 function parsed(text: string): unknown {

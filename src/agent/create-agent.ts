@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { bothPolicies } from '../call/allow.js';
 import { ToolRegistry } from '../call/tool-registry.js';
@@ -149,7 +150,15 @@ async function addToolboxes(
 ): Promise<void> {
   const { toolboxes = [], skills, model, folder: named = '.' } = options;
   if (!Array.isArray(toolboxes) || faults.has('folder')) return;
-  const folder = resolve(baseOf('folder'), named);
+  const given = resolve(baseOf('folder'), named);
+  const isThere = statSync(given, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (!isThere)
+    faults.add('folder', {
+      problem: `folder is ${given}, which is no folder`,
+      fix: 'folder: process.cwd(), or the path of another folder that is there',
+    });
+  // What else is wrong with toolboxes is told, too; nothing runs.
+  const folder = isThere ? given : process.cwd();
   const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
   if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
   const container = faults.has('container') ? undefined : options.container;

@@ -9,17 +9,18 @@ import type { ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
-import { keepsSchedules } from '../contract/schedule-store.js';
+import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ConversationsStore } from '../conversation/conversations-options.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
 import { discoverTools } from '../discovery/discover-tools.js';
-import { InvalidOptionsError, refuseOptions } from '../errors/author-fault.js';
+import { type InvalidOption, InvalidOptionsError, refuseOptions } from '../errors/author-fault.js';
+import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { toolMethods } from '../metadata/class-record.js';
 import type { NamedAgent } from '../toolbox/agents/index.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
-import { AgentFaults } from './agent-faults.js';
+import { AgentFaults, codeOf } from './agent-faults.js';
 import { type OtherAgent, TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
 import { readNamed } from './named-parts.js';
 import { openProvider } from './open-parts.js';
@@ -85,7 +86,21 @@ function ownTools(toolbox: Toolbox, { container, logger }: ToolboxSurroundings):
   if (isToolset(toolbox)) return discoverTools({ ...given, toolsets: [toolbox] });
   const maker: unknown = typeof toolbox === 'object' && toolbox !== null ? toolbox.constructor : undefined;
   if (isToolset(maker)) return toolsOf(maker, toolbox as object);
+  const mistake = mistakenFor(toolbox, maker);
+  if (mistake !== undefined) throw new InvalidOptionsError([{ where: 'toolbox', option: '', ...mistake }]);
   return [toolbox as RegisteredTool];
+}
+
+/** What is taken for a toolbox and is none. A function is not called: nobody knows what it does. */
+function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'problem' | 'fix'> | undefined {
+  const fix = 'add @Toolset() before the class, and @Tool(…) before its methods';
+  if (typeof toolbox === 'function') {
+    if (/^class\b/.test(Function.prototype.toString.call(toolbox)))
+      return { problem: `the class ${toolbox.name} has no tools`, fix };
+    return { problem: 'a function is no toolbox', fix: 'the tool that it gives: defineTool({ … })' };
+  }
+  if (typeof maker !== 'function' || maker === Object || 'execute' in (toolbox as object)) return undefined;
+  return { problem: `an instance of ${maker.name} has no tools`, fix };
 }
 
 function isToolset(value: unknown): value is ClassType {
@@ -184,14 +199,18 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   },
   async openapi({ document, ...settings }, { base }) {
     const { toolsFromOpenApi } = await import('../toolbox/openapi/index.js');
-    const read =
-      typeof document === 'string' ? JSON.parse(await readFile(resolve(base, document), 'utf8')) : document;
+    const read = typeof document === 'string' ? await readDocument(resolve(base, document)) : document;
     return { tools: toolsFromOpenApi(read, settings) };
   },
   async schedule(settings, { store }) {
-    if (!keepsSchedules(store)) throw missingStore('schedules');
     const { scheduleTools } = await import('../toolbox/schedule/index.js');
-    return { tools: scheduleTools({ ...settings, store }) };
+    try {
+      return { tools: scheduleTools({ ...settings, store: store as unknown as StoreWithSchedules }) };
+    } catch (error) {
+      if (keepsSchedules(store) || !(error instanceof InvalidOptionsError)) throw error;
+      const others = error.faults.filter(({ option }) => option !== 'store');
+      throw new InvalidOptionsError([...missingStore('schedules').faults, ...others]);
+    }
   },
   async agents({ agents: others, total, ...settings }, around) {
     const { Agents, agentTools } = await import('../toolbox/agents/index.js');
@@ -211,6 +230,21 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   },
 };
 
+/** @throws InvalidOptionsError (521) where it cannot be read, or is no JSON. */
+async function readDocument(path: string): Promise<unknown> {
+  const fix = 'the path of a JSON file with an OpenAPI document, or the document itself';
+  const wrong = (problem: string) =>
+    new InvalidOptionsError([{ where: 'openapi', option: 'document', problem, fix }]);
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw wrong(`${path} cannot be read (${codeOf(error) ?? errorMessage(error)})`);
+  });
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw wrong(`${path} is no JSON`);
+  }
+}
+
 function missingStore(what: string): InvalidOptionsError {
   const problem = `the agent has no store that keeps ${what}`;
   const fix = "store: { sqlite: { path: 'agent.sqlite' } } of createAgent";
@@ -228,6 +262,7 @@ async function openOthers(
   around: ToolboxSurroundings,
 ): Promise<OpenOthers> {
   if (!isRecord(others)) return { agents: others, closers: [] };
+  const { strangersOf } = await import('../toolbox/agents/agent-options.js');
   const faults = new AgentFaults(() => 'agents');
   const agents: Record<string, NamedAgent> = {};
   const closers: (() => Promise<void>)[] = [];
@@ -238,6 +273,8 @@ async function openOthers(
       continue;
     }
     const { toolboxes = [], provider, policy, ...own } = other as OtherAgent;
+    for (const fault of Array.isArray(own.agents) ? strangersOf(name, own.agents, others) : [])
+      faults.add(`${at}.agents`, fault);
     const open = await openToolboxes([{ at: `${at}.toolboxes`, toolbox: toolboxes }], {
       faults,
       around: () => around,

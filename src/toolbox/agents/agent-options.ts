@@ -123,17 +123,13 @@ function agentFaults(
   const faults = invalidOptions(agent, AGENT).map((found) => ({ ...found, where }));
   if (faults.length > 0) return faults;
   const { agents: others = [], tools, model, budget } = agent;
-  const names = Object.keys(agents).filter((other) => other !== name);
-  const strangers = others.filter((other) => !names.includes(other));
   const prices = budget?.prices ?? PRICES;
   const isPriced = budget?.cost !== undefined || budget?.prices !== undefined || total?.cost !== undefined;
   return [
     ...(TOOL_NAME.test(name)
       ? []
       : [fault(name, `its name is none that a tool may have (${TOOL_NAME.source})`, "'research'")]),
-    ...strangers.map((other) =>
-      fault('agents', `it may ask '${other}', which is no other agent of the table`, names.join(', ')),
-    ),
+    ...strangersOf(name, others, agents).map(({ problem, fix }) => fault('agents', problem, fix)),
     ...(others.length > 0 && tools instanceof ToolRegistry
       ? [fault('tools', 'it asks other agents, and its tools are a registry', 'tools: [tool, …]')]
       : []),
@@ -147,6 +143,19 @@ function agentFaults(
         ]
       : []),
   ];
+}
+
+/** The names that an agent may ask and that no other agent of the table has, and what to write. */
+export function strangersOf(
+  name: string,
+  asked: readonly string[],
+  table: Readonly<Record<string, unknown>>,
+): readonly Pick<InvalidOption, 'problem' | 'fix'>[] {
+  const names = Object.keys(table).filter((other) => other !== name);
+  const fix = names.length > 0 ? `agents: ['${names.join("', '")}']` : 'no agents: the table has no other';
+  return asked
+    .filter((other) => !names.includes(other))
+    .map((other) => ({ problem: `it may ask '${other}', which is no other agent of the table`, fix }));
 }
 
 function hasPrice(prices: Parameters<typeof priceOf>[0], model: string): boolean {

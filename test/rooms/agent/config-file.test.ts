@@ -138,13 +138,16 @@ describe('createAgent from a file', () => {
       'agent.json: modle: modle is no option of createAgent (did you mean `model`?)',
       "agent.json, permissions: permissions.mode: mode is 'asks'",
       "agent.json, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
-      expect.stringMatching(/^agent.json: toolboxes\[2\]: .*ENOENT/),
+      'agent.json: toolboxes[2]: toolboxes[2] names none, which is not there',
     ]);
   });
 
   test('createAgent refuses a file that is not there, is no JSON, or no object', async () => {
     const missing = createAgent({ configFile: join(folder, 'none.json') });
     expect(await faultsOf(missing)).toEqual(['none.json: : there is no such file']);
+    await expect(missing).rejects.toThrow('Write instead: configFile: the path of a JSON file');
+    const ofFolder = createAgent({ provider: 'offline', model: 'm', folderConfigFile: folder });
+    await expect(ofFolder).rejects.toThrow('Write instead: folderConfigFile: the path of a JSON file');
     const texts = ['{\n  "model": gpt\n}', '{\n"a": 1,\n"b": 2,\n}', '', '{"a": "sk-1', '{"a":1}\n}'];
     const told = texts.map(async (text, index) => {
       return faultsOf(createAgent({ configFile: await file(`${index}.json`, text) }));

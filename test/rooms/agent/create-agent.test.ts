@@ -351,6 +351,67 @@ describe('createAgent: mistakes', () => {
       await ((await made(options)) as { close(): Promise<void> }).close();
   });
 
+  test('createAgent names an option that leads nowhere, once, and what to do', async () => {
+    const nowhere = join(folder, 'nowhere');
+    const made = createAgent({
+      ...MODEL,
+      provider: provider(),
+      folder: nowhere,
+      toolboxes: [
+        'files',
+        'shell',
+        { files: { root: join(folder, 'root') } },
+        { openapi: { document: join(folder, 'none.json') } },
+        { openapi: { document: join(folder, 'notes.txt') } },
+      ],
+    });
+    expect(await faultsOf(made)).toEqual([
+      `createAgent: folder: folder is ${nowhere}, which is no folder`,
+      `createAgent: toolboxes[2]: toolboxes[2] names ${join(folder, 'root')}, which is not there`,
+      `createAgent, toolboxes[3]: toolboxes[3].document: ${join(folder, 'none.json')} cannot be read (ENOENT)`,
+      `createAgent, toolboxes[4]: toolboxes[4].document: ${join(folder, 'notes.txt')} is no JSON`,
+    ]);
+    await expect(made).rejects.not.toThrow('another toolboxes');
+  });
+
+  test('createAgent says what a class without tools lacks, and calls no function', async () => {
+    class Plain {
+      look(): string {
+        return 'seen';
+      }
+    }
+    let calls = 0;
+    const make = () => {
+      calls += 1;
+      return calculateTool;
+    };
+    const made = createAgent({ ...MODEL, provider: provider(), toolboxes: [Plain, new Plain(), make] });
+    expect(await faultsOf(made)).toEqual([
+      'createAgent, toolboxes[0]: toolboxes[0]: the class Plain has no tools',
+      'createAgent, toolboxes[1]: toolboxes[1]: an instance of Plain has no tools',
+      'createAgent, toolboxes[2]: toolboxes[2]: a function is no toolbox',
+    ]);
+    await expect(made).rejects.toThrow('Write instead: add @Toolset() before the class');
+    expect(calls).toBe(0);
+  });
+
+  test('createAgent tells a wrong setting of schedules also without a store, and a wrong name among agents', async () => {
+    const made = createAgent({
+      ...MODEL,
+      provider: provider(),
+      toolboxes: [
+        { schedule: { timeZone: 'Mars/Phobos' } },
+        { agents: { agents: { a: { description: 'x', agents: ['zz'], toolboxes: ['nix'] } } } },
+      ],
+    });
+    expect(await faultsOf(made)).toEqual([
+      'createAgent, toolboxes[0]: toolboxes[0]: the agent has no store that keeps schedules',
+      "createAgent, toolboxes[0]: toolboxes[0].timeZone: timeZone is 'Mars/Phobos'",
+      "createAgent, toolboxes[1]: toolboxes[1].agents.a.agents: it may ask 'zz', which is no other agent of the table",
+      expect.stringContaining("there is no toolbox 'nix'"),
+    ]);
+  });
+
   test('createAgent without options, and with ones that are none, is an author’s mistake', async () => {
     await expect(createAgent(undefined as never)).rejects.toMatchObject({ code: 521 });
     await expect(createAgent({} as never)).rejects.toMatchObject({ code: 521 });
