@@ -125,6 +125,29 @@ describe('createChatHandler over HTTP', () => {
     expect(await transport.reconnectToStream({ chatId: 'c1' })).toBeNull();
   });
 
+  test('createChatHandler takes the two bodies that a plain fetch sends, a prompt and an approval', async () => {
+    const { handler, placed } = start();
+    const url = await listen(handler);
+    const send = (message: object): Promise<Response> =>
+      fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-user': 'u1' },
+        body: JSON.stringify({ id: 'c1', messages: [message] }),
+      });
+    const prompt = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'call place' }] };
+    const asked = await framesOf(await send(prompt));
+    const chunks = asked.data.slice(0, -1).map((text) => JSON.parse(text) as Record<string, unknown>);
+    const request = chunks.find(({ type }) => type === 'tool-approval-request');
+    expect(request).toMatchObject({ approvalId: expect.any(String), toolCallId: expect.any(String) });
+    expect(placed).toEqual([]);
+    const approval = { id: request?.approvalId, approved: true };
+    const part = { toolCallId: request?.toolCallId, state: 'approval-responded', approval };
+    const answer = { id: 'turn-1', role: 'assistant', parts: [{ type: 'tool-place', ...part }] };
+    const done = await framesOf(await send(answer));
+    expect([placed, done.data.join()]).toEqual([['once'], expect.stringContaining('placed 1')]);
+    expect((await send(answer)).status).toBe(409);
+  });
+
   test('the headers are those of the UI message stream', async () => {
     const { handler } = start();
     const response = await fetch(await listen(handler), {
