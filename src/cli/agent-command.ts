@@ -40,26 +40,40 @@ export const agentCommand: Command = {
   async run(args, surroundings) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
     if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
-    const folder = folderOf(resolve(surroundings.folder, positionals[0] ?? '.'));
     const sessions = new AgentSessions();
     if (values.sessions) {
       listSessions(sessions, surroundings);
       return 0;
     }
-    const id = sessionOf(values, { sessions, folder });
-    const close = sessions.open(id, folder);
     try {
-      return await talk(values, { id, folder, sessions, surroundings });
+      const config = readConfig(values.config, surroundings);
+      const folder = folderOf(positionals[0], { config, surroundings });
+      const id = sessionOf(values, { sessions, folder });
+      const close = sessions.open(id, folder);
+      try {
+        return await talk(values, { id, folder, config, sessions, surroundings });
+      } finally {
+        close();
+      }
     } catch (fault) {
       if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
       throw new UserFault(fault.message, 1);
-    } finally {
-      close();
     }
   },
 };
 
-function folderOf(path: string): string {
+/** What the command line says, then the file, whose paths begin where it stands. */
+function folderOf(
+  named: string | undefined,
+  { config, surroundings }: { readonly config: NamedConfig; readonly surroundings: CommandSurroundings },
+): string {
+  const { folder } = config.options;
+  if (folder !== undefined && typeof folder !== 'string')
+    throw new UserFault(`${config.path}: folder is no path`, 1);
+  const path =
+    named === undefined && folder !== undefined
+      ? resolve(config.folder, folder)
+      : resolve(surroundings.folder, named ?? '.');
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory())
     throw new UserFault(`there is no folder ${path}`, 1);
   return realpathSync.native(path);
@@ -89,15 +103,16 @@ function sessionOf(
 
 interface Talk extends SessionPlace {
   readonly id: string;
+  readonly config: NamedConfig;
   readonly surroundings: CommandSurroundings;
 }
 
 async function talk(values: AgentArguments, given: Talk): Promise<number> {
-  const { id, folder, sessions, surroundings } = given;
+  const { id, folder, config, sessions, surroundings } = given;
   const place = sessions.placeOf(id);
-  const config = readConfig(values.config, surroundings);
   const { provider, model } = modelOf(values, config.options);
   const { toolboxes, files } = openFiles(config, { folder, journal: join(place, 'journal') });
+  const isAnswered = values.interactive ?? isWatched(surroundings);
   await using agent = await createAgent({
     ...(config.path === undefined ? {} : { configFile: config.path }),
     provider,
@@ -109,7 +124,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
     permissions: permissionsOf(values, { config, folder }),
     folderConfigFile: join(folder, '.toolwright', 'agent.json'),
     store: { sqlite: { path: join(place, 'session.sqlite') } },
-    conversations: { leaseMs: 5_000 },
+    conversations: { leaseMs: 5_000, onUnknown: isAnswered ? 'ask' : 'error' },
   } as AgentOptions);
   const printer = new ChatPrinter(surroundings);
   return await new AgentTalk({
@@ -118,7 +133,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
     registry: agent.registry,
     permissions: agent.permissions,
     lines: new TerminalLines(surroundings, printer),
-    isAnswered: values.interactive ?? isWatched(surroundings),
+    isAnswered,
   }).talk();
 }
 

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { UserFault } from './command.js';
 
@@ -51,8 +52,9 @@ export class AgentSessions {
     let ids: readonly string[];
     try {
       ids = readdirSync(this.#root);
-    } catch {
-      return [];
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw unusable(this.#root, error);
     }
     return ids
       .flatMap((id) => this.read(id) ?? [])
@@ -84,17 +86,21 @@ export class AgentSessions {
   /**
    * Opens a session for this process alone; one that is not there is begun. What it gives closes it.
    *
-   * @throws UserFault where it belongs to another folder, or another process has it.
+   * @throws UserFault where it belongs to another folder, another process has it, or nothing can be kept there.
    */
   open(id: string, folder: string): () => void {
     const place = this.placeOf(id);
     const known = this.read(id);
     if (known !== undefined && known.folder !== folder)
       throw new UserFault(`the session ${id} is over ${known.folder}: toolwright agent ${known.folder}`, 1);
-    mkdirSync(place, { recursive: true, mode: 0o700 });
     const lock = join(place, 'lock');
-    takeLock(lock, id);
-    this.note({ id, folder, title: known?.title ?? '', undone: known?.undone ?? [] });
+    try {
+      mkdirSync(place, { recursive: true, mode: 0o700 });
+      takeLock(lock, id);
+      this.note({ id, folder, title: known?.title ?? '', undone: known?.undone ?? [] });
+    } catch (error) {
+      throw error instanceof UserFault ? error : unusable(place, error);
+    }
     return () => {
       // Nothing was said in it.
       if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
@@ -115,6 +121,13 @@ export class AgentSessions {
 export function newSessionId(now: Date = new Date()): string {
   const time = now.toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 13);
   return `${time}-${crypto.randomUUID().slice(0, 6)}`;
+}
+
+function unusable(folder: string, error: unknown): UserFault {
+  return new UserFault(
+    `sessions are kept in ${folder} (XDG_STATE_HOME says where), and it cannot be used: ${errorMessage(error)}`,
+    1,
+  );
 }
 
 /** A lock names the process that has it; that of one that is gone counts for nothing. */

@@ -1,4 +1,6 @@
+import { failedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import type { Answer, PendingCall } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Usage } from '../contract/llm-provider.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
@@ -6,6 +8,7 @@ import type { Conversations } from '../conversation/conversations.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
+import { isBudgetQuestion } from '../loop/budget-question.js';
 import { costOf, inUnits, PRICES, priceOf } from '../loop/prices.js';
 import type { JournaledFileSystem } from '../toolbox/files/index.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
@@ -121,7 +124,7 @@ export class AgentTalk {
   }
 
   #count(event: JsonObject): void {
-    if (event.type === 'call-end') this.#spent.calls += 1;
+    if (event.type === 'call-end' && !isBudgetQuestion(event.callId, event.tool)) this.#spent.calls += 1;
     if (event.type !== 'turn-end') return;
     this.#end = event;
     this.#spent.turns += 1;
@@ -214,11 +217,7 @@ export class AgentTalk {
       const view = await conversations.snapshot(id);
       // It was aborted meanwhile.
       if (view?.status !== 'suspended') return;
-      const reason = 'nobody is there who could answer';
-      await conversations.answer(
-        id,
-        pending.map((one) => ({ id: one.id, approved: false, reason })),
-      );
+      await conversations.answer(id, pending.map(unanswered));
       return;
     }
     try {
@@ -333,6 +332,13 @@ export class AgentTalk {
       surroundings.out(`${name} ${visibleLine(`${JSON.stringify(about)} ${whose}`)}\n`);
     }
   }
+}
+
+/** What is told where nobody answers: a refusal, but of a call that may have been done, that nobody knows it. */
+function unanswered({ id, kind, tool, message }: PendingCall): Answer {
+  if (kind !== 'outcome') return { id, approved: false, reason: 'nobody is there who could answer' };
+  const known = message ?? `The process died while '${tool}' ran. It is not known whether it was done.`;
+  return { id, outcome: 'done', result: failedResult('OutcomeUnknown', known).toJSON() };
 }
 
 const COMMANDS: Readonly<

@@ -15,6 +15,8 @@ export class TerminalLines {
   #reading: Promise<IteratorResult<string>> | undefined;
   /** What is asked now. */
   #prompt: string | undefined;
+  /** Ctrl-D, or the end of the input: lines that were written before are still read. */
+  #isClosed = false;
 
   constructor(surroundings: CommandSurroundings, printer: ChatPrinter) {
     const { input = process.stdin } = surroundings;
@@ -26,6 +28,9 @@ export class TerminalLines {
       input,
       terminal: isTerminal,
       ...(isTerminal ? { output: process.stderr } : {}),
+    });
+    this.#lines.once('close', () => {
+      this.#isClosed = true;
     });
     this.#next = this.#lines[Symbol.asyncIterator]();
   }
@@ -57,7 +62,8 @@ export class TerminalLines {
 
   /** Asks again what was asked before something else was shown. */
   askAgain(): void {
-    if (this.#prompt !== undefined && this.#surroundings.isTerminal) this.#lines.prompt(true);
+    if (this.#prompt !== undefined && this.#surroundings.isTerminal && !this.#isClosed)
+      this.#lines.prompt(true);
   }
 
   close(): void {
@@ -66,6 +72,7 @@ export class TerminalLines {
 
   #show(question: string): void {
     if (this.#surroundings.isTerminal) {
+      if (this.#isClosed) return;
       this.#lines.setPrompt(question);
       this.#lines.prompt();
     } else this.#surroundings.error(question);
@@ -99,7 +106,7 @@ export async function askAll(
 }
 
 async function askOne(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
-  const { id, kind, tool, arguments: args, message } = pending;
+  const { id, kind, tool, message } = pending;
   asking.printer.wait(pending);
   if (kind === 'approval') return askApproval(pending, asking);
   if (kind === 'question') {
@@ -110,9 +117,30 @@ async function askOne(pending: PendingCall, asking: Asking): Promise<Answer | un
     const line = await asking.ask(`What did ${tool} give, as JSON? `);
     return line === undefined ? undefined : { id, result: valueIn(line) };
   }
-  const line = await asking.ask(`Was ${tool} ${visibleLine(JSON.stringify(args))} done? [y/n] `);
+  return askOutcome(pending, asking);
+}
+
+const KEPT_OPEN = 'its process died while it ran: it may have been done, and it is not run again';
+
+/** Nothing is guessed: what is none of the answers is asked again. */
+async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
+  const { id, tool, arguments: args } = pending;
+  const question = `Its process died while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
+  const line = await asking.ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
+  const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
   if (line === undefined) return undefined;
-  return /^y(es)?$/i.test(line.trim()) ? { id, outcome: 'done' } : { id, outcome: 'not-done' };
+  const isNo = /^n/i.test(key ?? '');
+  // "no idea" does not run it again.
+  if (key === undefined || (isNo && words !== '')) {
+    asking.surroundings.error('toolwright: that is none of y, n and r\n');
+    return askOutcome(pending, asking);
+  }
+  if (isNo) return { id, outcome: 'not-done' };
+  if (/^r/i.test(key)) return { id, approved: false, reason: words === '' ? KEPT_OPEN : words };
+  const given = words || (await asking.ask('What did it give? Enter where you do not know: '))?.trim();
+  if (given === undefined) return undefined;
+  const result = given === '' ? 'The user says that it was done. What it gave is not known.' : valueIn(given);
+  return { id, outcome: 'done', result };
 }
 
 /** The key that lets a yes stand for a scope. */

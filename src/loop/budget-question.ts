@@ -31,6 +31,11 @@ function questionCall({ part, ...asked }: BudgetQuestion, iteration: number): St
   };
 }
 
+/** Whether what somebody watches is the question of a budget, and no call of a model. */
+export function isBudgetQuestion(callId: unknown, tool: unknown): boolean {
+  return tool === 'budget' && /^budget_\d+_[a-zA-Z]+_/.test(String(callId));
+}
+
 /** A message with the question behind its calls, where the run asks one. */
 export function withQuestion(run: LoopRun, open: RunState['open']): RunState['open'] {
   const question = run.budget?.question;

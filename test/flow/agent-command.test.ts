@@ -230,20 +230,92 @@ describe('toolwright agent', () => {
     expect((await child.ended()).exitCode).toBe(0);
   });
 
-  test('goes on with a turn whose process was killed, and asks what came of its call', async () => {
-    const place = newPlace();
-    await using server = await modelThat(obedient);
-    const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto', '--interactive'];
-    await using child = agent(place, ...args);
-    child.write('run_command {"command":"echo begun; touch here; sleep 1000"}\n');
+  /** A session whose process is killed while its command runs, which leaves a line in `here`. */
+  async function killedInCall(place: Place, args: readonly string[]): Promise<void> {
+    await using child = agent(place, ...args, '--interactive');
+    child.write('run_command {"command":"echo once >> here; echo begun; sleep 2"}\n');
     await child.said(/\| begun/);
     await child.kill();
-    await using next = agent(place, ...args, '--continue');
-    await next.said(/Was run_command .* done\? \[y\/n\]/);
-    next.write('y\n');
-    await next.said(/It says: /);
-    next.endInput();
-    expect((await next.ended()).exitCode).toBe(0);
+  }
+
+  test.each([
+    ['yes, with what it gave', ['what?', 'y 3 files'], /It says: 3 files/, 1],
+    [
+      'yes, and not more',
+      ['y', ''],
+      /It says: The user says that it was done\. What it gave is not known\./,
+      1,
+    ],
+    ['no, and it is run again', ['n'], /It says: begun/, 2],
+    ['a refusal', ['r'], /was refused: its process died while it ran: it may have been done/, 1],
+  ])(
+    'goes on with a turn whose process was killed, and asks what came of its call: %s',
+    async (_, answers, told, times) => {
+      const place = newPlace();
+      await using server = await modelThat(obedient);
+      const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto'];
+      await killedInCall(place, args);
+      await using next = agent(place, ...args, '--interactive', '--continue');
+      await next.said(
+        /Was run_command .* done\? \[y\] it was done \/ \[n\] not done, run it again \/ \[r\] refuse:/,
+      );
+      next.write(answers.map((answer) => `${answer}\n`).join(''));
+      await next.said(told);
+      next.endInput();
+      expect((await next.ended()).exitCode).toBe(0);
+      expect(textOf(place, 'here')).toBe('once\n'.repeat(times));
+    },
+  );
+
+  test('tells the model that nobody knows what came of a call, where its process was killed and nobody answers', async () => {
+    const place = newPlace();
+    await using server = await modelThat(obedient);
+    const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto'];
+    await killedInCall(place, args);
+    const piped = await run(place, [...args, '--continue'], []);
+    expect(piped.stdout).toContain('It is not known whether it was done.');
+    expect(piped.stdout).not.toContain('refused');
+    // Also where somebody was asked, and has left without an answer.
+    const other = newPlace();
+    await killedInCall(other, args);
+    const asked = await run(other, [...args, '--interactive', '--continue'], []);
+    expect(asked.stderr).toContain('Was run_command');
+    expect(asked.stdout).toContain('It is not known whether it was done.');
+    expect([textOf(place, 'here'), textOf(other, 'here')]).toEqual(['once\n', 'once\n']);
+  });
+
+  test('works over the folder that a configuration file names, unless the command line names another', async () => {
+    const place = newPlace({ 'a.txt': 'here\n', 'sub/a.txt': 'there\n' });
+    await using server = await modelThat(obedient);
+    const config = { provider: { openai: { baseURL: server.baseURL } }, model: 'm', folder: 'sub' };
+    writeFileSync(join(place.folder, 'my-agent.json'), JSON.stringify(config));
+    const read = ['read_file {"path":"a.txt"}'];
+    expect((await run(place, ['--config', 'my-agent.json'], read)).stdout).toContain('there');
+    expect((await run(place, ['.', '--config', 'my-agent.json'], read)).stdout).toContain('here');
+    writeFileSync(join(place.folder, 'my-agent.json'), JSON.stringify({ ...config, folder: 'nowhere' }));
+    expect(await run(place, ['--config', 'my-agent.json'], [])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('there is no folder'),
+    });
+  });
+
+  test('counts calls of the model, and no question of a budget, as calls', async () => {
+    const place = newPlace({ 'a.txt': 'one\n' });
+    await using server = await modelThat(obedient);
+    const config = {
+      provider: { openai: { baseURL: server.baseURL } },
+      model: 'm',
+      budget: { steps: 1, whenSpent: 'ask' },
+    };
+    writeFileSync(join(place.state, 'c.json'), JSON.stringify(config));
+    const lines = ['read_file {"path":"a.txt"}', '1', '/cost'];
+    const { stdout, stderr } = await run(
+      place,
+      ['--config', join(place.state, 'c.json'), '--interactive'],
+      lines,
+    );
+    expect(stderr).toContain('? question: budget');
+    expect(stdout).toContain('1 turns, 1 calls');
   });
 
   test('takes a configuration file: its model, its toolboxes, its rules', async () => {
@@ -300,6 +372,14 @@ describe('toolwright agent', () => {
     expect(await fault('--offline', '--mode', 'all')).toEqual(told(2, '--mode is one of'));
     expect(await fault('--offline', '--session', '../x')).toEqual(told(2, '--session is a name'));
     expect(await fault('--url', 'http://127.0.0.1:1/v1')).toEqual(told(2, 'no model is named'));
+    const unusable = { ...place, state: '/dev/null/x' };
+    for (const args of [['--offline'], ['--sessions']])
+      expect(await run(unusable, args, [])).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringMatching(
+          /^toolwright: sessions are kept in \/dev\/null\/x.*cannot be used.*\n$/,
+        ),
+      });
     // What nothing was said in leaves nothing.
     expect((await run(place, ['--sessions'], [])).stdout).toBe('');
     await using open = agent(place, '--offline', '--session', 's1');

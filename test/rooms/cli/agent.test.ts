@@ -1,4 +1,7 @@
+import { PassThrough } from 'node:stream';
 import { afterEach, expect, test } from '@jest/globals';
+import { runCommandLine } from '../../../src/cli/run-command-line.js';
+import { delta, events, LoopbackServer } from '../providers/loopback-server.js';
 import { newFolder } from '../toolbox/files/folders.js';
 import { runCommand } from './run-command.js';
 
@@ -33,3 +36,35 @@ test.each([
     expect([code, error]).toEqual([1, expect.stringMatching(told)]);
   },
 );
+
+test('toolwright agent refuses what it asks about, and ends, where somebody leaves with Ctrl-D', async () => {
+  process.env.XDG_STATE_HOME = newFolder();
+  const folder = newFolder({ 'a.txt': 'one\n' });
+  const call = { name: 'write_file', arguments: '{"path":"b.txt","text":"b"}' };
+  await using server = await LoopbackServer.start((response, request) => {
+    const last = (request.body.messages as { role: string; content: string }[]).at(-1);
+    const said =
+      last?.role === 'tool'
+        ? [delta({ content: `It says: ${last.content}` }), delta({}, 'stop')]
+        : [
+            delta({ tool_calls: [{ index: 0, id: 'c1', type: 'function', function: call }] }),
+            delta({}, 'tool_calls'),
+          ];
+    events(said)(response, request);
+  });
+  const input = new PassThrough();
+  let shown = '';
+  const show = (text: string): void => {
+    shown += text;
+    // The question itself stands on the terminal, behind what it is about.
+    if (/^ {2}.*mode 'ask' asks about it/m.test(text)) setImmediate(() => input.write('\u0004'));
+  };
+  const surroundings = { folder, input, isTerminal: true, out: show, error: show };
+  const ending = runCommandLine(
+    ['agent', '--url', server.baseURL, '--model', 'm', '--interactive'],
+    surroundings,
+  );
+  input.write('Write it\n');
+  expect(await ending).toBe(0);
+  expect(shown).toContain('nobody is there who could answer');
+});
