@@ -102,7 +102,14 @@ function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'p
     typeof error.path === 'string'
   )
     return { problem: `${option} names ${error.path}, which is not there`, fix: 'a path that is there' };
-  return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix: `another ${option}` };
+  return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix: fixOf(option) };
+}
+
+/** What to do about a part that its settings alone do not explain. */
+function fixOf(option: string): string {
+  if (option === 'store') return 'store: one that this process can open, in a folder that is there';
+  if (option.startsWith('mcp.')) return `${option}: a program that starts, or an address that answers`;
+  return `another ${option}`;
 }
 
 /** What the system calls a failure: `ENOENT`. */

@@ -372,6 +372,14 @@ describe('createAgent: mistakes', () => {
       `createAgent, toolboxes[4]: toolboxes[4].document: ${join(folder, 'notes.txt')} is no JSON`,
     ]);
     await expect(made).rejects.not.toThrow('another toolboxes');
+    const store = { sqlite: { path: join(nowhere, 'a.sqlite') } };
+    await expect(createAgent({ ...MODEL, provider: provider(), store })).rejects.toThrow(
+      'Write instead: store: one that this process can open',
+    );
+    const mcp = { shop: { command: join(nowhere, 'server') } };
+    await expect(createAgent({ ...MODEL, provider: provider(), mcp })).rejects.toThrow(
+      'Write instead: mcp.shop: a program that starts',
+    );
   });
 
   test('createAgent says what a class without tools lacks, and calls no function', async () => {
