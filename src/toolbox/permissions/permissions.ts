@@ -253,9 +253,12 @@ export class Permissions {
     );
     if (yes !== undefined && this.#mode !== 'read-only')
       return reasonOf(judged, { decision: 'allow', rule: yes.rule, by: 'standing yes' });
+    const mode = this.#byMode(judged, request);
+    // A rule that only may fit does not make it looser than the mode.
+    const isByMode = mode === 'deny' && !this.#rules.some((one) => one.fits(judged) === 'yes');
     const base: Because =
-      rule === undefined
-        ? { decision: this.#byMode(judged, request), by: 'mode', because: `mode '${this.#mode}'` }
+      rule === undefined || isByMode
+        ? { decision: mode, by: 'mode', because: `mode '${this.#mode}'` }
         : { ...rule, by: 'rule' };
     if (base.decision !== 'allow') return reasonOf(judged, base);
     const always = alwaysAsks(judged, rule);

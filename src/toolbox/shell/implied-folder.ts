@@ -32,6 +32,8 @@ const SEARCHES: Readonly<Record<string, Search>> = {
   fdfind: { operands: 1, flags: /^-[HIuisapl0]+$/ },
   tree: { flags: /^-[adfhpsDC]+$/ },
   du: { flags: /^-[abchkmsSx0]+$/ },
+  exa: { onlyWith: /^(-[a-zA-Z1]*[RT]|--(recurse|tree))/, flags: /^-[a-zA-Z1]+$/ },
+  eza: { onlyWith: /^(-[a-zA-Z1]*[RT]|--(recurse|tree))/, flags: /^-[a-zA-Z1]+$/ },
   ls: { onlyWith: /^(-[a-zA-Z1]*R|--recursive)/, flags: /^-[a-zA-Z1]+$/ },
 };
 
@@ -78,7 +80,8 @@ function gitImplies(texts: readonly string[]): boolean {
   const name = texts[at] ?? '';
   const rest = texts.slice(at + 1);
   // What git is given may be a pattern that it fills in by itself.
-  if (rest.some((text) => /[*?[]|^:/.test(text))) return true;
+  const isMessage = (at: number) => name === 'commit' && /^(-[a-z]*m|--message)$/.test(rest[at - 1] ?? '');
+  if (rest.some((text, at) => /^[^\s-][^\s]*[*?[]|^[*?[:]/.test(text) && !isMessage(at))) return true;
   const marks = Object.hasOwn(GIT, name) ? GIT[name] : undefined;
   if (marks === undefined || (rest.includes('--') && rest.at(-1) !== '--')) return false;
   return marks.test('') || rest.some((text) => marks.test(text));

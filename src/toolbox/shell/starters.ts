@@ -49,7 +49,9 @@ export const STARTERS: Readonly<Record<string, Reading>> = {
     'bundle poetry conda mamba micromamba pipenv uv pipx hatch rye pdm rbenv pyenv nodenv asdf mise volta fnm op doppler aws-vault rustup opam stack cabal mix composer',
     runsWith(/^(exec|run|x|r|shell|with|run-script)$/),
   ),
-  ...each('uvx', runsOthers),
+  ...each('uvx just rake task invoke', runsOthers),
+  ...each('tex latex pdflatex xelatex lualatex', runsWith(/^--?(enable-)?(shell-escape|write18)/)),
+  dc: runsWith(/!|^-f|^--file/),
   ...each('gcc g++ cc c++ clang clang++', (args, program) =>
     args.some((word) =>
       /^(-wrapper|-B|--?specs|-fplugin|-fpass-plugin|-Xclang|-load|@|-fuse-ld|--ld-path)/.test(

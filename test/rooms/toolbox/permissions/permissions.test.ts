@@ -247,6 +247,27 @@ describe('Permissions', () => {
     await expect(new Permissions().explain(request as never)).rejects.toMatchObject({ code: 521 });
   });
 
+  test('never gets looser by a rule that might deny', async () => {
+    const rules: PermissionRule[] = [{ decision: 'deny', path: '.env' }];
+    const touches = [run('cat ?')];
+    expect((await verdictOf({ mode: 'read-only' }, touches)).decision).toBe('deny');
+    expect((await verdictOf({ mode: 'read-only', rules }, touches)).decision).toBe('deny');
+    const asking: PermissionRule[] = [{ decision: 'ask', path: '.env' }];
+    expect((await verdictOf({ mode: 'read-only', rules: asking }, touches)).decision).toBe('deny');
+    const allowing: PermissionRule[] = [...rules, { decision: 'allow', command: 'cat **' }];
+    expect((await verdictOf({ mode: 'read-only', rules: allowing }, touches)).decision).toBe('ask');
+  });
+
+  test('asks about what might be denied, whatever yes to other calls stands', async () => {
+    const permissions = new Permissions({ mode: 'auto', rules: [{ decision: 'deny', path: '.env' }] });
+    permissions.remember({ command: 'grep **' }, { session: 's' });
+    const scope = { conversationId: 's' };
+    const verdicts = [run('grep -r x .', './'), run('grep x a', 'a')].map((touch) =>
+      verdictBy(permissions, [touch], scope),
+    );
+    expect((await Promise.all(verdicts)).map(({ decision }) => decision)).toEqual(['ask', 'allow']);
+  });
+
   test('allows everything only by a rule that says so', async () => {
     for (const rule of [{ decision: 'allow' }, { decision: 'allow', reason: 'why not' }] as const)
       expect(() => new Permissions({ rules: [rule] })).toThrow('allows everything without saying so');

@@ -282,6 +282,7 @@ describe('commandTouches', () => {
     'psql -c "\\! rm v"',
     'zip -T -TT "rm v" a b',
     'gcc -wrapper rm v',
+    'just rm v',
     '/lib64/ld-linux-x86-64.so.2 /bin/rm v',
   ])('sees that %j starts another program, and which', (command) => {
     expect(doubts(command).length).toBeGreaterThan(0);
@@ -295,6 +296,7 @@ describe('commandTouches', () => {
     'gcc -O2 -c x.c',
     'poetry install',
     'tcpdump -n',
+    'dc -e 1',
     './node-script',
   ])('finds nothing odd in %j', (command) => expect(doubts(command)).toEqual([]));
 

@@ -82,6 +82,8 @@ describe('Permissions', () => {
     ['**/.env*', 'cat *.txt', 'allow'],
     ['**/.env*', 'npm --version', 'allow'],
     ['**/.env*', 'ls', 'allow'],
+    ['**/.env*', 'git commit -m "why?"', 'allow'],
+    ['**/.env*', 'git commit -m x ".e*"', 'ask'],
     ['app/[[]id]/*', 'cat app/"[id]"/*', 'deny'],
   ] as const)(
     'judge by a rule that denies %j what %j means in the folder: %s',
