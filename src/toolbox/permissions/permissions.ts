@@ -289,7 +289,7 @@ function readable(yeses: StandingYeses): StandingYeses {
   } catch (cause) {
     const fix = 'a file that is whole, or is not there yet';
     throw new InvalidOptionsError([
-      { where: 'Permissions', option: 'file', problem: errorMessage(cause), fix },
+      { where: 'Permissions', option: 'file', problem: errorMessage(cause).replace(/\.$/, ''), fix },
     ]);
   }
   return yeses;

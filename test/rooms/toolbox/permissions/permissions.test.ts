@@ -359,6 +359,7 @@ describe('a standing yes', () => {
       expect(() => new Permissions({ file })).toThrow(
         expect.objectContaining({ code: 521, message: expect.stringContaining(file) }),
       );
+      expect(() => new Permissions({ file })).not.toThrow(/\.\./);
       expect(readFileSync(file, 'utf8')).toBe(text);
     }
     expect(existsSync('permissions.json')).toBe(false);
