@@ -8,9 +8,12 @@ const PICTURES = /^image\/(?:png|jpeg|gif|webp)$/;
 const MOST_PICTURES = 8;
 const MOST_CHARS = 7_000_000;
 
-const DATA_URL = /data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=_.-]+)*;base64,([A-Za-z0-9+/_-]{200,}={0,2})/gi;
+const DATA_URL = /data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=_.-]+)*;base64,/gi;
+const SHORTEST_DATA = 200;
 /** What no text has: a word of so many letters and digits. */
-const LONG_RUN = /[A-Za-z0-9+/_-]{2000,}={0,2}/g;
+const LONGEST_WORD = 2_000;
+const BASE64 = /[A-Za-z0-9+/_-]/;
+const NO_BASE64 = /[^A-Za-z0-9+/_-]/g;
 
 /**
  * A result whose text has files in it, as Base64, which say nothing to a model as text: pictures become parts, and where
@@ -39,15 +42,43 @@ export function withoutFiles(
   text: string,
   keep: (mimeType: string, data: string) => string = () => '',
 ): string {
-  const named = text.includes(';base64,')
-    ? text.replace(DATA_URL, (_url, mimeType: string, data: string) => {
-        const name = keep(mimeType.toLowerCase(), data);
-        return `[${name}${mimeType}, ${bytesOf(data)} bytes${name === '' ? ' of Base64 left out' : ''}]`;
-      })
-    : text;
-  return named.replace(LONG_RUN, (run) =>
-    isBase64(run) ? `[${bytesOf(run)} bytes of Base64 left out]` : run,
-  );
+  const named = withoutDataUrls(text, keep);
+  let left = '';
+  let from = 0;
+  // Whatever is longer has a character at one of these places. A pattern that repeats would run out of stack.
+  for (let at = LONGEST_WORD - 1; at < named.length; at += LONGEST_WORD) {
+    if (at < from || !BASE64.test(named.charAt(at))) continue;
+    let start = at;
+    while (start > from && BASE64.test(named.charAt(start - 1))) start -= 1;
+    const end = endOfRun(named, at);
+    const run = named.slice(start, end);
+    if (run.length < LONGEST_WORD || !isBase64(run)) continue;
+    left += `${named.slice(from, start)}[${bytesOf(run)} bytes of Base64 left out]`;
+    from = end;
+  }
+  return left + named.slice(from);
+}
+
+function withoutDataUrls(text: string, keep: (mimeType: string, data: string) => string): string {
+  let left = '';
+  let from = 0;
+  for (const { 0: head, 1: mimeType = '', index } of text.matchAll(DATA_URL)) {
+    const end = endOfRun(text, index + head.length);
+    const data = text.slice(index + head.length, end);
+    if (data.length < SHORTEST_DATA || index < from) continue;
+    const name = keep(mimeType.toLowerCase(), data);
+    const note = `[${name}${mimeType}, ${bytesOf(data)} bytes${name === '' ? ' of Base64 left out' : ''}]`;
+    left += text.slice(from, index) + note;
+    from = end;
+  }
+  return left + text.slice(from);
+}
+
+/** Where a run of Base64 ends, with the signs that fill it up. */
+function endOfRun(text: string, from: number): number {
+  NO_BASE64.lastIndex = from;
+  const end = NO_BASE64.exec(text)?.index ?? text.length;
+  return end + (/^={0,2}/.exec(text.slice(end, end + 2))?.[0].length ?? 0);
 }
 
 /** Of the beginning: files have letters of both cases and digits in any part of them. */

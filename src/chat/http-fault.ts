@@ -19,8 +19,13 @@ const LONGEST_ID = 200;
 
 /** An id that a client has chosen. */
 export function checkId(id: unknown): string {
-  if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID && id.isWellFormed()) return id;
-  throw new HttpFault(400, `An id must be a text of 1 to ${LONGEST_ID} characters.`);
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID && isKeepable(id)) return id;
+  throw new HttpFault(400, `An id must be a text of 1 to ${LONGEST_ID} characters, none of them U+0000.`);
+}
+
+/** Databases keep neither half characters nor U+0000. */
+function isKeepable(id: string): boolean {
+  return id.isWellFormed() && !id.includes('\u0000');
 }
 
 /** The body of a request. */

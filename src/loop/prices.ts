@@ -52,7 +52,7 @@ const BILLION = 1_000_000_000;
 
 /** A cost in whole billionths, as ledgers count it; rounded up, so that nothing is free by being small. */
 export function inBillionths(cost: number): number {
-  return Math.min(Math.ceil(cost * BILLION - 1e-6), Number.MAX_SAFE_INTEGER);
+  return Math.min(Math.max(0, Math.ceil(cost * BILLION - 1e-6)), Number.MAX_SAFE_INTEGER);
 }
 
 export function inUnits(billionths: number): number {
@@ -66,5 +66,5 @@ export function costOf(price: ModelPrice, usage: Partial<Usage>): number {
   const plain = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens);
   const millionths =
     plain * input + cacheReadTokens * cachedInput + cacheWriteTokens * cacheWrite + outputTokens * output;
-  return Math.min(Math.ceil(millionths * 1000 - 1e-6), Number.MAX_SAFE_INTEGER);
+  return Math.min(Math.max(0, Math.ceil(millionths * 1000 - 1e-6)), Number.MAX_SAFE_INTEGER);
 }

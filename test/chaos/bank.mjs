@@ -20,7 +20,8 @@ export async function openBank() {
       return { status: isDone ? 'done' : 'not-done', ...(isDone ? { result: 'done before' } : {}) };
     },
   };
-  const server = createServer(async (request, response) => {
+  // Workers that wait for a file keep connections longer than the five seconds that Node gives them.
+  const server = createServer({ keepAliveTimeout: 60_000 }, async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
     const answer = doings[request.url.slice(1)](JSON.parse(text));

@@ -364,3 +364,11 @@ describe('budgets, whatever happens', () => {
     );
   });
 });
+
+test('a budget of calls counts a tool without a cost as nothing, and not as less', async () => {
+  const free = defineTool({ name: 'free', description: 'Costs nothing', execute: () => 'ok' });
+  const provider = new ScriptedProvider([{ toolCalls: [{ name: 'free' }] }, { content: 'Done' }]);
+  const config = { provider, model: 'm', tools: [free], budget: { calls: 3 } };
+  const run = await runToolLoop(config, [{ role: 'user', content: 'Go' }]);
+  expect(run.spent?.tools.free?.cost).toBe(0);
+});

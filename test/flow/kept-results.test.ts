@@ -260,6 +260,21 @@ describe('ToolRegistry with files in texts', () => {
     expect(texts[0]).toContain(`All ${text.length} are kept`);
   });
 
+  test('cuts a result of millions of characters without a space, and leaves out the files around its words', async () => {
+    const endless = await run('a'.repeat(8_000_000));
+    expect(endless).toMatchObject({ isError: false });
+    expect(endless.forLLM.length).toBeLessThan(101_000);
+    const file = Buffer.alloc(6_000_000, picture).toString('base64');
+    expect((await run(`before ${file} after`)).forLLM).toBe(
+      'before [6000000 bytes of Base64 left out] after',
+    );
+    const url = `data:application/zip;base64,${file}`;
+    expect((await run(`${url},${picture}==x`)).forLLM).toBe(
+      '[application/zip, 6000000 bytes of Base64 left out],[6000 bytes of Base64 left out]x',
+    );
+    expect((await run('ab1 '.repeat(20_000))).forLLM).toBe('ab1 '.repeat(20_000));
+  });
+
   test('takes long words for words', async () => {
     const long = 'a'.repeat(5_000);
     expect((await run(long)).forLLM).toBe(long);

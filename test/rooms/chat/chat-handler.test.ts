@@ -409,6 +409,7 @@ describe('createChatHandler', () => {
     const cases: readonly (readonly [object, number])[] = [
       [{ messages: hi }, 400],
       [{ id: 'c1' }, 400],
+      [{ id: 'c\u0000', messages: [said('Hi')] }, 400],
       [{ id: 'c1', messages: [said(' ')] }, 400],
       [{ id: 'c1', messages: [{ role: 'system', parts: [] }] }, 400],
       [{ id: 'c1', messages: hi, trigger: 'regenerate-message' }, 422],
