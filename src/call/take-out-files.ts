@@ -45,16 +45,17 @@ export function withoutFiles(
   const named = withoutDataUrls(text, keep);
   let left = '';
   let from = 0;
+  let seen = 0;
   // Whatever is longer has a character at one of these places. A pattern that repeats would run out of stack.
   for (let at = LONGEST_WORD - 1; at < named.length; at += LONGEST_WORD) {
-    if (at < from || !BASE64.test(named.charAt(at))) continue;
+    if (at < seen || !BASE64.test(named.charAt(at))) continue;
     let start = at;
-    while (start > from && BASE64.test(named.charAt(start - 1))) start -= 1;
-    const end = endOfRun(named, at);
-    const run = named.slice(start, end);
+    while (start > seen && BASE64.test(named.charAt(start - 1))) start -= 1;
+    seen = endOfRun(named, at);
+    const run = named.slice(start, seen);
     if (run.length < LONGEST_WORD || !isBase64(run)) continue;
     left += `${named.slice(from, start)}[${bytesOf(run)} bytes of Base64 left out]`;
-    from = end;
+    from = seen;
   }
   return left + named.slice(from);
 }

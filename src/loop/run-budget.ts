@@ -132,8 +132,9 @@ export class RunBudget {
   }
 
   /** What somebody said to its question: so much more, or nothing, and then it ends. */
-  answer({ account: place, part }: Pick<BudgetQuestion, 'account' | 'part'>, given: number | string): void {
-    const account = this.#allAccounts().find((known) => known.place === place);
+  answer(question: Pick<BudgetQuestion, 'account' | 'part'>, given: number | string): void {
+    const { part } = question;
+    const account = this.#allAccounts().find(({ place }) => place === question.account);
     this.#question = undefined;
     if (typeof given === 'number') account?.grant(part, given);
     else {

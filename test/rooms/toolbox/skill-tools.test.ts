@@ -98,9 +98,12 @@ describe('skillTools', () => {
 
   test('a script of a skill is run by shell tools alone, behind their permissions', async () => {
     const script = 'pdf/scripts/fill.sh';
-    write('pdf/SKILL.md', '---\nname: pdf\ndescription: Fills forms\n---\nRun scripts/fill.sh.');
+    const program = 'node pdf/scripts/fill.mjs';
+    write('pdf/SKILL.md', '---\nname: pdf\ndescription: Fills forms\n---\nRun scripts/fill.mjs.');
     write(script, `#!/bin/bash\ntouch ${join(folder, 'ran')}\n`);
     chmodSync(join(folder, script), 0o755);
+    const made = JSON.stringify(join(folder, 'ran'));
+    write('pdf/scripts/fill.mjs', `import { writeFileSync } from 'node:fs';\nwriteFileSync(${made}, '');\n`);
     const runs = async (options: PermissionsOptions, command: string): Promise<boolean> => {
       rmSync(join(folder, 'ran'), { force: true });
       const { policy } = new Permissions(options);
@@ -108,19 +111,18 @@ describe('skillTools', () => {
         ...skillTools({ folder }),
         ...shellTools({ folder }),
       );
-      expect((await tools.execute('skill_pdf', { file: 'scripts/fill.sh' })).isError).toBe(false);
+      expect((await tools.execute('skill_pdf', { file: 'scripts/fill.mjs' })).isError).toBe(false);
       expect(existsSync(join(folder, 'ran'))).toBe(false);
       await tools.execute('run_command', { command });
       return existsSync(join(folder, 'ran'));
     };
-    const allow = { decision: 'allow', command: script } as const;
-    expect(await runs({ mode: 'ask' }, script)).toBe(false);
-    expect(await runs({ mode: 'ask', rules: [allow] }, script)).toBe(true);
-    expect(await runs({ mode: 'auto', rules: [{ decision: 'deny', command: 'fill.sh' }] }, script)).toBe(
-      false,
-    );
-    // What a shell would make of a script cannot be told before.
-    expect(await runs({ mode: 'auto' }, `bash ${script}`)).toBe(false);
+    const allow = (command: string) => ({ decision: 'allow', command }) as const;
+    expect(await runs({ mode: 'ask' }, program)).toBe(false);
+    expect(await runs({ mode: 'ask', rules: [allow(program)] }, program)).toBe(true);
+    expect(await runs({ mode: 'auto', rules: [{ decision: 'deny', command: 'node' }] }, program)).toBe(false);
+    // What a shell would make of a script cannot be told before, so that somebody is asked.
+    for (const command of [script, `bash ${script}`])
+      expect(await runs({ mode: 'auto', rules: [allow(command)] }, command)).toBe(false);
   });
 
   test('mistakes of all skills are thrown at once', () => {
