@@ -40,6 +40,36 @@ const OPTIONS = optionTable<JournalOptions>('JournaledFileSystem', {
 
 const FILES = withMethods(['pathOf', 'info', 'read', 'write', 'move', 'remove'], 'a FileSystem');
 
+/** Reads as the file system behind it does. */
+abstract class ReadingThrough extends FileSystem {
+  readonly #behind: FileSystem;
+
+  constructor(files: FileSystem) {
+    super();
+    this.#behind = files;
+  }
+
+  override pathOf(given: string): string {
+    return this.#behind.pathOf(given);
+  }
+
+  override info(path: string): Promise<FileInfo | undefined> {
+    return this.#behind.info(path);
+  }
+
+  override read(path: string, range?: ByteRange): Promise<FileBytes> {
+    return this.#behind.read(path, range);
+  }
+
+  override list(path: string): Promise<readonly FolderEntry[]> {
+    return this.#behind.list(path);
+  }
+
+  override walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void> {
+    return this.#behind.walk(path, visit, options);
+  }
+}
+
 /**
  * A file system that notes what is changed through it, so that it can be undone: what a file was before it is written,
  * removed or moved is kept first. Changes that were made another way (by a command, in an editor) it knows nothing of.
@@ -51,14 +81,14 @@ const FILES = withMethods(['pathOf', 'info', 'read', 'write', 'move', 'remove'],
  * const undone = await files.undo(); // { about: 'edit src/a.ts', … }
  * ```
  */
-export class JournaledFileSystem extends FileSystem {
+export class JournaledFileSystem extends ReadingThrough {
   readonly #files: FileSystem;
   readonly #journal: ChangeJournal;
   readonly #mostBytes: number;
 
   /** @throws InvalidOptionsError (521), and what the system says where the journal's folder cannot be made. */
   constructor(files: FileSystem, options: JournalOptions = {}) {
-    super();
+    super(files);
     checkArguments({ of: 'JournaledFileSystem', given: { files }, rules: { files: FILES } });
     checkOptions(options, OPTIONS);
     const { folder, mostBytes = 100_000_000 } = options;
@@ -105,26 +135,6 @@ export class JournaledFileSystem extends FileSystem {
     }
   }
 
-  override pathOf(given: string): string {
-    return this.#files.pathOf(given);
-  }
-
-  override info(path: string): Promise<FileInfo | undefined> {
-    return this.#files.info(path);
-  }
-
-  override read(path: string, range?: ByteRange): Promise<FileBytes> {
-    return this.#files.read(path, range);
-  }
-
-  override list(path: string): Promise<readonly FolderEntry[]> {
-    return this.#files.list(path);
-  }
-
-  override walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void> {
-    return this.#files.walk(path, visit, options);
-  }
-
   override write(path: string, bytes: Uint8Array, condition?: WriteCondition): Promise<FileInfo> {
     return this.together(`write ${path}`, (files) => files.write(path, bytes, condition));
   }
@@ -146,7 +156,7 @@ interface ReadFile {
 }
 
 /** Notes each change before it makes it; all of them are one change of the journal. */
-class NotingFileSystem extends FileSystem {
+class NotingFileSystem extends ReadingThrough {
   readonly #files: FileSystem;
   readonly #journal: ChangeJournal;
   readonly #how: { readonly about: string; readonly most: number };
@@ -158,30 +168,10 @@ class NotingFileSystem extends FileSystem {
     journal: ChangeJournal,
     how: { readonly about: string; readonly most: number },
   ) {
-    super();
+    super(files);
     this.#files = files;
     this.#journal = journal;
     this.#how = how;
-  }
-
-  override pathOf(given: string): string {
-    return this.#files.pathOf(given);
-  }
-
-  override info(path: string): Promise<FileInfo | undefined> {
-    return this.#files.info(path);
-  }
-
-  override read(path: string, range?: ByteRange): Promise<FileBytes> {
-    return this.#files.read(path, range);
-  }
-
-  override list(path: string): Promise<readonly FolderEntry[]> {
-    return this.#files.list(path);
-  }
-
-  override walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void> {
-    return this.#files.walk(path, visit, options);
   }
 
   override async write(given: string, bytes: Uint8Array, condition: WriteCondition = {}): Promise<FileInfo> {
