@@ -5,7 +5,6 @@ import {
   type Budget,
   Conversation,
   Conversations,
-  defineTool,
   type LLMProvider,
   type LoopEvent,
   recoverRuns,
@@ -18,6 +17,7 @@ import {
 } from 'toolwright';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
+import { setup } from './budgeted-run.js';
 import { historyFaults } from './strict-history.js';
 
 const USER = [{ role: 'user', content: 'Go' }] as const;
@@ -28,23 +28,6 @@ const calling = (...ids: string[]) => ({
   usage,
 });
 const said = (content = 'Done.') => ({ content, usage });
-
-function setup(replies: readonly object[], toolOptions: object = {}) {
-  const ran: unknown[] = [];
-  const look = defineTool({
-    name: 'look',
-    description: 'Looks',
-    parameters: { type: 'object', properties: { id: { type: 'string' } } },
-    execute: (args: { id?: string }) => {
-      ran.push(args.id);
-      return `saw ${args.id}`;
-    },
-    ...toolOptions,
-  } as never);
-  const provider = new ScriptedProvider(replies as never);
-  const config = { provider, model: 'gpt-5', tools: [look], llmOptions: { max_tokens: 100 } };
-  return { ran, provider, config };
-}
 
 const json = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 

@@ -15,6 +15,7 @@ import {
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { runs } from '../setup/runs.js';
+import { setup } from './budgeted-run.js';
 import { historyFaults } from './strict-history.js';
 
 const USER = [{ role: 'user', content: 'Go' }] as const;
@@ -28,23 +29,6 @@ const calling = (ids: readonly string[], name = 'look', told = usage(50, 50)) =>
   usage: told,
 });
 const said = (content = 'Done.', told = usage(50, 50)) => ({ content, usage: told });
-
-function setup(replies: readonly object[], toolOptions: object = {}) {
-  const ran: unknown[] = [];
-  const look = defineTool({
-    name: 'look',
-    description: 'Looks',
-    parameters: { type: 'object', properties: { id: { type: 'string' } } },
-    execute: (args: { id?: string }) => {
-      ran.push(args.id);
-      return `saw ${args.id}`;
-    },
-    ...toolOptions,
-  } as never);
-  const provider = new ScriptedProvider(replies as never);
-  const config = { provider, model: 'gpt-5', tools: [look], llmOptions: { max_tokens: 100 } };
-  return { ran, provider, config };
-}
 
 /** A model that calls its tool for ever, and takes what it may take at most. */
 function greedy(outputTokens: number): LLMProvider {
