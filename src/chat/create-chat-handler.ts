@@ -28,7 +28,7 @@ import {
 export interface ChatHandler {
   /** Answers a request; for Hono, Next, Bun, Deno and workers. */
   readonly fetch: (request: Request) => Promise<Response>;
-  /** A request listener, for `http` and Express. */
+  /** A request listener for `http`, and a handler for Express and Fastify. */
   readonly node: NodeHandler;
   /** Takes no more turns of the conversations that it has made, and resolves when those that run here have ended. */
   readonly close: () => Promise<void>;

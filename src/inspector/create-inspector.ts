@@ -5,7 +5,7 @@ import type { ToolRegistry } from '../call/tool-registry.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
-import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
+import { type NodeHandler, nodeListener, rawRequestOf, rawResponseOf } from '../kernel/node-http.js';
 import { FILLED_TEXT, optionTable, WHOLE } from '../kernel/options.js';
 import type { RunWatcher } from '../loop/loop-run.js';
 import { EventFeed } from './event-feed.js';
@@ -79,10 +79,10 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
   const fetch = (request: Request): Promise<Response> => answer(request, { parts, guard });
   const handler = nodeListener(fetch);
   const node: NodeHandler = (request, response) => {
-    const { remoteAddress = '' } = request.socket;
+    const { remoteAddress = '' } = rawRequestOf(request).socket;
     if (options.allowedHosts !== undefined || LOOPBACK_ADDRESS.test(remoteAddress))
       handler(request, response);
-    else response.writeHead(403).end();
+    else rawResponseOf(response).writeHead(403).end();
   };
   const servers = new Set<Server>();
   return {

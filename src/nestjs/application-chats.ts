@@ -2,7 +2,14 @@ import type { ServerResponse } from 'node:http';
 import { type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
 import type { Conversations } from '../conversation/conversations.js';
 import { type AuthorFault, checkOptions, ToolDeclarationError } from '../errors/author-fault.js';
-import { type NodeRequest, toRequest, writeResponse } from '../kernel/node-http.js';
+import {
+  type NodeRequest,
+  rawResponseOf,
+  toRequest,
+  type WrappedRequest,
+  type WrappedResponse,
+  writeResponse,
+} from '../kernel/node-http.js';
 import { optionTable } from '../kernel/options.js';
 import type { ApplicationRuns } from './application-runs.js';
 import { CHAT_RULES, type ChatSettings, type ToolwrightModuleOptions } from './options.js';
@@ -18,9 +25,6 @@ const REQUEST_OPTIONS = optionTable<ChatRequestOptions>('ToolwrightService.chat'
   protocol: CHAT_RULES.protocol,
   response: { accepts: (value) => typeof value === 'object' && value !== null, fix: 'the response' },
 });
-
-/** A request as Express gives it, or Fastify, with what its body was parsed to. */
-type PlatformRequest = NodeRequest & { readonly raw?: NodeRequest };
 
 /** What the chats of an application are made from. */
 interface ChatParts {
@@ -45,11 +49,13 @@ export class ApplicationChats {
     const { owner } = this.#parts.options;
     if (owner === undefined) throw new ToolDeclarationError([NO_OWNER]);
     const { protocol = this.#parts.options.chat?.protocol, response } = options;
-    const asked = toRequest(nodeRequestOf(request as PlatformRequest));
+    const asked = toRequest(request as NodeRequest | WrappedRequest);
     this.#owners.set(asked, this.#parts.runs.scopeOf(request, {}).owner);
     const answer = await this.#handlerOf(protocol).fetch(asked);
     if (response === undefined) return asNestResponse(answer);
-    await writeTo(answer, response);
+    // Whoever has asked for the response writes it, whatever version of Nest this is.
+    const outgoing = rawResponseOf(response as ServerResponse | WrappedResponse);
+    await writeResponse(answer, outgoing).catch(() => {});
     return undefined;
   }
 
@@ -68,21 +74,6 @@ export class ApplicationChats {
     this.#handlers.set(protocol, handler);
     return handler;
   }
-}
-
-/** Fastify keeps what it has made of a request beside that of Node. */
-function nodeRequestOf(request: PlatformRequest): NodeRequest {
-  const { raw, body, originalUrl } = request;
-  if (raw === undefined) return request;
-  const own = (value: unknown) => ({ value, enumerable: true });
-  return Object.create(raw, { body: own(body), originalUrl: own(originalUrl ?? raw.url) }) as NodeRequest;
-}
-
-/** Whoever has asked for the response writes it, whatever version of Nest this is. */
-async function writeTo(answer: Response, response: object): Promise<void> {
-  const { raw, hijack } = response as { readonly raw?: ServerResponse; readonly hijack?: () => void };
-  hijack?.call(response);
-  await writeResponse(answer, raw ?? (response as ServerResponse)).catch(() => {});
 }
 
 const NO_OWNER: AuthorFault = {

@@ -57,7 +57,7 @@ const REQUEST = withMethods(
 );
 
 /**
- * Mounts a handler in Node's `http`, Express or NestJS. The path is the whole one, also below an Express mount
+ * Mounts a handler in Node's `http`, Express, Fastify or NestJS. The path is the whole one, also below an Express mount
  * point: give the handler its `basePath`. A body that a parser has already read is taken from `request.body`.
  *
  * @example

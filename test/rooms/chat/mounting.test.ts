@@ -76,3 +76,25 @@ test.each(Object.entries(MOUNTS))(
     await chat.close();
   },
 );
+
+test('a body that somebody has read before, and has not left in `body`, is said so', async () => {
+  const chat = createChatHandler({
+    provider,
+    model: 'm',
+    store: new MemoryRunStore(),
+    authenticate: () => 'u1',
+  });
+  await using server = await serve((request, response) => {
+    request.resume().once('end', () => chat.node(request, response));
+  });
+  const refused = await fetch(`${server.url}/api/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ id: 'c1', messages: [said('Hi')] }),
+  });
+  expect([refused.status, await refused.json()]).toEqual([
+    500,
+    { error: { code: 'body_read_before', message: expect.stringContaining('app.all(path, handler.node)') } },
+  ]);
+  await chat.close();
+});

@@ -1,0 +1,82 @@
+import { afterEach, expect, test } from '@jest/globals';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { defineTool } from 'toolwright';
+import { type ChatHandler, createChatHandler } from 'toolwright/chat';
+import { MemoryRunStore } from 'toolwright/stores';
+import { readMessage, said } from '../rooms/chat/chat-reader.js';
+import { obedient } from './model.js';
+
+// Fastify by itself, whose parser has read the body before any handler is asked.
+
+const open = new Set<FastifyInstance>();
+const chats = new Set<ChatHandler>();
+
+afterEach(async () => {
+  for (const app of open) await app.close();
+  for (const chat of chats) await chat.close();
+  open.clear();
+  chats.clear();
+});
+
+async function listen(mount: (app: FastifyInstance, chat: ChatHandler) => void): Promise<string> {
+  const chat = createChatHandler({
+    provider: obedient,
+    model: 'm',
+    tools: [defineTool({ name: 'greet', description: 'Greets', approval: true, execute: () => 'Grüße' })],
+    store: new MemoryRunStore(),
+    authenticate: ({ headers }) => headers.get('authorization'),
+  });
+  chats.add(chat);
+  const app = Fastify();
+  open.add(app);
+  mount(app, chat);
+  return `${await app.listen({ port: 0, host: '127.0.0.1' })}/api/chat`;
+}
+
+const headers = { 'content-type': 'application/json', authorization: 'ada' };
+
+function post(url: string, body: object): Promise<Response> {
+  return fetch(url, { method: 'POST', headers, body: JSON.stringify({ id: 'c1', ...body }) });
+}
+
+test('`chat.node` is a handler of Fastify: a call is approved, the page is loaded anew, the headers of hooks stay', async () => {
+  const url = await listen((app, chat) => {
+    app.addHook('onRequest', async (_request, reply) => {
+      reply.header('access-control-allow-origin', 'https://shop.example');
+    });
+    app.all('/api/chat', chat.node);
+    app.all('/api/chat/*', chat.node);
+  });
+  const asked = await post(url, { messages: [said('greet', 'm1')] });
+  expect(asked.headers.get('access-control-allow-origin')).toBe('https://shop.example');
+  const { message, violations } = await readMessage(asked);
+  const parts = message?.parts.map((part) =>
+    'approval' in part && part.approval
+      ? { ...part, state: 'approval-responded', approval: { id: part.approval.id, approved: true } }
+      : part,
+  );
+  const answered = await readMessage(await post(url, { messages: [{ ...message, parts }] }), message);
+  expect(answered.message?.parts.at(-1)).toMatchObject({ text: 'Grüße' });
+  expect([...violations, ...answered.violations]).toEqual([]);
+  const kept = (await (await fetch(`${url}/c1/messages`, { headers })).json()) as readonly { id: string }[];
+  expect(kept.map(({ id }) => id)).toEqual(['m1', 'turn-1']);
+  expect((await fetch(`${url}/c1/stream`, { headers })).status).toBe(204);
+  expect((await fetch(`${url}/c1/stream`, { headers: { authorization: 'eve' } })).status).toBe(403);
+  expect(
+    (await fetch(`${url}/c1/stream`, { method: 'DELETE', headers: { authorization: 'ada' } })).status,
+  ).toBe(204);
+});
+
+test('a request of Node whose body Fastify has read says what to write instead', async () => {
+  const url = await listen((app, chat) => {
+    app.post('/api/chat', (request, reply) => {
+      reply.hijack();
+      chat.node(request.raw, reply.raw);
+    });
+  });
+  const refused = await post(url, { messages: [said('greet')] });
+  expect([refused.status, await refused.json()]).toEqual([
+    500,
+    { error: { code: 'body_read_before', message: expect.stringContaining('app.all(path, handler.node)') } },
+  ]);
+});
