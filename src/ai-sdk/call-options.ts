@@ -149,10 +149,15 @@ const PARALLEL: Readonly<Record<string, (isParallel: boolean) => JSONObject>> = 
 
 function toProviderOptions(request: LLMRequest, settings: CallSettings): SharedV4ProviderOptions | undefined {
   const given = request.options?.providerOptions as SharedV4ProviderOptions | undefined;
-  // The options of `openai.responses` are those of `openai`.
-  const [family = ''] = settings.model.provider.split('.');
+  const family = familyOf(settings.model);
   const said = { ...parallelOptions(request, family, settings), ...formatOptions(request, family) };
   return Object.keys(said).length === 0 ? given : { ...given, [family]: { ...said, ...given?.[family] } };
+}
+
+/** The options of `openai.responses` are those of `openai`, and Claude on Bedrock takes those of Anthropic. */
+function familyOf({ provider, modelId }: LanguageModelV4): string {
+  const [family = ''] = provider.split('.');
+  return family === 'amazon-bedrock' && modelId.includes('anthropic.') ? 'anthropic' : family;
 }
 
 function parallelOptions(

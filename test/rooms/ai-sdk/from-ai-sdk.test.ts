@@ -265,10 +265,15 @@ describe('what fromAiSdk sends', () => {
   });
 
   test('fromAiSdk says whether there may be several calls in the provider’s own option', async () => {
-    const sent = async (provider: string, options = {}) => {
-      const model = new MockLanguageModelV4({ provider, doGenerate: result() });
+    const sent = async (provider: string, options = {}, { modelId = MODEL } = {}) => {
+      const model = new MockLanguageModelV4({ provider, modelId, doGenerate: result() });
       const logger = new Notes();
-      await fromAiSdk(model, { logger }).chat({ ...REQUEST, parallelToolCalls: false, options });
+      await fromAiSdk(model, { logger }).chat({
+        ...REQUEST,
+        model: modelId,
+        parallelToolCalls: false,
+        options,
+      });
       return [model.doGenerateCalls[0]?.providerOptions, logger.notes.length];
     };
     expect(await sent('openai.responses')).toEqual([{ openai: { parallelToolCalls: false } }, 0]);
@@ -277,6 +282,12 @@ describe('what fromAiSdk sends', () => {
       { anthropic: { disableParallelToolUse: true, effort: 'low' } },
       0,
     ]);
+    const claude = { modelId: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0' };
+    expect(await sent('amazon-bedrock', {}, claude)).toEqual([
+      { anthropic: { disableParallelToolUse: true } },
+      0,
+    ]);
+    expect(await sent('amazon-bedrock', {}, { modelId: 'amazon.nova-pro-v1:0' })).toEqual([undefined, 1]);
     expect(await sent('google.generative-ai')).toEqual([undefined, 1]);
   });
 });

@@ -1,0 +1,22 @@
+import { readText } from '../house/repository.js';
+
+type Names = Readonly<Record<string, unknown>>;
+
+/** The code under a heading of a page, as the page has it; the n-th of its blocks. */
+export function snippetOf(path: string, heading: string, at = 0): string {
+  const [, section = ''] = readText(path).split(`\n## ${heading}\n`);
+  const [own = ''] = section.split('\n## ');
+  const code = [...own.matchAll(/^```[jt]s\n([\s\S]*?)^```/gm)][at]?.[1];
+  if (code === undefined) throw new Error(`${path} has no snippet under «${heading}»`);
+  return code;
+}
+
+/** Runs a snippet that ends with a `run`, with these names around it, and gives its run. */
+export async function runSnippet<Result>(code: string, names: Names): Promise<Result> {
+  const body = code.replace(
+    /^import \{ (.*?) \} from '(.*?)';.*$/gm,
+    (_, imported, from) => `const { ${imported} } = await load('${from}');`,
+  );
+  const run = new Function(...Object.keys(names), `return (async () => {\n${body}\nreturn run;\n})();`);
+  return run(...Object.values(names));
+}
