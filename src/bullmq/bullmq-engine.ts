@@ -72,6 +72,8 @@ const DAY_MS = 86_400_000;
 const KEEP_DEAD_SECONDS = 30 * 86_400;
 /** How many workers may die of a job before it counts as dead: it may be what they die of. */
 const MOST_DEATHS = 10;
+/** What BullMQ fails such a job with, on both backends. */
+const TOO_MANY_DEATHS = 'job stalled more than allowable limit';
 
 /** What BullMQ keeps of a job. */
 interface Payload {
@@ -81,7 +83,7 @@ interface Payload {
 /**
  * Runs started work on BullMQ 6: on Redis or Valkey, or on PostgreSQL with `backend: createPostgresBackend`, whose
  * tables are made by hand before (`runMigrations` of `bullmq`). Workers that die lose their jobs to others after
- * `leaseMs`; for more than ten such deaths, a job is dead.
+ * `leaseMs`; after more than ten such deaths, a job is dead until it is revived.
  *
  * @throws InvalidOptionsError (521). What the connection lacks, the first method that needs it rejects with.
  *
@@ -222,6 +224,7 @@ class BullmqEngine implements JobEngine {
       job: data.job,
       error: failedReason,
       attempts: attemptsStarted,
+      workersDied: failedReason === TOO_MANY_DEATHS,
     }));
   }
 

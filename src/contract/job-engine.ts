@@ -104,12 +104,14 @@ export type JobNews =
 /** Hears of news. One that throws changes nothing. */
 export type JobNewsListener = (news: JobNews) => void;
 
-/** A job whose attempts are used up. */
+/** A job that its engine tries no more. */
 export interface DeadJob {
   readonly job: Job;
   /** What its last attempt failed with. */
   readonly error: string;
   readonly attempts: number;
+  /** Its attempts are not used up: more workers died with it in hand than the engine lets. */
+  readonly workersDied?: boolean;
 }
 
 /** Which of the dead jobs are listed. */
@@ -139,7 +141,7 @@ export interface JobEngine {
   publish(news: JobNews): Promise<void>;
   /** Resolves when the listener hears of what is published from now on; what it gives ends that. */
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>>;
-  /** Jobs whose attempts are used up, the latest first. */
+  /** Jobs that are tried no more, the latest first. */
   deadJobs(query?: DeadJobQuery): Promise<readonly DeadJob[]>;
   /** Adds a dead job again, with all its attempts; false, and nothing changes, where none of its id is dead. */
   revive(job: Job, options?: JobOptions): Promise<boolean>;

@@ -14,6 +14,7 @@ interface Sweep {
 }
 
 const BATCH = 100;
+const LONGEST_PAUSE_MS = 3_600_000;
 
 /** Enqueues what the store holds and no engine has: its process died in between, or a broker lost it. */
 export class OutboxSweeper {
@@ -55,16 +56,21 @@ export class OutboxSweeper {
   }
 
   async #settle(stored: StoredJob, dead: DeadJob | undefined): Promise<void> {
-    // Workers died of it, so that it has nobody else who completes it.
-    if (dead !== undefined && stored.attempt > 0) return this.#bury(dead);
+    const workersDied = dead?.workersDied === true;
+    // Its last failure could not be recorded, so that it has nobody else who completes it.
+    if (dead !== undefined && stored.attempt > 0 && !workersDied) return this.#bury(dead);
     const { engine, jobs, logger } = this.#sweep;
     const { job, options } = stored;
     if (dead === undefined) await engine.enqueue(job, options);
-    else if (await engine.revive(job, options))
-      logger?.warn('A job that was given up before it had begun is tried again', {
-        jobId: job.id,
-        error: dead.error,
-      });
+    else {
+      const delay = workersDied ? pauseBefore(stored) : 0;
+      if (await engine.revive(job, { ...options, delay }))
+        logger?.warn('A job that was given up before its attempts were used up is tried again', {
+          jobId: job.id,
+          error: dead.error,
+          delay,
+        });
+    }
     await jobs.jobSent(job.id);
   }
 
@@ -79,4 +85,12 @@ export class OutboxSweeper {
     if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
       await engine.publish({ type: 'end', jobId: job.id });
   }
+}
+
+/**
+ * As long as the job has been tried: what its workers die of comes ever more seldom, and where they died of something
+ * else, no work is lost.
+ */
+function pauseBefore({ addedAt, changedAt, options: { delay = 0 } }: StoredJob): number {
+  return Math.min(Math.max(0, changedAt - addedAt - delay), LONGEST_PAUSE_MS);
 }

@@ -251,6 +251,7 @@ function deadJob({ data, sourceOutput, sourceRetryCount }: JobWithMetadata<DeadP
     job: data.job,
     error: data.error ?? messageIn(sourceOutput),
     attempts: data.made ?? (sourceRetryCount ?? 0) + 1,
+    workersDied: data.error === undefined,
   };
 }
 

@@ -315,7 +315,7 @@ describe('runJobs', () => {
     expect(await engine.deadJobs()).toEqual([]);
   });
 
-  test('runJobs ends a job as given up that had begun and that the engine gave up', async () => {
+  test('runJobs tries a job again of which too many workers died, after as long as it had been tried', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
@@ -326,11 +326,38 @@ describe('runJobs', () => {
       },
     });
     await deadly.close();
+    const { deadJobs, revive } = engine;
+    engine.deadJobs = async (query) =>
+      (await deadJobs.call(engine, query)).map((dead) => ({ ...dead, workersDied: true }));
+    const delays: unknown[] = [];
+    engine.revive = (job, options) => {
+      delays.push(options?.delay);
+      return revive.call(engine, job, options);
+    };
+    const [dead] = await engine.deadJobs();
+    const stored = await store.jobs.job(dead?.job.id as string);
+    const tried = Number(stored?.changedAt) - Number(stored?.addedAt);
+    const { completed } = await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
+    expect((await completed())[0]?.result.forLLM).toBe('done');
+    expect(delays).toEqual([tried]);
+  });
+
+  test('runJobs ends a job as given up whose last failure could not be recorded', async () => {
+    const { engine, store } = started();
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
+    const deadly = await engine.work({
+      handle: async ({ id }) => {
+        store.jobs.beginJob(id, 1);
+        throw new Error('no store');
+      },
+    });
+    await deadly.close();
     const { worker } = await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
     const ended = Promise.withResolvers<string>();
     await engine.subscribe(({ jobId }) => ended.resolve(jobId));
     const given = await store.jobs.job(await ended.promise);
-    expect(given?.result?.forLLM).toBe("The work of the tool 'work' was given up: its workers died");
+    expect(given?.result?.forLLM).toBe("The work of the tool 'work' was given up: no store");
     await worker.close();
   });
 

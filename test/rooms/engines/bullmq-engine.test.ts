@@ -57,6 +57,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
     const worker = await engine.work({ handle: async () => {} });
     while ((await engine.deadJobs()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
     await worker.close();
+    expect(await engine.deadJobs()).toMatchObject([{ job: JOB, workersDied: true }]);
     expect(await engine.revive(JOB)).toBe(true);
     expect(await runJobsOf(engine, 1)).toEqual([JOB.id]);
     expect(await engine.deadJobs()).toEqual([]);

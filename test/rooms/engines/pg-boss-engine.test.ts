@@ -98,6 +98,28 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     await engine.close();
   });
 
+  test('pgBossEngine says of a job of which too many workers died that its attempts are not used up', async () => {
+    await using boss = await startedBoss({ connectionString: url, schema });
+    const queue = 'deadly';
+    const engine = pgBossEngine({ connection: boss, queue });
+    await engine.enqueue(JOB);
+    for (let deaths = 0; deaths <= 10; deaths += 1) {
+      const [taken] = await boss.fetch(queue);
+      await boss.fail(queue, taken?.id ?? '', { value: { message: 'job heartbeat timeout' } });
+    }
+    expect(await engine.deadJobs({ jobIds: [JOB.id] })).toMatchObject([
+      { job: JOB, attempts: 11, workersDied: true },
+    ]);
+    expect(await engine.revive(JOB)).toBe(true);
+    const worker = await engine.work({ handle: () => Promise.reject(new Error('no paper')) });
+    let dead = await engine.deadJobs();
+    for (; dead.length === 0; dead = await engine.deadJobs())
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(dead).toMatchObject([{ error: 'no paper', attempts: 1, workersDied: false }]);
+    await worker.close();
+    await engine.close();
+  });
+
   test('pgBossEngine keeps no job among the dead ones that has failed here and is another worker’s by now', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     const engine = pgBossEngine({ connection: boss, queue: 'lost' });
