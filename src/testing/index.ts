@@ -47,6 +47,21 @@ export {
   budgetLedgerConformance,
   type OpenedLedger,
 } from './stores/budget-cases.js';
+export type { OpenedConversationLog } from './stores/conversation-log-bench.js';
+export {
+  type ConversationLogConformanceOptions,
+  conversationLogConformance,
+} from './stores/conversation-log-cases.js';
+export {
+  type ConversationStoreConformanceOptions,
+  conversationStoreConformance,
+  type OpenedConversationStore,
+} from './stores/conversation-store-cases.js';
+export {
+  type JobStoreConformanceOptions,
+  jobStoreConformance,
+  type OpenedJobStore,
+} from './stores/job-store-cases.js';
 export { type RunStoreConformanceOptions, runStoreConformance } from './stores/run-store-conformance.js';
 export type { OpenedStore } from './stores/store-bench.js';
 export {

@@ -8,6 +8,7 @@ import { checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
+import { openedCases } from './opened-cases.js';
 import { LEASE } from './store-bench.js';
 
 /** A ledger under test, with nothing in it. */
@@ -231,16 +232,8 @@ const CASES: readonly LedgerCase[] = [
  */
 export function budgetLedgerConformance(options: BudgetLedgerConformanceOptions): readonly ConformanceCase[] {
   checkOptions(options, OPTIONS);
-  const { name, open } = options;
-  return CASES.map(({ title, run }) => ({
-    title: `${name}.${title}`,
-    run: async () => {
-      const opened = await open();
-      try {
-        await run(new LedgerBench(opened));
-      } finally {
-        await opened.close?.();
-      }
-    },
-  }));
+  return openedCases(
+    options,
+    CASES.map(({ title, run }) => ({ title, run: (opened) => run(new LedgerBench(opened)) })),
+  );
 }

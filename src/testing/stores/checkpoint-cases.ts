@@ -1,6 +1,6 @@
 import type { RunSummary } from '../../contract/run-checkpoint.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
-import type { StoreCase } from './claim-cases.js';
+import type { OpenedCase } from './opened-cases.js';
 import {
   type CheckpointBench,
   expectRefused,
@@ -28,7 +28,7 @@ function expectSoonAfter(what: string, given: number | undefined, before: number
 }
 
 /** What every `CheckpointStore` does beside that. */
-export const CHECKPOINT_CASES: readonly StoreCase<CheckpointBench>[] = [
+export const CHECKPOINT_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'begin keeps a run, held by who began it',
     async run(bench) {
@@ -259,7 +259,7 @@ function ids(runs: readonly RunSummary[]): readonly string[] {
 }
 
 /** Finding runs, and forgetting them. */
-export const LIST_CASES: readonly StoreCase<CheckpointBench>[] = [
+export const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'list gives runs by status in pages, the latest change first',
     async run(bench) {

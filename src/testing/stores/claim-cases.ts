@@ -1,4 +1,5 @@
 import { expectSame } from '../conformance/expectations.js';
+import type { OpenedCase } from './opened-cases.js';
 import {
   expectRefused,
   expectStatus,
@@ -10,13 +11,6 @@ import {
   type StoreBench,
   sampleState,
 } from './store-bench.js';
-
-/** A case before it has a store. */
-export interface StoreCase<Bench> {
-  /** The method that it is about, and what that does. */
-  readonly title: string;
-  run(bench: Bench): Promise<void>;
-}
 
 const ODD_TEXTS = ['', '\u0000', '"\'\\', '\u2028', '👩‍🚀', '\ud800', "'); DROP TABLE toolwright_runs; --"];
 const ODD_NAMES = [
@@ -36,7 +30,7 @@ const ODD_NAMES = [
 ];
 
 /** What every `RunStore` does. */
-export const CLAIM_CASES: readonly StoreCase<StoreBench>[] = [
+export const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
   {
     title: 'load gives nothing for a run that was never kept, and no claim of it holds',
     async run(bench) {

@@ -1,6 +1,6 @@
 import type { CheckpointStore, TakenRun } from '../../contract/run-checkpoint.js';
 import { expectSame } from '../conformance/expectations.js';
-import type { StoreCase } from './claim-cases.js';
+import type { OpenedCase } from './opened-cases.js';
 import {
   type CheckpointBench,
   heldBy,
@@ -29,7 +29,7 @@ async function appendInTurn(store: CheckpointStore, runId: string): Promise<read
 }
 
 /** What happens at the same moment over two connections. */
-export const CONCURRENT_CASES: readonly StoreCase<CheckpointBench>[] = [
+export const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'begin keeps one of two runs that begin with one id at once',
     async run(bench) {

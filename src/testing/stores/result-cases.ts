@@ -1,21 +1,16 @@
 import type { StoreWithResults } from '../../contract/result-store.js';
 import type { RunStore } from '../../contract/run-state.js';
 import { expectSame } from '../conformance/expectations.js';
+import { ODD_TEXT, type OpenedCase } from './opened-cases.js';
 import { MINUTE, type OpenedStore } from './store-bench.js';
 
 type Opened = OpenedStore<RunStore & StoreWithResults>;
 
-interface ResultCase {
-  readonly title: string;
-  readonly run: (opened: Opened) => Promise<void>;
-}
-
 const OWNER = '{"user":"u1"}';
-/** What databases take for something else: quotes, a NUL, half a character, other planes. */
-const ODD = `'";-- \u0000 \ud83d \u{1f600} \u2028 %s $1 ${'long '.repeat(20_000)}`;
+const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
 
 /** What a store of large results has to do. */
-export const RESULT_CASES: readonly ResultCase[] = [
+export const RESULT_CASES: readonly OpenedCase<Opened>[] = [
   {
     title: 'results.readResult gives a result as it was kept, also through another connection',
     async run({ store, other = store }) {

@@ -14,6 +14,7 @@ import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { CHECKPOINT_CASES, LIST_CASES } from './checkpoint-cases.js';
 import { CLAIM_CASES } from './claim-cases.js';
 import { CONCURRENT_CASES } from './concurrent-cases.js';
+import { type OpenedCase, openedCases } from './opened-cases.js';
 import { RESULT_CASES } from './result-cases.js';
 import { SCHEDULE_CASES } from './schedule-cases.js';
 import { CheckpointBench, type OpenedStore, StoreBench } from './store-bench.js';
@@ -62,45 +63,37 @@ const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
  */
 export function runStoreConformance(options: RunStoreConformanceOptions): readonly ConformanceCase[] {
   checkOptions(options, OPTIONS);
-  const { name, open, checkpoints = true, results = false } = options;
-  const withStore = async (work: (opened: OpenedStore) => Promise<void>): Promise<void> => {
-    const opened = await open();
-    try {
-      await work(opened);
-    } finally {
-      await opened.close?.();
-    }
-  };
-  const claims = CLAIM_CASES.map(({ title, run }) => ({
-    title: `${name}.${title}`,
-    run: () => withStore((opened) => run(new StoreBench<RunStore>(opened))),
+  const { checkpoints = true, results = false } = options;
+  const cases: OpenedCase<OpenedStore>[] = CLAIM_CASES.map(({ title, run }) => ({
+    title,
+    run: (opened) => run(new StoreBench<RunStore>(opened)),
   }));
-  const kept = RESULT_CASES.map(({ title, run }) => ({
-    title: `${name}.${title}`,
-    run: () => withStore((opened) => run(opened as OpenedStore<RunStore & StoreWithResults>)),
+  if (results)
+    for (const { title, run } of RESULT_CASES)
+      cases.push({ title, run: (opened) => run(opened as OpenedStore<RunStore & StoreWithResults>) });
+  if (checkpoints) cases.push(...checkpointCases());
+  return openedCases(options, cases);
+}
+
+function checkpointCases(): readonly OpenedCase<OpenedStore>[] {
+  const all = [...CHECKPOINT_CASES, ...LIST_CASES, ...CONCURRENT_CASES].map(({ title, run }) => ({
+    title,
+    run: (opened: OpenedStore) => run(new CheckpointBench(opened as OpenedStore<CheckpointStore>)),
   }));
-  const all = results ? [...claims, ...kept] : claims;
-  if (!checkpoints) return all;
-  const others = [...CHECKPOINT_CASES, ...LIST_CASES, ...CONCURRENT_CASES].map(({ title, run }) => ({
-    title: `${name}.${title}`,
-    run: () => withStore((opened) => run(new CheckpointBench(opened as OpenedStore<CheckpointStore>))),
-  }));
+  // A store need not keep any of these.
   const standing = APPROVAL_CASES.map(({ title, run }) => ({
-    title: `${name}.${title}`,
-    run: () =>
-      withStore(async (opened) => {
-        // A store need not keep any.
-        if (keepsApprovals(opened.store)) await run({ store: opened.store });
-      }),
+    title,
+    run: async ({ store }: OpenedStore) => {
+      if (keepsApprovals(store)) await run({ store });
+    },
   }));
   const scheduled = SCHEDULE_CASES.map(({ title, run }) => ({
-    title: `${name}.${title}`,
-    run: () =>
-      withStore(async (opened) => {
-        if (keepsSchedules(opened.store)) await run(opened as OpenedStore<RunStore & StoreWithSchedules>);
-      }),
+    title,
+    run: async (opened: OpenedStore) => {
+      if (keepsSchedules(opened.store)) await run(opened as OpenedStore<RunStore & StoreWithSchedules>);
+    },
   }));
-  return [...all, ...others, ...standing, ...scheduled];
+  return [...all, ...standing, ...scheduled];
 }
 
 /** A store with standing approvals. */

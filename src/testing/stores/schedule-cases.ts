@@ -1,19 +1,13 @@
 import type { RunStore } from '../../contract/run-state.js';
 import type { Schedule, StoreWithSchedules } from '../../contract/schedule-store.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
+import { ODD_TEXT, type OpenedCase } from './opened-cases.js';
 import { MINUTE, type OpenedStore } from './store-bench.js';
 
 type Opened = OpenedStore<RunStore & StoreWithSchedules>;
 
-interface ScheduleCase {
-  readonly title: string;
-  readonly run: (opened: Opened) => Promise<void>;
-}
-
-/** What databases take for something else: quotes, a NUL, half a character, other planes. */
-const ODD = `'";-- \u0000 \ud83d \u{1f600} \u2028 %s $1`;
-const OWNER = { user: 'é', tenant: ODD, roles: ['x'.repeat(5_000)] };
-const SAME_OWNER = { tenant: ODD, roles: ['x'.repeat(5_000)], user: 'é' };
+const OWNER = { user: 'é', tenant: ODD_TEXT, roles: ['x'.repeat(5_000)] };
+const SAME_OWNER = { tenant: ODD_TEXT, roles: ['x'.repeat(5_000)], user: 'é' };
 const HOUR = 60 * MINUTE;
 
 /** Due after so many milliseconds by the store's clock. */
@@ -24,7 +18,7 @@ async function sample(
 ): Promise<Schedule> {
   const createdAt = Math.floor(await schedules.clock());
   const timing = { kind: 'once' as const };
-  return { id, conversationId: 'c', text: ODD, timing, dueAt: createdAt + inMs, createdAt, ...more };
+  return { id, conversationId: 'c', text: ODD_TEXT, timing, dueAt: createdAt + inMs, createdAt, ...more };
 }
 
 async function add(
@@ -39,7 +33,7 @@ async function add(
 const idsOf = (schedules: readonly Schedule[]): readonly string[] => schedules.map(({ id }) => id);
 
 /** What every `ScheduleStore` does. */
-export const SCHEDULE_CASES: readonly ScheduleCase[] = [
+export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
   {
     title:
       'schedules.listSchedules gives what was added as it was, the first to come first, also through another connection',
@@ -50,7 +44,7 @@ export const SCHEDULE_CASES: readonly ScheduleCase[] = [
       const early = await add(opened, 'early', { inMs: HOUR });
       const middle = await add(opened, 'middle', {
         inMs: 2 * HOUR,
-        conversationId: ODD.replace(/[\0\ud83d]/g, ''),
+        conversationId: ODD_TEXT.replace(/[\0\ud83d]/g, ''),
       });
       expectSame('all', await other.schedules.listSchedules(), [early, middle, late]);
       expectSame('the first', await other.schedules.listSchedules({ limit: 1 }), [early]);

@@ -1,8 +1,9 @@
 import { afterAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { PostgresConversationStore, PostgresRunStore } from 'toolwright/postgres';
+import { conversationStoreConformance } from 'toolwright/testing';
 import { describePostgres } from '../../services/services.js';
-import { describeConversationStore, turn } from '../satellite/describe-conversation-store.js';
+import { turn } from '../satellite/said-turn.js';
 import { runState } from '../stores/run-state.js';
 import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
@@ -25,29 +26,14 @@ describePostgres('with PostgreSQL', (service) => {
 
   afterAll(() => Promise.all(stores.map((store) => store.close())));
 
-  describeConversationStore('PostgresConversationStore', open);
-
-  test('PostgresConversationStore gives what another process has added, and takes one turn of two', async () => {
-    const schema = schemas.newSchema();
-    const [one, other] = [open({ schema }), open({ schema })];
-    expect(await one.append('c1', { ...turn('t1'), owner: { id: 7 } })).toBe(true);
-    const taken = await Promise.all([one.append('c1', turn('a', 't1')), other.append('c1', turn('b', 't1'))]);
-    expect(taken.filter(Boolean)).toHaveLength(1);
-    const kept = await one.load('c1');
-    expect(kept).toEqual(await other.load('c1'));
-    expect(kept).toMatchObject({ turnId: taken[0] ? 'a' : 'b', owner: { id: 7 }, messages: { length: 4 } });
+  const cases = conversationStoreConformance({
+    name: 'PostgresConversationStore',
+    open() {
+      const schema = schemas.newSchema();
+      return { store: open({ schema }), other: open({ schema }) };
+    },
   });
-
-  test('PostgresConversationStore begins a conversation once, where two begin it at once', async () => {
-    const schema = schemas.newSchema();
-    const [one, other] = [open({ schema }), open({ schema })];
-    for (let round = 0; round < 10; round += 1) {
-      const id = `c${round}`;
-      const taken = await Promise.all([one.append(id, turn('a')), other.append(id, turn('b'))]);
-      expect(taken.filter(Boolean)).toHaveLength(1);
-      expect((await one.load(id))?.messages).toEqual(turn(taken[0] ? 'a' : 'b').messages);
-    }
-  });
+  for (const { title, run } of cases) test(title, run);
 
   test('PostgresConversationStore forgets a conversation when its time is over, by the server’s clock', async () => {
     const schema = schemas.newSchema();

@@ -2,9 +2,8 @@ import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type ConversationNews, Conversations } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
-import { ScriptedProvider } from 'toolwright/testing';
+import { conversationLogConformance, ScriptedProvider } from 'toolwright/testing';
 import { describePostgres } from '../../services/services.js';
-import { describeConversationLog } from '../stores/conversation-log-conformance.js';
 import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
 
@@ -13,24 +12,22 @@ describePostgres('conversations in PostgreSQL', (service) => {
   const open = (schema = schemas.newSchema()) =>
     new PostgresRunStore({ connectionString: service.url, schema });
 
-  describeConversationLog('PostgresRunStore', () => {
-    const schema = schemas.newSchema();
-    const store = open(schema);
-    const pool = new pg.Pool({ connectionString: service.url });
-    const close = async () => {
-      await store.close();
-      await pool.end();
-    };
-    // The clock is the server's: what was written is made older instead.
-    const pass = async (ms: number) => {
-      const older = (column: string) => `${column} = ${column} - ${Math.ceil(ms)}`;
-      await pool.query(`
-        UPDATE ${schema}.fleet_conversations SET ${older('lease_end')}, ${older('changed_at')};
-        UPDATE ${schema}.fleet_inbox SET ${older('done_at')};
-        UPDATE ${schema}.fleet_events SET ${older('kept_at')}`);
-    };
-    return { log: store.conversations, pass, close };
+  const cases = conversationLogConformance({
+    name: 'PostgresRunStore.conversations',
+    open() {
+      const schema = schemas.newSchema();
+      const [store, other] = [open(schema), open(schema)];
+      return {
+        ...{ log: store.conversations, other: other.conversations },
+        advance: (ms) => schemas.ageConversations(schema, ms),
+        async close() {
+          await store.close();
+          await other.close();
+        },
+      };
+    },
   });
+  for (const { title, run } of cases) test(title, run);
 
   test('PostgresRunStore: what one process enters, another is told of, also after its connection was lost', async () => {
     const schema = schemas.newSchema();
@@ -83,23 +80,6 @@ describePostgres('conversations in PostgreSQL', (service) => {
     end();
     await worker.close();
     await front.close();
-  });
-
-  test('PostgresRunStore: of many who enter with the same key at once, one is new', async () => {
-    const schema = schemas.newSchema();
-    const stores = [open(schema), open(schema), open(schema)];
-    const entered = await Promise.all(
-      Array.from({ length: 30 }, (_, index) =>
-        stores[index % 3]?.conversations.enter({
-          conversationId: 'c1',
-          key: `k${index % 2}`,
-          content: { kind: 'prompt', content: 'Hi' },
-        }),
-      ),
-    );
-    expect(entered.filter((entry) => entry?.isNew)).toHaveLength(2);
-    expect(new Set(entered.map((entry) => entry?.position))).toEqual(new Set([1, 2]));
-    await Promise.all(stores.map((store) => store.close()));
   });
 });
 

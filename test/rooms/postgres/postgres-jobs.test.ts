@@ -3,9 +3,8 @@ import { PgBoss } from 'pg-boss';
 import { defineTool, type Job, runJobs, runToolLoop } from 'toolwright';
 import { pgBossEngine } from 'toolwright/pg-boss';
 import { PostgresRunStore } from 'toolwright/postgres';
-import { ScriptedProvider } from 'toolwright/testing';
+import { jobStoreConformance, ScriptedProvider } from 'toolwright/testing';
 import { describePostgres } from '../../services/services.js';
-import { testJobs } from '../stores/job-store-cases.js';
 import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
 
@@ -19,12 +18,22 @@ describePostgres('PostgresRunStore.jobs', (service) => {
   const schemas = new TestSchemas(service);
   const open = (schema: string) => new PostgresRunStore({ connectionString: service.url, schema });
 
-  testJobs('PostgresRunStore.jobs', () => {
-    const schema = schemas.newSchema();
-    const store = new PostgresRunStore({ connectionString: service.url, schema });
-    const { jobs, conversations } = store;
-    return { jobs, conversations, wait: (ms) => schemas.ageJobs(schema, ms), close: () => store.close() };
+  const cases = jobStoreConformance({
+    name: 'PostgresRunStore.jobs',
+    open() {
+      const schema = schemas.newSchema();
+      const [store, other] = [open(schema), open(schema)];
+      return {
+        ...{ jobs: store.jobs, other: other.jobs, conversations: store.conversations },
+        advance: (ms) => schemas.ageJobs(schema, ms),
+        async close() {
+          await store.close();
+          await other.close();
+        },
+      };
+    },
   });
+  for (const { title, run } of cases) test(title, run);
 
   test('PostgresRunStore.jobs completes a job together with its end in the queue of pg-boss', async () => {
     const [schema, bossSchema] = [schemas.newSchema(), schemas.newSchema()];
@@ -57,22 +66,6 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     expect(rows).toEqual([{ is_one: true }]);
     await engine.close();
     await boss.stop({ graceful: false });
-  });
-
-  test('PostgresRunStore.jobs records one of two results that come at once', async () => {
-    const schema = schemas.newSchema();
-    await using one = open(schema);
-    await using other = open(schema);
-    for (let round = 0; round < 10; round += 1) {
-      const id = `job${round}`;
-      const added = await Promise.all([one, other].map(({ jobs }) => jobs.addJob({ ...JOB, id }, {})));
-      expect(added.filter(Boolean)).toHaveLength(1);
-      const completed = await Promise.all(
-        [one, other].map(({ jobs }, index) => jobs.completeJob(id, result(`${index}`))),
-      );
-      expect(completed.filter(Boolean)).toHaveLength(1);
-      expect((await one.jobs.job(id))?.result?.forLLM).toBe(completed[0] ? '0' : '1');
-    }
   });
 
   test('PostgresRunStore.jobs completes a job together with a transaction, or not at all', async () => {

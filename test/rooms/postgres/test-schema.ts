@@ -43,4 +43,13 @@ export class TestSchemas {
       [ms],
     );
   }
+
+  /** The same for conversations. */
+  async ageConversations(schema: string, ms: number): Promise<void> {
+    const older = (column: string) => `${column} = ${column} - ${Math.ceil(ms)}`;
+    await this.pool.query(`
+      UPDATE ${schema}.fleet_conversations SET ${older('lease_end')}, ${older('changed_at')};
+      UPDATE ${schema}.fleet_inbox SET ${older('done_at')};
+      UPDATE ${schema}.fleet_events SET ${older('kept_at')}`);
+  }
 }

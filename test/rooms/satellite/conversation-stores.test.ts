@@ -10,7 +10,8 @@ import {
   SqliteConversationStore,
   type StoreLimits,
 } from 'toolwright/satellite';
-import { describeConversationStore, turn } from './describe-conversation-store.js';
+import { conversationStoreConformance } from 'toolwright/testing';
+import { turn } from './said-turn.js';
 
 let folder: string;
 let files = 0;
@@ -29,7 +30,27 @@ const STORES: readonly (readonly [string, (limits?: StoreLimits) => Conversation
   ['SqliteConversationStore', (limits) => new SqliteConversationStore({ path: newFile(), ...limits })],
 ];
 
-for (const [name, open] of STORES) describeConversationStore(name, open);
+const SUITES = [
+  conversationStoreConformance({
+    name: 'MemoryConversationStore',
+    open: () => ({ store: new MemoryConversationStore() }),
+  }),
+  conversationStoreConformance({
+    name: 'SqliteConversationStore',
+    open() {
+      const path = newFile();
+      const [store, other] = [new SqliteConversationStore({ path }), new SqliteConversationStore({ path })];
+      return {
+        ...{ store, other },
+        close() {
+          store.close();
+          other.close();
+        },
+      };
+    },
+  }),
+];
+for (const { title, run } of SUITES.flat()) test(title, run);
 
 describe.each(STORES)('%s', (_name, open) => {
   test('forgets a conversation when its time since the last turn is over', async () => {
@@ -100,16 +121,6 @@ describe('SqliteConversationStore and its file', () => {
     }
     using store = new SqliteConversationStore({ path: file });
     expect(await store.load('c1')).toMatchObject({ turnId: 't1', messages: turn('t1').messages });
-  });
-
-  test('two that share a file see each other, and only one adds a turn', async () => {
-    const file = newFile();
-    using one = new SqliteConversationStore({ path: file });
-    using other = new SqliteConversationStore({ path: file });
-    await one.append('c1', turn('t1'));
-    const taken = await Promise.all([one.append('c1', turn('a', 't1')), other.append('c1', turn('b', 't1'))]);
-    expect(taken.filter(Boolean)).toHaveLength(1);
-    expect(await one.load('c1')).toEqual(await other.load('c1'));
   });
 
   test('nothing of a dropped conversation stays in the file', async () => {

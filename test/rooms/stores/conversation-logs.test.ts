@@ -7,8 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterAll, expect, test } from '@jest/globals';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { conversationLogConformance } from 'toolwright/testing';
 import type { ConversationNews } from '../../../src/contract/conversation-log.js';
-import { describeConversationLog } from './conversation-log-conformance.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'toolwright-conversations-'));
 let files = 0;
@@ -20,22 +20,37 @@ function newPath(): string {
   return join(folder, `${files}.sqlite`);
 }
 
-describeConversationLog('MemoryRunStore', () => {
-  const { now, pass } = clock();
-  return { log: new MemoryRunStore({ now }).conversations, pass, close: () => {} };
-});
-
-describeConversationLog('SqliteRunStore', () => {
-  const { now, pass } = clock();
-  const store = new SqliteRunStore({ path: newPath(), now });
-  return { log: store.conversations, pass, close: () => store.close() };
-});
+const SUITES = [
+  conversationLogConformance({
+    name: 'MemoryRunStore.conversations',
+    open() {
+      const { now, advance } = clock();
+      return { log: new MemoryRunStore({ now }).conversations, advance };
+    },
+  }),
+  conversationLogConformance({
+    name: 'SqliteRunStore.conversations',
+    open() {
+      const { now, advance } = clock();
+      const path = newPath();
+      const [store, other] = [new SqliteRunStore({ path, now }), new SqliteRunStore({ path, now })];
+      return {
+        ...{ log: store.conversations, other: other.conversations, advance },
+        close() {
+          store.close();
+          other.close();
+        },
+      };
+    },
+  }),
+];
+for (const { title, run } of SUITES.flat()) test(title, run);
 
 function clock() {
-  let time = 1000;
+  let time = 1_700_000_000_000;
   return {
     now: () => time,
-    pass: (ms: number) => {
+    advance: (ms: number) => {
       time += ms;
     },
   };

@@ -1,35 +1,55 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
-import { testJobs } from './job-store-cases.js';
+import { jobStoreConformance } from 'toolwright/testing';
 
-function clock(): { readonly now: () => number; readonly wait: (ms: number) => void } {
+const folder = mkdtempSync(join(tmpdir(), 'toolwright-jobs-'));
+let files = 0;
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function clock(): { readonly now: () => number; readonly advance: (ms: number) => void } {
   let time = 1_700_000_000_000;
   return {
     now: () => time,
-    wait: (ms) => {
+    advance: (ms) => {
       time += ms;
     },
   };
 }
 
-testJobs('MemoryRunStore.jobs', () => {
-  const { now, wait } = clock();
-  const { jobs, conversations } = new MemoryRunStore({ now });
-  return { jobs, conversations, wait };
-});
-
-testJobs('SqliteRunStore.jobs', () => {
-  const { now, wait } = clock();
-  const store = new SqliteRunStore({ path: ':memory:', now });
-  const { jobs, conversations } = store;
-  return { jobs, conversations, wait, close: () => store.close() };
-});
+const SUITES = [
+  jobStoreConformance({
+    name: 'MemoryRunStore.jobs',
+    open() {
+      const { now, advance } = clock();
+      const { jobs, conversations } = new MemoryRunStore({ now });
+      return { jobs, conversations, advance };
+    },
+  }),
+  jobStoreConformance({
+    name: 'SqliteRunStore.jobs',
+    open() {
+      const { now, advance } = clock();
+      files += 1;
+      const path = join(folder, `${files}.sqlite`);
+      const [store, other] = [new SqliteRunStore({ path, now }), new SqliteRunStore({ path, now })];
+      const { jobs, conversations } = store;
+      return {
+        ...{ jobs, other: other.jobs, conversations, advance },
+        close() {
+          store.close();
+          other.close();
+        },
+      };
+    },
+  }),
+];
+for (const { title, run } of SUITES.flat()) test(title, run);
 
 test('SqliteRunStore.jobs keeps jobs for other processes', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'jobs-'));
   const path = join(folder, 'runs.sqlite');
   const job = {
     id: 'a',
@@ -44,5 +64,4 @@ test('SqliteRunStore.jobs keeps jobs for other processes', () => {
   using other = new SqliteRunStore({ path });
   one.jobs.addJob(job, {});
   expect(other.jobs.job('a')).toMatchObject({ job });
-  rmSync(folder, { recursive: true });
 });
