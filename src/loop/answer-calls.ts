@@ -257,13 +257,13 @@ function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefin
     toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);
-  const error = retries.spend(records) ?? verdict?.error ?? expiryError(run, records);
+  const expired = run.config.onExpiry === 'end' ? expiryError(records) : undefined;
+  const error = retries.spend(records) ?? verdict?.error ?? expired;
   return error === undefined ? directAnswer(run, records) : { status: 'failed', error };
 }
 
-/** Why the run ends, where it is not to go on without an answer. */
-function expiryError({ config }: LoopRun, records: readonly CallRecord[]): Error | undefined {
-  if (config.onExpiry !== 'end') return undefined;
+/** Why a run ends that is not to go on without an answer. */
+function expiryError(records: readonly CallRecord[]): Error | undefined {
   const errors = records.map(({ result }) => result.error);
   return errors.find((error) => ToolwrightError.is(error) && error.name === 'AnswerExpired') as
     | ToolwrightError

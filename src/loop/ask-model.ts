@@ -322,29 +322,30 @@ const scan: CallDetector = (content, { tools }) => {
   return { toolCalls: calls, content: textBefore };
 };
 
-/** Gives each call of a reply an id of its own. */
-export type CallNumberer = (calls: readonly ToolCall[]) => readonly ToolCall[];
+/** A history, and the last number that was given to a call of it. */
+interface NumberedCalls {
+  readonly messages: readonly Message[];
+  lastNumber?: number | undefined;
+}
 
 /**
- * Keeps the provider's ids; a call without one, or with one that stands twice in the same reply, gets
- * `call_1`, `call_2`, …, continuing from the history.
+ * Gives each call of a reply an id of its own. The provider's are kept; a call without one, or with one that stands
+ * twice in the same reply, gets `call_1`, `call_2`, …, continuing from the history.
  */
-export function createCallNumberer(history: readonly Message[]): CallNumberer {
-  let last: number | undefined;
-  return (calls) => {
-    if (calls.length === 1 && isUsable(calls[0]?.id)) return calls;
-    if (calls.every(({ id }) => isUsable(id)) && areDistinct(calls)) return calls;
-    const seen = new Set<string>();
-    return calls.map((call) => {
-      if (isUsable(call.id) && !seen.has(call.id)) {
-        seen.add(call.id);
-        return call;
-      }
-      last = (last ?? highestNumber(history)) + 1;
-      while (calls.some(({ id }) => id === `call_${last}`)) last += 1;
-      return { ...call, id: `call_${last}` };
-    });
-  };
+export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls): readonly ToolCall[] {
+  if (calls.length === 1 && isUsable(calls[0]?.id)) return calls;
+  if (calls.every(({ id }) => isUsable(id)) && areDistinct(calls)) return calls;
+  const seen = new Set<string>();
+  return calls.map((call) => {
+    if (isUsable(call.id) && !seen.has(call.id)) {
+      seen.add(call.id);
+      return call;
+    }
+    let number = (numbered.lastNumber ?? highestNumber(numbered.messages)) + 1;
+    while (calls.some(({ id }) => id === `call_${number}`)) number += 1;
+    numbered.lastNumber = number;
+    return { ...call, id: `call_${number}` };
+  });
 }
 
 const FEW_CALLS = 16;

@@ -1,8 +1,8 @@
 import { jobsOf } from '../call/job-dispatch.js';
 import { type InvokeOptions, type Invoker, ToolRegistry } from '../call/tool-registry.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
 import { anySignal } from '../kernel/async.js';
-import { hasTextTools } from '../text/with-text-tools.js';
-import { createCallNumberer } from './ask-model.js';
+import { TEXT_TOOLS } from '../text/with-text-tools.js';
 import { BudgetedRequests } from './budgeted-requests.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
@@ -11,7 +11,7 @@ import { innerWaits, judgeCompletion } from './inner-runs.js';
 import { keepingOf } from './kept-results.js';
 import { type LoopRun, NO_USAGE, type RunHooks, type RunStart, type RunSurroundings } from './loop-run.js';
 import { onlyKnown } from './offered-tools.js';
-import { type ProviderTarget, type ResumeConfig, type ToolLoopConfig, withModel } from './options.js';
+import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
 import { RequestHooks } from './request-hooks.js';
 import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
 import { ownerOf } from './run-owner.js';
@@ -34,11 +34,12 @@ export function beginRun(given: ResumeConfig, start: RunStart, surroundings: Run
   const lost = 'lost' in start ? start.lost : undefined;
   const resumed = 'suspended' in start ? start.suspended : lost;
   const before = 'progress' in start ? start.progress : resumed;
-  const config = withModel(given, before?.model);
+  const model = before?.model ?? given.model ?? missingModel();
+  const config = (model === given.model ? given : { ...given, model }) as ToolLoopConfig;
   const messages =
     'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
   const tools = toolsOf(config, before?.tools);
-  const signal = anySignal(config.signal, scope.signal);
+  const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
   const isLimited = (config.budget ?? surroundingBudget.getStore()) !== undefined;
   const budget = isLimited ? budgetOf(config, { scope, before }) : undefined;
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
@@ -65,11 +66,11 @@ export function beginRun(given: ResumeConfig, start: RunStart, surroundings: Run
     scope: { ...scope, signal },
     retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: before?.retries }),
     guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, before?.guard),
-    numberCalls: createCallNumberer(messages),
-    maxIterations: config.maxIterations ?? (hasTextTools(config.provider) ? TEXT_ITERATIONS : ITERATIONS),
+    maxIterations: config.maxIterations ?? (TEXT_TOOLS in config.provider ? TEXT_ITERATIONS : ITERATIONS),
     fallback: config.fallback?.map((next) => ('chat' in next ? { provider: next } : next)) ?? NO_FALLBACK,
     failedOver: 0,
     providerRetries: 0,
+    lastNumber: undefined,
     isAnswerAsked: false,
     isAskedAgain: false,
     offer: undefined,
@@ -96,6 +97,12 @@ function hooksOf(
 ): RunHooks | undefined {
   const hooks = RequestHooks.among(tools, config);
   return budget === undefined ? hooks : new BudgetedRequests(budget, hooks);
+}
+
+function missingModel(): never {
+  throw new InvalidOptionsError([
+    { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
+  ]);
 }
 
 const NO_NAMES: readonly string[] = [];

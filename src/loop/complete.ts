@@ -13,7 +13,7 @@ import {
 import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../kernel/options.js';
-import { createCallNumberer } from './ask-model.js';
+import { numberCalls } from './ask-model.js';
 import { historyFaults } from './given-history.js';
 import { SentMessages } from './sent-messages.js';
 import { askRecorded } from './trace-run.js';
@@ -104,7 +104,7 @@ export async function complete(model: CompletionModel, request: CompletionReques
   const reply = await askRecorded(model.telemetry, { provider, request: asked });
   if (!reply.ok) throw reply.reason === 'failed' ? reply.error : model.signal?.reason;
   const { content, toolCalls, finishReason, usage } = reply.response;
-  const calls = createCallNumberer(messages)(toolCalls).map((call) => ({
+  const calls = numberCalls(toolCalls, { messages }).map((call) => ({
     type: 'toolCall' as const,
     toolCallId: call.id,
     name: call.name,

@@ -6,7 +6,7 @@ import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { answerCalls } from './answer-calls.js';
 import { askAgain } from './ask-again.js';
-import { askModel, detectCalls, type Failure, type Reply } from './ask-model.js';
+import { askModel, detectCalls, type Failure, numberCalls, type Reply } from './ask-model.js';
 import { assistantMessage, parseCall } from './assistant-message.js';
 import { beginRun } from './begin-run.js';
 import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
@@ -51,10 +51,11 @@ export async function driveLoop(
     resumedEnd ?? (await (run.signal === undefined ? iterate(run) : iterateListening(run, run.signal)));
   if (run.budget !== undefined) await run.budget.close();
   const result = endRun(run, end);
-  noteInnerRun(result, resumed?.runId);
-  const kept = keeper
-    ? await keeper.end(run, result)
-    : await keepRun(result, surroundings.keep ?? config.store);
+  if (result.state !== undefined || resumed !== undefined) noteInnerRun(result, resumed?.runId);
+  let kept = result;
+  if (keeper !== undefined) kept = await keeper.end(run, result);
+  else if (result.state !== undefined)
+    kept = await keepRun(result, result.state, surroundings.keep ?? config.store);
   await sink?.({ type: 'run-end', result: kept });
   return kept;
 }
@@ -99,7 +100,9 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
       end = answer instanceof Promise ? await answer : answer;
     } else {
       const { runId, iterations: step } = run;
-      const parsed = run.numberCalls(toolCalls).map((call, index) => parseCall(call, { runId, step, index }));
+      const parsed = numberCalls(toolCalls, run).map((call, index) =>
+        parseCall(call, { runId, step, index }),
+      );
       const meant = run.offer?.hasOurs ? await resolveCalls(run, parsed) : parsed;
       const calls = run.output === undefined ? meant : await run.output.answered(meant);
       const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
@@ -274,10 +277,13 @@ function replyEvent(
 }
 
 /** Keeps a suspended run in the store. A store that fails ends the run; its state is still in the result. */
-async function keepRun(result: ToolLoopResult, store: RunSurroundings['keep']): Promise<ToolLoopResult> {
-  if (store === undefined || result.state === undefined) return result;
+async function keepRun(
+  result: ToolLoopResult,
+  state: RunState,
+  store: RunSurroundings['keep'],
+): Promise<ToolLoopResult> {
   try {
-    await store.save(result.state);
+    await store?.save(state);
     return result;
   } catch (cause) {
     const message = `The suspended run could not be kept: ${errorMessage(cause)}`;

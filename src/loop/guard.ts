@@ -280,10 +280,13 @@ export class RetryBudget {
   /** Counts what one assistant message brought; the error, if a budget is used up. */
   spend(records: readonly CallRecord[]): ToolwrightError | undefined {
     if (this.#rejections.size > 0) this.#endRows(records);
-    if (!records.some(isRejected)) return undefined;
-    const rejected = new Map<string | typeof UNKNOWN, CallRecord>(
-      records.filter(isRejected).map((record) => [this.#keyOf(record.name), record] as const),
-    );
+    let rejected: Map<string | typeof UNKNOWN, CallRecord> | undefined;
+    for (const record of records) {
+      if (record.status !== 'rejected') continue;
+      rejected ??= new Map();
+      rejected.set(this.#keyOf(record.name), record);
+    }
+    if (rejected === undefined) return undefined;
     let exhausted: ToolwrightError | undefined;
     for (const [key, record] of rejected) {
       const inRow = (this.#rejections.get(key) ?? 0) + 1;
@@ -313,10 +316,6 @@ export class RetryBudget {
   #keyOf(name: string): string | typeof UNKNOWN {
     return this.#tools.offered(name) === undefined ? UNKNOWN : name;
   }
-}
-
-function isRejected({ status }: CallRecord): boolean {
-  return status === 'rejected';
 }
 
 function exhaustedError(record: CallRecord, told: string): ToolwrightError {

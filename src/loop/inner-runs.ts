@@ -107,6 +107,7 @@ export class InnerRuns {
   /** What came of the call; an error where it left a run suspended that nobody can answer from here. */
   judge(record: CallRecord): CallRecord {
     this.#isClosed = true;
+    if (this.#runs === undefined && this.#others === undefined) return record;
     const { left } = this;
     if (left === undefined || record.status === 'started') return record;
     return { ...record, status: 'error', result: leftSuspended(record.name, left) };
@@ -167,7 +168,7 @@ export function innerWaits(): readonly Wait[] {
 
 /** Notes where a run stands, in case it began inside a tool of another one. */
 export function noteInnerRun(result: ToolLoopResult, runId: string | undefined): void {
-  if (result.state !== undefined || runId !== undefined) innerRuns.getStore()?.note(result, runId);
+  innerRuns.getStore()?.note(result, runId);
 }
 
 /** The same for work that outlives its call: what it completes with. */

@@ -15,7 +15,7 @@ import type { RunCheckpoint } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state.js';
 import type { RequestTrace, RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { type AskListeners, type CallNumberer, hasUsageParts, type Reply } from './ask-model.js';
+import { type AskListeners, hasUsageParts, type Reply } from './ask-model.js';
 import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-message.js';
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
@@ -140,7 +140,8 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly signal: AbortSignal | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;
-  readonly numberCalls: CallNumberer;
+  /** The last that was given to a call without an id. */
+  lastNumber: number | undefined;
   readonly maxIterations: number;
   /** Asked one after the other where the provider before has failed; so many of them have been turned to. */
   readonly fallback: readonly ProviderTarget[];

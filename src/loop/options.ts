@@ -17,12 +17,7 @@ import type { Logger } from '../contract/ports.js';
 import { RUN_STORE, type RunStore } from '../contract/run-state.js';
 import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback } from '../contract/tool.js';
-import {
-  type InvalidOption,
-  InvalidOptionsError,
-  invalidOptions,
-  refuseOptions,
-} from '../errors/author-fault.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { isRecord, plainJson } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
 import {
@@ -313,14 +308,4 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
     ...ownerFaults(scope),
     ...history,
   ]);
-}
-
-/** A run that goes on asks the model that it has asked so far. */
-export function withModel(config: ResumeConfig, model: string | undefined): ToolLoopConfig {
-  const { model: given } = config ?? {};
-  if (model === undefined && given === undefined)
-    throw new InvalidOptionsError([
-      { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
-    ]);
-  return (model === undefined || model === given ? config : { ...config, model }) as ToolLoopConfig;
 }

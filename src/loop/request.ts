@@ -43,7 +43,9 @@ export interface Offer {
 /** The next request of a run. */
 export function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer): LLMRequest {
   const { config, signal, sent } = run;
-  const { provider, model = config.model } = chosenTarget(run, settings);
+  const { provider, model: own = config.model } = targetOf(run);
+  // The model of one step is the provider's that it was chosen for.
+  const model = run.failedOver > 0 ? own : (settings.model ?? own);
   const options = settings.llmOptions ?? config.llmOptions ?? {};
   const answer = withTools ? run.output?.offer(provider, model) : undefined;
   const target = { provider, model };
@@ -54,14 +56,18 @@ export function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }
   const isLong = history.length >= LONG_HISTORY;
   // A copy: providers and tests keep what they were given, and the history goes on growing.
   const messages = isLong ? [] : history.slice();
-  const metadata = metadataOf(run);
+  const { scope, runId, iterations: step } = run;
+  const { conversationId } = scope;
+  const metadata: RequestMetadata =
+    conversationId === undefined ? { runId, step } : { conversationId, runId, step };
   // Most requests are of one of these forms. A request that gets its keys one by one costs twice as much.
   const request: Writable<LLMRequest> = hasTools
     ? { model, messages, options, tools: definitions, metadata }
     : { model, messages, options: withoutToolOptions(options), metadata };
   if (isLong) Object.defineProperty(request, 'messages', copiedWhenRead(history));
   if (hasTools) {
-    const toolChoice = choiceFor(run, settings, answer);
+    const isChosen = run.isAnswerAsked || (settings.toolChoice ?? config.toolChoice) !== undefined;
+    const toolChoice = isChosen ? choiceFor(run, settings, answer) : undefined;
     if (toolChoice !== undefined) request.toolChoice = toolChoice;
     if (config.parallelToolCalls !== undefined) request.parallelToolCalls = config.parallelToolCalls;
   }
@@ -75,12 +81,6 @@ export function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }
 const NO_SETTINGS: StepSettings = {};
 
 type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
-
-/** The model of one step is the provider's that it was chosen for. */
-function chosenTarget(run: LoopRun, { model }: StepSettings): ProviderTarget {
-  const target = targetOf(run);
-  return run.failedOver > 0 || model === undefined ? target : { ...target, model };
-}
 
 type AnswerOffer = ReturnType<FinalAnswer['offer']> | undefined;
 
@@ -110,12 +110,6 @@ function nextChoice({ config: { toolChoice }, toolCalls }: LoopRun): ToolChoice 
   if (toolChoice === 'required') return 'auto';
   if (typeof toolChoice === 'string') return toolChoice;
   return 'tool' in toolChoice ? 'auto' : { ...toolChoice, mode: 'auto' };
-}
-
-function metadataOf({ scope: { conversationId }, runId, iterations }: LoopRun): RequestMetadata {
-  return conversationId === undefined
-    ? { runId, step: iterations }
-    : { conversationId, runId, step: iterations };
 }
 
 /** Copying so many messages for each request costs more than the rest of the turn. */

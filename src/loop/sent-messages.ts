@@ -85,9 +85,8 @@ export class SentMessages {
 
 function hasExtras({ reasoning, providerItems, tool_calls: calls }: AssistantMessage): boolean {
   if (reasoning !== undefined || providerItems !== undefined) return true;
-  return calls?.some(hasItems) ?? false;
+  for (const call of calls ?? NO_CALLS) if (call.providerItems !== undefined) return true;
+  return false;
 }
 
-function hasItems({ providerItems }: MessageToolCall): boolean {
-  return providerItems !== undefined;
-}
+const NO_CALLS: readonly MessageToolCall[] = [];

@@ -45,8 +45,8 @@ const NO_PROVIDER: InvalidOption = {
  */
 export function withTextTools(provider: LLMProvider, options: TextToolsOptions = {}): LLMProvider {
   refuseOptions([...(PROVIDER.accepts(provider) ? [] : [NO_PROVIDER]), ...invalidOptions(options, OPTIONS)]);
-  const wrapped: LLMProvider = {
-    ...TEXT_TOOLS,
+  const wrapped: LLMProvider & { readonly [TEXT_TOOLS]: true } = {
+    [TEXT_TOOLS]: true,
     ...(provider.itemKey ? { itemKey: provider.itemKey.bind(provider) } : {}),
     ...(provider.identity ? { identity: provider.identity.bind(provider) } : {}),
     async chat(request) {
@@ -290,12 +290,5 @@ function addInstructions(messages: readonly Message[], instructions: string): re
   return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...others];
 }
 
-const BRAND = Symbol.for('toolwright.TextTools');
-
-/** Marks a provider that reads calls from text, also for another copy of this package. */
-const TEXT_TOOLS: object = { [BRAND]: true };
-
-/** Whether a provider was made by `withTextTools`; such models get fewer iterations. */
-export function hasTextTools(provider: LLMProvider): boolean {
-  return BRAND in provider;
-}
+/** Marks a provider that reads calls from text, also for another copy of this package. Such models get fewer iterations. */
+export const TEXT_TOOLS: unique symbol = Symbol.for('toolwright.TextTools');

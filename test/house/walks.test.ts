@@ -13,10 +13,10 @@ interface Ceiling {
 /** At most this many today; lower them when the number of a walk falls. The goal stands beside each. */
 const CEILINGS: Readonly<Record<string, Ceiling>> = {
   execute: { files: 10, functions: 19 }, // 8
-  'turn with a call': { files: 30, functions: 114 }, // 20, 90
+  'turn with a call': { files: 28, functions: 99 }, // 20, 90
   'discover a method': { files: 26, functions: 142 }, // 20, 70
-  suspend: { files: 40, functions: 176 }, // 28
-  resume: { files: 43, functions: 214 }, // 28
+  suspend: { files: 38, functions: 167 }, // 28
+  resume: { files: 41, functions: 199 }, // 28
 };
 
 builtFile('dist/src/index.js');

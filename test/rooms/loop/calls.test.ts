@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type AssistantMessage, type Message, runToolLoop, streamToolLoop, ToolRegistry } from 'toolwright';
-import { createCallNumberer } from '../../../src/loop/ask-model.js';
+import { ScriptedProvider } from 'toolwright/testing';
 import { runInOrder } from '../../../src/loop/order.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
@@ -112,36 +112,40 @@ test('a tool that reads the history late sees it as it was when it was called', 
 });
 
 describe('call ids', () => {
-  const call = (id: unknown) => ({ id: id as string, name: 'a', arguments: {} });
-  const ids = (history: readonly Message[], given: readonly unknown[]) =>
-    createCallNumberer(history)(given.map(call)).map(({ id }) => id);
+  const call = (id: unknown) => ({ id: id as string, name: 'a', arguments: { n: 1 } });
+  const ids = async (history: readonly Message[], given: readonly unknown[]) => {
+    const provider = new ScriptedProvider([{ toolCalls: given.map(call) }, { content: 'Done.' }]);
+    const config = { provider, model: 'm', tools: [numberTool('a')] };
+    const { toolCalls } = await runToolLoop(config, [...history, ...hello]);
+    return toolCalls.map(({ id }) => id);
+  };
   const asked = (...given: string[]): AssistantMessage => ({
     role: 'assistant',
     content: '',
     tool_calls: given.map((id) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' } })),
   });
 
-  test('the provider’s are kept', () => {
-    expect(ids([], ['x', 'y'])).toEqual(['x', 'y']);
+  test('the provider’s are kept', async () => {
+    expect(await ids([], ['x', 'y'])).toEqual(['x', 'y']);
   });
 
-  test('missing ones are numbered, continuing from the history', () => {
-    expect(ids([], ['', undefined, null])).toEqual(['call_1', 'call_2', 'call_3']);
-    expect(ids([asked('call_7', 'x'), asked('call_2')], ['', ''])).toEqual(['call_8', 'call_9']);
-    expect(ids([{ role: 'assistant', content: 'Hi' }], [''])).toEqual(['call_1']);
+  test('missing ones are numbered, continuing from the history', async () => {
+    expect(await ids([], ['', undefined, null])).toEqual(['call_1', 'call_2', 'call_3']);
+    expect(await ids([asked('call_7', 'x'), asked('call_2')], ['', ''])).toEqual(['call_8', 'call_9']);
+    expect(await ids([{ role: 'assistant', content: 'Hi' }], [''])).toEqual(['call_1']);
   });
 
-  test('one that stands twice in a message, or is no text, gets a number', () => {
-    expect(ids([], ['x', 'x', 3])).toEqual(['x', 'call_1', 'call_2']);
+  test('one that stands twice in a message, or is no text, gets a number', async () => {
+    expect(await ids([], ['x', 'x', 3])).toEqual(['x', 'call_1', 'call_2']);
   });
 
-  test('a number that the provider uses itself in the same message is passed over', () => {
-    expect(ids([], ['', 'call_1', 'call_2'])).toEqual(['call_3', 'call_1', 'call_2']);
+  test('a number that the provider uses itself in the same message is passed over', async () => {
+    expect(await ids([], ['', 'call_1', 'call_2'])).toEqual(['call_3', 'call_1', 'call_2']);
   });
 
-  test('long digits of a provider’s own ids are not counted on from', () => {
+  test('long digits of a provider’s own ids are not counted on from', async () => {
     const history = [asked('call_99999999999999999999')];
-    expect(ids(history, ['', ''])).toEqual(['call_1', 'call_2']);
+    expect(await ids(history, ['', ''])).toEqual(['call_1', 'call_2']);
   });
 
   test('numbering goes on over the messages of a run', async () => {

@@ -9,7 +9,7 @@ import {
   type ToolSchema,
   withTextTools,
 } from 'toolwright';
-import { hasTextTools } from '../../../src/text/with-text-tools.js';
+import { TEXT_TOOLS } from '../../../src/text/with-text-tools.js';
 import { runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';
 
@@ -156,7 +156,7 @@ describe('what the model is asked', () => {
 
   test('the wrapper can be told from its provider', () => {
     const { provider } = scripted({});
-    expect([hasTextTools(provider), hasTextTools(withTextTools(provider))]).toEqual([false, true]);
+    expect([TEXT_TOOLS in provider, TEXT_TOOLS in withTextTools(provider)]).toEqual([false, true]);
   });
 });
 
