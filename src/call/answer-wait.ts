@@ -103,7 +103,11 @@ const ANSWER = optionTable<
  */
 export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
   checkArguments({ of: 'answerWait', given: { call }, rules: { call: CALL } });
-  const { wait, journal } = call;
+  return withAnswer(call, answer);
+}
+
+/** The same of a wait that is the framework's own. */
+export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
   if (!isRecord(answer)) return { ok: false, problem: `it is answered by ${EXPECTED[wait.kind].form}` };
   const [slip] = mistakenNames(answer, ANSWER);
   if (slip !== undefined) return { ok: false, problem: `${slip.problem}; write ${slip.fix}` };

@@ -252,16 +252,12 @@ function proceed(call: Call): Answer {
   const { tool, plan, request, environment } = call;
   const { onAsyncResult, policies, jobs } = environment;
   const dispatch = tool.background ? jobs : undefined;
-  const isDirect =
-    call.hooked === undefined &&
-    request.journal === undefined &&
-    !request.hasBegun &&
-    onAsyncResult === undefined &&
-    policies === undefined &&
-    !plan.isGuarded &&
-    dispatch === undefined;
-  if (!isDirect || plan.isShared || !tool.ignoresContext) contextOf(call);
-  if (isDirect && !plan.isShared) return run(call);
+  const isWatched = call.hooked !== undefined || onAsyncResult !== undefined || dispatch !== undefined;
+  // A policy or an approval that looks at the context makes it.
+  if (isWatched || plan.isShared || !tool.ignoresContext) contextOf(call);
+  const wasMade = request.journal !== undefined || request.hasBegun;
+  const isDecided = policies === undefined && !plan.isGuarded && !wasMade;
+  if (isDecided && !isWatched && !plan.isShared) return run(call);
   if (dispatch !== undefined) call.task = new JobTask(call, dispatch);
   else if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
   return allowCall(call)

@@ -18,6 +18,8 @@ export class CallLog {
   /** Where nobody reads along, all calls share one that does nothing. */
   static readonly none = new CallLog({}, { id: '', name: '', arguments: undefined });
 
+  /** Whether anybody reads along, so that times need to be taken. */
+  readonly isRead: boolean;
   readonly #logger: Logger | undefined;
   readonly #options: LogOptions;
   readonly #call: CallRequest;
@@ -25,6 +27,7 @@ export class CallLog {
   #head: LogFields | undefined;
 
   constructor(options: LogOptions, call: CallRequest) {
+    this.isRead = options.logger !== undefined;
     this.#logger = options.logger;
     this.#options = options;
     this.#call = call;
@@ -88,11 +91,6 @@ export class CallLog {
   /** Something that changes nothing any more, but that somebody should know. */
   ignored(what: string, fields?: LogFields): void {
     this.#write('warn', what, fields);
-  }
-
-  /** Whether anybody reads along, so that times need to be taken. */
-  get isRead(): boolean {
-    return this.#logger !== undefined;
   }
 
   #enabled(level: string): boolean {

@@ -1,10 +1,10 @@
-import { answerWait } from '../call/answer-wait.js';
+import { withAnswer } from '../call/answer-wait.js';
 import { expiryReason, isExpired } from '../call/approval.js';
 import type { Answer, CallJournal, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { waitsOf } from './inner-runs.js';
-import { type OpenWait, openWaits, validateState } from './suspend.js';
+import { type OpenWait, openWaits, type ValidState, validateState } from './suspend.js';
 
 /** Answers by the ids of what they answer, who gave them, and what is wrong with them. */
 interface GivenAnswers {
@@ -22,11 +22,11 @@ interface GivenAnswers {
  * @throws ToolwrightError `InvalidAnswer` (514), which names every answer that fits nothing.
  */
 export function applyAnswers(
-  state: RunState,
+  valid: ValidState,
   { answers, answeredBy }: { readonly answers: readonly Answer[]; readonly answeredBy?: unknown },
 ): readonly StoredCall[] {
   if (!Array.isArray(answers)) throw invalidAnswers(['they are no array']);
-  const pending = new Set(openWaits(state).map((open) => open.pending.id));
+  const pending = new Set(valid.waits.map((open) => open.pending.id));
   const answered = new Map<string, Answer>();
   const faults: string[] = [];
   for (const answer of answers as readonly unknown[]) {
@@ -34,13 +34,12 @@ export function applyAnswers(
     if (fault === undefined) answered.set((answer as Answer).id, answer as Answer);
     else faults.push(fault);
   }
-  const calls = answerOpen(state, { answers: answered, answeredBy, faults, label: (id) => id });
+  const calls = answerOpen(valid, { answers: answered, answeredBy, faults, label: (id) => id });
   if (faults.length > 0) throw invalidAnswers(faults);
   return calls;
 }
 
-function answerOpen(state: RunState, given: GivenAnswers): readonly StoredCall[] {
-  const waits = openWaits(state);
+function answerOpen({ state, waits }: ValidState, given: GivenAnswers): readonly StoredCall[] {
   return state.open.calls.map((call) => {
     if (call.status !== 'waiting') return call;
     const own = waits.filter((open) => open.call === call);
@@ -64,7 +63,7 @@ function answerCall(
       if (isExpired(wait)) current = expired(current, wait);
       continue;
     }
-    const outcome = answerWait({ wait, journal: current.journal }, answer);
+    const outcome = withAnswer({ wait, journal: current.journal }, answer);
     if (!outcome.ok) {
       faults.push(`'${label(pending.id)}' (${pending.tool}): ${outcome.problem}`);
       continue;
@@ -104,8 +103,8 @@ function answerInner(
 
 function answeredState(given: RunState, answers: GivenAnswers): RunState {
   // It comes from outside, as the state around it does.
-  const { state } = validateState(given, undefined);
-  return withCalls(state, answerOpen(state, answers));
+  const valid = validateState(given, undefined);
+  return withCalls(valid.state, answerOpen(valid, answers));
 }
 
 /** A state with these calls, and what they wait for. */

@@ -39,14 +39,23 @@ export function offeredDefinitions(
 ): readonly ToolSchema[] {
   const { offered, results, config } = run;
   const isPlain = run.offer === undefined && results === undefined && config.deferAbove === undefined;
-  if (isPlain && offered.length === 0) {
+  if (isPlain) {
     const definitions = tools.toProviderDefs();
-    if (run.sentFirst === undefined && plainLists.has(definitions)) run.sentFirst = definitions;
+    const isSent = offered.length === 0 || areThese(offered, definitions);
+    run.sentFirst ??= isSent && plainLists.has(definitions) ? definitions : undefined;
     if (run.sentFirst === definitions) return definitions;
   }
   run.offer ??= new OfferedTools(run, sentNames(run));
   const takesFound = provider.takesFoundTools?.(model) ?? false;
   return run.offer.definitions({ tools, takesFound });
+}
+
+/** Whether definitions have these names, in this order. */
+function areThese(names: readonly string[], definitions: readonly ToolSchema[]): boolean {
+  if (names.length !== definitions.length) return false;
+  for (const [place, { function: named }] of definitions.entries())
+    if (named.name !== names[place]) return false;
+  return true;
 }
 
 /** Names of the tools that a run was sent, in their order. */

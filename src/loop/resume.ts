@@ -39,11 +39,12 @@ export function resumeWith(
 ): RunStart | Promise<RunStart> {
   const { answeredBy, scope = {}, model, isCertain = false } = resumption;
   const secret = config?.stateSecret;
-  const { state } = validateState(given, secret);
-  const isKnown = isCertain || isSignedWith(state, secret);
-  const isForged = !isKnown && state.signature !== undefined;
-  checkOwner({ owner: state.owner, isCertain: isKnown, isForged }, scope);
-  const answered = applyAnswers(state, { answers: resumption.answers, answeredBy });
+  const valid = validateState(given, secret);
+  const { state } = valid;
+  const isSigned = state.signature !== undefined;
+  const isKnown = isCertain || (isSigned && isSignedWith(state, secret));
+  checkOwner({ owner: state.owner, isCertain: isKnown, isForged: isSigned && !isKnown }, scope);
+  const answered = applyAnswers(valid, { answers: resumption.answers, answeredBy });
   const startWith = (calls: readonly StoredCall[]): RunStart => ({
     suspended: { ...withCalls(state, calls), ...(model === undefined ? {} : { model }) },
   });

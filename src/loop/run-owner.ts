@@ -75,7 +75,7 @@ function wordFor(member: unknown): string {
  * @throws ToolwrightError `RunNotAllowed` (523).
  */
 export function checkOwner(run: Ownership, scope: CallScope): void {
-  const owner = ownerOf(scope);
+  const owner = scope.owner === undefined ? undefined : ownerOf(scope);
   if (run.isForged) throw notAllowed(UNCERTAIN);
   if (run.owner === undefined && owner === undefined) return;
   if (!run.isCertain) throw notAllowed(UNCERTAIN);

@@ -194,7 +194,7 @@ function withoutEmpty<Value extends object>(value: Value): Value {
 let check: ResultChecker | undefined;
 
 /** A state that was validated, and what it waits for. */
-interface ValidState {
+export interface ValidState {
   readonly state: RunState;
   readonly waits: readonly OpenWait[];
 }
