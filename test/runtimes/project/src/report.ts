@@ -1,6 +1,7 @@
 import { discoverTools, runToolLoop, ToolRegistry } from 'toolwright';
 import { calculateTool } from 'toolwright/builtin';
 import { ScriptedProvider } from 'toolwright/testing';
+import { chatReport } from './chat.js';
 import { ShopTools } from './shop-tools.js';
 
 /** What is called, rightly and wrongly. */
@@ -47,5 +48,6 @@ export async function report(): Promise<string> {
     results,
     status: run.status,
     messages: run.messages,
+    chat: await chatReport(),
   });
 }
