@@ -11,6 +11,7 @@ import type { ToolContext } from './tool-context.js';
  * - `run`: a program and its arguments, word by word; `undefined` stands for words that are not known before it
  *   runs. What a program starts in turn is an entry of its own. `mentions`: the paths that its words may be; one
  *   that ends in `/` is a folder with all that is in it. `patterns`: what the shell puts paths in for (`*.ts`).
+ *   `program`: the file in the folder that its first word names by a path, with links followed.
  * - `open`: an address that is asked, as a URL.
  * - `unknown`: it cannot be told, and why.
  */
@@ -21,6 +22,7 @@ export type Touch =
       readonly words: readonly (string | undefined)[];
       readonly mentions?: readonly string[];
       readonly patterns?: readonly string[];
+      readonly program?: string;
     }
   | { readonly action: 'open'; readonly url: string }
   | { readonly action: 'unknown'; readonly why: string };

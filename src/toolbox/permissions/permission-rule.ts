@@ -222,7 +222,7 @@ function touchMatcher(rule: PermissionRule, isStrict: boolean): (touch: Touch) =
     if (rule.action !== undefined && rule.action !== touch.action && !isMention(touch, path, isStrict))
       return 'no';
     if (path !== undefined) return path(touch);
-    if (words !== undefined) return touch.action === 'run' ? fitWords(words, touch.words, isStrict) : 'no';
+    if (words !== undefined) return touch.action === 'run' ? fitCommand(words, touch, isStrict) : 'no';
     if (host !== undefined) return touch.action === 'open' && host(hostOf(touch.url)) ? 'yes' : 'no';
     return 'yes';
   };
@@ -269,6 +269,23 @@ function pathMatcher(pattern: string, isStrict: boolean): (touch: Touch) => Fit 
 function fitMentions(mentions: readonly string[], fitPath: (path: string, isDeep: boolean) => Fit): Fit {
   const found = mentions.map((path) => fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')));
   return found.find((fit) => fit === 'yes') ?? found.find((fit) => fit === 'maybe') ?? 'no';
+}
+
+/** What denies or asks is not missed by another way to name the program, either. */
+function fitCommand(
+  wanted: readonly string[],
+  { words, program }: Extract<Touch, { action: 'run' }>,
+  isStrict: boolean,
+): Fit {
+  const fit = fitWords(wanted, words, isStrict);
+  const [first = '', ...others] = wanted;
+  if (isStrict || program === undefined || fit === 'yes') return fit;
+  const inFolder = fitWords(
+    [first.replace(/^(\.\/+)+/, ''), ...others],
+    [program, ...words.slice(1)],
+    isStrict,
+  );
+  return inFolder === 'no' ? fit : inFolder;
 }
 
 /** Whether the words of a command are those of a rule, one by one. */

@@ -29,11 +29,12 @@ export async function touchesOf({
 
 function isTouch(value: unknown): value is Touch {
   if (!isRecord(value)) return false;
-  const { action, path, words, mentions = [], patterns = [], url, why } = value;
+  const { action, path, words, mentions = [], patterns = [], program = '', url, why } = value;
   if (action === 'read' || action === 'write') return typeof path === 'string';
   if (action === 'run')
     return (
-      areTexts(words, 'or not known') && [mentions, patterns].every((texts) => areTexts(texts, 'all known'))
+      areTexts(words, 'or not known') &&
+      [mentions, patterns, [program]].every((texts) => areTexts(texts, 'all known'))
     );
   return action === 'open' ? typeof url === 'string' : action === 'unknown' && typeof why === 'string';
 }

@@ -84,15 +84,17 @@ class TouchReader {
       words: words.map((word) => (word.kind === 'files' && !hasManyFolders(word) ? word.text : textOf(word))),
       ...(mentions.length === 0 ? {} : { mentions }),
       ...(patterns.length === 0 ? {} : { patterns }),
+      ...this.#programIn(words[0]),
     });
-    this.#programFile(words[0]);
+    if (textOf(words[0])?.includes('/') === true) this.#programFile(words[0]);
     if (programOf(words[0]) === 'cd') {
       // Another program of that name changes nothing here.
       this.#move(level > 0 || isAside || textOf(words[0]) !== 'cd' ? [] : words);
       return;
     }
-    const { commands, scripts, packageScripts, writes, unclear } = startedBy(words);
+    const { commands, scripts, packageScripts, files, writes, unclear } = startedBy(words);
     for (const why of unclear) this.#doubt(why);
+    for (const file of files) this.#programFile(file);
     for (const path of writes) this.#file({ action: 'write', path });
     for (const inner of commands) if (inner.length > 0) this.#command({ words: inner }, level + 1);
     for (const inner of scripts) this.script(inner, level + 1);
@@ -206,11 +208,18 @@ class TouchReader {
     return { folder: this.#absolute(path), names: parts.slice(first).filter((part) => part !== '') };
   }
 
+  /** The file that a program is, whatever way and by whatever link it is named. */
+  #programIn(word: CommandWord | undefined): { readonly program?: string } {
+    const text = textOf(word);
+    const file = text?.includes('/') === true ? this.#absolute(text) : undefined;
+    const shown = file === undefined ? '/' : this.#shown(file.path);
+    return shown.startsWith('/') ? {} : { program: shown };
+  }
+
   /** A shell script in the folder runs as one for `bash` does, and so does what has yet to be made. */
   #programFile(word: CommandWord | undefined): void {
     const text = textOf(word);
-    if (text?.includes('/') !== true) return;
-    const file = this.#absolute(text);
+    const file = text === undefined ? undefined : this.#absolute(text);
     if (file === undefined || this.#shown(file.path).startsWith('/')) return;
     const start = this.#view.text(file.path)?.slice(0, 200);
     const isOther = start !== undefined && (/^#!(?!.*sh\b)/.test(start) || start.includes('\0'));

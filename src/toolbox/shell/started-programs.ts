@@ -127,17 +127,27 @@ const shell: Reading = (args, program) => {
 };
 
 /** A language whose programs may stand in the command, or come through a pipe. */
-function runsCode(inline: RegExp): Reading {
+function runsCode(inline: RegExp, inWords?: RegExp): Reading {
   return (args, program) => {
     const texts = args.map(textOf);
     if (texts[0] === '--version' || texts[0] === '-V' || texts[0] === '-v') return NOTHING;
     const isInline =
       texts.length === 0 || texts.some((text) => text === undefined || text === '-' || inline.test(text));
-    return isInline
+    return isInline || inWords?.test(texts.join(' ')) === true
       ? unclear(`a program for '${program}' stands in the command, or is not known before`)
       : NOTHING;
   };
 }
+
+/** It gives a file to the program that its first line names, be that a shell. */
+const perl: Reading = (args, program) => {
+  const { unclear: why } = runsCode(/^-[a-zA-Z0-9]*[eEMmIrx]/)(args, program);
+  const file = args.find((word) => textOf(word)?.startsWith('-') === false);
+  return starts({ unclear: why, files: file === undefined ? [] : [file] });
+};
+
+/** Modules that take a program, or ask for one. */
+const PYTHON_MODULES = /(^| )-[a-zA-Z]*m ?(timeit|pdb|bdb|code|asyncio|profile|cProfile|trace|IPython)\b/;
 
 const awk: Reading = (args, program) => {
   const texts = args.map(textOf);
@@ -292,14 +302,15 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
     'vi vim nvim view emacs nano ed ex pico less more most man info mutt ftp sftp lftp telnet gpg busybox toybox',
     interactive,
   ),
-  ...each('python pypy', runsCode(/^-[a-zA-Z]*c|^-$/)),
+  ...each('python pypy', runsCode(/^-[a-zA-Z]*c|^-$/, PYTHON_MODULES)),
   ...each(
     'node nodejs bun deno tsx ts-node',
     runsCode(
       /^(-e|-p|-pe|-r|-i|--eval|--print|--require|--import|--loader|--experimental-loader|--interactive|eval|repl)(=|$)/,
     ),
   ),
-  ...each('perl ruby', runsCode(/^-[a-zA-Z0-9]*[eEMmIrx]/)),
+  perl,
+  ruby: runsCode(/^-[a-zA-Z0-9]*[eEMmIrx]/),
   ...each('php lua osascript Rscript groovy scala ghc jshell tclsh guile', runsCode(/^-|^--(eval|run)/)),
   ...each('npm pnpm yarn', packageManager),
   ...each('npx bunx pnpx', executes),

@@ -8,6 +8,8 @@ export interface Started {
   readonly scripts: readonly string[];
   /** Scripts of a `package.json`, and the words that are put behind them. */
   readonly packageScripts: readonly PackageScript[];
+  /** Files that it runs as the programs that they say they are. */
+  readonly files: readonly CommandWord[];
   /** Files that it writes by itself. */
   readonly writes: readonly CommandWord[];
   readonly unclear: readonly string[];
@@ -26,7 +28,14 @@ export type Words = readonly CommandWord[];
 export type Reading = (args: Words, program: string) => Started;
 
 /** It starts nothing that its words say. */
-export const NOTHING: Started = { commands: [], scripts: [], packageScripts: [], writes: [], unclear: [] };
+export const NOTHING: Started = {
+  commands: [],
+  scripts: [],
+  packageScripts: [],
+  files: [],
+  writes: [],
+  unclear: [],
+};
 /** Some word. */
 export const UNKNOWN: CommandWord = { kind: 'unknown' };
 

@@ -34,7 +34,9 @@ const sqlite: Reading = (args, program) => {
   const texts = args.map((word) => textOf(word) ?? '.');
   const operands = texts.filter((text) => !text.startsWith('-'));
   const isHarmful = texts.some((text) =>
-    /^--?(init|cmd|interactive)|(^|\n)\s*\.|edit\s*\(|load_extension|writefile/i.test(text),
+    /^--?(init|cmd|interactive)|(^|\n)\s*\.|edit\s*\(|load_extension|writefile|readfile|fsdir|\battach\b/i.test(
+      text,
+    ),
   );
   return operands.length < 2 || isHarmful ? runsAnyOf(args, `'${program}' may run others`) : NOTHING;
 };
@@ -42,7 +44,7 @@ const sqlite: Reading = (args, program) => {
 /** Programs whose business is to start others. */
 export const STARTERS: Readonly<Record<string, Reading>> = {
   ...each(
-    'flock setpriv chrt numactl fakeroot fakechroot dbus-run-session dbus-launch valgrind hyperfine faketime proot firejail prlimit setarch linux32 linux64 i386 x86_64 capsh choom unbuffer rlwrap xvfb-run chronic foreman honcho nodemon concurrently cross-env cross-env-shell dotenv dotenvx envdir chpst softlimit setlock setuidgid gosu su-exec start-stop-daemon daemonize runcon cgexec mpirun mpiexec srun uftrace rr lldb gdbserver direnv entr sem pueue batch inotifywait systemd-inhibit caffeinate nix nix-shell guix winpty arch tini dumb-init catchsegv',
+    'flock setpriv chrt numactl fakeroot fakechroot dbus-run-session dbus-launch valgrind hyperfine faketime proot firejail prlimit setarch linux32 linux64 i386 x86_64 capsh choom unbuffer rlwrap xvfb-run chronic foreman honcho nodemon concurrently cross-env cross-env-shell dotenv dotenvx envdir chpst softlimit setlock setuidgid gosu su-exec start-stop-daemon daemonize runcon cgexec mpirun mpiexec srun uftrace rr lldb gdbserver direnv entr sem pueue batch inotifywait systemd-inhibit caffeinate nix nix-shell guix winpty arch tini dumb-init catchsegv sg newgrp gpg-agent ssh-agent sshpass autossh mosh logsave run-parts debconf systemd-cat pipesz uclampset coresched scriptlive eatmydata nocache cpulimit trickle timelimit retry torify torsocks proxychains proxychains4 tsocks lckdo lockrun with-lock-ex ifne pee mispipe zrun zargs fzf m4 pandoc',
     runsOthers,
   ),
   ...each(
@@ -66,6 +68,9 @@ export const STARTERS: Readonly<Record<string, Reading>> = {
     database(/^(-[a-zA-Z]*e|--execute)/, /\\|\b(system|source|tee|pager)\b|^--(init|pager|tee)/i),
   ),
   split: runsWith(/^--f/),
+  install: runsWith(/^--strip-/),
+  ...each('sdiff diff3', runsWith(/^--d/)),
+  wget: runsWith(/^(--use-a|--exe|--conf|-[a-zA-Z]*e)/),
   rsync: (args, program) =>
     args.some((word) => /^(-[a-zA-Z]*e|--rsh|--rsync-path|--remote-option|--daemon)/.test(textOf(word) ?? ''))
       ? runsAnyOf(args, `'${program}' may run others`)

@@ -276,6 +276,15 @@ describe('commandTouches', () => {
     'hyperfine "rm v"',
     'bundle exec rm v',
     'poetry run rm v',
+    'ssh-agent rm v',
+    'gpg-agent --daemon rm v',
+    'logsave log rm v',
+    "sg root 'rm v'",
+    'debconf rm v',
+    "install -s --strip-program='rm v' a b",
+    "diff3 --diff-program='rm v' a b c",
+    "sdiff --diff-program='rm v' a b",
+    "wget --use-askpass='rm v' h",
     'conda run rm v',
     'tcpdump -z "rm v"',
     'sqlite3 x ".shell rm v"',
@@ -295,14 +304,25 @@ describe('commandTouches', () => {
     'psql -c "select 1"',
     'gcc -O2 -c x.c',
     'poetry install',
+    'install -D a.txt b/a.txt',
+    'diff3 a b c',
+    'wget -q https://example.com',
+    'python3 -m pytest',
+    'perl node-script',
     'tcpdump -n',
     'dc -e 1',
     './node-script',
   ])('finds nothing odd in %j', (command) => expect(doubts(command)).toEqual([]));
 
-  test.each(['./x.sh', 'src/../x.sh a', 'printf x > t; ./t', './no-first-line'])(
-    'says of %j what it says of `bash x.sh`',
-    (command) => expect(doubts(command)).toEqual([expect.stringContaining('does not stand in the command')]),
+  test.each([
+    './x.sh',
+    'perl x.sh',
+    'perl -w no-first-line',
+    'src/../x.sh a',
+    'printf x > t; ./t',
+    './no-first-line',
+  ])('says of %j what it says of `bash x.sh`', (command) =>
+    expect(doubts(command)).toEqual([expect.stringContaining('does not stand in the command')]),
   );
 
   test('takes no address for a path, and no program', () => {

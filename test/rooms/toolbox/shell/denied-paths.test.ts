@@ -1,3 +1,5 @@
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ToolRegistry } from 'toolwright';
 import { type PermissionRule, Permissions, type PermissionsOptions } from 'toolwright/toolbox/permissions';
@@ -14,7 +16,9 @@ beforeEach(() => {
     'sub/plain': '-',
     'clean/a.ts': 'a',
     'app/[id]/b.ts': 'b',
+    'x.py': '#!/usr/bin/env python3\n',
   });
+  symlinkSync('x.py', join(root, 'same.py'));
   tools = new ToolRegistry().register(...shellTools({ folder: root }));
 });
 
@@ -48,6 +52,20 @@ const GIVEN = [
   'git add "*nv"',
   'git diff',
   'tar c .',
+  'tar xf old.tar',
+  'tar c -T list',
+  'curl -sK list',
+  'wc --files0-from=list',
+  'patch -p1 < a.patch',
+  'git log -U3',
+  'git reflog -p',
+  'git cat-file --batch-all-objects --batch',
+  'git checkout other',
+  'git switch other',
+  'git merge other',
+  'git rebase other',
+  'git revert HEAD',
+  'git am mail.patch',
   'cat sub/../.env',
 ];
 
@@ -82,6 +100,9 @@ describe('Permissions', () => {
     ['**/.env*', 'cat *.txt', 'allow'],
     ['**/.env*', 'npm --version', 'allow'],
     ['**/.env*', 'ls', 'allow'],
+    ['sub/.env', 'tar cf clean.tar clean', 'allow'],
+    ['**/.env*', 'git checkout -b new', 'allow'],
+    ['**/.env*', 'git log --oneline', 'allow'],
     ['**/.env*', 'git commit -m "why?"', 'allow'],
     ['**/.env*', 'git commit -m x ".e*"', 'ask'],
     ['app/[[]id]/*', 'cat app/"[id]"/*', 'deny'],
@@ -100,5 +121,29 @@ describe('Permissions', () => {
     for (const command of ['cat .e*', 'cat .en?', 'cat .', 'cat "$x"', 'ls | xargs cat', 'cat */../.env'])
       expect([command, await judged({ mode: 'ask', rules }, command)]).not.toContain('allow');
     expect(await judged({ mode: 'ask', rules }, 'cat sub/plain')).toBe('allow');
+  });
+
+  test.each([
+    './x.py',
+    './x.py a',
+    '././x.py',
+    'sub/../x.py',
+    '"$PWD"/x.py',
+    './same.py',
+    'cd sub; ../x.py',
+    'timeout 5 ./x.py',
+  ])('with a rule that denies the program ./x.py do not let %j run', async (command) => {
+    for (const denied of ['./x.py', 'x.py', './X.py'])
+      expect([
+        denied,
+        await judged({ mode: 'auto', rules: [{ decision: 'deny', command: denied }] }, command),
+      ]).not.toContain('allow');
+  });
+
+  test('let a program of the folder run that a rule allows as it is written, and no other way', async () => {
+    const options: PermissionsOptions = { mode: 'ask', rules: [{ decision: 'allow', command: './x.py **' }] };
+    expect(await judged(options, './x.py a')).toBe('allow');
+    for (const command of ['x.py a', './same.py a', 'sub/../x.py a'])
+      expect([command, await judged(options, command)]).toEqual([command, 'ask']);
   });
 });
