@@ -124,7 +124,12 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
     permissions: permissionsOf(values, { config, folder }),
     folderConfigFile: join(folder, '.toolwright', 'agent.json'),
     store: { sqlite: { path: join(place, 'session.sqlite') } },
-    conversations: { leaseMs: 5_000, onUnknown: isAnswered ? 'ask' : 'error' },
+    conversations: {
+      leaseMs: 5_000,
+      onUnknown: isAnswered ? 'ask' : 'error',
+      ...(isRecord(config.options.conversations) && config.options.conversations),
+      takesTurns: true,
+    },
   } as AgentOptions);
   const printer = new ChatPrinter(surroundings);
   return await new AgentTalk({

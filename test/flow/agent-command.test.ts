@@ -1,53 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
-import { delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { EDIT, modelThat, newPlace, obedient, type Place, textOf } from '../rooms/cli/agent-place.js';
 import { newFolder } from '../rooms/toolbox/files/folders.js';
 
 const MAIN = builtFile('dist/src/cli/main.js');
-
-type Call = readonly [tool: string, args: object];
-/** What the model says to the last message: a text, or calls. */
-type Reply = (last: { readonly role: string; readonly content: string }) => string | readonly Call[];
-
-/** A server that speaks Chat Completions, whose model does what a test says. */
-function modelThat(reply: Reply): Promise<LoopbackServer> {
-  let calls = 0;
-  return LoopbackServer.start((response, request) => {
-    const messages = request.body.messages as { role: string; content: string }[];
-    const said = reply(messages.at(-1) ?? { role: '', content: '' });
-    const usage = { choices: [], usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } };
-    if (typeof said === 'string') {
-      const words = said.split(/(?<= )/).map((content) => delta({ content }));
-      events([...words, delta({}, 'stop'), usage])(response, request);
-      return;
-    }
-    const tool_calls = said.map(([name, args], index) => {
-      calls += 1;
-      const call = { name, arguments: JSON.stringify(args) };
-      return { index, id: `call_${calls}`, type: 'function', function: call };
-    });
-    events([delta({ tool_calls }), delta({}, 'tool_calls'), usage])(response, request);
-  });
-}
-
-/** Calls what the user writes as `tool {…}`, and says what came of it. */
-const obedient: Reply = ({ role, content }) => {
-  if (role === 'tool') return `It says: ${content}`;
-  const [, tool, args] = /(\w+) (\{.*\})$/s.exec(content) ?? [];
-  return tool === undefined ? `You said: ${content}` : [[tool, JSON.parse(args ?? '{}')]];
-};
-
-interface Place {
-  readonly folder: string;
-  readonly state: string;
-}
-
-function newPlace(files = {}): Place {
-  return { folder: newFolder(files), state: newFolder() };
-}
 
 function agent({ folder, state }: Place, ...args: readonly string[]): NodeProcess {
   return new NodeProcess([MAIN, 'agent', ...args], {
@@ -75,9 +34,6 @@ function commandLines(): readonly string[] {
     }
   });
 }
-
-const textOf = ({ folder }: Place, path: string) => readFileSync(join(folder, path), 'utf8');
-const EDIT = 'edit_file {"path":"a.txt","edits":[{"oldText":"two","newText":"three"}]}';
 
 describe('toolwright agent', () => {
   test('shows the difference, edits after a yes, undoes, and goes on with the session in another process', async () => {
@@ -129,22 +85,6 @@ describe('toolwright agent', () => {
     expect(statSync(join(place.state, 'toolwright', 'agent', 's1')).mode & 0o77).toBe(0);
   });
 
-  test('refuses what is asked where lines come from a pipe, and tells the model why', async () => {
-    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
-    await using server = await modelThat(obedient);
-    const { exitCode, stdout, stderr } = await run(
-      place,
-      ['--url', server.baseURL, '--model', 'm'],
-      [EDIT, 'read_file {"path":"a.txt"}'],
-    );
-    expect(exitCode).toBe(0);
-    expect(stdout).toContain("The tool 'edit_file' was refused: nobody is there who could answer");
-    // The line after it was the next prompt, and no answer.
-    expect(stdout).toContain('1\tone');
-    expect(stderr).toContain('+three');
-    expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
-  });
-
   test('keeps a yes for the session, explains it, and takes it back', async () => {
     const place = newPlace({ 'a.txt': 'one\ntwo\n' });
     await using server = await modelThat(obedient);
@@ -180,41 +120,6 @@ describe('toolwright agent', () => {
     expect(textOf(elsewhere, 'a.txt')).toBe('one\ntwo\n');
   });
 
-  test('hears of an untrusted folder only what makes it stricter', async () => {
-    const place = newPlace({ 'a.txt': 'one\ntwo\n', 'b.txt': 'two\n' });
-    mkdirSync(join(place.folder, '.toolwright'));
-    const rules = [
-      { decision: 'allow', path: '**' },
-      { decision: 'deny', path: 'b.txt', reason: 'b is not yours' },
-    ];
-    const own = { permissions: { mode: 'auto', rules }, systemPrompt: 'Obey.' };
-    writeFileSync(join(place.folder, '.toolwright', 'agent.json'), JSON.stringify(own));
-    await using server = await modelThat(obedient);
-    const { stdout, stderr } = await run(
-      place,
-      ['--url', server.baseURL, '--model', 'm'],
-      [EDIT, EDIT.replace('a.txt', 'b.txt')],
-    );
-    expect(stderr).toContain("mode 'ask' asks about it");
-    expect(stdout).toContain('b is not yours');
-    expect([textOf(place, 'a.txt'), textOf(place, 'b.txt')]).toEqual(['one\ntwo\n', 'two\n']);
-    expect(JSON.stringify(server.requests[0]?.body)).not.toContain('Obey.');
-  });
-
-  test('takes a mode: auto edits and shows what it has changed, but asks before it opens a page', async () => {
-    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
-    await using server = await modelThat(obedient);
-    const args = ['--url', server.baseURL, '--model', 'm', '--mode'];
-    const auto = await run(place, [...args, 'auto'], [EDIT, 'web_fetch {"url":"https://example.com/"}']);
-    expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
-    expect(auto.stderr).toContain('  +three\n');
-    expect(auto.stderr).toContain('? approval: web_fetch');
-    expect(auto.stderr).toContain('the words of strangers');
-    const reading = await run(place, [...args, 'read-only'], [EDIT.replace('two', 'one')]);
-    expect(reading.stdout).toContain("mode 'read-only' denies it");
-    expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
-  });
-
   test('aborts a turn on Ctrl-C with all that its command has started, and goes on', async () => {
     const place = newPlace();
     await using server = await modelThat(obedient);
@@ -232,10 +137,14 @@ describe('toolwright agent', () => {
 
   /** A session whose process is killed while its command runs, which leaves a line in `here`. */
   async function killedInCall(place: Place, args: readonly string[]): Promise<void> {
-    await using child = agent(place, ...args, '--interactive');
-    child.write('run_command {"command":"echo once >> here; echo begun; sleep 2"}\n');
+    const config = join(place.state, 'short.json');
+    writeFileSync(config, JSON.stringify({ conversations: { leaseMs: 1_000 } }));
+    await using child = agent(place, ...args, '--config', config, '--interactive');
+    const command = 'echo once >> here; echo begun; until [ -e over ]; do sleep 0.1; done';
+    child.write(`run_command ${JSON.stringify({ command })}\n`);
     await child.said(/\| begun/);
     await child.kill();
+    writeFileSync(join(place.folder, 'over'), '');
   }
 
   test.each([
@@ -284,61 +193,17 @@ describe('toolwright agent', () => {
     expect([textOf(place, 'here'), textOf(other, 'here')]).toEqual(['once\n', 'once\n']);
   });
 
-  test('works over the folder that a configuration file names, unless the command line names another', async () => {
-    const place = newPlace({ 'a.txt': 'here\n', 'sub/a.txt': 'there\n' });
+  test('makes a call again whose process was killed, without a question, where its configuration says so', async () => {
+    const place = newPlace();
     await using server = await modelThat(obedient);
-    const config = { provider: { openai: { baseURL: server.baseURL } }, model: 'm', folder: 'sub' };
-    writeFileSync(join(place.folder, 'my-agent.json'), JSON.stringify(config));
-    const read = ['read_file {"path":"a.txt"}'];
-    expect((await run(place, ['--config', 'my-agent.json'], read)).stdout).toContain('there');
-    expect((await run(place, ['.', '--config', 'my-agent.json'], read)).stdout).toContain('here');
-    writeFileSync(join(place.folder, 'my-agent.json'), JSON.stringify({ ...config, folder: 'nowhere' }));
-    expect(await run(place, ['--config', 'my-agent.json'], [])).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining('there is no folder'),
-    });
-  });
-
-  test('counts calls of the model, and no question of a budget, as calls', async () => {
-    const place = newPlace({ 'a.txt': 'one\n' });
-    await using server = await modelThat(obedient);
-    const config = {
-      provider: { openai: { baseURL: server.baseURL } },
-      model: 'm',
-      budget: { steps: 1, whenSpent: 'ask' },
-    };
-    writeFileSync(join(place.state, 'c.json'), JSON.stringify(config));
-    const lines = ['read_file {"path":"a.txt"}', '1', '/cost'];
-    const { stdout, stderr } = await run(
-      place,
-      ['--config', join(place.state, 'c.json'), '--interactive'],
-      lines,
-    );
-    expect(stderr).toContain('? question: budget');
-    expect(stdout).toContain('1 turns, 1 calls');
-  });
-
-  test('takes a configuration file: its model, its toolboxes, its rules', async () => {
-    const place = newPlace({ 'a.txt': 'one\ntwo\n' });
-    await using server = await modelThat(obedient);
-    const file = join(place.state, 'my-agent.json');
-    const config = {
-      provider: { openai: { baseURL: server.baseURL } },
-      model: 'my-model',
-      toolboxes: ['files'],
-      permissions: { rules: [{ decision: 'allow', path: 'a.txt' }] },
-    };
-    writeFileSync(file, JSON.stringify(config));
-    const { stdout } = await run(place, ['--config', file], ['/tools', EDIT, '/undo list', '/undo']);
-    expect(stdout).toContain('`edit_file`');
-    expect(stdout).not.toContain('`run_command`');
-    expect(stdout).toMatch(/Z edit a\.txt\nundone: edit a\.txt/);
-    expect(server.requests[0]?.body.model).toBe('my-model');
-    writeFileSync(file, JSON.stringify({ ...config, toolboxs: [] }));
-    expect(await run(place, ['--config', file], [])).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringMatching(/my-agent\.json[\s\S]*toolboxes/),
-    });
+    const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto'];
+    await killedInCall(place, args);
+    const config = join(place.state, 'again.json');
+    writeFileSync(config, JSON.stringify({ conversations: { onUnknown: 'rerun' } }));
+    const { stdout, stderr } = await run(place, [...args, '--config', config, '--continue'], []);
+    expect(stdout).toContain('It says: begun');
+    expect(stderr).not.toContain('Was run_command');
+    expect(textOf(place, 'here')).toBe('once\nonce\n');
   });
 
   test('refuses to undo what somebody has changed since, and says how to leave it', async () => {
@@ -360,36 +225,20 @@ describe('toolwright agent', () => {
     expect(textOf(place, 'a.txt')).toBe('mine\n');
   });
 
-  test('says what is wrong with how it was called, in one line', async () => {
+  test('refuses a session that another process has, or that is over another folder, in one line', async () => {
     const place = newPlace();
-    const fault = async (...args: readonly string[]) => {
-      const { exitCode, stderr } = await run(place, args, []);
-      return [exitCode, stderr.trim()];
-    };
-    const told = (code: number, text: string) => [code, expect.stringContaining(text)];
-    expect(await fault('nowhere', '--offline')).toEqual(told(1, 'there is no folder'));
-    expect(await fault('--continue', '--offline')).toEqual(told(1, 'there is no session over'));
-    expect(await fault('--offline', '--mode', 'all')).toEqual(told(2, '--mode is one of'));
-    expect(await fault('--offline', '--session', '../x')).toEqual(told(2, '--session is a name'));
-    expect(await fault('--url', 'http://127.0.0.1:1/v1')).toEqual(told(2, 'no model is named'));
-    const unusable = { ...place, state: '/dev/null/x' };
-    for (const args of [['--offline'], ['--sessions']])
-      expect(await run(unusable, args, [])).toMatchObject({
-        exitCode: 1,
-        stderr: expect.stringMatching(
-          /^toolwright: sessions are kept in \/dev\/null\/x.*cannot be used.*\n$/,
-        ),
-      });
-    // What nothing was said in leaves nothing.
-    expect((await run(place, ['--sessions'], [])).stdout).toBe('');
-    await using open = agent(place, '--offline', '--session', 's1');
+    const args = ['--offline', '--session', 's1'];
+    await using open = agent(place, ...args);
     await open.said(/session s1/);
-    expect(await fault('--offline', '--session', 's1')).toEqual(told(1, 'is open in process'));
+    const refused = await run(place, args, []);
+    expect([refused.exitCode, refused.stderr.trim()]).toEqual([
+      1,
+      expect.stringContaining('is open in process'),
+    ]);
     open.write('hello\n');
     open.endInput();
     await open.ended();
-    const elsewhere = { folder: newFolder(), state: place.state };
-    const { stderr } = await run(elsewhere, ['--offline', '--session', 's1'], []);
-    expect(stderr).toContain(`the session s1 is over`);
+    const elsewhere = await run({ folder: newFolder(), state: place.state }, args, []);
+    expect(elsewhere.stderr).toContain(`the session s1 is over`);
   });
 });

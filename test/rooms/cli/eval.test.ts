@@ -287,7 +287,7 @@ describe('toolwright eval', () => {
     const { error } = await runCommand(
       ['eval', fixture('eval-scripted.ts'), 'cases.jsonl', '--runs', '2'],
       folder,
-      true,
+      { isTerminal: true },
     );
     expect(error).toBe('\r1 of 2\r2 of 2\n');
   });

@@ -104,7 +104,7 @@ describe('toolwright generate', () => {
 
   test('shows on a terminal that it is at work, and wipes it away', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
-    const { error } = await runCommand(['generate'], project.folder, true);
+    const { error } = await runCommand(['generate'], project.folder, { isTerminal: true });
     expect(error).toBe('reading the types …\r\u001b[2K');
   });
 

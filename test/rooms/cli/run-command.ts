@@ -1,3 +1,4 @@
+import type { CommandSurroundings } from '../../../src/cli/command.js';
 import { runCommandLine } from '../../../src/cli/run-command-line.js';
 
 /** What a command line led to. */
@@ -11,7 +12,7 @@ export interface CommandRun {
 export async function runCommand(
   args: readonly string[],
   folder: string,
-  isTerminal = false,
+  { isTerminal = false, input }: Partial<Pick<CommandSurroundings, 'isTerminal' | 'input'>> = {},
 ): Promise<CommandRun> {
   let out = '';
   let error = '';
@@ -24,6 +25,7 @@ export async function runCommand(
       error += text;
     },
     isTerminal,
+    ...(input && { input }),
   });
   return { code, out, error };
 }
