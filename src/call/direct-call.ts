@@ -7,7 +7,7 @@ import { keptArguments } from './check-arguments.js';
 import type { ReceivedCall } from './context.js';
 import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { CallLog } from './log.js';
-import type { CallPlan } from './plan.js';
+import type { CallPlan, DirectTool } from './plan.js';
 import { callRecord, writeBare } from './result.js';
 import { isReady } from './run-body.js';
 
@@ -38,43 +38,57 @@ type DirectCaller = (
   origin: CallOrigin,
 ) => Answer | undefined;
 
+/** A call whose arguments nothing has to be said of. */
+interface AcceptedCall {
+  readonly environment: CallEnvironment;
+  readonly request: CallRequest;
+  readonly origin: CallOrigin;
+  readonly tool: DirectTool;
+  readonly accepted: JsonObject;
+}
+
 /**
  * The short way of a call that nothing looks at, limits or decides about: accept ▸ run ▸ write, without the record that
  * the steps keep, which costs as much as all of this. `takeOver` takes what comes to more than that.
  */
 export function createDirectCaller(takeOver: (left: LeftCall) => Answer): DirectCaller {
+  const leave = ({ environment, request, origin, tool, accepted }: AcceptedCall, at: LeftAt): Answer =>
+    takeOver({ received: receivedCall(environment, request, origin), plan: tool.plan, accepted, at });
+  const write = (call: AcceptedCall, args: JsonObject, value: unknown): Answer =>
+    isReady(value)
+      ? writeBare(call.tool, value, call.environment)
+      : leave(call, { how: 'returned', args, value });
   return (environment, request, origin) => {
     const { isRecorded, toolTimeoutMs } = environment;
     const { read, journal } = request;
     if (isRecorded || toolTimeoutMs !== undefined || origin.scope.signal !== undefined) return undefined;
     if (read !== undefined || journal !== undefined || !isAlone(environment)) return undefined;
-    const plan = environment.find(request.name)?.direct;
-    const accepted = plan && accept(plan, request.arguments);
-    if (accepted === undefined || plan === undefined) return undefined;
-    const { tool } = plan;
-    const leave = (at: LeftAt) =>
-      takeOver({ received: receivedCall(environment, request, origin), plan, accepted, at });
+    const tool = environment.find(request.name)?.direct;
+    const accepted = tool && accept(tool, request.arguments);
+    if (accepted === undefined || tool === undefined) return undefined;
+    const call: AcceptedCall = { environment, request, origin, tool, accepted };
     let args = accepted;
-    let value: unknown;
     if (tool.hydrate !== undefined) {
       let hydrated: Hydrated | Promise<Hydrated>;
       try {
         hydrated = tool.hydrate(accepted);
       } catch (error) {
-        return leave({ how: 'broken', error });
+        return leave(call, { how: 'broken', error });
       }
-      if (hydrated instanceof Promise || !hydrated.ok) return leave({ how: 'hydrated', hydrated });
+      if (hydrated instanceof Promise || !hydrated.ok) return leave(call, { how: 'hydrated', hydrated });
       args = hydrated.value as JsonObject;
     }
+    let value: unknown;
     try {
-      value = tool.execute(args, NO_CONTEXT);
+      value = tool.execute.call(tool.plan.tool, args, NO_CONTEXT);
     } catch (error) {
-      return leave({ how: 'threw', args, error });
+      return leave(call, { how: 'threw', args, error });
     }
-    const write = (given: unknown): Answer =>
-      isReady(given) ? writeBare(tool, given, environment) : leave({ how: 'returned', args, value: given });
-    if (!(value instanceof Promise)) return write(value);
-    return Promise.resolve(value).then(write, (error) => leave({ how: 'threw', args, error }));
+    if (!(value instanceof Promise)) return write(call, args, value);
+    return Promise.resolve(value).then(
+      (given) => write(call, args, given),
+      (error) => leave(call, { how: 'threw', args, error }),
+    );
   };
 }
 
@@ -108,10 +122,11 @@ export function createRecordedCaller(
   return (environment, request, origin) => {
     const { scope, attempt = 1 } = origin;
     if (request.hasBegun || scope.signal?.aborted) return undefined;
-    const plan = environment.find(request.name)?.direct;
-    if (plan === undefined || plan.tool.hydrate !== undefined) return undefined;
+    const tool = environment.find(request.name)?.direct;
+    if (tool === undefined || tool.hydrate !== undefined) return undefined;
+    const { plan } = tool;
     const since = performance.now();
-    const checked = acceptRead(plan, request);
+    const checked = acceptRead(tool, request);
     if (checked === undefined) return undefined;
     const sent = keptArguments(request, plan, true);
     const leave = (at: LeftAt) =>
@@ -121,12 +136,12 @@ export function createRecordedCaller(
       });
     let value: unknown;
     try {
-      value = plan.tool.execute(checked, NO_CONTEXT);
+      value = tool.execute.call(plan.tool, checked, NO_CONTEXT);
     } catch (error) {
       return leave({ how: 'threw', args: checked, error });
     }
     if (value instanceof Promise || !isReady(value)) return leave({ how: 'returned', args: checked, value });
-    const result = writeBare(plan.tool, value, environment);
+    const result = writeBare(tool, value, environment);
     const call = { request, attempt, since, sent, checked, repairs: NONE, removed: NONE };
     const record = callRecord(call, { status: result.isError ? 'error' : 'success', result });
     return { status: 'settled', result, record };
@@ -143,15 +158,15 @@ function receivedCall(
   return { request, environment, scope, attempt, log: CallLog.none, trace: undefined, since: 0 };
 }
 
-function acceptRead(plan: CallPlan, { read, arguments: sent }: CallRequest): JsonObject | undefined {
-  if (read === undefined) return accept(plan, sent);
-  return read.ok && read.repairs.length === 0 ? plan.check.accept(read.value) : undefined;
+function acceptRead(tool: DirectTool, { read, arguments: sent }: CallRequest): JsonObject | undefined {
+  if (read === undefined) return accept(tool, sent);
+  return read.ok && read.repairs.length === 0 ? tool.accept(read.value) : undefined;
 }
 
 /** Arguments of which nothing has to be said. */
-function accept({ check }: CallPlan, sent: unknown): JsonObject | undefined {
+function accept(tool: DirectTool, sent: unknown): JsonObject | undefined {
   const read = readPlainArguments(sent);
-  return read && check.accept(read);
+  return read && tool.accept(read);
 }
 
 /** A tool that ignores the context gets none. */

@@ -33,11 +33,18 @@ export interface CallPlan {
   readonly isDirect: boolean;
 }
 
+/** What a direct call reads of its tool: in one form, where tools have as many as they have options. */
+export interface DirectTool
+  extends Pick<ToolDefinition, 'name' | 'hydrate' | 'execute' | 'returnsContent' | 'maxResultChars'> {
+  readonly plan: CallPlan;
+  readonly accept: Checker['accept'];
+}
+
 /** What keeps the plan of the tool that it gave last. */
 interface PlannedEntry {
   plan?: CallPlan;
-  /** The same where calls of it may be direct: it is the tool of every call, and takes nothing but arguments. */
-  direct?: CallPlan;
+  /** Where calls of it may be direct: it is the tool of every call, and takes nothing but arguments. */
+  direct?: DirectTool;
   /** The tool of every call, where that is always the same. */
   readonly fixed?: ToolDefinition;
 }
@@ -70,8 +77,13 @@ export function planOf(entry: PlannedEntry, tool: ToolDefinition, coerce = true)
     known.set(tool, planned);
   }
   entry.plan = planned;
-  if (planned.isDirect && entry.fixed === tool) entry.direct = planned;
+  if (planned.isDirect && entry.fixed === tool) entry.direct = directTool(planned);
   return planned;
+}
+
+function directTool(plan: CallPlan): DirectTool {
+  const { name, hydrate, execute, returnsContent, maxResultChars } = plan.tool;
+  return { plan, accept: plan.check.accept, name, hydrate, execute, returnsContent, maxResultChars };
 }
 
 function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {

@@ -245,8 +245,8 @@ export type ArgumentBinding =
   | { readonly from: 'context' }
   | { readonly from: 'signal' };
 
-/** Calls a method of an instance with checked arguments, laid out in the order of its parameters. */
-export type MethodCaller = (instance: object, args: JsonObject, context: ToolContext) => unknown;
+/** What calls a method of an instance with checked arguments, laid out in the order of its parameters. */
+export type MethodCaller = (instance: object) => (args: JsonObject, context: ToolContext) => unknown;
 
 type Reader = (args: JsonObject, context: ToolContext) => unknown;
 type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknown>>;
@@ -256,34 +256,42 @@ type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknow
  * up at each call, so that a subclass or a test may replace it.
  */
 export function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]): MethodCaller {
+  const names = bindings.flatMap(plainName);
+  const [a = '', b = '', c = '', d = ''] = names;
+  // Most methods take some fields and nothing else: a reader for each of them would cost a call.
+  switch (names.length === bindings.length ? names.length : undefined) {
+    case 0:
+      return (instance) => () => (instance as Methods)[key]?.();
+    case 1:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a]);
+    case 2:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b]);
+    case 3:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c]);
+    case 4:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c], args[d]);
+  }
   const rest = bindings.findIndex(({ from }) => from === 'rest');
   const readers = bindings.map(readerOf);
   if (rest >= 0) return callWithRest(key, readers, rest);
-  const [first, second, third, fourth, fifth] = readers;
-  // Nearly all methods are short; laying their arguments out in an array would cost as much as the call.
-  if (first === undefined) return (instance) => (instance as Methods)[key]?.();
-  if (second === undefined)
-    return (instance, args, context) => (instance as Methods)[key]?.(first(args, context));
-  if (third === undefined)
-    return (instance, args, context) =>
+  const [first, second, third] = readers;
+  // Laying few arguments out in an array would cost as much as the call.
+  if (first !== undefined && second === undefined)
+    return (instance) => (args, context) => (instance as Methods)[key]?.(first(args, context));
+  if (first !== undefined && second !== undefined && third === undefined)
+    return (instance) => (args, context) =>
       (instance as Methods)[key]?.(first(args, context), second(args, context));
-  if (fourth === undefined)
-    return (instance, args, context) =>
-      (instance as Methods)[key]?.(first(args, context), second(args, context), third(args, context));
-  if (fifth === undefined)
-    return (instance, args, context) =>
-      (instance as Methods)[key]?.(
-        first(args, context),
-        second(args, context),
-        third(args, context),
-        fourth(args, context),
-      );
-  return (instance, args, context) =>
+  return (instance) => (args, context) =>
     (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
 }
 
+/** The name of a field that is read as it is. An absent one called `toString` would be read from the prototype. */
+function plainName(binding: ArgumentBinding): readonly string[] {
+  return binding.from === 'property' && !(binding.name in Object.prototype) ? [binding.name] : [];
+}
+
 function callWithRest(key: string | symbol, readers: readonly Reader[], rest: number): MethodCaller {
-  return (instance, args, context) => {
+  return (instance) => (args, context) => {
     const values = readers.map((read) => read(args, context));
     const others = (values[rest] as readonly unknown[] | undefined) ?? [];
     return (instance as Methods)[key]?.(...values.slice(0, rest), ...others);

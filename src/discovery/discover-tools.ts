@@ -192,8 +192,8 @@ function bindTool(
     open,
     execute:
       source.kind === 'always'
-        ? (args, context) => call(source.instance, args, context)
-        : (args, context) => call(source.open(context), args, context),
+        ? call(source.instance)
+        : (args, context) => call(source.open(context))(args, context),
   });
 }
 

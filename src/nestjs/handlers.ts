@@ -72,14 +72,14 @@ export function providerTarget({ planned, method, parameters }: PlannedHandler, 
     metadataOf(binding, { type: designType(declared, key, index), decorated: parameters.get(index) }),
   );
   // Lays arguments out as the method takes them, and gives them back instead of running anything.
-  const listing = { [key]: (...values: unknown[]) => values };
+  const listed = call({ [key]: (...values: unknown[]) => values });
   return {
     declared,
     handler: declaredMethod(toolClass, method),
     parameterPipes: [...parameters.values()].flatMap(({ pipes }) => pipes),
     ...host,
     isUndecorated: parameters.size === 0,
-    layOut: (args, context) => call(listing, args as JsonObject, context) as readonly unknown[],
+    layOut: (args, context) => listed(args as JsonObject, context) as readonly unknown[],
     parameterAt(index) {
       // The elements of a rest parameter stand at its place and after it.
       const place = Math.min(index, bindings.length - 1);
