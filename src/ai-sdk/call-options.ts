@@ -120,7 +120,8 @@ function toFunctionTool({
   defer,
   function: { name, description, parameters, strict },
 }: ToolSchema): LanguageModelV4FunctionTool {
-  const inputSchema = parameters as LanguageModelV4FunctionTool['inputSchema'];
+  // Anthropic refuses a schema that does not say so.
+  const inputSchema = { type: 'object', ...parameters } as LanguageModelV4FunctionTool['inputSchema'];
   return {
     type: 'function',
     name,

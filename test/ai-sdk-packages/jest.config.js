@@ -1,8 +1,15 @@
 import base from '../../jest.config.js';
 
-/** The specs of this folder. */
+/** The specs of this folder, and those that speak to Anthropic and Google, each of whose exchanges is judged. */
 export default {
   ...base,
   rootDir: '../..',
-  testMatch: ['<rootDir>/test/ai-sdk-packages/*.spec.ts'],
+  setupFilesAfterEnv: ['<rootDir>/test/ai-sdk-packages/judge-wire.ts'],
+  testMatch: [
+    '<rootDir>/test/ai-sdk-packages/*.spec.ts',
+    '<rootDir>/test/rooms/ai-sdk/{anthropic,google,response-format,strict}.test.ts',
+    '<rootDir>/test/rooms/providers/found-tools.test.ts',
+    '<rootDir>/test/rooms/testing/provider-conformance.test.ts',
+    '<rootDir>/test/flow/{signed-dialogues,attached-results,error-answers}.test.ts',
+  ],
 };

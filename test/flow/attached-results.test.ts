@@ -5,6 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import { defineTool, type LLMProvider, runToolLoop } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
+import { anthropicMessage } from '../rooms/providers/anthropic-bodies.js';
 import { completion, json, LoopbackServer } from '../rooms/providers/loopback-server.js';
 import { functionCall, message, responseOf } from '../rooms/providers/responses-bodies.js';
 
@@ -43,12 +44,6 @@ const RESPONSES = {
   call: responseOf([functionCall('c1', '{}')], { created_at: 1, model: 'm' }),
   end: responseOf([message('Fine.')], { created_at: 1, model: 'm' }),
 };
-
-function anthropicReply(content: unknown): unknown {
-  const usage = { input_tokens: 1, output_tokens: 1 };
-  const more = { id: 'msg', type: 'message', role: 'assistant', model: 'm', stop_sequence: null };
-  return { ...more, content: [content], stop_reason: 'end_turn', usage };
-}
 
 function googleReply(part: unknown): unknown {
   return {
@@ -94,8 +89,8 @@ describe('images and files of a result', () => {
     const body = await sentAfterCall(
       (baseURL) => fromAiSdk(() => createAnthropic({ baseURL, apiKey: 'k' })('claude-sonnet-4-5')),
       {
-        call: anthropicReply({ type: 'tool_use', id: 'c1', name: 'look', input: {} }),
-        end: anthropicReply({ type: 'text', text: 'Fine.' }),
+        call: anthropicMessage([{ type: 'tool_use', id: 'c1', name: 'look', input: {} }]),
+        end: anthropicMessage([{ type: 'text', text: 'Fine.' }]),
       },
     );
     expect((body.messages as Fields[]).at(-1)?.content).toMatchObject([

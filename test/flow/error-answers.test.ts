@@ -12,6 +12,7 @@ import {
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
 import { ScriptedProvider } from 'toolwright/testing';
+import { anthropicMessage } from '../rooms/providers/anthropic-bodies.js';
 import { completion, json, LoopbackServer } from '../rooms/providers/loopback-server.js';
 import { message, responseOf } from '../rooms/providers/responses-bodies.js';
 
@@ -125,16 +126,7 @@ describe('isError of a tool message', () => {
   });
 
   test('fromAiSdk sends it where the API has it, and pictures of errors too', async () => {
-    const reply = {
-      id: 'msg_1',
-      type: 'message',
-      role: 'assistant',
-      model: 'm',
-      content: [{ type: 'text', text: 'So.' }],
-      stop_reason: 'end_turn',
-      stop_sequence: null,
-      usage: { input_tokens: 1, output_tokens: 1 },
-    };
+    const reply = anthropicMessage([{ type: 'text', text: 'So.' }], { model: 'm' });
     const sent = await sentBy((baseURL) => fromAiSdk(createAnthropic({ baseURL, apiKey: 'k' })('m')), reply);
     expect(JSON.parse(sent).messages.at(-2)?.content).toMatchObject([
       { tool_use_id: 'works', content: 'done' },

@@ -3,6 +3,7 @@ import { createGoogle } from '@ai-sdk/google';
 import { defineTool, type ToolLoopConfig } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
+import { anthropicMessage } from '../rooms/providers/anthropic-bodies.js';
 import { completion } from '../rooms/providers/loopback-server.js';
 import { functionCall, message, reasoning, responseOf } from '../rooms/providers/responses-bodies.js';
 
@@ -28,10 +29,8 @@ function ofChat(model: string, fields: Record<string, unknown>, kept: readonly s
   };
 }
 
-const claude = (content: readonly unknown[], stop_reason: string) => ({
-  ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-sonnet-4-5', stop_sequence: null },
-  ...{ content, stop_reason, usage: { input_tokens: 2, output_tokens: 4 } },
-});
+const claude = (content: readonly Record<string, unknown>[], stop: string) =>
+  anthropicMessage(content, { stop, usage: { input_tokens: 2, output_tokens: 4 } });
 
 const gemini = (parts: readonly unknown[]) => ({
   candidates: [{ index: 0, content: { role: 'model', parts }, finishReason: 'STOP' }],

@@ -2,6 +2,7 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { describe, expect, test } from '@jest/globals';
 import { type Message, resumeToolLoop, runToolLoop } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
+import { anthropicEvents, anthropicMessage } from '../providers/anthropic-bodies.js';
 import { type Answer, collect, events, json, type LoopbackServer } from '../providers/loopback-server.js';
 import {
   ask,
@@ -21,7 +22,7 @@ const THINKING = 'The user wants two cities; I ask for both.';
 const SIGNATURE = 'EqQBCkYIBRgCKkDx+/9a0==\u2028"q"\\';
 const REDACTED = 'EmwKAhgBEgy3va3pzix/LafPsn4a==';
 
-const USAGE = {
+const usage = {
   input_tokens: 20,
   cache_creation_input_tokens: 7,
   cache_read_input_tokens: 100,
@@ -40,55 +41,12 @@ const CALLS = CITIES.map((city, at) => ({
 const FIRST = [...THOUGHTS, { type: 'text', text: 'I look it up.' }, ...CALLS];
 const LAST = [{ type: 'text', text: 'Oslo is cold, Rome is warm.' }];
 
-function whole(content: unknown, stop_reason: string): Answer {
-  return json({
-    id: 'msg_1',
-    type: 'message',
-    role: 'assistant',
-    model: MODEL,
-    content,
-    stop_reason,
-    stop_sequence: null,
-    usage: USAGE,
-  });
+function whole(content: readonly Record<string, unknown>[], stop: string): Answer {
+  return json(anthropicMessage(content, { model: MODEL, stop, usage }));
 }
 
-function streamed(content: readonly Record<string, unknown>[], stop_reason: string): Answer {
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: MODEL, content: [] };
-  const { output_tokens, ...usage } = USAGE;
-  return events(
-    [
-      { type: 'message_start', message: { ...message, usage: { ...usage, output_tokens: 1 } } },
-      ...content.flatMap((block, index) => [
-        { type: 'content_block_start', index, content_block: startOf(block) },
-        ...deltasOf(block).map((delta) => ({ type: 'content_block_delta', index, delta })),
-        { type: 'content_block_stop', index },
-      ]),
-      { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: { output_tokens } },
-      { type: 'message_stop' },
-    ],
-    '',
-  );
-}
-
-function startOf(block: Record<string, unknown>): unknown {
-  if (block.type === 'thinking') return { ...block, thinking: '', signature: '' };
-  if (block.type === 'text') return { ...block, text: '' };
-  return block.type === 'tool_use' ? { ...block, input: {} } : block;
-}
-
-function deltasOf(block: Record<string, unknown>): unknown[] {
-  if (block.type === 'thinking')
-    return [
-      ...halves(String(block.thinking)).map((thinking) => ({ type: 'thinking_delta', thinking })),
-      { type: 'signature_delta', signature: block.signature },
-    ];
-  if (block.type === 'text') return halves(String(block.text)).map((text) => ({ type: 'text_delta', text }));
-  if (block.type !== 'tool_use') return [];
-  return halves(JSON.stringify(block.input)).map((partial_json) => ({
-    type: 'input_json_delta',
-    partial_json,
-  }));
+function streamed(content: readonly Record<string, unknown>[], stop: string): Answer {
+  return events(anthropicEvents(anthropicMessage(content, { model: MODEL, stop, usage }), halves), '');
 }
 
 /** A provider whose server gives these replies in turn. */

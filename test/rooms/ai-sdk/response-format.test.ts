@@ -6,6 +6,7 @@ import { describe, expect, test } from '@jest/globals';
 import { type Message, runToolLoop } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { z } from 'zod';
+import { anthropicMessage } from '../providers/anthropic-bodies.js';
 import { type Answer, json } from '../providers/loopback-server.js';
 import { message, responseOf } from '../providers/responses-bodies.js';
 import { serve, weather } from './talk.js';
@@ -20,16 +21,8 @@ const STRICT = {
 const BAD = '{"degrees":7}';
 const GOOD = '{"place":"Bern","degrees":null}';
 
-const TOKENS = { input_tokens: 1, output_tokens: 1 };
-
 function fromAnthropic(text: string): Answer {
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', usage: TOKENS };
-  return json({
-    ...message,
-    content: [{ type: 'text', text }],
-    stop_reason: 'end_turn',
-    stop_sequence: null,
-  });
+  return json(anthropicMessage([{ type: 'text', text }], { model: 'm' }));
 }
 
 function fromGoogle(text: string): Answer {

@@ -114,13 +114,13 @@ describe('fromAiSdk with strict tools', () => {
       { toolConfig: { functionCallingConfig: { mode: 'VALIDATED' } } },
     ],
   ])('fromAiSdk of %s says it on the wire', async (model, create, wire) => {
-    await using server = await serve(json({}));
+    await using server = await serve(json({}, 400));
     const provider = fromAiSdk(create(server.baseURL), { maxRetries: 0, strict: 'auto' });
     const find = {
       type: 'function',
       function: { name: 'find', description: 'Finds', parameters: PARAMETERS },
     } as const;
-    // The answer is none; the request is what counts.
+    // The answer is a no; the request is what counts.
     await provider.chat({ model, messages: HELLO, tools: [find], options: {} }).catch(() => undefined);
     expect(server.requests[0]?.body).toMatchObject(wire as object);
   });

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { defineTool, type Message, runToolLoop, streamToolLoop, ToolRegistry } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
+import { anthropicMessage } from './anthropic-bodies.js';
 import { collect, completion, events, json, LoopbackServer } from './loopback-server.js';
 import { eventsOf, message, responseOf } from './responses-bodies.js';
 
@@ -168,26 +169,16 @@ test('OpenAIProvider of Chat Completions sends nothing of what is for other APIs
   for (const tool of body.tools as Fields[]) expect(Object.keys(tool)).toEqual(['type', 'function']);
 });
 
-function claude(content: readonly Fields[], stop_reason: string) {
-  const usage = { input_tokens: 1, output_tokens: 1 };
-  const known = {
-    id: 'm',
-    type: 'message',
-    role: 'assistant',
-    model: 'claude-sonnet-4-5',
-    stop_sequence: null,
-  };
-  return { ...known, content, stop_reason, usage };
-}
-
 test('fromAiSdk gives Claude references in the answer to its search, and keeps what it was sent before', async () => {
   const left = [
-    claude(
+    anthropicMessage(
       [{ type: 'tool_use', id: 't1', name: 'search_tools', input: { query: 'invoice', limit: 1 } }],
-      'tool_use',
+      { stop: 'tool_use' },
     ),
-    claude([{ type: 'tool_use', id: 't2', name: 'create_invoice', input: { customer: 'Ada' } }], 'tool_use'),
-    claude([{ type: 'text', text: 'Done.' }], 'end_turn'),
+    anthropicMessage([{ type: 'tool_use', id: 't2', name: 'create_invoice', input: { customer: 'Ada' } }], {
+      stop: 'tool_use',
+    }),
+    anthropicMessage([{ type: 'text', text: 'Done.' }]),
   ];
   await using server = await LoopbackServer.start((response, request) =>
     json(left.shift())(response, request),

@@ -1,4 +1,5 @@
 import type { HttpBackendBody, HttpBackendRequest, ModelReply } from 'toolwright/testing';
+import { anthropicEvents, anthropicMessage } from '../providers/anthropic-bodies.js';
 import { eventsOf, functionCall, message, responseOf } from '../providers/responses-bodies.js';
 
 /*
@@ -137,26 +138,15 @@ const STOPS: Readonly<Record<ModelReply['finishReason'], string>> = {
 /** Anthropic’s Messages. */
 export function messages(reply: ModelReply, { body }: HttpBackendRequest): HttpBackendBody {
   const { finishReason, usage } = reply;
-  const content = blocksOf(reply);
   const tokens = {
     input_tokens: usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens,
     cache_creation_input_tokens: usage.cacheWriteTokens,
     cache_read_input_tokens: usage.cacheReadTokens,
+    output_tokens: usage.outputTokens,
   };
-  const { outputTokens: output_tokens } = usage;
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: body.model };
-  const ending = { stop_reason: STOPS[finishReason], stop_sequence: null };
-  if (!body.stream) return json({ ...message, content, ...ending, usage: { ...tokens, output_tokens } });
-  return events([
-    { type: 'message_start', message: { ...message, content: [], usage: { ...tokens, output_tokens: 1 } } },
-    ...content.flatMap((block, index) => [
-      { type: 'content_block_start', index, content_block: { ...block, ...emptied(block) } },
-      ...blockDeltas(block, reply).map((delta) => ({ type: 'content_block_delta', index, delta })),
-      { type: 'content_block_stop', index },
-    ]),
-    { type: 'message_delta', delta: ending, usage: { output_tokens } },
-    { type: 'message_stop' },
-  ]);
+  const { model } = body;
+  const message = anthropicMessage(blocksOf(reply), { model, stop: STOPS[finishReason], usage: tokens });
+  return body.stream ? events(anthropicEvents(message, reply.deltas)) : json(message);
 }
 
 function blocksOf({ text, calls, reasoning }: ModelReply): readonly Item[] {
@@ -170,20 +160,4 @@ function blocksOf({ text, calls, reasoning }: ModelReply): readonly Item[] {
       input: JSON.parse(args),
     })),
   ];
-}
-
-function emptied({ type }: Item): Item {
-  if (type === 'thinking') return { thinking: '', signature: '' };
-  return type === 'text' ? { text: '' } : { input: {} };
-}
-
-function blockDeltas(block: Item, { calls, deltas }: ModelReply): readonly Item[] {
-  if (block.type === 'thinking')
-    return [
-      ...deltas(String(block.thinking)).map((thinking) => ({ type: 'thinking_delta', thinking })),
-      { type: 'signature_delta', signature: block.signature },
-    ];
-  if (block.type === 'text') return deltas(String(block.text)).map((text) => ({ type: 'text_delta', text }));
-  const { arguments: args = '' } = calls.find(({ id }) => id === block.id) ?? {};
-  return deltas(args).map((partial_json) => ({ type: 'input_json_delta', partial_json }));
 }
