@@ -44,7 +44,8 @@ export interface DiscoverOptions {
  * ```
  */
 export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
-  refuseOptions(misuses(options).map((fault) => ({ where: OPTIONS.of, ...fault })));
+  const misused = misuses(options);
+  if (misused.length > 0) refuseOptions(misused.map((fault) => ({ where: OPTIONS.of, ...fault })));
   const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
   const host = toolsetHost(container);
   const classes = [...new Set(toolsets)];

@@ -1,15 +1,9 @@
-import type { ClassType, ToolOptions, ToolsetTitle } from '../contract/declaration.js';
+import type { ClassType, ToolOptions, ToolsetOptions, ToolsetTitle } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Hydrate } from '../contract/tool.js';
 import { type AuthorFault, undescribed } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
-import {
-  describedTool,
-  type InheritedMethod,
-  readDescription,
-  readRecord,
-  toolMethods,
-} from '../metadata/class-record.js';
+import { describedTool, type InheritedMethod, readRecord, toolMethods } from '../metadata/class-record.js';
 import {
   toolOptionFaults,
   toolsetOptionFaults,
@@ -74,16 +68,16 @@ export function planToolset(
   methods: readonly InheritedMethod[] = toolMethods(toolset),
 ): ToolsetPlan {
   const tools: PlannedTool[] = [];
-  const misfits = goneTools(toolset, methods);
+  const { toolset: said = {}, description = {}, misplaced = [] } = readRecord(toolset) ?? {};
+  const misfits = description.tools === undefined ? [] : goneTools(toolset, description.tools, methods);
   const warnings: AuthorFault[] = [];
   const required: string[] = [];
-  const faults: AuthorFault[] = (readRecord(toolset)?.misplaced ?? []).map((place) => ({
+  const faults: AuthorFault[] = misplaced.map((place) => ({
     where: toolset.name,
     problem: `a parameter decorator stands at ${place}`,
     fix: '@Param, @Args and @Context on the parameters of tool methods; constructors are injected by type or @inject',
   }));
-  const { toolset: options = {} } = readRecord(toolset) ?? {};
-  faults.push(...toolsetOptionFaults(options).map((fault) => ({ where: toolset.name, ...fault })));
+  faults.push(...toolsetOptionFaults(said).map((fault) => ({ where: toolset.name, ...fault })));
   if (!methods.some(({ record }) => record.tool !== undefined)) {
     faults.push({
       where: toolset.name,
@@ -92,7 +86,7 @@ export function planToolset(
     });
   }
   for (const method of methods) {
-    const planned = planMethod(toolset, method);
+    const planned = planMethod(toolset, isRecord(said) ? said : {}, method);
     const where = `${toolset.name}.${String(method.record.key)}`;
     if (planned.misfit !== undefined) misfits.push(misfitFault(where, `it ${planned.misfit}`));
     warnings.push(...(planned.disagreements ?? []).map((problem) => ({ where, problem, fix: ONE_TYPE })));
@@ -105,11 +99,13 @@ export function planToolset(
 }
 
 /** Tools that were described and are no more. */
-function goneTools(toolset: ClassType, methods: readonly InheritedMethod[]): AuthorFault[] {
-  const { tools } = readDescription(toolset) ?? {};
-  if (tools === undefined) return [];
+function goneTools(
+  toolset: ClassType,
+  described: object,
+  methods: readonly InheritedMethod[],
+): AuthorFault[] {
   const present = new Set<unknown>(methods.map(({ record }) => record.key));
-  return Object.keys(tools)
+  return Object.keys(described)
     .filter((name) => !present.has(name))
     .map((name) =>
       misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is no tool'),
@@ -135,7 +131,7 @@ type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readon
 
 const ONE_TYPE = 'the same type for TypeScript and for class-validator';
 
-function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod {
+function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMethod): PlannedMethod {
   const { record, declaredIn } = method;
   const { key, tool: said } = record;
   if (said === undefined)
@@ -150,7 +146,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   if (typeof fn !== 'function')
     return faulty('@Tool stands on something that is no method', 'an ordinary method');
   const own: ToolOptions = isRecord(said) ? said : {};
-  const name = toolName(toolset, key, own);
+  const name = own.name ?? toolName(key, of);
   const ownFaults: ParameterFault[] = [
     ...toolOptionFaults(said),
     ...unloadedSchemaFaults(said),
@@ -160,7 +156,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
   const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
   const facts = methodFacts(method, written, describedTool(toolset, key));
   const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
-  const options = withToolset(withDescription(own, facts, documented), toolset);
+  const options = withToolset(withDescription(own, facts, documented), of);
   const misfit = facts.ok ? facts.misfit : undefined;
   const understood = understand(facts, options);
   if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
@@ -180,7 +176,7 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
       class: toolset,
       key,
       name,
-      toolset: toolsetTitle(toolset),
+      toolset: toolsetTitle(toolset, of),
       options,
       parameters,
       output,
@@ -195,13 +191,17 @@ function planMethod(toolset: ClassType, method: InheritedMethod): PlannedMethod 
 
 /** Methods that a tool names as its companions, and that the class does not have. */
 function companionFaults(toolset: ClassType, options: ToolOptions): readonly ParameterFault[] {
-  return (['reconcile', 'compensate', 'touches', 'preview'] as const).flatMap((role) => {
+  const faults: ParameterFault[] = [];
+  for (const role of COMPANIONS) {
     const name: unknown = options[role];
-    if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) return [];
+    if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) continue;
     const problem = `its \`${role}\` names '${name}', which is no method of ${toolset.name}`;
-    return [{ problem, fix: `${role}: the name of an instance method of the same class` }];
-  });
+    faults.push({ problem, fix: `${role}: the name of an instance method of the same class` });
+  }
+  return faults;
 }
+
+const COMPANIONS = ['reconcile', 'compensate', 'touches', 'preview'] as const;
 
 /** Without a getter being run. */
 function isMethodOf(prototype: object | null, name: string): boolean {
@@ -217,8 +217,7 @@ function isMethodOf(prototype: object | null, name: string): boolean {
 }
 
 /** What a toolset says for those of its tools that say nothing else. */
-function withToolset(options: ToolOptions, toolset: ClassType): ToolOptions {
-  const { defer, namespace } = readRecord(toolset)?.toolset ?? {};
+function withToolset(options: ToolOptions, { defer, namespace }: ToolsetOptions): ToolOptions {
   if (defer === undefined && namespace === undefined) return options;
   return { ...options, defer: options.defer ?? defer, namespace: options.namespace ?? namespace };
 }
@@ -265,15 +264,12 @@ function unreadable(problem: string): SignatureResult {
   return { ok: false, faults: [{ problem, causes, fix }] };
 }
 
-function toolName(toolset: ClassType, key: string | symbol, { name }: ToolOptions): string {
-  if (name !== undefined) return name;
+function toolName(key: string | symbol, { prefix }: ToolsetOptions): string {
   const derived = toSnakeCase(typeof key === 'symbol' ? (key.description ?? '') : key);
-  const prefix = readRecord(toolset)?.toolset?.prefix;
   return prefix ? `${prefix}_${derived}` : derived;
 }
 
-function toolsetTitle(toolset: ClassType): ToolsetTitle | undefined {
-  const { name, description } = readRecord(toolset)?.toolset ?? {};
+function toolsetTitle(toolset: ClassType, { name, description }: ToolsetOptions): ToolsetTitle | undefined {
   return name || description ? { name: name || toolset.name, description } : undefined;
 }
 

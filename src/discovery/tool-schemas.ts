@@ -6,7 +6,7 @@ import type { ToolOptions } from '../contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
 import type { Hydrate } from '../contract/tool.js';
 import { readSchemaSource } from '../schema/schema-source.js';
-import type { ArgumentsModel } from '../schema/value-type.js';
+import { type ArgumentsModel, arePlain } from '../schema/value-type.js';
 import { writeParameters } from '../schema/write-schema.js';
 import type { ParameterFault } from './bind-parameters.js';
 
@@ -42,15 +42,19 @@ export function buildToolSchemas(
   if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements, writer } = input;
-  const doubts = schemaDoubts(parameters, writer).map((doubt) => describeSchemaFault(doubt, 'parameters'));
+  const doubtful = writer === 'framework' ? NO_FAULTS : schemaDoubts(parameters, writer);
+  const doubts = doubtful.map((doubt) => describeSchemaFault(doubt, 'parameters'));
   return { ok: true, parameters, hydrate, output: output?.schema, disagreements, doubts };
 }
+
+const NO_FAULTS: readonly SchemaFault[] = [];
 
 interface BuiltSchema {
   readonly schema: JsonSchema;
   readonly hydrate?: Hydrate;
   readonly disagreements?: readonly string[];
-  readonly writer: 'author' | 'library';
+  /** Who says what is in it; of what nobody has said, nothing can be wrong. */
+  readonly writer: 'author' | 'library' | 'framework';
 }
 
 function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]): BuiltSchema | undefined {
@@ -76,6 +80,7 @@ function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema
     return undefined;
   }
   const { schema, disagreements } = written;
+  if ('properties' in model && arePlain(model.properties)) return { schema, writer: 'framework' };
   if (!('type' in model))
     faults.push(
       ...authorSchemaFaults(schema, 'class' in model ? 'none' : 'of arguments').map(faultOfParameter),

@@ -64,18 +64,19 @@ export function fromParameter(source: ParameterSource): ParameterResult {
     named ??
     (generated ? knownType(generated.type) : typeFromMetadata(designType, [options.const, literal?.value]));
   if (!result.ok) return result;
-  const misplaced = misplacedFault(result.type, options);
-  if (misplaced !== undefined) return misplaced;
   const isNull = literal?.value === null || (named === undefined && generated?.nullable === true);
   // An explicit schema is complete.
-  const { description, ...keywords } = (options.schema === undefined && generated?.keywords) || NO_KEYWORDS;
+  const { description, ...known } = (options.schema === undefined && generated?.keywords) || NO_KEYWORDS;
+  const constraints = constraintKeywords(options, known);
+  const misplaced = constraints === known ? undefined : misplacedFault(result.type, options);
+  if (misplaced !== undefined) return misplaced;
   return {
     ok: true,
     type: result.type,
     nullable: options.nullable ?? isNull,
     keywords: orderedKeywords({
       description: options.description ?? description,
-      constraints: constraintKeywords(options, keywords),
+      constraints,
       defaultValue: literal?.value,
     }),
     required: options.required ?? (literal === undefined ? undefined : false),
@@ -171,14 +172,21 @@ const OTHER_OPTIONS: ReadonlySet<string> = new Set([
   'schema',
 ]);
 
-/** What `@Param` says by the names of keywords, in the author's order, added to what is known of the value. */
-export function constraintKeywords(options: ParamOptions, known: JsonSchema = {}): JsonSchema {
-  const keywords: Record<string, unknown> = { ...known };
+/**
+ * What `@Param` says by the names of keywords, in the author's order, added to what is known of the value; the very
+ * same where it says nothing.
+ */
+export function constraintKeywords(options: ParamOptions, known: JsonSchema = NO_KEYWORDS): JsonSchema {
   const said = options as JsonSchema;
-  for (const name of Object.keys(said))
-    if (!OTHER_OPTIONS.has(name) && said[name] !== undefined) setOwn(keywords, name, said[name]);
-  if (options.additionalProperties === false) keywords.additionalProperties = false;
-  return keywords;
+  let keywords: Record<string, unknown> | undefined;
+  for (const name of Object.keys(said)) {
+    if (OTHER_OPTIONS.has(name) || said[name] === undefined) continue;
+    keywords ??= { ...known };
+    setOwn(keywords, name, said[name]);
+  }
+  if (options.additionalProperties === false)
+    keywords = { ...(keywords ?? known), additionalProperties: false };
+  return keywords ?? known;
 }
 
 /** Description first, then the constraints, the default last: an order that does not depend on the source. */
@@ -189,7 +197,7 @@ export function orderedKeywords(of: {
 }): JsonSchema {
   const { description, constraints, defaultValue } = of;
   const keywords = description === undefined ? constraints : { description, ...constraints };
-  const fallback = jsonForm(defaultValue);
+  const fallback = defaultValue === undefined ? undefined : jsonForm(defaultValue);
   return fallback === undefined ? keywords : { ...keywords, default: fallback };
 }
 
@@ -198,7 +206,7 @@ export function orderedKeywords(of: {
  * for the value, which then is no default that a model could be shown.
  */
 function jsonForm(value: unknown): unknown {
-  if (value === undefined || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'string' || typeof value === 'boolean') return value;
   // JSON has no -0.
   if (Number.isFinite(value)) return Number(value) + 0;
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');

@@ -71,6 +71,15 @@ interface TaggedVariant {
   readonly class: ClassType;
 }
 
+/** Whether these are scalars of which nothing is said but a description: nothing of their schema can be wrong. */
+export function arePlain(properties: readonly PropertyModel[]): boolean {
+  for (const { type, keywords } of properties) {
+    if (type.kind !== 'scalar') return false;
+    for (const name in keywords) if (name !== 'description') return false;
+  }
+  return true;
+}
+
 /** A value: what a parameter, a property of a DTO and the generated file's word on either come to. */
 export interface ValueModel {
   readonly type: ValueType;

@@ -11,6 +11,7 @@ import { type ObjectNode, surveyTypes, type TypeSurvey, taggedProperties } from 
 import type { PropertyFault } from './type-reference.js';
 import {
   type ArgumentsModel,
+  arePlain,
   BIGINT_DIGITS,
   type DescribedType,
   type PropertyModel,
@@ -28,12 +29,18 @@ type WriteSchemaResult =
  * `$defs` if some class contains itself; nothing else. The same model gives the same bytes.
  */
 export function writeParameters(model: ArgumentsModel): WriteSchemaResult {
-  if ('properties' in model) return write(model.properties, surveyTypes(model.properties));
+  if ('properties' in model) {
+    const { properties } = model;
+    return write(properties, arePlain(properties) ? OF_SCALARS : surveyTypes(properties));
+  }
   if ('type' in model) return writeTypeAsObject(model.type);
   const read = classModel(model.class, model.groups);
   if (!read.ok) return read;
   return write(read.model.properties, surveyTypes(read.model.properties, { model: read.model }));
 }
+
+/** Scalars have nothing in them that could be found. */
+const OF_SCALARS = surveyTypes([]);
 
 /** The root says `type: 'object'` itself: providers look for it there, not behind a reference or in branches. */
 function writeTypeAsObject(type: ValueType): WriteSchemaResult {
