@@ -39,7 +39,7 @@ const TEXTS = {
   hold: `
     UPDATE :fleet_conversations
     SET claim = $2, lease_end = ${NOW} + $3, last_write = CASE WHEN claim = $2 THEN last_write END
-    WHERE conversation_id = $1 AND (${FREE} OR claim = $2) RETURNING conversation_id`,
+    WHERE conversation_id = $1 AND xmin::text = $4 AND (${FREE} OR claim = $2) RETURNING conversation_id`,
   renew: `
     UPDATE :fleet_conversations SET lease_end = ${NOW} + $3 WHERE ${HELD} RETURNING abort_asked`,
   commit: `
@@ -81,7 +81,7 @@ const TEXTS = {
     ), ${tell('events', 'done')}
     SELECT (SELECT count(*) FROM told) FROM done`,
   read: `
-    SELECT owner, turns, turn, abort_asked, revision, last_event, NOT ${FREE} AS is_held,
+    SELECT xmin::text AS version, claim, owner, turns, turn, abort_asked, revision, last_event, NOT ${FREE} AS is_held,
       array(SELECT message FROM :fleet_messages WHERE conversation_id = $1 ORDER BY position) AS messages,
       array(
         SELECT json_build_object('position', position, 'key', key, 'content', content::json)::text FROM :fleet_inbox
@@ -90,12 +90,16 @@ const TEXTS = {
     FROM :fleet_conversations WHERE conversation_id = $1`,
   events: `
     SELECT number, event FROM :fleet_events WHERE conversation_id = $1 AND number > $2 ORDER BY number LIMIT $3`,
+  openTurn: `SELECT turns FROM :fleet_conversations WHERE conversation_id = $1 AND turn IS NOT NULL`,
   askAbort: `
-    WITH done AS (
+    WITH asked AS (
+      SELECT abort_asked FROM :fleet_conversations
+      WHERE conversation_id = $1 AND turns = $2 AND turn IS NOT NULL FOR NO KEY UPDATE
+    ), done AS (
       UPDATE :fleet_conversations AS kept SET abort_asked = true, ${CHANGED}
-      WHERE conversation_id = $1 AND turn IS NOT NULL RETURNING conversation_id
+      FROM asked WHERE conversation_id = $1 AND NOT asked.abort_asked RETURNING conversation_id
     ), ${tell('inbox', 'done')}
-    SELECT (SELECT count(*) FROM told) FROM done`,
+    SELECT (SELECT count(*) FROM told) FROM asked`,
   due: `
     SELECT conversation_id FROM :fleet_conversations WHERE is_due AND ${FREE} ORDER BY changed_at LIMIT $1`,
   removeEvents: `

@@ -17,7 +17,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import { checkAge } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
 import { conversationChannel, conversationStatements } from './conversation-statements.js';
-import type { Database } from './database.js';
+import type { Database, Outcome } from './database.js';
 import { Listener } from './listener.js';
 import type { Statement } from './statements.js';
 
@@ -27,7 +27,7 @@ const BATCH = 5_000;
 /** PostgreSQL's own code for two of the same key at the same moment. */
 const UNIQUE_VIOLATION = '23505';
 
-/** The conversations of a `PostgresRunStore`. Each method is one statement. */
+/** The conversations of a `PostgresRunStore`. Each method is one statement that changes something, at most. */
 export class PostgresConversationLog implements ConversationLog {
   readonly #database: Database;
   readonly #sql: ReturnType<typeof conversationStatements>;
@@ -65,15 +65,20 @@ export class PostgresConversationLog implements ConversationLog {
     return { position: Number(row.position), isNew: row.is_new === true || isRepeated };
   }
 
+  /** Names the version of the conversation that it has read: a copy that comes later finds another one. */
   async hold(lease: ConversationLease): Promise<HoldOutcome> {
-    const isHeld = (await this.#send(this.#sql.hold, lease, wholeMs(lease))).length > 0;
-    const conversation = await this.read(lease.conversationId);
-    if (conversation === undefined) return { status: 'missing' };
-    return isHeld ? { status: 'held', conversation } : { status: 'taken' };
+    for (;;) {
+      const row = await this.#row(lease.conversationId);
+      if (row === undefined) return { status: 'missing' };
+      const conversation = keptConversation(lease.conversationId, row);
+      if (conversation.isHeld && row.claim !== lease.claim) return { status: 'taken' };
+      const { rows } = await this.#send(this.#sql.hold, lease, wholeMs(lease), row.version);
+      if (rows.length > 0) return { status: 'held', conversation: { ...conversation, isHeld: true } };
+    }
   }
 
   async renew(lease: ConversationLease): Promise<HoldRenewal> {
-    const [row] = await this.#send(this.#sql.renew, lease, wholeMs(lease));
+    const [row] = (await this.#send(this.#sql.renew, lease, wholeMs(lease))).rows;
     return row === undefined ? { holds: false } : { holds: true, isAbortAsked: row.abort_asked === true };
   }
 
@@ -83,34 +88,22 @@ export class PostgresConversationLog implements ConversationLog {
       ...[events.map(toJson), turn !== undefined, turn ? toJson(turn) : null, turn?.number ?? 0],
       ...[history?.keep ?? UNCUT, history?.messages.map(toJson) ?? [], [...done]],
     ];
-    return (await this.#write(this.#sql.commit, hold, ...values)).length > 0;
+    return (await this.#write(this.#sql.commit, hold, ...values)).rows.length > 0;
   }
 
   async tell(hold: ConversationHold, events: readonly JsonObject[]): Promise<number | undefined> {
-    const [row] = await this.#write(this.#sql.tell, hold, events.map(toJson));
+    const [row] = (await this.#write(this.#sql.tell, hold, events.map(toJson))).rows;
     return row && Number(row.last_event);
   }
 
   async letGo(hold: ConversationHold, seen: number): Promise<boolean> {
-    return (await this.#send(this.#sql.letGo, hold, seen)).length > 0;
+    const { rows, isRepeated } = await this.#send(this.#sql.letGo, hold, seen);
+    return rows.length > 0 || isRepeated;
   }
 
   async read(conversationId: string): Promise<KeptConversation | undefined> {
-    const { rows } = await this.#database.run(this.#sql.read, () => [conversationId]);
-    const [row] = rows;
-    if (row === undefined) return undefined;
-    return {
-      conversationId,
-      ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) }),
-      messages: (row.messages as string[]).map((message) => JSON.parse(message)),
-      turns: Number(row.turns),
-      ...(row.turn === null ? {} : { turn: JSON.parse(String(row.turn)) as OpenTurn }),
-      inbox: (row.inbox as string[]).map((entry) => JSON.parse(entry)),
-      isAbortAsked: row.abort_asked === true,
-      revision: Number(row.revision),
-      lastEvent: Number(row.last_event),
-      isHeld: row.is_held === true,
-    };
+    const row = await this.#row(conversationId);
+    return row && keptConversation(conversationId, row);
   }
 
   async events({ conversationId, after, limit }: EventQuery): Promise<readonly NumberedEvent[]> {
@@ -118,9 +111,14 @@ export class PostgresConversationLog implements ConversationLog {
     return rows.map(({ number, event }) => ({ number: Number(number), event: JSON.parse(String(event)) }));
   }
 
+  /** Names the turn: a copy that comes later ends no other one. */
   async askAbort(conversationId: string): Promise<boolean> {
-    const { rows } = await this.#database.run(this.#sql.askAbort, () => [conversationId]);
-    return rows.length > 0;
+    const found = await this.#database.run(this.#sql.openTurn, () => [conversationId]);
+    const [open] = found.rows;
+    if (open === undefined) return false;
+    const values = [conversationId, open.turns];
+    const { rows, isRepeated } = await this.#database.run(this.#sql.askAbort, () => values);
+    return rows.length > 0 || isRepeated;
   }
 
   async due(limit: number): Promise<readonly string[]> {
@@ -160,14 +158,35 @@ export class PostgresConversationLog implements ConversationLog {
     return this.#writes.add(hold.conversationId, (name) => this.#send(statement, hold, name, ...values));
   }
 
-  async #send(
+  #send(
     statement: Statement,
     { conversationId, claim }: ConversationHold,
     ...values: readonly unknown[]
-  ) {
-    const { rows } = await this.#database.run(statement, () => [conversationId, claim, ...values]);
-    return rows;
+  ): Promise<Outcome> {
+    return this.#database.run(statement, () => [conversationId, claim, ...values]);
   }
+
+  async #row(conversationId: string): Promise<Row | undefined> {
+    const { rows } = await this.#database.run(this.#sql.read, () => [conversationId]);
+    return rows[0];
+  }
+}
+
+type Row = Outcome['rows'][number];
+
+function keptConversation(conversationId: string, row: Row): KeptConversation {
+  return {
+    conversationId,
+    ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) }),
+    messages: (row.messages as string[]).map((message) => JSON.parse(message)),
+    turns: Number(row.turns),
+    ...(row.turn === null ? {} : { turn: JSON.parse(String(row.turn)) as OpenTurn }),
+    inbox: (row.inbox as string[]).map((entry) => JSON.parse(entry)),
+    isAbortAsked: row.abort_asked === true,
+    revision: Number(row.revision),
+    lastEvent: Number(row.last_event),
+    isHeld: row.is_held === true,
+  };
 }
 
 /** A length that no history reaches: nothing of it is cut. */

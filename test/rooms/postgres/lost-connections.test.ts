@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import type { OpenTurn } from 'toolwright';
 import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
 import { describePostgres } from '../../services/services.js';
 import { LosingProxy } from './losing-proxy.js';
@@ -23,14 +24,14 @@ describePostgres('PostgresRunStore', (service) => {
     expect(proxy.lost).toBe(1);
   });
 
-  /** A conversation that is held, and what sends again the last statement that was sent, as a cut connection may. */
+  /** A conversation that is held, and what sends again the last write that was sent, as a cut connection may. */
   async function held(schema = schemas.newSchema()) {
     type Pool = NonNullable<PostgresOptions['pool']>;
     let last: Parameters<Pool['query']>[0] | undefined;
     const pool: Pool = {
       connect: () => schemas.pool.connect(),
       query: (query) => {
-        last = query;
+        if (/UPDATE|INSERT/.test(query.text)) last = query;
         return schemas.pool.query(query);
       },
     };
@@ -104,5 +105,65 @@ describePostgres('PostgresRunStore', (service) => {
     await log.hold({ ...next, leaseMs: 60_000 });
     expect(await log.commit(next, { events: [{ type: 'c' }] })).toBe(true);
     expect(await told()).toEqual(['a', 'b', 'c']);
+  });
+
+  test('PostgresRunStore asks for the end of the turn that was open, of which a copy comes in a later one', async () => {
+    const { log, hold, copyOfLast } = await held();
+    const [entry] = (await log.read('c1'))?.inbox ?? [];
+    const turn = (number: number) => ({ number, entry, runId: `c1.${number}` }) as OpenTurn;
+    await log.commit(hold, { turn: turn(1) });
+    expect(await log.askAbort('c1')).toBe(true);
+    const late = copyOfLast();
+    const asked = await log.read('c1');
+    await late();
+    expect(await log.read('c1')).toEqual(asked);
+    expect(await log.askAbort('c1')).toBe(true);
+    await log.commit(hold, { turn: null });
+    await log.commit(hold, { turn: turn(2) });
+    const before = await log.read('c1');
+    await late();
+    expect(await log.read('c1')).toEqual(before);
+    expect(before?.isAbortAsked).toBe(false);
+  });
+
+  test('PostgresRunStore gives a conversation to nobody by a copy that comes when it was let go', async () => {
+    const { log, hold, copyOfLast } = await held();
+    const again = { ...hold, claim: 'y', leaseMs: 60_000 };
+    await log.letGo(hold, 1);
+    expect(await log.hold(again)).toMatchObject({ status: 'held' });
+    const late = copyOfLast();
+    await late();
+    expect(await log.tell(again, [{ type: 'a' }])).toBe(1);
+    await log.letGo(again, 1);
+    await late();
+    expect((await log.read('c1'))?.isHeld).toBe(false);
+    const third = { ...again, claim: 'z' };
+    await log.hold(third);
+    await log.letGo(third, 1);
+    await late();
+    expect((await log.read('c1'))?.isHeld).toBe(false);
+  });
+
+  test('PostgresRunStore tells the truth of a hold and of an abort whose answer is lost', async () => {
+    await using proxy = await LosingProxy.before(service.url);
+    const schema = schemas.newSchema();
+    const { log, hold } = await held(schema);
+    const [entry] = (await log.read('c1'))?.inbox ?? [];
+    await log.commit(hold, { turn: { number: 1, entry, runId: 'c1.1' } as OpenTurn });
+    await log.letGo(hold, 1);
+    await using store = new PostgresRunStore({ connectionString: proxy.through(service.url), schema });
+    await store.migrate();
+    const cut = store.conversations;
+    for (const answers of [0, 1, 2]) {
+      const next = { ...hold, claim: `cut${answers}`, leaseMs: 60_000 };
+      proxy.loseAnswerAfter(answers);
+      expect(await cut.hold(next)).toMatchObject({ status: 'held', conversation: { isHeld: true } });
+      proxy.loseAnswerAfter(answers);
+      expect(await cut.askAbort('c1')).toBe(true);
+      expect(await cut.renew(next)).toEqual({ holds: true, isAbortAsked: true });
+      expect(await log.hold({ ...next, claim: 'other' })).toEqual({ status: 'taken' });
+      expect(await cut.letGo(next, 1)).toBe(true);
+    }
+    expect(proxy.lost).toBeGreaterThan(2);
   });
 });
