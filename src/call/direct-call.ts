@@ -59,10 +59,10 @@ export function createDirectCaller(takeOver: (left: LeftCall) => Answer): Direct
       ? writeBare(call.tool, value, call.environment)
       : leave(call, { how: 'returned', args, value });
   return (environment, request, origin) => {
-    const { isRecorded, toolTimeoutMs } = environment;
+    const { signal } = origin.scope;
     const { read, journal } = request;
-    if (isRecorded || toolTimeoutMs !== undefined || origin.scope.signal !== undefined) return undefined;
-    if (read !== undefined || journal !== undefined || !isAlone(environment)) return undefined;
+    if (read !== undefined || journal !== undefined || signal?.aborted) return undefined;
+    if (environment.isRecorded || !isAlone(environment)) return undefined;
     const tool = environment.find(request.name)?.direct;
     const accepted = tool && accept(tool, request.arguments);
     if (accepted === undefined || tool === undefined) return undefined;
@@ -85,6 +85,9 @@ export function createDirectCaller(takeOver: (left: LeftCall) => Answer): Direct
       return leave(call, { how: 'threw', args, error });
     }
     if (!(value instanceof Promise)) return write(call, args, value);
+    // Limits are for bodies that take time: those go on in steps.
+    if (signal !== undefined || environment.toolTimeoutMs !== undefined)
+      return leave(call, { how: 'returned', args, value });
     return Promise.resolve(value).then(
       (given) => write(call, args, given),
       (error) => leave(call, { how: 'threw', args, error }),

@@ -1,6 +1,6 @@
 import type { ToolContext } from '../contract/tool-context.js';
 import { ToolResult } from '../contract/tool-result.js';
-import { MAX_TIMER_MS, onAbort } from '../kernel/async.js';
+import { type Limits, MAX_TIMER_MS, onAbort } from '../kernel/async.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { BodyEnd } from './invocation.js';
 import { isPlainData, settled } from './settle-work.js';
@@ -105,49 +105,82 @@ interface AwaitedWork<Answer> {
 export function awaitWork<Answer>(
   call: ReceivedCall & Pick<Call, 'tool'>,
   work: Promise<unknown>,
-  { onEnd, settle, stop }: AwaitedWork<Answer>,
+  awaited: AwaitedWork<Answer>,
 ): Promise<Answer> {
-  const { signal, timeoutMs } = limitsOf(call);
-  return new Promise<BodyEnd>((resolve) => {
-    let isAnswered = false;
-    let deadline: Deadline | undefined;
-    let grace: NodeJS.Timeout | undefined;
-    let unfollow: (() => void) | undefined;
-    const answer = (end: BodyEnd): void => {
-      isAnswered = true;
-      deadline?.cancel();
-      if (grace !== undefined) clearTimeout(grace);
-      unfollow?.();
-      resolve(end);
-    };
-    const end = (how: BodyEnd): void => {
-      if (!isAnswered) answer(how);
-      // That a body ends by the abort is no news.
-      else if (how.how !== 'threw' || signal === undefined || how.error !== signal.reason)
-        call.log.ignored('A tool ended after its call had been answered', { how: how.how });
-    };
-    const abort = (): void => {
-      stop?.(signal?.reason);
-      if (call.tool.observesSignal) grace = setTimeout(() => answer({ how: 'aborted' }), ABORT_GRACE_MS);
-      else answer({ how: 'aborted' });
-    };
-    const expire = (): void => {
-      stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
-      answer({ how: 'timed_out', timeoutMs: timeoutMs ?? 0 });
-    };
+  return new Promise<BodyEnd>((resolve) => new LimitedWork(call, awaited, resolve).follow(work)).then(
+    awaited.onEnd,
+  );
+}
+
+/** Work of a call that is under way, and what may end the call before it. */
+class LimitedWork {
+  readonly #call: ReceivedCall & Pick<Call, 'tool'>;
+  readonly #limits: Limits;
+  readonly #awaited: Pick<AwaitedWork<unknown>, 'settle' | 'stop'>;
+  readonly #resolve: (end: BodyEnd) => void;
+  #isAnswered = false;
+  #deadline: Deadline | undefined;
+  #grace: NodeJS.Timeout | undefined;
+  #unfollow: (() => void) | undefined;
+
+  constructor(
+    call: ReceivedCall & Pick<Call, 'tool'>,
+    awaited: Pick<AwaitedWork<unknown>, 'settle' | 'stop'>,
+    resolve: (end: BodyEnd) => void,
+  ) {
+    this.#call = call;
+    this.#limits = limitsOf(call);
+    this.#awaited = awaited;
+    this.#resolve = resolve;
+  }
+
+  follow(work: Promise<unknown>): void {
+    const { signal, timeoutMs } = this.#limits;
     if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
-      deadline = new Deadline(timeoutMs, expire);
+      this.#deadline = new Deadline(timeoutMs, () => this.#expire(timeoutMs));
     work.then(
       (value) => {
-        const settling = settle?.(value);
-        if (settling === undefined) end({ how: 'returned', value });
-        else void settling.then(end);
+        const settling = this.#awaited.settle?.(value);
+        if (settling === undefined) this.#end({ how: 'returned', value });
+        else void settling.then((end) => this.#end(end));
       },
-      (error) => end({ how: 'threw', error }),
+      (error) => this.#end({ how: 'threw', error }),
     );
-    if (signal !== undefined) unfollow = onAbort(signal, abort);
-  }).then(onEnd);
+    if (signal !== undefined) this.#unfollow = onAbort(signal, () => this.#abort(signal.reason));
+  }
+
+  #answer(end: BodyEnd): void {
+    this.#isAnswered = true;
+    this.#deadline?.cancel();
+    if (this.#grace !== undefined) clearTimeout(this.#grace);
+    this.#unfollow?.();
+    this.#resolve(end);
+  }
+
+  #end(end: BodyEnd): void {
+    if (!this.#isAnswered) this.#answer(end);
+    // That a body ends by the abort is no news.
+    else if (
+      end.how !== 'threw' ||
+      end.error !== this.#limits.signal?.reason ||
+      this.#limits.signal === undefined
+    )
+      this.#call.log.ignored('A tool ended after its call had been answered', { how: end.how });
+  }
+
+  #abort(reason: unknown): void {
+    this.#awaited.stop?.(reason);
+    if (this.#call.tool.observesSignal)
+      this.#grace = setTimeout(() => this.#answer({ how: 'aborted' }), ABORT_GRACE_MS);
+    else this.#answer({ how: 'aborted' });
+  }
+
+  #expire(timeoutMs: number): void {
+    this.#awaited.stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
+    this.#answer({ how: 'timed_out', timeoutMs });
+  }
 }
+
 let waiting: Deadline[] = [];
 let isScheduled = false;
 

@@ -10,6 +10,9 @@ class Audience {
   readonly #signal: AbortSignal;
   #last: Listening | undefined;
   #first: Listening | undefined;
+  /** The signal has its listener. */
+  #isThere = false;
+  #isLeaving = false;
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
@@ -29,7 +32,8 @@ class Audience {
     if (this.#last !== undefined) this.#last.next = listening;
     else {
       this.#first = listening;
-      this.#signal.addEventListener('abort', this.#tell);
+      if (!this.#isThere) this.#signal.addEventListener('abort', this.#tell);
+      this.#isThere = true;
     }
     this.#last = listening;
     return listening;
@@ -46,12 +50,38 @@ class Audience {
     else previous.next = next;
     if (next === undefined) this.#last = previous;
     else next.previous = previous;
+    if (this.#first === undefined) this.#leaveSoon();
+  }
+
+  /** Listens no more, unless somebody has come since. */
+  leave(): void {
+    this.#isLeaving = false;
     if (this.#first === undefined) this.#dismiss();
   }
 
+  #leaveSoon(): void {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
+    leaving.push(this);
+    if (leaving.length === 1) setImmediate(leaveAll);
+  }
+
   #dismiss(): void {
+    this.#isThere = false;
     this.#signal.removeEventListener('abort', this.#tell);
   }
+}
+
+/**
+ * Audiences that have lost their last listener. They leave their signals at the end of the event loop's turn: calls
+ * come one after the other, and to add and remove a listener of a signal costs more than a call.
+ */
+let leaving: Audience[] = [];
+
+function leaveAll(): void {
+  const idle = leaving;
+  leaving = [];
+  for (const audience of idle) audience.leave();
 }
 
 /**

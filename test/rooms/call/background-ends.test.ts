@@ -306,6 +306,7 @@ describe('an abort of the run', () => {
     }
     await calls.tasks.idle();
     expect(calls.heard).toHaveLength(20);
+    await new Promise(setImmediate);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { IsInt, MaxLength, Validate, ValidatorConstraint } from 'class-validator';
 import {
+  type CallScope,
   defineTool,
   discoverTools,
   RetryToolCall,
@@ -94,10 +95,14 @@ function told(result: ToolResult): object {
 }
 
 /** The answers to all arguments, asked twice: the first call of a tool is never direct. */
-async function answers(registry: ToolRegistry, name: string): Promise<readonly object[]> {
+async function answers(registry: ToolRegistry, name: string, scope?: CallScope): Promise<readonly object[]> {
   const given: object[] = [];
-  for (const args of [...ARGUMENTS, ...ARGUMENTS])
-    given.push(told(await registry.execute(name, structuredClone(args))));
+  for (const args of [...ARGUMENTS, ...ARGUMENTS]) {
+    const sent = structuredClone(args);
+    given.push(
+      told(await (scope ? registry.executeWithContext(name, sent, scope) : registry.execute(name, sent))),
+    );
+  }
   return given;
 }
 
@@ -116,9 +121,25 @@ describe('ToolRegistry.execute', () => {
       const options = { maxResultChars: 200 };
       const direct = new ToolRegistry(options).register(tool(execute));
       const inSteps = new ToolRegistry({ ...options, logger: LOGGER }).register(tool(execute));
-      expect(await answers(direct, 'it')).toEqual(await answers(inSteps, 'it'));
+      const expected = await answers(inSteps, 'it');
+      expect(await answers(direct, 'it')).toEqual(expected);
+      const limited = new ToolRegistry({ ...options, toolTimeoutMs: 60_000 }).register(tool(execute));
+      expect(await answers(limited, 'it', { signal: new AbortController().signal })).toEqual(expected);
     },
   );
+
+  test('gives a call up that hangs, at its limit and when its signal is aborted', async () => {
+    const hanging = tool(() => new Promise(() => {}));
+    const limited = new ToolRegistry({ toolTimeoutMs: 5 }).register(hanging);
+    const controller = new AbortController();
+    const unlimited = new ToolRegistry().register(hanging);
+    for (const args of [{ n: 1 }, { n: 2 }]) {
+      expect((await limited.execute('it', args)).forLLM).toBe("The tool 'it' timed out after 5 ms.");
+      const call = unlimited.executeWithContext('it', args, { signal: controller.signal });
+      setImmediate(() => controller.abort());
+      expect((await call).forLLM).toMatch(/abort/);
+    }
+  });
 
   test('gives the same with and without a logger for a Standard Schema', async () => {
     const schemas = [

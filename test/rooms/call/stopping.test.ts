@@ -187,6 +187,8 @@ describe('aborts', () => {
         plainTool(async () => 'x'),
         { scope: { signal } },
       );
+    expect(getEventListeners(signal, 'abort').length).toBeLessThan(2);
+    await turn();
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
@@ -199,6 +201,7 @@ describe('aborts', () => {
     await call(tool, { scope: { signal } });
     await call(tool, { scope: { signal }, onAsyncResult: () => {} });
     await call(tool, { scope: { signal }, policies: [() => true] });
+    await turn();
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
