@@ -1,0 +1,107 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, expect, test } from '@jest/globals';
+import { Conversations, defineTool, type LLMProvider, type LLMRequest } from 'toolwright';
+import { SqliteConversationStore } from 'toolwright/satellite';
+import { SqliteRunStore } from 'toolwright/stores';
+
+const folder = mkdtempSync(join(tmpdir(), 'kept-conversations-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/**
+ * A file as this version writes it. What changes in these forms has to read them all the same: the files stay, and what
+ * the new version writes is put beside them.
+ */
+function fileOf(name: string): string {
+  const path = join(folder, `${name}.sqlite`);
+  using database = new DatabaseSync(path);
+  database.exec(readFileSync(`test/fixtures/${name}.sql`, 'utf8'));
+  return path;
+}
+
+const OWNER = { tenant: 't1' };
+
+test('Conversations goes on with a conversation of a kept file: its history, its open turn, what waits', async () => {
+  const requests: LLMRequest[] = [];
+  const provider: LLMProvider = {
+    itemKey: (model) => `maker/${model}`,
+    chat: async (request) => {
+      requests.push(structuredClone({ ...request, signal: undefined }) as LLMRequest);
+      return { content: `Reply ${requests.length}.`, toolCalls: [], finishReason: 'stop' };
+    },
+  };
+  const schema = { description: 'Does it', parameters: {} };
+  const tools = [
+    defineTool({ name: 'look', ...schema, execute: () => 'seen again' }),
+    defineTool({ name: 'drop', ...schema, approval: true, execute: () => 'dropped' }),
+  ];
+  const store = new SqliteRunStore({ path: fileOf('kept-conversations') });
+  const budget = { conversation: { tokens: 1_000 }, maxOutputTokens: 50, countTokens: () => 5 };
+  const conversations = new Conversations({ store, config: { provider, model: 'm', tools, budget } });
+  try {
+    const view = await conversations.snapshot('kept');
+    expect(view).toMatchObject({
+      ...{ owner: OWNER, turns: 2, lastEvent: 26 },
+      history: [{ number: 1, key: 'first', spent: { tokens: 10, calls: 1, steps: 2 } }],
+      pending: [{ callId: 'c3', tool: 'drop', kind: 'approval' }],
+      inbox: [{ key: 'third' }, { key: 'done', content: { kind: 'completion', forUser: 'Done' } }],
+    });
+    const told: string[] = [];
+    for await (const { number, event } of conversations.events('kept')) {
+      told.push(String(event.type));
+      if (number === 26) break;
+    }
+    expect([told.length, told[0], told.at(-1)]).toEqual([26, 'turn-start', 'turn-suspended']);
+
+    const answers = (view?.pending ?? []).map(({ id }) => ({ id, approved: true }));
+    await conversations.answer('kept', answers, { owner: OWNER });
+    await conversations.idle('kept');
+    const after = await conversations.snapshot('kept');
+    expect(after).toMatchObject({ turns: 4, inbox: [] });
+    expect(after?.messages.map(({ content }) => content)).toEqual([
+      ...['Hi', 'Let me see.', 'seen', 'Seen.'],
+      ...['Drop it', 'Let me see.', 'dropped', 'Reply 1.'],
+      ...['And then?', 'Reply 2.'],
+      ...[expect.stringContaining('It is done.'), 'Reply 3.'],
+    ]);
+    // What the provider keeps with a message goes back to it: of turns that had ended, and of the one that was open.
+    expect(requests[0]?.messages.filter(({ role }) => role === 'assistant')).toMatchObject([
+      { providerItems: { 'maker/m': { signature: 'abc==' } }, tool_calls: [{ id: 'c1' }] },
+      { providerItems: { 'maker/m': { signature: 'seen==' } } },
+      { tool_calls: [{ id: 'c3', providerItems: { 'maker/m': { of: 'c3' } } }] },
+    ]);
+  } finally {
+    await conversations.close();
+    store.close();
+  }
+});
+
+test('SqliteConversationStore goes on with a conversation of a kept file', async () => {
+  using store = new SqliteConversationStore({
+    path: fileOf('kept-satellite'),
+    expiresAfterMs: Number.POSITIVE_INFINITY,
+  });
+  const said = { role: 'user', content: 'And then?' } as const;
+  const reply = { role: 'assistant', content: 'Nothing.' } as const;
+  expect(await store.load('kept')).toEqual({
+    turnId: 't2',
+    owner: OWNER,
+    messages: [
+      { role: 'user', content: 'Hi' },
+      {
+        role: 'assistant',
+        content: 'Hello.',
+        reasoning: 'A greeting.',
+        providerItems: { 'maker/m': { signature: 'abc==' } },
+      },
+      { role: 'user', content: 'Look' },
+      { role: 'assistant', content: '[[look]]{}' },
+    ],
+    finishReason: 'stop',
+  });
+  const next = { id: 't3', after: 't2', messages: [said, reply], finishReason: 'stop' } as const;
+  expect(await store.append('kept', next)).toBe(true);
+  expect((await store.load('kept'))?.messages.slice(4)).toEqual([said, reply]);
+});
