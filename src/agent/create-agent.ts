@@ -163,8 +163,9 @@ async function addToolboxes(
   if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
   const container = faults.has('container') ? undefined : options.container;
   const logger = faults.has('logger') ? undefined : options.logger;
+  const hooks = faults.has('hooks') ? undefined : options.hooks;
   const around = (at: string): ToolboxSurroundings => {
-    return { ...parts, folder, base: baseOf(at), container, logger, model };
+    return { ...parts, folder, base: baseOf(at), container, logger, model, hooks };
   };
   const { tools, closers } = await openToolboxes(all, { faults, around });
   opened.closers.push(...closers);

@@ -7,6 +7,7 @@ import { keepsBudgets } from '../contract/budget.js';
 import type { StoreWithBudgets } from '../contract/budget-ledger.js';
 import type { ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
+import type { Hooks } from '../contract/hooks.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
@@ -37,6 +38,7 @@ export interface ToolboxSurroundings {
   readonly provider?: LLMProvider | undefined;
   readonly model?: string | undefined;
   readonly policy?: ToolPolicy | undefined;
+  readonly hooks?: readonly Hooks[] | undefined;
   readonly permissions?: Permissions | undefined;
   readonly store?: ConversationsStore | undefined;
 }
@@ -256,7 +258,7 @@ interface OpenOthers {
   readonly closers: readonly (() => Promise<void>)[];
 }
 
-/** Opens the toolboxes of other agents. They are under the policy of the agent, whoever asks them. */
+/** Opens the toolboxes of other agents. They are under the policy of the agent and within its hooks, whoever asks them. */
 async function openOthers(
   others: Readonly<Record<string, OtherAgent>>,
   around: ToolboxSurroundings,
@@ -272,7 +274,8 @@ async function openOthers(
       faults.add(at, { problem: `${at} is no object`, fix: "{ description: '…', toolboxes: ['web'] }" });
       continue;
     }
-    const { toolboxes = [], provider, policy, ...own } = other as OtherAgent;
+    const { toolboxes = [], provider, policy, hooks = [], ...own } = other as OtherAgent;
+    const all = Array.isArray(hooks) ? [...(around.hooks ?? []), ...hooks] : hooks;
     for (const fault of Array.isArray(own.agents) ? strangersOf(name, own.agents, others) : [])
       faults.add(`${at}.agents`, fault);
     const open = await openToolboxes([{ at: `${at}.toolboxes`, toolbox: toolboxes }], {
@@ -288,6 +291,7 @@ async function openOthers(
       model: own.model ?? (around.model as string),
       tools: own.agents === undefined ? open.tools : open.tools.tools(),
       ...(both && { policy: both }),
+      ...(Array.isArray(all) && all.length === 0 ? {} : { hooks: all }),
     };
   }
   faults.throwAll();

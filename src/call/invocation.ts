@@ -46,6 +46,23 @@ export interface CallRequest {
   readonly startedBy?: TracePlace;
 }
 
+/** A call that came without an id. Its number is written out only for those who ask. */
+export class NumberedCall implements CallRequest {
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly number: number;
+
+  constructor(number: number, name: string, args: unknown) {
+    this.number = number;
+    this.name = name;
+    this.arguments = args;
+  }
+
+  get id(): string {
+    return `call_${this.number}`;
+  }
+}
+
 /** Keeps one value of `context.once`; rejects where it cannot be kept. */
 export type KeepOnce = (done: OnceValue) => Promise<void>;
 

@@ -19,6 +19,7 @@ import {
   type RulesOf,
   TEXT,
 } from '../kernel/options.js';
+import { bothPolicies } from './allow.js';
 import type { DescribeError } from './invocation.js';
 import { TaskQueue } from './task-queue.js';
 
@@ -75,3 +76,18 @@ export const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry',
   timeoutMs: 'toolTimeoutMs: …',
   tools: 'new ToolRegistry().register(...tools)',
 });
+
+/** The options of a registry whose tools are called within calls of another one: what that forbids and hides holds. */
+export function optionsWithin(own: ToolRegistryOptions, outer: ToolRegistryOptions): ToolRegistryOptions {
+  const { policy, hooks = [], redact = [], logArguments } = outer;
+  const addsNothing = !policy && hooks.length + redact.length === 0 && logArguments !== false;
+  if (own === outer || addsNothing) return own;
+  const both = bothPolicies(policy, own.policy);
+  return {
+    ...own,
+    ...(both ? { policy: both } : {}),
+    hooks: [...new Set([...hooks, ...(own.hooks ?? [])])],
+    redact: [...redact, ...(own.redact ?? [])],
+    ...(logArguments === false ? { logArguments } : {}),
+  };
+}

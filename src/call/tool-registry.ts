@@ -13,7 +13,13 @@ import { type AskedScope, allowedTools } from './allow.js';
 import { answerCall, callTool, recordCall } from './call-tool.js';
 import { isAlone } from './direct-call.js';
 import { type CheckedArguments, checkOnly } from './edited-call.js';
-import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
+import {
+  type CallEnvironment,
+  type CallOrigin,
+  type CallRequest,
+  type Invocation,
+  NumberedCall,
+} from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
 import { createRedaction, type Redaction } from './redact.js';
@@ -27,7 +33,7 @@ import {
   ToolTableView,
   WritableToolTable,
 } from './registration.js';
-import { REGISTRY_OPTIONS, type ToolRegistryOptions } from './registry-options.js';
+import { optionsWithin, REGISTRY_OPTIONS, type ToolRegistryOptions } from './registry-options.js';
 import { answerText } from './result-text.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
@@ -167,6 +173,14 @@ export class ToolRegistry {
       { ...this.#options, tasks },
       new ToolTableView(this.#table, createNameFilter(filter)),
     );
+  }
+
+  /** The same tools, behind what is around another registry, too: where they are called within its calls. */
+  within(outer: ToolRegistry): ToolRegistry {
+    const options = optionsWithin(this.#options, outer.#options);
+    return options === this.#options
+      ? this
+      : new ToolRegistry({ ...options, tasks: this.tasks }, this.#table);
   }
 
   /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
@@ -381,20 +395,3 @@ function recordOrNone<Call>(call: Call): Call {
 
 /** A call without a scope. */
 const ANYWHERE: CallOrigin = { scope: {} };
-
-/** A call that came without an id. Its number is written out only for those who ask. */
-class NumberedCall implements CallRequest {
-  readonly name: string;
-  readonly arguments: unknown;
-  readonly number: number;
-
-  constructor(number: number, name: string, args: unknown) {
-    this.number = number;
-    this.name = name;
-    this.arguments = args;
-  }
-
-  get id(): string {
-    return `call_${this.number}`;
-  }
-}

@@ -46,6 +46,7 @@ type AgentConfig = Pick<
   | 'answerWithinMs'
   | 'logger'
   | 'budget'
+  | 'hooks'
 >;
 
 /** What an agent is told of the call that it runs in. */
@@ -93,6 +94,7 @@ const RULES: RulesOf<AgentAsToolOptions> = {
   answerWithinMs: LOOP_RULES.answerWithinMs,
   logger: LOOP_RULES.logger,
   budget: LOOP_RULES.budget,
+  hooks: LOOP_RULES.hooks,
   systemPrompt: TEXT,
   parameters: ANYTHING,
   prompt: FUNCTION,
@@ -122,8 +124,8 @@ const DEFAULT_DEPTH = 4;
  * A tool that is an agent: each call is a run of its own, with its own model, tools and prompt. What it answers is the
  * result: its text, or data of its `output`.
  *
- * The run takes place on behalf of the owner of the run that calls it, under that run's policy beside its own. What it
- * waits for is in the `pending` of that run, with the `path` to it; answered there, it goes on where it was. Its usage
+ * The run takes place on behalf of the owner of the run that calls it, under that run's policy beside its own, within
+ * its hooks, and its log tells no more than that of the run. What it waits for is in the `pending` of that run, with the `path` to it; answered there, it goes on where it was. Its usage
  * counts for that run, and its events come there as `call-event`.
  *
  * @throws InvalidOptionsError (521) for options that are wrong, ToolDeclarationError (502) for tools that are none.
@@ -221,7 +223,7 @@ const NOWHERE = { save: () => {} };
 
 type RunSink = NonNullable<InnerRuns['run']['sink']>;
 
-/** What the run that calls the agent forbids, the agent may not do either. */
+/** What the run that calls the agent forbids, the agent may not do either; what surrounds that run surrounds it. */
 function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
   const { name: _, description: __, systemPrompt: ___, parameters: ____, prompt: _____, ...others } = options;
   const {
@@ -230,17 +232,34 @@ function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): To
     timeoutMs: _timeout,
     approval: _approval,
     annotations: _annotations,
+    hooks: ownHooks = [],
     ...own
   } = others;
-  const { policy: outerPolicy, logger, store } = outer?.run.config ?? {};
+  const { policy: outerPolicy, logger, store, hooks: outerHooks = [] } = outer?.run.config ?? {};
   const policy = bothPolicies(outerPolicy, own.policy);
+  const registry = own.tools as ToolRegistry;
+  const tools = outer === undefined ? registry : withinOf(registry, outer.run.tools);
+  const hooks = [...new Set([...outerHooks, ...ownHooks])].filter((hook) => !tools.hooks.includes(hook));
   return {
     ...(logger === undefined ? {} : { logger }),
     // For approvals that stand: the run itself is kept in the state of the one around it.
     ...(store === undefined ? {} : { store }),
     ...own,
+    tools,
+    ...(hooks.length > 0 ? { hooks } : {}),
     ...(policy === undefined ? {} : { policy }),
   };
+}
+
+/** By the registry of an agent and that of the run that calls it, so that what is worked out of them is so once. */
+const within = new WeakMap<ToolRegistry, WeakMap<ToolRegistry, ToolRegistry>>();
+
+function withinOf(registry: ToolRegistry, outer: ToolRegistry): ToolRegistry {
+  const known = within.get(registry) ?? new WeakMap<ToolRegistry, ToolRegistry>();
+  within.set(registry, known);
+  const made = known.get(outer) ?? registry.within(outer);
+  known.set(outer, made);
+  return made;
 }
 
 function messagesOf(

@@ -5,6 +5,7 @@ import {
   Conversation,
   Conversations,
   defineTool,
+  type Hooks,
   type LLMRequest,
   type LoopEvent,
   type Message,
@@ -432,5 +433,92 @@ describe('runs inside calls', () => {
     const ended = await resumeToolLoop({ ...config, signal: AbortSignal.abort() }, run.state, []);
     expect(ended.status).toBe('aborted');
     expect(ran).toEqual(['look']);
+  });
+});
+
+const NAMED = {
+  type: 'object',
+  properties: { amount: { type: 'integer' }, customerNo: { type: 'string' } },
+} as const;
+
+describe('what is around a run', () => {
+  const inner = () =>
+    new ScriptedProvider([
+      { toolCalls: [{ id: 'i1', name: 'pay', arguments: { amount: 7, customerNo: 'k-1' } }] },
+      { content: 'Paid.' },
+    ]);
+  const outer = (name = 'accountant') =>
+    new ScriptedProvider([
+      { toolCalls: [{ id: 'o1', name, arguments: { task: 'Pay' } }] },
+      { content: 'All is paid.' },
+    ]);
+  const watching = (name: string, seen: string[]): Hooks => ({
+    name,
+    beforeRequest: ({ model }) => {
+      seen.push(`${name} asks ${model}`);
+    },
+    afterCall: ({ name: tool }) => {
+      seen.push(`${name} calls ${tool}`);
+    },
+  });
+  const payer = (execute: () => unknown = () => 'paid') =>
+    defineTool({ name: 'pay', description: 'Pay', parameters: NAMED, execute }) as ToolDefinition;
+  const accountant = (more: Partial<Parameters<typeof agentAsTool>[0]> = {}) =>
+    agentAsTool({
+      ...{ name: 'accountant', description: 'Pays', provider: inner(), model: 'inner', tools: [payer()] },
+      ...more,
+    });
+
+  test('is around the agents in it: hooks of the registry, of the run, and their own, each once', async () => {
+    const seen: string[] = [];
+    const [ofRegistry, ofRun, own] = ['registry', 'run', 'own'].map((name) => watching(name, seen));
+    const hooks = { run: [ofRun as Hooks], own: [own as Hooks, ofRun as Hooks] };
+    const manager = agentAsTool({
+      ...{ name: 'manager', description: 'Manages', provider: outer(), model: 'middle' },
+      tools: [accountant({ hooks: hooks.own })],
+    });
+    const tools = new ToolRegistry({ hooks: [ofRegistry as Hooks] }).register(manager);
+    const run = await runToolLoop(
+      { provider: outer('manager'), model: 'outer', tools, hooks: hooks.run },
+      hello,
+    );
+    expect(run.content).toBe('All is paid.');
+    const of = (what: string) => seen.filter((one) => one.endsWith(what));
+    expect(of('asks inner')).toEqual(
+      ['registry', 'run', 'own', 'registry', 'run', 'own'].map((one) => `${one} asks inner`),
+    );
+    expect(of('asks middle')).toHaveLength(4);
+    expect(of('calls pay')).toEqual(['registry calls pay', 'run calls pay', 'own calls pay']);
+    expect(of('calls accountant')).toEqual(['registry calls accountant', 'run calls accountant']);
+  });
+
+  test('forbids what the registry of the run forbids, also within agents', async () => {
+    const ran: unknown[] = [];
+    const policy = ({ tool }: { readonly tool: ToolDefinition }) =>
+      tool.name === 'pay' ? { allow: false as const, reason: 'not today' } : true;
+    const provider = inner();
+    const tools = new ToolRegistry({ policy }).register(
+      accountant({ provider, tools: [payer(() => ran.push('paid'))] }),
+    );
+    await runToolLoop({ provider: outer(), model: 'outer', tools }, hello);
+    expect([ran, provider.requests[1]?.messages.at(-1)?.content]).toEqual([
+      [],
+      expect.stringContaining('not today'),
+    ]);
+  });
+
+  test.each([
+    ['hides the arguments that the registry of the run hides', { redact: ['customerNo'] }, ['[redacted]']],
+    ['tells no arguments where the registry of the run tells none', { logArguments: false }, []],
+  ] as const)('%s, also within agents', async (_, options, shown) => {
+    const logged: (Readonly<Record<string, unknown>> | undefined)[] = [];
+    const note = (text: string, fields?: Readonly<Record<string, unknown>>): void => {
+      if (fields?.tool === 'pay' && text === 'Tool arguments') logged.push(fields);
+    };
+    const logger = { debug: note, info: () => {}, warn: () => {}, error: () => {} };
+    const tools = new ToolRegistry(options).register(accountant());
+    await runToolLoop({ provider: outer(), model: 'outer', tools, logger }, hello);
+    const args = logged.map((fields) => (fields?.arguments as Readonly<Record<string, unknown>>)?.customerNo);
+    expect(args).toEqual(shown);
   });
 });

@@ -21,7 +21,10 @@ import { PRICES, priceOf } from '../../loop/prices.js';
 
 /** One agent of a table: what it is asked with, and what it may do. */
 export interface NamedAgent
-  extends Pick<ToolLoopConfig, 'provider' | 'model' | 'tools' | 'llmOptions' | 'maxIterations' | 'policy'> {
+  extends Pick<
+    ToolLoopConfig,
+    'provider' | 'model' | 'tools' | 'llmOptions' | 'maxIterations' | 'policy' | 'hooks'
+  > {
   /** What it does, and when to ask it. */
   readonly description: string;
   readonly systemPrompt?: string;
@@ -75,6 +78,7 @@ const AGENT = optionTable<NamedAgent>(
     llmOptions: LOOP_RULES.llmOptions,
     maxIterations: LOOP_RULES.maxIterations,
     policy: LOOP_RULES.policy,
+    hooks: LOOP_RULES.hooks,
     systemPrompt: TEXT,
     output: LOOP_RULES.output,
     budget: LOOP_RULES.budget,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { agentAsTool, Param, type PendingCall, Tool, Toolset } from 'toolwright';
+import { agentAsTool, type Hooks, Param, type PendingCall, Tool, Toolset } from 'toolwright';
 import { createAgent } from 'toolwright/agent';
 import { ScriptedProvider } from 'toolwright/testing';
 
@@ -92,6 +92,40 @@ describe('createAgent with other agents', () => {
     await agent.run('Deploy main');
     expect([tools.deployed, judged]).toEqual([[], ['deploy']]);
     expect((await agent.registry.execute('deploy', { branch: 'x' })).forLLM).toContain('the policy says no');
+  });
+
+  test('createAgent has its hooks around the requests and calls of other agents, once each', async () => {
+    const tools = new DeployTools();
+    const seen: string[] = [];
+    const mask: Hooks = {
+      name: 'mask',
+      beforeRequest: ({ model }) => {
+        seen.push(`asks ${model}`);
+      },
+      beforeCall: ({ name }) => {
+        seen.push(`calls ${name}`);
+        return name === 'deploy' ? { arguments: { branch: 'masked' } } : undefined;
+      },
+    };
+    const provider = new ScriptedProvider([
+      ...[
+        { toolCalls: [{ name: 'delegate', arguments: { agent: 'operator', task: 'Deploy main' } }] },
+        { toolCalls: [{ name: 'deploy', arguments: { branch: 'main' } }] },
+        { content: 'Done.' },
+        { content: 'It is deployed.' },
+      ],
+    ]);
+    const operator = { description: 'Deploys', model: 'back', toolboxes: [tools] };
+    await using agent = await createAgent({
+      ...{ provider, model: 'front', toolboxes: [{ agents: { agents: { operator } } }] },
+      permissions: { mode: 'auto' },
+      hooks: [mask],
+    });
+    expect((await agent.run('Deploy main')).content).toBe('It is deployed.');
+    expect([tools.deployed, seen]).toEqual([
+      ['masked'],
+      ['asks front', 'calls delegate', 'asks back', 'calls deploy', 'asks back', 'asks front'],
+    ]);
   });
 
   test('createAgent tells what is wrong with other agents, and lets them have its provider and model', async () => {
