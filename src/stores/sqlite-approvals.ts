@@ -1,5 +1,6 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { ApprovalStore, StandingApproval } from '../contract/standing-approvals.js';
+import { type Prepared, preparedIn } from './open-database.js';
 
 /** Times in milliseconds. */
 const TABLE = `
@@ -24,42 +25,35 @@ const DEFAULT_LIMIT = 100;
 
 /** The standing approvals of a store in an SQLite file. */
 export class SqliteApprovals implements ApprovalStore {
-  readonly #database: DatabaseSync;
   readonly #now: () => number;
-  readonly #prepared = new Map<keyof typeof SQL, StatementSync>();
+  readonly #sql: Prepared<keyof typeof SQL>;
 
   constructor(database: DatabaseSync, now: () => number) {
-    this.#database = database;
     this.#now = now;
     database.exec(TABLE);
+    this.#sql = preparedIn(database, SQL);
   }
 
   addApproval(approval: StandingApproval): void {
-    this.#statement('forget').run({ now: this.#now() });
+    this.#sql.forget.run({ now: this.#now() });
     const { id, expiresAt = null } = approval;
-    this.#statement('add').run({ id, approval: JSON.stringify(approval), expiresAt });
+    this.#sql.add.run({ id, approval: JSON.stringify(approval), expiresAt });
   }
 
   findApproval(ids: readonly string[]): StandingApproval | undefined {
     for (const id of ids) {
-      const row = this.#statement('find').get({ id, now: this.#now() });
+      const row = this.#sql.find.get({ id, now: this.#now() });
       if (row !== undefined) return read(row);
     }
     return undefined;
   }
 
   listApprovals(limit = DEFAULT_LIMIT): readonly StandingApproval[] {
-    return this.#statement('list').all({ limit, now: this.#now() }).map(read);
+    return this.#sql.list.all({ limit, now: this.#now() }).map(read);
   }
 
   revokeApproval(id: string): boolean {
-    return Number(this.#statement('revoke').run({ id, now: this.#now() }).changes) > 0;
-  }
-
-  #statement(name: keyof typeof SQL): StatementSync {
-    const known = this.#prepared.get(name) ?? this.#database.prepare(SQL[name]);
-    this.#prepared.set(name, known);
-    return known;
+    return Number(this.#sql.revoke.run({ id, now: this.#now() }).changes) > 0;
   }
 }
 

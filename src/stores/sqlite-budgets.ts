@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import {
   addAmounts,
   type BudgetAccount,
@@ -11,7 +11,7 @@ import {
   windowOf,
 } from '../contract/budget-ledger.js';
 import { checkAge } from '../errors/store-checks.js';
-import { inTransaction } from './open-database.js';
+import { inTransaction, type Prepared, preparedIn } from './open-database.js';
 
 const PARTS = `
     tokens INTEGER NOT NULL,
@@ -78,17 +78,18 @@ interface Place {
 export class SqliteBudgets implements BudgetLedger {
   readonly #database: DatabaseSync;
   readonly #now: () => number;
-  readonly #prepared = new Map<keyof typeof SQL, StatementSync>();
+  readonly #sql: Prepared<keyof typeof SQL>;
 
   constructor(database: DatabaseSync, now: () => number) {
     this.#database = database;
     this.#now = now;
     database.exec(TABLES);
+    this.#sql = preparedIn(database, SQL);
   }
 
   reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): ReservationOutcome {
     return inTransaction(this.#database, () => {
-      if (this.#statement('has').get({ $id: id }) !== undefined) return { status: 'reserved' };
+      if (this.#sql.has.get({ $id: id }) !== undefined) return { status: 'reserved' };
       for (const account of accounts) {
         const { spent, reserved } = this.balance(account);
         const beyond = partBeyond(account.limits, addAmounts(spent, reserved), amounts);
@@ -96,22 +97,21 @@ export class SqliteBudgets implements BudgetLedger {
       }
       const leaseEnd = this.#now() + leaseMs;
       const values = { $id: id, $leaseEnd: leaseEnd, ...valuesOf(amounts) };
-      for (const account of accounts)
-        this.#statement('reserve').run({ ...values, ...this.#placeOf(account) });
+      for (const account of accounts) this.#sql.reserve.run({ ...values, ...this.#placeOf(account) });
       return { status: 'reserved' };
     });
   }
 
   renewReservation(id: string, leaseMs: number): boolean {
-    const { changes } = this.#statement('renew').run({ $id: id, $leaseEnd: this.#now() + leaseMs });
+    const { changes } = this.#sql.renew.run({ $id: id, $leaseEnd: this.#now() + leaseMs });
     return Number(changes) > 0;
   }
 
   settle(id: string, spent: BudgetAmounts): boolean {
     return inTransaction(this.#database, () => {
-      const rows = this.#statement('settle').all({ $id: id });
+      const rows = this.#sql.settle.all({ $id: id });
       for (const { key, began_at, window_ms } of rows)
-        this.#statement('spend').run({
+        this.#sql.spend.run({
           $key: String(key),
           $beganAt: Number(began_at),
           $windowMs: Number(window_ms),
@@ -125,26 +125,20 @@ export class SqliteBudgets implements BudgetLedger {
   balance(account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance {
     const place = this.#placeOf(account);
     return {
-      spent: amountsOf(this.#statement('spent').get({ ...place })),
-      reserved: amountsOf(this.#statement('reserved').get({ ...place, $now: this.#now() })),
+      spent: amountsOf(this.#sql.spent.get({ ...place })),
+      reserved: amountsOf(this.#sql.reserved.get({ ...place, $now: this.#now() })),
     };
   }
 
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
     const $limit = this.#now() - ageMs;
-    this.#statement('forgetReserved').run({ $limit });
-    return Number(this.#statement('forget').run({ $limit }).changes);
+    this.#sql.forgetReserved.run({ $limit });
+    return Number(this.#sql.forget.run({ $limit }).changes);
   }
 
   #placeOf({ key, windowMs }: Pick<BudgetAccount, 'key' | 'windowMs'>): Place {
     return { $key: key, $beganAt: windowOf(this.#now(), windowMs), $windowMs: windowMs ?? 0 };
-  }
-
-  #statement(name: keyof typeof SQL): StatementSync {
-    const known = this.#prepared.get(name) ?? this.#database.prepare(SQL[name]);
-    this.#prepared.set(name, known);
-    return known;
   }
 }
 

@@ -1,6 +1,7 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { ResultCache } from '../contract/result-cache.js';
 import type { StoredResult } from '../contract/run-state.js';
+import { type Prepared, preparedIn } from './open-database.js';
 
 /** Times in milliseconds. */
 const TABLE = `
@@ -22,33 +23,26 @@ const SQL = {
 
 /** The results that a store in an SQLite file keeps. */
 export class SqliteCache implements ResultCache {
-  readonly #database: DatabaseSync;
   readonly #now: () => number;
-  readonly #prepared = new Map<keyof typeof SQL, StatementSync>();
+  readonly #sql: Prepared<keyof typeof SQL>;
 
   constructor(database: DatabaseSync, now: () => number) {
-    this.#database = database;
     this.#now = now;
     database.exec(TABLE);
+    this.#sql = preparedIn(database, SQL);
   }
 
   cachedResult(key: string): StoredResult | undefined {
-    const row = this.#statement('get').get({ $key: key, $now: this.#now() });
+    const row = this.#sql.get.get({ $key: key, $now: this.#now() });
     return row && (JSON.parse(String(row.result)) as StoredResult);
   }
 
   cacheResult(key: string, result: StoredResult, lifetimeMs: number): void {
     const endsAt = this.#now() + lifetimeMs;
-    this.#statement('put').run({ $key: key, $result: JSON.stringify(result), $endsAt: endsAt });
+    this.#sql.put.run({ $key: key, $result: JSON.stringify(result), $endsAt: endsAt });
   }
 
   forgetResult(key: string): void {
-    this.#statement('forget').run({ $key: key, $now: this.#now() });
-  }
-
-  #statement(name: keyof typeof SQL): StatementSync {
-    const known = this.#prepared.get(name) ?? this.#database.prepare(SQL[name]);
-    this.#prepared.set(name, known);
-    return known;
+    this.#sql.forget.run({ $key: key, $now: this.#now() });
   }
 }

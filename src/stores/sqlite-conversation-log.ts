@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type {
   ConversationCommit,
   ConversationHold,
@@ -19,7 +19,7 @@ import type {
 import type { JsonObject } from '../contract/json-schema.js';
 import { checkAge } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
-import { inTransaction } from './open-database.js';
+import { inTransaction, type Prepared, preparedIn } from './open-database.js';
 
 /** How often the file is asked whether another process has changed it; SQLite tells nobody. */
 const WATCH_EVERY_MS = 50;
@@ -80,13 +80,11 @@ const SQL = {
   removeEntries: 'DELETE FROM toolwright_inbox WHERE done_at <= $limit',
 } as const;
 
-type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
-
 /** The conversations of a `SqliteRunStore`, in the same file. */
 export class SqliteConversationLog implements ConversationLog {
   readonly #database: DatabaseSync;
   readonly #now: () => number;
-  readonly #sql: Statements;
+  readonly #sql: Prepared<keyof typeof SQL>;
   readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
   #timer: NodeJS.Timeout | undefined;
   #seen = { version: 0, told: 0 };
@@ -95,8 +93,7 @@ export class SqliteConversationLog implements ConversationLog {
     this.#database = database;
     this.#now = now;
     database.exec(TABLES);
-    const prepared = Object.entries(SQL).map(([name, sql]) => [name, database.prepare(sql)] as const);
-    this.#sql = Object.fromEntries(prepared) as Statements;
+    this.#sql = preparedIn(database, SQL);
   }
 
   enter(entry: NewInboxEntry): EnteredEntry | undefined {

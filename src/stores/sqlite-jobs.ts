@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { Job, JobOptions } from '../contract/job-engine.js';
 import type {
   CompletionOptions,
@@ -13,6 +13,7 @@ import type {
 import type { StoredResult } from '../contract/run-state.js';
 import { jobPage, readJobQuery } from '../errors/job-checks.js';
 import { checkAge } from '../errors/store-checks.js';
+import { type Prepared, preparedIn } from './open-database.js';
 import type { SqliteConversationLog } from './sqlite-conversation-log.js';
 
 /** Times in milliseconds. */
@@ -79,16 +80,15 @@ interface JobsPlace {
 
 /** The started work of a store in an SQLite file. */
 export class SqliteJobs implements JobStore {
-  readonly #database: DatabaseSync;
   readonly #now: () => number;
   readonly #conversations: SqliteConversationLog;
-  readonly #prepared = new Map<keyof typeof SQL, StatementSync>();
+  readonly #sql: Prepared<keyof typeof SQL>;
 
   constructor({ database, now, conversations }: JobsPlace) {
-    this.#database = database;
     this.#now = now;
     this.#conversations = conversations;
     database.exec(TABLE);
+    this.#sql = preparedIn(database, SQL);
   }
 
   addJob(job: Job, options: JobOptions): boolean {
@@ -134,23 +134,15 @@ export class SqliteJobs implements JobStore {
 
   removeJobsOlderThan(ageMs: number): number {
     checkAge(ageMs);
-    return Number(this.#statement('remove').run({ limitAt: this.#now() - ageMs }).changes);
+    return Number(this.#sql.remove.run({ limitAt: this.#now() - ageMs }).changes);
   }
 
   #change(name: keyof typeof SQL, values: Record<string, SQLInputValue>): boolean {
-    return this.#statement(name).run({ ...values, now: this.#now() }).changes !== 0;
+    return this.#sql[name].run({ ...values, now: this.#now() }).changes !== 0;
   }
 
   #rows(name: keyof typeof SQL, values: Record<string, SQLInputValue>): readonly StoredJob[] {
-    return (this.#statement(name).all(values) as unknown as readonly JobRow[]).map(read);
-  }
-
-  #statement(name: keyof typeof SQL): StatementSync {
-    const known = this.#prepared.get(name);
-    if (known !== undefined) return known;
-    const statement = this.#database.prepare(SQL[name]);
-    this.#prepared.set(name, statement);
-    return statement;
+    return (this.#sql[name].all(values) as unknown as readonly JobRow[]).map(read);
   }
 }
 

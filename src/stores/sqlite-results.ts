@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeptResult, ResultKey, ResultStore } from '../contract/result-store.js';
+import { type Prepared, preparedIn } from './open-database.js';
 
 /** Times in milliseconds; texts as JSON, because SQLite has none with half a character in it. */
 const TABLE = `
@@ -26,30 +27,32 @@ const SQL = {
 
 /** The large results of a store in an SQLite file. */
 export class SqliteResults implements ResultStore {
-  readonly #database: DatabaseSync;
+  readonly #sql: Prepared<keyof typeof SQL>;
   readonly #now: () => number;
 
   constructor(database: DatabaseSync, now: () => number) {
-    this.#database = database;
     this.#now = now;
     database.exec(TABLE);
+    this.#sql = preparedIn(database, SQL);
   }
 
   keepResult({ handle, runId, owner, text, lifeMs }: KeptResult): void {
     this.removeExpiredResults();
-    this.#database
-      .prepare(SQL.keep)
-      .run({ handle, runId, owner: owner ?? null, text: JSON.stringify(text), endAt: this.#now() + lifeMs });
+    this.#sql.keep.run({
+      handle,
+      runId,
+      owner: owner ?? null,
+      text: JSON.stringify(text),
+      endAt: this.#now() + lifeMs,
+    });
   }
 
   readResult({ handle, runId, owner }: ResultKey): string | undefined {
-    const row = this.#database
-      .prepare(SQL.read)
-      .get({ handle, runId, owner: owner ?? null, now: this.#now() });
+    const row = this.#sql.read.get({ handle, runId, owner: owner ?? null, now: this.#now() });
     return row && (JSON.parse(String(row.text)) as string);
   }
 
   removeExpiredResults(): number {
-    return Number(this.#database.prepare(SQL.remove).run({ now: this.#now() }).changes);
+    return Number(this.#sql.remove.run({ now: this.#now() }).changes);
   }
 }

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
@@ -22,7 +22,7 @@ import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-app
 import { checkOptions } from '../errors/author-fault.js';
 import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
-import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
+import { DATABASE_PATH, inTransaction, openDatabase, type Prepared, preparedIn } from './open-database.js';
 import { SqliteApprovals } from './sqlite-approvals.js';
 import { SqliteBudgets } from './sqlite-budgets.js';
 import { SqliteCache } from './sqlite-cache.js';
@@ -112,8 +112,6 @@ const SQL = {
     RETURNING run_id`,
 } as const;
 
-type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
-
 type SummaryRow = {
   readonly run_id: string;
   readonly status: RunStatus;
@@ -164,7 +162,7 @@ export class SqliteRunStore
   readonly conversations: ConversationLog;
   readonly #conversations: SqliteConversationLog;
   readonly #database: DatabaseSync;
-  readonly #statements: Statements;
+  readonly #statements: Prepared<keyof typeof SQL>;
   readonly #now: () => number;
   #isOpen = true;
 
@@ -177,7 +175,7 @@ export class SqliteRunStore
       prepareRunsSchema(this.#database);
       this.#conversations = new SqliteConversationLog(this.#database, now);
       this.conversations = this.#conversations;
-      this.#statements = prepareAll(this.#database);
+      this.#statements = preparedIn(this.#database, SQL);
       this.budgets = new SqliteBudgets(this.#database, now);
       this.cache = new SqliteCache(this.#database, now);
       this.results = new SqliteResults(this.#database, now);
@@ -357,11 +355,6 @@ export class SqliteRunStore
       entries: writes.flatMap(({ entries }) => JSON.parse(String(entries)) as RunEntry[]),
     };
   }
-}
-
-function prepareAll(database: DatabaseSync): Statements {
-  const prepared = Object.entries(SQL).map(([name, sql]) => [name, database.prepare(sql)] as const);
-  return Object.fromEntries(prepared) as Statements;
 }
 
 function summaryOf(row: SummaryRow): RunSummary {

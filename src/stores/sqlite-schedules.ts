@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import {
   type DueSchedules,
   ownerSubject,
@@ -8,6 +8,7 @@ import {
   type ScheduleStore,
   subjectOf,
 } from '../contract/schedule-store.js';
+import { type Prepared, preparedIn } from './open-database.js';
 
 /** Times in milliseconds. */
 const TABLE = `
@@ -43,14 +44,13 @@ const DEFAULT_LIMIT = 100;
 
 /** The schedules of a store in an SQLite file. */
 export class SqliteSchedules implements ScheduleStore {
-  readonly #database: DatabaseSync;
   readonly #now: () => number;
-  readonly #prepared = new Map<keyof typeof SQL, StatementSync>();
+  readonly #sql: Prepared<keyof typeof SQL>;
 
   constructor(database: DatabaseSync, now: () => number) {
-    this.#database = database;
     this.#now = now;
     database.exec(TABLE);
+    this.#sql = preparedIn(database, SQL);
   }
 
   clock(): number {
@@ -59,27 +59,25 @@ export class SqliteSchedules implements ScheduleStore {
 
   addSchedule(schedule: Schedule, most = Number.MAX_SAFE_INTEGER): boolean {
     const { id, conversationId, dueAt } = schedule;
-    if (this.#statement('find').get({ id }) !== undefined) return true;
+    if (this.#sql.find.get({ id }) !== undefined) return true;
     const values = { id, conversationId, subject: subjectOf(schedule), dueAt, most };
-    const isNew = this.#statement('add').run({ ...values, schedule: JSON.stringify(schedule) }).changes !== 0;
+    const isNew = this.#sql.add.run({ ...values, schedule: JSON.stringify(schedule) }).changes !== 0;
     // Another process may have added it in between.
-    return isNew || this.#statement('find').get({ id }) !== undefined;
+    return isNew || this.#sql.find.get({ id }) !== undefined;
   }
 
   listSchedules({ conversationId, owner, limit = DEFAULT_LIMIT }: ScheduleQuery = {}): readonly Schedule[] {
     const values = { conversationId: conversationId ?? null, subject: ownerSubject(owner) ?? null, limit };
-    return this.#statement('list').all(values).map(read);
+    return this.#sql.list.all(values).map(read);
   }
 
   cancelSchedule(id: string): boolean {
-    return this.#statement('cancel').run({ id }).changes !== 0;
+    return this.#sql.cancel.run({ id }).changes !== 0;
   }
 
   dueSchedules(limit: number): DueSchedules {
     const now = this.#now();
-    const first = this.#statement('first')
-      .all({ limit: limit + 1 })
-      .map(read);
+    const first = this.#sql.first.all({ limit: limit + 1 }).map(read);
     const due = first.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
     const next = first[due.length];
     return { now, due, ...(next === undefined ? {} : { nextAt: next.dueAt }) };
@@ -87,16 +85,8 @@ export class SqliteSchedules implements ScheduleStore {
 
   moveSchedule({ id, dueAt, next }: ScheduleMove): boolean {
     const moved =
-      next === undefined
-        ? this.#statement('end').run({ id, dueAt })
-        : this.#statement('move').run({ id, dueAt, next });
+      next === undefined ? this.#sql.end.run({ id, dueAt }) : this.#sql.move.run({ id, dueAt, next });
     return moved.changes !== 0;
-  }
-
-  #statement(name: keyof typeof SQL): StatementSync {
-    const known = this.#prepared.get(name) ?? this.#database.prepare(SQL[name]);
-    this.#prepared.set(name, known);
-    return known;
   }
 }
 

@@ -36,7 +36,8 @@ export function readText(text: string, own: ReadonlySet<string>, year: number) {
       const opens = /(?:^|[.?!:;]\s+|\n)["']?$/.test(text.slice(Math.max(0, index - 4), index));
       const mute = (stem: string) => opens && (own.has(stem) || /^\p{Lu}\p{Ll}+$/u.test(whole));
       const first = readWords(whole).find(({ stem, common }) => !common && !mute(stem))?.at ?? whole.length;
-      const at = kind === 'name' ? index + first : index;
+      // Paths, addresses and the like begin with whatever they begin with: `a.txt`.
+      const at = kind === 'name' && !/^\S*[/_.@]\S*$/.test(whole) ? index + first : index;
       const value = toValue(kind, text.slice(at, end), { year, ...groups });
       if (at < end) found.push({ kind, value, at, end });
       if (kind !== 'expression') unread.fill(' ', at, end);

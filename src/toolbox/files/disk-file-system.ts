@@ -84,8 +84,10 @@ export class DiskFileSystem extends FileSystem {
     const known = this.pathOf(path);
     const place = splitPath(known);
     try {
-      return this.#inFolder(place?.folder ?? '.', (folder) =>
-        statsAt(place === undefined ? `${folder.self}/.` : folder.at(place.name)),
+      return this.#inFolder(
+        place?.folder ?? '.',
+        (folder) => statsAt(place === undefined ? `${folder.self}/.` : folder.at(place.name)),
+        known,
       );
     } catch (error) {
       if (error instanceof FileSystemError && error.problem === 'missing') return undefined;
@@ -100,7 +102,7 @@ export class DiskFileSystem extends FileSystem {
     const known = this.pathOf(path);
     const place = splitPath(known);
     if (place === undefined) throw wrongKind(known, 'folder', 'file');
-    return this.#inFolder(place.folder, (folder) => {
+    const read = (folder: HeldFolder): FileBytes => {
       const info = statsAt(folder.at(place.name));
       if (info === undefined) throw missing(known);
       if (info.kind === 'link') throw this.#linkAt(folder, known, place.name);
@@ -111,7 +113,8 @@ export class DiskFileSystem extends FileSystem {
       } finally {
         closeSync(file);
       }
-    });
+    };
+    return this.#inFolder(place.folder, read, known);
   }
 
   override async list(path: string): Promise<readonly FolderEntry[]> {
@@ -168,7 +171,7 @@ export class DiskFileSystem extends FileSystem {
     return this.#alone(source, async () => {
       const before = this.#open(start.folder);
       try {
-        if (statsAt(before.at(start.name)) === undefined) throw missing(source);
+        if (this.#statsIn(before, start.name, source) === undefined) throw missing(source);
         const after = this.#open(end.folder, 'made');
         try {
           moveOnDisk(
@@ -194,10 +197,21 @@ export class DiskFileSystem extends FileSystem {
     const place = splitPath(known);
     if (place === undefined) throw isRoot(known);
     return this.#alone(known, async () =>
-      this.#inFolder(place.folder, (folder) =>
-        removeFromDisk({ folder, name: place.name, path: known }, withContents ? 'with contents' : 'alone'),
+      this.#inFolder(
+        place.folder,
+        (folder) =>
+          removeFromDisk({ folder, name: place.name, path: known }, withContents ? 'with contents' : 'alone'),
+        known,
       ),
     );
+  }
+
+  #statsIn(folder: HeldFolder, name: string, path: string): FileInfo | undefined {
+    try {
+      return statsAt(folder.at(name));
+    } catch (error) {
+      throw told(error, path);
+    }
   }
 
   /** One after the other for one path; what fails is told to who did it. */
@@ -212,12 +226,13 @@ export class DiskFileSystem extends FileSystem {
     return done;
   }
 
-  #inFolder<Value>(path: string, work: (folder: HeldFolder) => Value): Value {
+  /** `about`: the path that messages name; that of the folder where nothing else is meant. */
+  #inFolder<Value>(path: string, work: (folder: HeldFolder) => Value, about: string = path): Value {
     const folder = this.#open(path);
     try {
       return work(folder);
     } catch (error) {
-      throw told(error, path);
+      throw told(error, about);
     } finally {
       folder.close();
     }

@@ -91,8 +91,8 @@ async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolRes
   const { path, fromLine, lines: most, limits } = wanted;
   const decoder = new TextDecoder();
   const found: string[] = [];
-  let [line, left, stamp, size] = [1, '', '', Number.POSITIVE_INFINITY];
-  for (let from = 0; from < size && found.length < most; from += PIECE_BYTES) {
+  let [line, left, stamp, size, from] = [1, '', '', Number.POSITIVE_INFINITY, 0];
+  for (; from < size && found.length < most; from += PIECE_BYTES) {
     const piece: FileBytes = await files.read(path, { from, most: PIECE_BYTES });
     if (from === 0 && hasZero(piece.bytes)) return toolResult(`${path}: ${piece.size} bytes; it is binary.`);
     if (stamp !== '' && stamp !== piece.stamp)
@@ -106,14 +106,17 @@ async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolRes
       line += 1;
     }
   }
-  if (found.length < most && left !== '' && line >= fromLine) found.push(left);
+  const isRead = from >= size;
+  if (isRead && left !== '') {
+    if (found.length < most && line >= fromLine) found.push(left);
+    line += 1;
+  }
   const shown = numbered(found, { ...wanted, limits });
   const about = `${path}: ${size} bytes, too large to be read whole or edited`;
   if (shown.length === 0) return toolResult(`${about}; there is no line ${fromLine}`);
   const last = fromLine + shown.length - 1;
-  return toolResult(
-    `${about}; lines ${fromLine}–${last}\n${shown.join('\n')}\n(read on with fromLine ${last + 1})`,
-  );
+  const rest = isRead && last === line - 1 ? '' : `\n(read on with fromLine ${last + 1})`;
+  return toolResult(`${about}; lines ${fromLine}–${last}\n${shown.join('\n')}${rest}`);
 }
 
 /** Which bytes to read. */

@@ -13,7 +13,8 @@ import {
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DiskFileSystem, type FileSystemError } from 'toolwright/toolbox/files';
+import { ToolRegistry } from 'toolwright';
+import { DiskFileSystem, type FileSystemError, fileTools } from 'toolwright/toolbox/files';
 import { buildProgram } from '../../../processes/build-program.js';
 import { diskToolbox, newFolder, textsOf } from './folders.js';
 
@@ -153,6 +154,30 @@ describe('DiskFileSystem', () => {
     expect(error).toMatchObject({ name: 'FileSystemError', problem: 'failed' });
     expect(String(error)).toContain('its name is too long');
     expect(String(error)).not.toContain(root);
+  });
+
+  test('tells of every call with a name that is too long which path that is', async () => {
+    const tools = new ToolRegistry().register(...fileTools({ root: newFolder({ 'a.txt': 'a' }) }));
+    const path = 'x'.repeat(300);
+    for (const [tool, args] of [
+      ['read_file', { path }],
+      ['read_file', { path, fromByte: 0 }],
+      ['list_files', { path }],
+      ['find_files', { path, pattern: '*' }],
+      ['search_files', { path, text: 'a' }],
+      ['write_file', { path, text: 'a' }],
+      ['edit_file', { path, edits: [{ oldText: 'a', newText: 'b' }] }],
+      ['move_file', { from: path, to: 'b' }],
+      ['move_file', { from: 'a.txt', to: path }],
+      ['delete_file', { path }],
+    ] as const) {
+      const { isError, forLLM } = await tools.execute(tool, args);
+      expect([tool, isError, forLLM]).toEqual([
+        tool,
+        true,
+        `Nothing was done with '${path}': its name is too long.`,
+      ]);
+    }
   });
 
   test('has to be given a folder that is there', () => {

@@ -536,6 +536,27 @@ describe('FileTools', () => {
     expect(Buffer.compare((await files.read('huge.txt')).bytes, huge)).toBe(0);
   });
 
+  test.each([
+    ['with an end of its last line', '\n'],
+    ['without one', ''],
+  ])(
+    'says of a file that is too large that there is more to read only where there is: %s',
+    async (_, end) => {
+      const line = `${'x'.repeat(999)}\n`;
+      const text = `${line.repeat(16_001)}the last${end}`;
+      const tools = new ToolRegistry().register(
+        ...fileTools(new MemoryFileSystem({ 'huge.txt': Buffer.from(text) })),
+      );
+      const read = async (args: object): Promise<string> =>
+        (await tools.execute('read_file', { path: 'huge.txt', ...args })).forLLM;
+      expect(await read({ fromLine: 16_002 })).toMatch(/lines 16002–16002\n16002\tthe last$/);
+      expect(await read({ fromLine: 16_001, lines: 2 })).toMatch(/\tthe last$/);
+      expect(await read({ fromLine: 16_001, lines: 1 })).toMatch(/\(read on with fromLine 16002\)$/);
+      expect(await read({ fromLine: 1, lines: 1 })).toMatch(/\(read on with fromLine 2\)$/);
+      expect(await read({ fromLine: 16_003 })).toMatch(/there is no line 16003$/);
+    },
+  );
+
   test('is injected with the file system that is registered, and tells where none is', async () => {
     const own = container.createChildContainer();
     expect(() => discoverTools({ toolsets: [FileTools], container: own })).toThrow(
