@@ -172,6 +172,8 @@ export class SqliteRunStore
     this.#database = openDatabase({ path, busyTimeoutMs });
     this.#now = now;
     try {
+      // One change for the tables of all parts: each of its own would wait for the disk.
+      this.#database.exec('BEGIN IMMEDIATE');
       prepareRunsSchema(this.#database);
       this.#conversations = new SqliteConversationLog(this.#database, now);
       this.conversations = this.#conversations;
@@ -183,6 +185,7 @@ export class SqliteRunStore
       this.jobs = new SqliteJobs(kept);
       this.approvals = new SqliteApprovals(this.#database, now);
       this.schedules = new SqliteSchedules(this.#database, now);
+      this.#database.exec('COMMIT');
     } catch (cause) {
       this.#database.close();
       throw new Error(`Cannot keep runs in '${path}': ${(cause as Error).message}`, { cause });

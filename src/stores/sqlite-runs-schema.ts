@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { inTransaction } from './open-database.js';
 
 /** Raised with every change of the tables, together with what makes the new ones of the old. */
 const VERSION = 2;
@@ -46,25 +45,24 @@ const ENTRIES = `
   CREATE INDEX toolwright_runs_lost ON toolwright_runs (coalesce(lease_end, 0)) WHERE status = 'running'`;
 
 /**
- * Makes the tables of the runs where they are missing, and those of this version of older ones.
+ * Makes the tables of the runs where they are missing, and those of this version of older ones, in a transaction of the
+ * caller.
  *
  * @throws Error for tables that a newer version of this package made.
  */
 export function prepareRunsSchema(database: DatabaseSync): void {
-  inTransaction(database, () => {
-    database.exec(SCHEMAS);
-    const version = keptVersion(database);
-    if (version > VERSION)
-      throw new Error(
-        `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}.`,
-      );
-    if (version === VERSION) return;
-    database.exec(version === 0 ? RUNS : RUNS_OF_VERSION_1);
-    database.exec(ENTRIES);
-    database
-      .prepare("INSERT OR REPLACE INTO toolwright_schemas (name, version) VALUES ('runs', ?)")
-      .run(VERSION);
-  });
+  database.exec(SCHEMAS);
+  const version = keptVersion(database);
+  if (version > VERSION)
+    throw new Error(
+      `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}.`,
+    );
+  if (version === VERSION) return;
+  database.exec(version === 0 ? RUNS : RUNS_OF_VERSION_1);
+  database.exec(ENTRIES);
+  database
+    .prepare("INSERT OR REPLACE INTO toolwright_schemas (name, version) VALUES ('runs', ?)")
+    .run(VERSION);
 }
 
 /** 0 where there are no tables yet. */

@@ -17,8 +17,9 @@ const OWN_LOADERS = new Set(['loadedCopies']);
  */
 export function importsOf(body: readonly SyntaxNode[]): ImportEdge[] {
   const loaders = new Set(['require', ...OWN_LOADERS]);
-  for (const { node } of walk(body)) if (isMadeLoader(node)) loaders.add(literalText(node.id) ?? '');
-  return [...walk(body)].flatMap(({ node }) => edgesOf(node, loaders));
+  const nodes = Array.from(walk(body), ({ node }) => node);
+  for (const node of nodes) if (isMadeLoader(node)) loaders.add(literalText(node.id) ?? '');
+  return nodes.flatMap((node) => edgesOf(node, loaders));
 }
 
 function edgesOf(node: SyntaxNode, loaders: ReadonlySet<string>): ImportEdge[] {

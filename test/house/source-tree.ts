@@ -43,17 +43,19 @@ export function packageSources(): readonly SourceFile[] {
   return sourceTree().filter(({ path }) => !path.startsWith('examples/'));
 }
 
-/** A file as the rules see it. Each rule looks at one thing, and walking through a tree takes its time. */
+/** A file as the rules see it. Each rule looks at one thing; parsing and walking through a tree take their time. */
 export function readSource(path: string, text: string): SourceFile {
-  const syntax = parseTypeScript(text);
-  const imports = once(() => importsOf(syntax.body));
-  const exports = once(() => exportsOf(syntax.body));
-  const functions = once(() => functionsOf(syntax));
+  const syntax = once(() => parseTypeScript(text));
+  const imports = once(() => importsOf(syntax().body));
+  const exports = once(() => exportsOf(syntax().body));
+  const functions = once(() => functionsOf(syntax()));
   return {
     path,
     text,
     lines: text.replace(/\n$/, '').split('\n'),
-    syntax,
+    get syntax() {
+      return syntax();
+    },
     get imports() {
       return imports();
     },

@@ -88,26 +88,16 @@ describe('the tarball', () => {
 
 describe('a program that uses the package', () => {
   test.each(doors())('imports $name, whose classes have the names that they are exported by', (door) => {
-    const code = `
-      const values = Object.entries(await import('${door.name}'));
-      console.log(JSON.stringify(Object.fromEntries(values.map(([name, value]) => [name, value?.name ?? null]))));`;
-    const { stdout, stderr } = runScript(installed, code);
-    expect(stderr).toBe('');
-    const ownNames = JSON.parse(stdout) as Readonly<Record<string, unknown>>;
+    const { ownNames } = opened(door);
     expect(Object.keys(ownNames).sort()).toEqual(namesOf(door, (kind) => VALUES.has(kind)).sort());
     for (const name of namesOf(door, (kind) => kind === 'class'))
       expect([name, ownNames[name]]).toEqual([name, name]);
   });
 
-  test.each(doors())('requires $name and gets the very same values', ({ name }) => {
-    const code = `
-      const required = require('${name}');
-      import('${name}').then((imported) => {
-        console.log(Object.keys(imported).length, Object.keys(imported).filter((key) => imported[key] !== required[key]));
-      });`;
-    const { stdout, stderr } = runScript(installed, code, 'cjs');
-    expect(stderr).toBe('');
-    expect(stdout).toMatch(/^[1-9]\d* \[\]\n$/);
+  test.each(doors())('requires $name and gets the very same values', (door) => {
+    const { ownNames, others } = opened(door);
+    expect(Object.keys(ownNames)).not.toEqual([]);
+    expect(others).toEqual([]);
   });
 
   test('discovers a toolset of toolwright/builtin also where that door is opened first', () => {
@@ -258,6 +248,33 @@ describe('a TypeScript program', () => {
     expect(outputOfNode([join('out', 'program.js')], { folder })).toBe('2\n');
   });
 });
+
+interface OpenedDoor {
+  /** What each of its values calls itself. */
+  readonly ownNames: Readonly<Record<string, unknown>>;
+  /** The exports that are not the same, imported and required. */
+  readonly others: readonly string[];
+}
+
+const openedDoors = new Map<string, OpenedDoor>();
+
+/** Opens a door in a process of its own, which no other door was opened in: requires it, then imports it. */
+function opened({ name }: Door): OpenedDoor {
+  const known = openedDoors.get(name);
+  if (known !== undefined) return known;
+  const code = `
+    const required = require('${name}');
+    import('${name}').then((imported) => {
+      const names = Object.entries(imported).map(([name, value]) => [name, value?.name ?? null]);
+      const others = Object.keys(imported).filter((key) => imported[key] !== required[key]);
+      console.log(JSON.stringify({ ownNames: Object.fromEntries(names), others }));
+    });`;
+  const { stdout, stderr } = runScript(installed, code, 'cjs');
+  expect(stderr).toBe('');
+  const door = JSON.parse(stdout) as OpenedDoor;
+  openedDoors.set(name, door);
+  return door;
+}
 
 /** What a door exports in one of these kinds. */
 function namesOf(door: Door, isWanted: (kind: ExportKind) => boolean): string[] {

@@ -17,6 +17,7 @@ import {
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
 import { ScriptedProvider } from 'toolwright/testing';
+import { anyCharacter } from '../../setup/any-character.js';
 import { collect, completion, events, json, LoopbackServer } from './loopback-server.js';
 import { customCall, eventsOf, message, responseOf } from './responses-bodies.js';
 
@@ -89,7 +90,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     const { tool } = sqlTool();
     await fc.assert(
       fc.asyncProperty(
-        fc.string({ unit: 'binary', minLength: 3, maxLength: 30 }),
+        fc.string({ unit: anyCharacter, minLength: 3, maxLength: 30 }),
         fc.integer({ min: 1, max: 5 }),
         async (query, size) => {
           await using server = await LoopbackServer.start(

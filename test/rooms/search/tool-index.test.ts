@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type SearchedTool, ToolIndex } from '../../../src/index.js';
+import { anyCharacter } from '../../setup/any-character.js';
 
 function indexOf(tools: readonly SearchedTool[]): ToolIndex {
   const index = new ToolIndex();
@@ -135,7 +136,7 @@ test('ToolIndex answers by the tools that it has, however it came to them', () =
 
 test('ToolIndex takes any text for a query and any schema for parameters', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 60 }), fc.jsonValue(), (query, schema) => {
+    fc.property(fc.string({ unit: anyCharacter, maxLength: 60 }), fc.jsonValue(), (query, schema) => {
       const index = indexOf([...OFFICE, { name: 'odd', description: query, parameters: schema as never }]);
       expect(index.search(query).length).toBeLessThanOrEqual(5);
     }),
