@@ -34,6 +34,14 @@ export async function checkRun({ store, ids, bank, approvals, engine, dead }) {
   return { faults, counts };
 }
 
+/** Conversations in which something is left to be done. */
+export async function waitsIn(store, ids) {
+  const kept = await Promise.all(ids.map((id) => store.conversations.read(id)));
+  return kept
+    .filter((each) => each && (each.turn || each.inbox.length > 0))
+    .map(({ conversationId }) => conversationId);
+}
+
 function byCall(effects) {
   const calls = new Map();
   for (const [key, { call, times }] of effects) calls.set(call, [...(calls.get(call) ?? []), { key, times }]);
@@ -124,7 +132,7 @@ function effectFaults(call, { effects, bank, approvals, counts, engine }) {
   return effect.times > allowed ? [`${call}: was made ${effect.times} times, ${allowed} allowed`] : [];
 }
 
-/** How often runs of the conversation went on in another process. */
+/** How often runs of the conversation were claimed again: with answers, or from a process that had died. */
 async function takenOver({ conversationId, turns }, store) {
   let taken = 0;
   for (let number = 1; number <= turns; number += 1) {

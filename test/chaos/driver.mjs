@@ -7,25 +7,27 @@ const LOOK_AGAIN_MS = 100;
 
 export const promptOf = (conversationId, prompt) => `${conversationId}/${prompt}`;
 
-/** Puts all prompts in, each of them twice: the second changes nothing. */
-export async function promptAll({ front, ids, errors }) {
-  for (const id of ids)
-    for (const prompt of [...PROMPTS, ...PROMPTS])
-      await insist(errors, () => front.prompt(id, promptOf(id, prompt), { key: prompt }));
+/** Puts the prompts of a conversation in, each of them twice: the second changes nothing. */
+export async function promptTwice(id, { front, errors, signal }) {
+  for (const prompt of [...PROMPTS, ...PROMPTS])
+    if (!signal.aborted) await insist(errors, () => front.prompt(id, promptOf(id, prompt), { key: prompt }));
 }
 
 /** Resolves when a conversation has had so many turns and nothing is left to be done. */
 export async function driveConversation(id, run) {
-  const { front, turnsOf, errors, signal } = run;
+  const { signal, turnsOf } = run;
   while (!signal.aborted) {
-    const view = await look(front, id, { signal, errors });
+    const view = await look(id, run);
     if (view?.status === 'suspended') await answerAll(id, view.pending, run);
     else if (view?.status === 'idle' && view.turns >= turnsOf) return;
     else await pause(LOOK_AGAIN_MS);
   }
 }
 
-async function look(front, id, { signal, errors }) {
+/** Resolves when nothing is left to be done in a conversation. */
+export const untilIdle = (id, run) => driveConversation(id, { ...run, turnsOf: 0 });
+
+async function look(id, { front, signal, errors }) {
   try {
     return await front.idle(id, { signal });
   } catch (error) {

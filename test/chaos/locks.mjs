@@ -1,7 +1,7 @@
 // What a chaos run has left locked: in the tables themselves, in the server, and in the queue of the engine.
 import { Queue } from 'bullmq';
 import pg from 'pg';
-import { bullmqBackend, bullmqConnection, openEngine, QUEUE } from './open.mjs';
+import { bullmqPlace, openEngine, QUEUE } from './open.mjs';
 
 const KEPT = {
   'runs that are held': 'SELECT count(*) FROM chaos.runs WHERE claim IS NOT NULL AND ended_claim IS NULL',
@@ -50,7 +50,7 @@ async function counted(url, queries) {
 }
 
 async function activeIn(setting) {
-  const queue = new Queue(QUEUE, bullmqConnection(setting), bullmqBackend(setting));
+  const queue = new Queue(QUEUE, ...(await bullmqPlace(setting)));
   try {
     return ['jobs that BullMQ has given to a worker', await queue.getActiveCount()];
   } finally {
@@ -60,7 +60,7 @@ async function activeIn(setting) {
 
 /** What the engine gave up, by the ids of jobs. */
 export async function givenUp(setting) {
-  const engine = openEngine(setting);
+  const engine = await openEngine(setting);
   try {
     const dead = (await engine?.deadJobs({ limit: 1000 })) ?? [];
     return new Map(dead.map(({ job, error, attempts }) => [job.id, `${error}, after ${attempts} attempts`]));

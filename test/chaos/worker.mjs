@@ -3,6 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Conversations, defineTool } from '../../dist/src/index.js';
 import { openEngine, openStore } from './open.mjs';
 
+// Without a setting, only how long it takes to get here is looked at.
+if (process.argv.length < 3) process.exit();
 const setting = JSON.parse(process.argv[2]);
 const { bank, leaseMs, workMs, clockJumpMs, jumpAfterMs } = setting;
 
@@ -72,8 +74,8 @@ const provider = {
   },
 };
 
-const store = openStore(setting);
-const engine = openEngine(setting);
+const store = await openStore(setting);
+const engine = await openEngine(setting);
 const conversations = new Conversations({
   store,
   config: { provider, model: 'm', tools },

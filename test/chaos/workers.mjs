@@ -4,13 +4,24 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 
 const PROGRAM = join(import.meta.dirname, 'worker.mjs');
-const CLOSE_WITHIN_MS = 60_000;
+/** Only a worker that hangs takes so long. */
+const CLOSE_WITHIN_MS = 600_000;
+/** What it takes on a quiet machine until a process has the package. */
+const QUICK_START_MS = 150;
+
+/** How many times slower than a quiet machine this one is; at least 1. Nothing but pauses and leases go by it. */
+export async function paceOf() {
+  const begun = performance.now();
+  const child = fork(PROGRAM, []);
+  await once(child, 'exit');
+  return Math.max(1, (performance.now() - begun) / QUICK_START_MS);
+}
 
 /** Starts so many, and one more for each that is killed. The first of them is told of by `first`. */
 export function startWorkers({ count, setting, first }) {
   const slots = [];
   const complaints = [];
-  let isOpen = true;
+  let isOpen = false;
   let killed = 0;
   let killedBeginning = 0;
 
@@ -24,12 +35,17 @@ export function startWorkers({ count, setting, first }) {
       slot.isReady = true;
     });
     child.once('exit', (code, signal) => {
+      if (index === 0) first.forget(child.pid);
       if (signal !== 'SIGKILL' && isOpen) complaints.push(`a worker ended by itself: ${code ?? signal}`);
       if (isOpen) start(index);
     });
     slots[index] = slot;
   };
-  for (let index = 0; index < count; index += 1) start(index);
+  const open = () => {
+    isOpen = true;
+    for (let index = 0; index < count; index += 1) start(index);
+  };
+  open();
 
   const end = async (ask) => {
     isOpen = false;
@@ -37,6 +53,7 @@ export function startWorkers({ count, setting, first }) {
     await Promise.all(slots.map(({ ended }) => ended));
   };
   return {
+    open,
     complaints,
     get killed() {
       return killed;

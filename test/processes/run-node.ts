@@ -15,6 +15,8 @@ export interface NodePlace {
   readonly folder: string;
   /** This process's own environment by default, without the flags that Jest needs. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** How long it may run; default {@link PROCESS_LIMIT_MS}. */
+  readonly limitMs?: number;
 }
 
 /** What a process that has ended said. */
@@ -26,12 +28,13 @@ export interface NodeRun {
 }
 
 /** Runs this very Node to its end; throws if it does not end. */
-export function runNode(args: readonly string[], { folder, environment }: NodePlace): NodeRun {
+export function runNode(args: readonly string[], place: NodePlace): NodeRun {
+  const { folder, environment, limitMs = PROCESS_LIMIT_MS } = place;
   const { status, stdout, stderr, error } = spawnSync(process.execPath, args, {
     cwd: folder,
     env: { ...(environment ?? { ...process.env, NODE_OPTIONS: '' }), ...PROCESS_ENVIRONMENT },
     encoding: 'utf8',
-    timeout: PROCESS_LIMIT_MS,
+    timeout: limitMs,
     maxBuffer: Number.POSITIVE_INFINITY,
   });
   if (error !== undefined) throw new Error(`${args.join(' ')}: ${error.message}\n${stdout}${stderr}`);

@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { ROOT } from '../house/repository.js';
+import { builtFile } from '../processes/built-file.js';
+import { runNode } from '../processes/run-node.js';
+
+const SCRIPT = join(ROOT, 'test', 'chaos', 'run.mjs');
+/** Only what hangs takes so long. */
+const LIMIT_MS = 900_000;
+
+test(
+  'Conversations: for ten seconds workers are killed, Redis is restarted and connections are cut, and all ends well',
+  () => {
+    builtFile('dist/src/index.js');
+    const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
+    const size = ['--seconds', '10', '--runs', '16', '--workers', '2'];
+    const place = ['--store', 'sqlite', '--engine', hasRedis ? 'bullmq' : 'none'];
+    const { exitCode, stdout, stderr } = runNode([SCRIPT, ...size, ...place], {
+      folder: ROOT,
+      limitMs: LIMIT_MS,
+    });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(stdout).toMatch(/workers killed \| [1-9]/);
+    if (hasRedis) expect(stdout).toMatch(/services restarted \| Redis/);
+  },
+  LIMIT_MS,
+);
