@@ -62,14 +62,28 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
   return pool as unknown as OwnPool;
 }
 
-const heard = new WeakSet<PostgresClient>();
+const heardClients = new WeakSet<PostgresClient>();
+const heardPools = new WeakSet<PostgresPool>();
 
 /** A connection of one's own. Its loss is told by its statements: nobody else hears of it, which would end the process. */
 export async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
+  hearPool(pool);
   const client = await pool.connect();
-  if (!heard.has(client)) client.on('error', () => {});
-  heard.add(client);
+  hear(client);
   return client;
+}
+
+/** It may be lost before whoever asked for it has it: the server's last words may come with those that make it ready. */
+function hearPool(pool: PostgresPool): void {
+  const { on } = pool as { readonly on?: (event: 'acquire', listener: typeof hear) => void };
+  if (on === undefined || heardPools.has(pool)) return;
+  heardPools.add(pool);
+  on.call(pool, 'acquire', hear);
+}
+
+function hear(client: PostgresClient): void {
+  if (!heardClients.has(client)) client.on('error', () => {});
+  heardClients.add(client);
 }
 
 /** Classes of the server's own codes, and codes of Node: shut down, starting, no connection, no connection left. */

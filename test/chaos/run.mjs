@@ -38,7 +38,7 @@ const [seconds, runs, workers, seed, grace] = ['seconds', 'runs', 'workers', 'se
 );
 
 const CHECKS = {
-  processes: 'every worker closed',
+  processes: 'every worker lived until it was killed or closed',
   ended: 'every turn ended',
   answered: 'every call answered once, in a valid history',
   effects: 'no effect twice without leave, none under two keys',

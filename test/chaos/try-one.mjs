@@ -81,7 +81,8 @@ async function breakAndLook(trial) {
   const [brokenFor] = await Promise.all([breaking, ...driving]);
   signal.throwIfAborted();
   const took = (performance.now() - begun) / 1000;
-  const faults = { processes: await closeAll({ workers, store, ids, driven, setting: straight }) };
+  const closing = await closeAll({ workers, store, ids, driven, setting: straight });
+  const faults = { processes: [...closing, ...workers.endedThemselves] };
   const dead = await givenUp(straight);
   const checked = await checkRun({ store, ids, bank, approvals, engine, dead });
   Object.assign(faults, checked.faults);

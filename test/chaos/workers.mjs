@@ -21,6 +21,7 @@ export async function paceOf() {
 export function startWorkers({ count, setting, first }) {
   const slots = [];
   const complaints = [];
+  const endedThemselves = [];
   let isOpen = false;
   let killed = 0;
   let killedBeginning = 0;
@@ -36,7 +37,7 @@ export function startWorkers({ count, setting, first }) {
     });
     child.once('exit', (code, signal) => {
       if (index === 0) first.forget(child.pid);
-      if (signal !== 'SIGKILL' && isOpen) complaints.push(`a worker ended by itself: ${code ?? signal}`);
+      if (signal !== 'SIGKILL' && isOpen) endedThemselves.push(`a worker ended by itself: ${code ?? signal}`);
       if (isOpen) start(index);
     });
     slots[index] = slot;
@@ -55,6 +56,7 @@ export function startWorkers({ count, setting, first }) {
   return {
     open,
     complaints,
+    endedThemselves,
     get killed() {
       return killed;
     },

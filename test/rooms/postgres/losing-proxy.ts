@@ -1,12 +1,17 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
+/** The server's last word when a connection may be used. */
+const READY = Buffer.from('Z\0\0\0\x05I');
+
 /** Stands between a store and its server, and loses answers: the server has done what it was told by then. */
 export class LosingProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   /** How many answers come through before one is lost. */
   #untilLost: number | undefined;
+  /** Hears of the connection whose answers are held back, once it may be used. */
+  #held: ((serverPort: number) => void) | undefined;
   #isRefusing = false;
   #refused: (() => void) | undefined;
   /** How many answers were lost. */
@@ -32,7 +37,7 @@ export class LosingProxy implements AsyncDisposable {
         });
       }
       client.on('data', (data) => server.write(data));
-      server.on('data', (data) => this.#answer(client, data));
+      server.on('data', (data) => this.#answer(client, data, server));
     });
   }
 
@@ -61,10 +66,25 @@ export class LosingProxy implements AsyncDisposable {
     this.#untilLost = count;
   }
 
+  /**
+   * The next connection hears that it may be used only when the server has ended it, together with that. Resolves with
+   * the port that the server knows it by.
+   */
+  holdUntilEnded(): Promise<number> {
+    return new Promise((resolve) => {
+      this.#held = resolve;
+    });
+  }
+
+  /** Cuts all connections that there are. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   /** Cuts all connections, and lets none through; resolves when one has been refused. */
   refuse(): Promise<void> {
     this.#isRefusing = true;
-    for (const socket of this.#sockets) socket.destroy();
+    this.cut();
     return new Promise((resolve) => {
       this.#refused = resolve;
     });
@@ -75,12 +95,20 @@ export class LosingProxy implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
+    this.cut();
     this.#server.close();
     await once(this.#server, 'close');
   }
 
-  #answer(client: Socket, data: Buffer): void {
+  #answer(client: Socket, data: Buffer, server: Socket): void {
+    if (this.#held !== undefined && data.subarray(-READY.length).equals(READY)) {
+      this.#held(server.localPort as number);
+      this.#held = undefined;
+      const parts = [data];
+      server.removeAllListeners('data').on('data', (part) => parts.push(part));
+      server.removeAllListeners('close').on('end', () => client.end(Buffer.concat(parts)));
+      return;
+    }
     if (this.#untilLost !== 0) {
       if (this.#untilLost !== undefined) this.#untilLost -= 1;
       client.write(data);

@@ -1,9 +1,17 @@
 import { expect, test } from '@jest/globals';
+import pg from 'pg';
 import type { OpenTurn } from 'toolwright';
 import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
 import { describePostgres } from '../../services/services.js';
 import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
+
+const RESERVATION = {
+  id: 'r1',
+  accounts: [{ key: 'k', limits: {} }],
+  amounts: { calls: 0, cost: 0, steps: 0, timeMs: 0, tokens: 1 },
+  leaseMs: 1000,
+};
 
 describePostgres('PostgresRunStore', (service) => {
   const schemas = new TestSchemas(service);
@@ -14,14 +22,31 @@ describePostgres('PostgresRunStore', (service) => {
     await using store = new PostgresRunStore({ connectionString: proxy.through(service.url), schema });
     await store.migrate();
     proxy.loseNextAnswer();
-    const reserved = await store.budgets.reserve({
-      id: 'r1',
-      accounts: [{ key: 'k', limits: {} }],
-      amounts: { calls: 0, cost: 0, steps: 0, timeMs: 0, tokens: 1 },
-      leaseMs: 1000,
-    });
+    const reserved = await store.budgets.reserve(RESERVATION);
     expect(reserved).toEqual({ status: 'reserved' });
     expect(proxy.lost).toBe(1);
+  });
+
+  test('PostgresRunStore outlives the end of a connection at the moment at which it may be used', async () => {
+    await using proxy = await LosingProxy.before(service.url);
+    const connectionString = proxy.through(service.url);
+    const schema = schemas.newSchema();
+    const pool = new pg.Pool({ connectionString });
+    // As applications do: a connection that is lost while nobody uses it.
+    pool.on('error', () => {});
+    for (const place of [{ connectionString }, { pool }]) {
+      await using store = new PostgresRunStore({ ...place, schema });
+      await store.migrate();
+      proxy.cut();
+      const held = proxy.holdUntilEnded();
+      const reserved = store.budgets.reserve(RESERVATION);
+      await schemas.pool.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_port = $1',
+        [await held],
+      );
+      expect(await reserved).toEqual({ status: 'reserved' });
+    }
+    await pool.end();
   });
 
   /** A conversation that is held, and what sends again the last write that was sent, as a cut connection may. */
