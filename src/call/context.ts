@@ -170,6 +170,10 @@ export class CallContext extends ToolContext {
     return this.#scope.owner;
   }
 
+  get runId(): string | undefined {
+    return this.#call.request.place?.runId;
+  }
+
   get messages(): readonly Message[] {
     this.#messages ??= Object.isFrozen(this.#scope.messages)
       ? this.#scope.messages

@@ -54,6 +54,8 @@ export abstract class ToolContext {
   abstract readonly conversationId: string | undefined;
   /** On whose behalf the call is made: the scope's `owner`; `undefined` where it names none. */
   abstract readonly owner: unknown;
+  /** Id of the run that makes the call, the same through its suspensions; none outside of a run. */
+  abstract readonly runId: string | undefined;
   /** The history up to and including the assistant message with this call; frozen. */
   abstract readonly messages: readonly Message[];
   /** Aborted when the run is aborted, the call timed out or the work it started is cancelled. */

@@ -2,6 +2,7 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
+import { ownerText } from '../../kernel/json.js';
 
 /** One thing to do. */
 export interface TaskItem {
@@ -18,7 +19,7 @@ const MOST_LISTS = 10_000;
 export class TaskLists {
   readonly #lists = new Map<string, readonly TaskItem[]>();
 
-  /** The list of a key, which is a conversation's; an empty one where there is none. */
+  /** The list of a key, which is a conversation's, a run's or an owner's; an empty one where there is none. */
   read(key: string): readonly TaskItem[] | Promise<readonly TaskItem[]> {
     return this.#lists.get(key) ?? [];
   }
@@ -57,7 +58,7 @@ const TASKS = {
 };
 
 /**
- * A list of tasks that a model keeps for itself, one for each conversation. Each change is told as progress, with
+ * A list of tasks that a model keeps for itself, one for each conversation, and outside of any for each run. Each change is told as progress, with
  * `done` and `total`, so that whoever watches sees how far it is.
  *
  * @example
@@ -102,9 +103,12 @@ export class TaskTools {
   }
 }
 
-/** Calls outside of a conversation share a list. */
+/** Outside of a conversation each run has a list, and without a run each owner: nobody sees that of another one. */
 function keyOf(context: ToolContext | undefined): string {
-  return context?.conversationId ?? context?.chatId ?? '';
+  const { conversationId, chatId, runId, owner } = context ?? {};
+  return (
+    conversationId ?? chatId ?? JSON.stringify(runId === undefined ? { owner: ownerText(owner) } : { runId })
+  );
 }
 
 /** Says something to the user while the run goes on. */

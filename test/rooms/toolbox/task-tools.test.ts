@@ -44,6 +44,31 @@ describe('write_tasks and read_tasks', () => {
     expect(toolCalls[0]?.result.forLLM).toBe(SHOWN);
   });
 
+  test('outside of a conversation each run has a list of its own, and without a run each owner', async () => {
+    const tools = new ToolRegistry().register(...taskTools());
+    const run = (toolCalls: object[], owner?: unknown) =>
+      runToolLoop(
+        { provider: new ScriptedProvider([...toolCalls, { content: 'ok' }] as never), model: 'm', tools },
+        [{ role: 'user', content: 'go' }],
+        owner === undefined ? {} : { owner },
+      );
+    const write = { toolCalls: [{ name: 'write_tasks', arguments: { tasks: TASKS } }] };
+    const read = { toolCalls: [{ name: 'read_tasks', arguments: {} }] };
+    const lastOf = async (toolCalls: object[], owner?: unknown) =>
+      (await run(toolCalls, owner)).toolCalls.at(-1)?.result.forLLM;
+    expect(await lastOf([write, read], { user: 'u1' })).toBe(SHOWN);
+    expect(await lastOf([read], { user: 'u1' })).toBe('There are no tasks.');
+    expect(await lastOf([read])).toBe('There are no tasks.');
+    await tools.executeWithContext('write_tasks', { tasks: TASKS }, { owner: { user: 'u1', team: 't' } });
+    const readOf = async (owner?: unknown) =>
+      (await tools.executeWithContext('read_tasks', {}, { owner })).forLLM;
+    expect(await readOf({ team: 't', user: 'u1' })).toBe(SHOWN);
+    expect([await readOf({ user: 'u2' }), await readOf()]).toEqual([
+      'There are no tasks.',
+      'There are no tasks.',
+    ]);
+  });
+
   test('where lists are kept is injected', async () => {
     const kept: Record<string, readonly TaskItem[]> = {};
     class Kept extends TaskLists {
