@@ -792,6 +792,7 @@ export const OUTER_DOORS: readonly Door[] = [
       timeZone: 'UTC',
       key: 'k',
       onlyKnown: false,
+      onlyOnce: false,
     },
     {
       required: ['conversationId', 'text'],

@@ -8,6 +8,7 @@ import {
   type LLMProvider,
   type Logger,
   type Schedule,
+  ToolRegistry,
 } from 'toolwright';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -92,6 +93,43 @@ describe('schedule_prompt', () => {
   });
 });
 
+test.each([
+  ['in so many minutes', { inMinutes: 1 }],
+  ['at a time', { at: '2026-11-23T09:31:00Z' }],
+])(
+  'schedule_prompt: a call that is made again after its prompt has entered schedules nothing: %s',
+  async (_, when) => {
+    const { clock, store, conversations } = setUp({ config: { provider: echo, model: 'm' } });
+    await conversations.prompt('c', 'Hi');
+    await conversations.idle('c');
+    const tools = new ToolRegistry().register(...scheduleTools({ store }));
+    const call = () =>
+      tools.executeWithContext(
+        'schedule_prompt',
+        { text: 'Look', ...when },
+        { conversationId: 'c', callId: 'call_1' },
+      );
+    const first = await call();
+    clock.now += MINUTE;
+    await until(async () => (await turnsOf(store, 'c')) === 2);
+    await conversations.idle('c');
+    expect(await listed(store)).toEqual([]);
+    const again = await call();
+    expect([again.isError, again.forLLM.split('. ')[0]]).toEqual([false, first.forLLM.split('. ')[0]]);
+    expect(await listed(store)).toEqual([]);
+    // A key of one's own may begin again.
+    const schedules = new Schedules({ store });
+    const own = { conversationId: 'c', text: 'Look', inMinutes: 1, key: 'k' };
+    await schedules.add(own);
+    clock.now += MINUTE;
+    await until(async () => (await turnsOf(store, 'c')) === 3);
+    await until(async () => (await listed(store)).length === 0);
+    expect(await schedules.add(own)).toMatchObject({ ok: true, schedule: { dueAt: clock.now + MINUTE } });
+    expect(await listed(store)).toHaveLength(1);
+    await conversations.close();
+  },
+);
+
 describe('Conversations', () => {
   test('enter a time that was missed once, and go on with the next one', async () => {
     const { clock, store, conversations } = setUp({ config: { provider: echo, model: 'm' } });
@@ -152,10 +190,12 @@ describe('Conversations', () => {
     clock.now += MINUTE;
     await until(() => warnings.length >= 200);
     expect(warnings[0]).toMatch(/^The prompt of schedule 'b\d+' could not enter its conversation$/);
-    isBroken = false;
-    store.schedules.addSchedule(scheduleAt(NOW + 1, { id: 'fine' }));
-    await until(async () => (await listed(store)).length === 0);
+    // Those that fail keep none of the others waiting, however many they are.
+    store.schedules.addSchedule(scheduleAt(NOW + 2, { id: 'fine' }));
     await until(async () => (await turnsOf(store, 'c')) === 1);
+    expect(await listed(store)).toHaveLength(100);
+    isBroken = false;
+    await until(async () => (await listed(store)).length === 0);
     await until(async () => (await turnsOf(store, 'broken')) === 100);
     await conversations.close();
   });

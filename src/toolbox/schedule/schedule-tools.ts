@@ -80,7 +80,7 @@ export class ScheduleTools {
     const of = ownerOf(context);
     if (of === undefined) return failure(NO_CONVERSATION);
     const when = given({ at, inMinutes, everyMinutes, cron, timeZone });
-    const added = await this.schedules.add({ ...of, ...when, text, ...keyOf(context), onlyKnown: true });
+    const added = await this.schedules.add({ ...of, ...when, text, ...keyOf(context), ...TOLD_ONCE });
     if (!added.ok) return failure(`Nothing was scheduled: ${added.problem}.`);
     const zone = timeZone ?? this.schedules.timeZone;
     const { schedule, now } = added;
@@ -147,7 +147,9 @@ function ownerOf(context: ToolContext | undefined) {
   return owner === undefined ? { conversationId } : { conversationId, owner };
 }
 
-/** A call that is made again after a crash schedules nothing twice. */
+const TOLD_ONCE = { onlyKnown: true, onlyOnce: true } as const;
+
+/** A call that is made again after a crash schedules nothing twice, also where its prompt has entered meanwhile. */
 function keyOf(context: ToolContext | undefined): { readonly key?: string } {
   return context === undefined ? {} : { key: context.idempotencyKey };
 }

@@ -23,6 +23,7 @@ import {
   TEXT,
 } from '../../kernel/options.js';
 import { cronTimes, isTimeZone, readTime } from '../../schedules/due-times.js';
+import { enteredTime } from '../../schedules/schedule-runner.js';
 
 const MINUTE_MS = 60_000;
 const DEFAULT_MOST = 20;
@@ -67,6 +68,11 @@ export interface NewSchedule {
   readonly key?: string;
   /** Refuses it where nothing ever entered the conversation. Default: false, and the first prompt begins it. */
   readonly onlyKnown?: boolean;
+  /**
+   * A `key` is used up by its prompt: also where that has entered the conversation and the schedule has ended, nothing
+   * is added. Default: false.
+   */
+  readonly onlyOnce?: boolean;
 }
 
 /** A schedule that was added, or why none was, as text for a model. */
@@ -100,6 +106,7 @@ const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
   timeZone: TEXT,
   key: FILLED_TEXT,
   onlyKnown: BOOLEAN,
+  onlyOnce: BOOLEAN,
 });
 
 /**
@@ -140,16 +147,22 @@ export class Schedules {
    */
   async add(given: NewSchedule): Promise<AddedSchedule> {
     checkOptions(given, NEW_SCHEDULE);
-    const { conversationId, text, key = randomUUID() } = given;
+    const { conversationId, text, key = randomUUID(), onlyKnown, onlyOnce } = given;
     if (text.trim() === '') return refused('its text says nothing');
-    if (given.onlyKnown && !(await this.#isKnown(conversationId))) return refused(UNKNOWN);
+    const isLooked = this.#conversations !== undefined && (onlyKnown || onlyOnce);
+    const conversation = isLooked ? await this.#conversations?.read(conversationId) : undefined;
+    if (isLooked && onlyKnown && conversation === undefined) return refused(UNKNOWN);
     const now = await this.#store.clock();
-    const read = this.#readTiming(given, now);
-    if (!read.ok) return read;
     const owned = given.owner === undefined ? {} : { owner: plainJson(given.owner) };
     const of = { conversationId, ...owned };
+    const about = { id: idOf(key, of), ...of, text, createdAt: now };
+    const entered = onlyOnce ? enteredTime(about.id, conversation) : undefined;
+    if (entered !== undefined && (given.at ?? given.inMinutes) !== undefined)
+      return { ok: true, schedule: { ...about, timing: { kind: 'once' }, dueAt: entered }, now };
+    const read = this.#readTiming(given, now);
+    if (!read.ok) return read;
     const { timing, dueAt } = read;
-    const schedule = { id: idOf(key, of), ...of, text, timing, dueAt, createdAt: now };
+    const schedule = { ...about, timing, dueAt };
     if (await this.#store.addSchedule(schedule, this.#most)) {
       const kept = given.key === undefined ? undefined : await this.#kept(schedule);
       return { ok: true, schedule: kept ?? schedule, now };
@@ -177,12 +190,6 @@ export class Schedules {
 
   async #kept({ id, ...of }: Schedule): Promise<Schedule | undefined> {
     return (await this.list(of)).find((schedule) => schedule.id === id);
-  }
-
-  async #isKnown(conversationId: string): Promise<boolean> {
-    return (
-      this.#conversations === undefined || (await this.#conversations.read(conversationId)) !== undefined
-    );
   }
 
   #readTiming(given: NewSchedule, now: number): ReadTiming {
