@@ -15,6 +15,7 @@ import { pageFile, SAFE_HEADERS } from './page-files.js';
 import { PendingBoard } from './pending-board.js';
 import { Recordings } from './recording.js';
 import { RequestGuard } from './request-guard.js';
+import { followStore } from './shown-runs.js';
 import { TrialCalls } from './trial-calls.js';
 import { TrialChats } from './trial-chats.js';
 import { WatchedCalls } from './watched-calls.js';
@@ -76,6 +77,7 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
   };
   const unwatch = registry.watch(watcher);
   const unfollow = registry.onChange(() => feed.tell('tools'));
+  const leaveStore = followStore(options.store, feed);
   const fetch = (request: Request): Promise<Response> => answer(request, { parts, guard });
   const handler = nodeListener(fetch);
   const node: NodeHandler = (request, response) => {
@@ -100,6 +102,7 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
     async close() {
       unwatch();
       unfollow();
+      leaveStore();
       calls.close();
       chats.close();
       feed.close();

@@ -37,6 +37,11 @@ export class EventFeed {
   readonly #readers = new Set<Reader>();
   #isClosed = false;
 
+  /** Whether a page is open. */
+  get isHeard(): boolean {
+    return this.#readers.size > 0;
+  }
+
   tell(topic: Topic): void {
     for (const reader of this.#readers) {
       reader.topics.add(topic);

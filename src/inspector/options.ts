@@ -33,7 +33,7 @@ export interface ChosenScope extends Pick<CallScope, 'channel' | 'chatId' | 'con
 
 /** Something that stands around the calls of a tool. */
 export interface ToolSurrounding {
-  readonly kind: 'policy' | 'guard' | 'interceptor' | 'pipe' | 'filter';
+  readonly kind: 'policy' | 'hook' | 'guard' | 'interceptor' | 'pipe' | 'filter';
   readonly name: string;
 }
 

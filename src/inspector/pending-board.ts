@@ -1,13 +1,14 @@
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
-import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
+import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
 import { isRecord } from '../kernel/json.js';
 import { answerStoredRun } from '../loop/answer-stored-run.js';
 import type { ResumeConfig } from '../loop/options.js';
 import { resumeToolLoop } from '../loop/run.js';
 import { resumeStoredRun } from '../loop/stored-run.js';
+import { listsRuns } from './shown-runs.js';
 import type { SeenRun, WatchedRuns } from './watched-runs.js';
 
 /** A run that waits for somebody. */
@@ -78,7 +79,7 @@ export class PendingBoard {
 
   async #stored(): Promise<readonly WaitingRun[]> {
     const { store, runs } = this.#parts;
-    if (!isListed(store)) return this.#storedOfProcess();
+    if (!listsRuns(store)) return this.#storedOfProcess();
     const { runs: summaries } = await store.list({ status: 'suspended', limit: MOST_LISTED });
     const states = await Promise.all(
       summaries.map(async ({ runId, changedAt }) => ({ state: await store.load(runId), changedAt })),
@@ -105,7 +106,7 @@ export class PendingBoard {
     const { runId, owner, model, pending } = state;
     const canDrive = seen !== undefined || config.provider !== undefined;
     const here = canDrive ? (['here'] as const) : [];
-    const elsewhere = isListed(store) ? (['worker'] as const) : [];
+    const elsewhere = listsRuns(store) ? (['worker'] as const) : [];
     const goesOn = (await conversationOf(runId, store))
       ? (['conversation'] as const)
       : isHeldByConversation(seen)
@@ -138,8 +139,12 @@ export class PendingBoard {
   }
 
   async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const { store, stateSecret } = this.#parts;
-    const options = { answeredBy: ANSWERED_BY, ...(stateSecret === undefined ? {} : { stateSecret }) };
+    const { store, stateSecret, config } = this.#parts;
+    const options = {
+      answeredBy: ANSWERED_BY,
+      tools: config.tools,
+      ...(stateSecret === undefined ? {} : { stateSecret }),
+    };
     const owned = owner === undefined ? options : { ...options, owner };
     await answerStoredRun({ store: store as CheckpointStore, runId }, answers, owned);
   }
@@ -175,10 +180,6 @@ function ofProcess(seen: SeenRun): readonly WaitingRun[] {
 /** A `Conversation` has its turn itself, and would make the calls again that were answered behind its back. */
 function isHeldByConversation(seen: SeenRun | undefined): boolean {
   return seen?.run.onStep !== undefined;
-}
-
-function isListed(store: RunStore | undefined): store is CheckpointStore {
-  return CHECKPOINT_STORE.accepts(store);
 }
 
 /** The signal of whoever began the run may be long aborted. */

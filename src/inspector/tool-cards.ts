@@ -1,5 +1,6 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
+import type { HookMoment } from '../contract/call.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { boundMethodOf } from '../discovery/discover-tools.js';
 import { planToolset, schemaOrigins } from '../discovery/plan-toolset.js';
@@ -91,9 +92,6 @@ export async function toolCard(name: string, source: CardSource): Promise<ToolCa
   const summary = toolSummaries(registry).find((listed) => listed.name === name);
   if (tool === undefined || summary === undefined) return undefined;
   const { parameters, output, annotations, timeoutMs, retries, maxResultChars, coerce, repair } = tool;
-  const policies = registry.policies.map(
-    (policy) => ({ kind: 'policy', name: policy.name || 'policy' }) as const,
-  );
   return {
     ...summary,
     origins: originsOf(tool),
@@ -102,10 +100,25 @@ export async function toolCard(name: string, source: CardSource): Promise<ToolCa
     output,
     annotations: shownValue(annotations),
     limits: shownValue({ timeoutMs, retries, maxResultChars, coerce, repair }),
-    surroundings: [...policies, ...(surroundings?.(tool) ?? [])],
+    surroundings: [...standingAround(registry), ...(surroundings?.(tool) ?? [])],
     strict: strictReport(strictSchema(parameters)),
     surfaces: await surfacesOf(tool, registry),
   };
+}
+
+const MOMENTS: readonly HookMoment[] = ['beforeCall', 'beforeRun', 'afterCall', 'onError'];
+
+/** What a registry has put around each call. */
+function standingAround({ policies, hooks }: ToolRegistry): readonly ToolSurrounding[] {
+  return [
+    ...policies.map((policy) => ({ kind: 'policy', name: policy.name || 'policy' }) as const),
+    ...hooks.flatMap((hook, index) => {
+      const moments = MOMENTS.filter((moment) => hook[moment] !== undefined);
+      if (moments.length === 0) return [];
+      const name = `${hook.name ?? `hook ${index + 1}`} (${moments.join(', ')})`;
+      return [{ kind: 'hook', name } as const];
+    }),
+  ];
 }
 
 /** What told its schema. */

@@ -22,7 +22,25 @@ export interface CallWait extends Wait {
   readonly expiresAt?: string;
   /** What the answer may be; default: all of them. */
   readonly decisions?: readonly string[];
+  /** Whether a yes may stand for later calls, too. */
+  readonly mayRemember?: { readonly scopes: readonly Scope[]; readonly maxMs?: number };
+  /** The calls around a run that is inside of one, from the outermost. */
+  readonly path?: readonly { readonly tool: string }[];
 }
+
+/** For which later calls a yes is to stand. */
+interface Remember {
+  readonly scope: string;
+  readonly expires?: string;
+}
+
+type Scope = 'run' | 'conversation' | 'user';
+
+const SCOPES: Readonly<Record<Scope, string>> = {
+  run: 'for the rest of this run',
+  conversation: 'for this conversation',
+  user: 'for this user',
+};
 
 type OnAnswer = (answer: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
@@ -68,10 +86,12 @@ function mayDecide({ decisions }: CallWait, decision: string): boolean {
 
 function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
   const [edited, setEdited] = useState<string>();
+  const [remember, setRemember] = useState<Remember>();
   const id = useFieldId();
   const approve = () =>
     onAnswer({
       approved: true,
+      ...(remember === undefined ? {} : { remember }),
       ...(edited === undefined ? {} : { arguments: readJson(edited, 'What was edited') ?? {} }),
     });
   return (
@@ -91,6 +111,7 @@ function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
           />
         </div>
       )}
+      {wait.mayRemember !== undefined && <Standing may={wait.mayRemember} onChange={setRemember} />}
       {(edited !== undefined || mayDecide(wait, 'approve')) && (
         <Action onDo={approve}>
           {edited === undefined ? 'Approve' : 'Approve as edited'} {visibleText(wait.tool)}
@@ -102,6 +123,53 @@ function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
         </button>
       )}
     </>
+  );
+}
+
+/** For which later calls a yes is to stand, as far as the tool allows. */
+function Standing({
+  may: { scopes, maxMs },
+  onChange,
+}: {
+  may: NonNullable<CallWait['mayRemember']>;
+  onChange(remember: Remember | undefined): void;
+}) {
+  const [scope, setScope] = useState('');
+  const [until, setUntil] = useState('');
+  const id = useFieldId();
+  const choose = (chosen: string, end: string) => {
+    setScope(chosen);
+    setUntil(end);
+    const expires = end === '' ? {} : { expires: new Date(end).toISOString() };
+    onChange(chosen === '' ? undefined : { scope: chosen, ...expires });
+  };
+  return (
+    <div class="field">
+      <label for={id}>A yes stands</label>
+      <select id={id} value={scope} onChange={({ currentTarget }) => choose(currentTarget.value, until)}>
+        <option value="">for this call alone</option>
+        {scopes.map((one) => (
+          <option key={one} value={one}>
+            {SCOPES[one]}
+          </option>
+        ))}
+      </select>
+      {scope !== '' && (
+        <label>
+          until{' '}
+          <input
+            type="datetime-local"
+            value={until}
+            onInput={({ currentTarget }) => choose(scope, currentTarget.value)}
+          />{' '}
+          <span class="faint small">
+            {maxMs === undefined
+              ? 'empty: without an end'
+              : `empty: until ${new Date(Date.now() + maxMs).toLocaleString()}, which is the latest`}
+          </span>
+        </label>
+      )}
+    </div>
   );
 }
 

@@ -39,7 +39,7 @@ export function CallResult({ call, onNext }: { call: CallDetail; onNext(call: Ca
       <Steps steps={call.steps} />
       {waits !== undefined && call.canAnswer && (
         <AnswerFields
-          wait={{ ...waits[0]!, tool: call.tool, arguments: checked ?? {} }}
+          wait={{ ...waits[0]!, mayRemember: undefined, tool: call.tool, arguments: checked ?? {} }}
           onAnswer={async (answer) => onNext(await post(`call-answers/${call.key}`, answer))}
         />
       )}

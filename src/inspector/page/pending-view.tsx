@@ -68,8 +68,9 @@ function HeldCall({ call }: { call: Held }) {
 
 /** What its tool says to whoever is asked. */
 function About({ wait }: { wait: CallWait }) {
-  const { tool, title, risk, description, expiresAt } = wait;
+  const { tool, title, risk, description, expiresAt, path = [] } = wait;
   const facts = [
+    ...(path.length === 0 ? [] : [`within ${path.map((call) => call.tool).join(' › ')}`]),
     ...(title === undefined ? [] : [tool]),
     ...(risk === undefined ? [] : [`risk: ${risk}`]),
     ...(expiresAt === undefined ? [] : [`until ${new Date(expiresAt).toLocaleString()}`]),

@@ -186,7 +186,7 @@ function Facts({ card }: { card: ToolCard }) {
     ['Schema from', origins.join(', ')],
     ['Size', `about ${tokens} tokens, ${Math.round(share * 1000) / 10} % of all definitions`],
     ['Marks', marks.join(', ') || 'none'],
-    ['Around each call', around.join(', ') || 'no guard and no policy'],
+    ['Around each call', around.join(', ') || 'no guard, no policy and no hook'],
     ...(limited.length > 0 ? [['Limits', limited.join(', ')] as const] : []),
   ];
   return (

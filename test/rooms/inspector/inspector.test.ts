@@ -9,6 +9,7 @@ import {
   type Budget,
   Conversation,
   Conversations,
+  defineTool,
   resumeToolLoop,
   runToolLoop,
   ToolRegistry,
@@ -163,6 +164,22 @@ describe('what an inspector tells of tools', () => {
     ]);
     expect(surfaces[3]?.sent).toMatchObject({ name: 'find_orders', annotations: { readOnlyHint: true } });
     expect((await get('tools/constructor')).code).toBe(404);
+  });
+
+  test('GET tools/name tells which hooks stand around its calls, and at what moments', async () => {
+    const hooks = [
+      { name: 'stamp', afterCall: () => undefined, beforeCall: () => undefined },
+      { name: 'requests only', beforeRequest: () => undefined },
+      { onError: () => undefined },
+    ];
+    const tools = new ToolRegistry({ hooks }).register(
+      defineTool({ name: 'greet', description: 'Greet', execute: () => 'Hi' }),
+    );
+    const { get } = await open(tools);
+    expect((await get('tools/greet')).surroundings).toEqual([
+      { kind: 'hook', name: 'stamp (beforeCall, afterCall)' },
+      { kind: 'hook', name: 'hook 3 (onError)' },
+    ]);
   });
 });
 
