@@ -1,15 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import sources from '../../jest.config.js';
-import { doorTests } from './door-tests.mjs';
+import { testFiles } from './test-files.mjs';
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url));
-const { moduleNameMapper, modulePathIgnorePatterns, testPathIgnorePatterns, testMatch, ...others } = sources;
+const { moduleNameMapper, modulePathIgnorePatterns, ...others } = sources;
 const { roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions } = others;
 const { maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout } = others;
 const { globalSetup, globalTeardown, reporters, testSequencer } = others;
 
 const project = { rootDir, roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions };
-const doors = doorTests();
+const { doors, rooms } = testFiles();
+const inRoot = (path) => `<rootDir>/${path}`;
 
 /**
  * All tests after a build: those that know the package by its doors alone open the built ones, a handful of files
@@ -24,8 +25,7 @@ export default {
     {
       ...project,
       displayName: 'doors',
-      testMatch: doors.map((path) => `<rootDir>/${path}`),
-      testPathIgnorePatterns,
+      testMatch: doors.map(inRoot),
       moduleNameMapper: Object.fromEntries(
         Object.entries(moduleNameMapper).filter(([name]) => !name.startsWith('^toolwright')),
       ),
@@ -33,11 +33,7 @@ export default {
     {
       ...project,
       displayName: 'rooms',
-      testMatch,
-      testPathIgnorePatterns: [
-        ...testPathIgnorePatterns,
-        ...doors.map((path) => `<rootDir>/${path.replaceAll('.', '\\.')}$`),
-      ],
+      testMatch: rooms.map(inRoot),
       moduleNameMapper,
       modulePathIgnorePatterns,
     },

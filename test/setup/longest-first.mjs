@@ -13,6 +13,8 @@ const WAITING = [
   'test/flow/kill-conversations',
   'test/flow/conversations',
   'test/rooms/postgres/',
+  'test/house/over-all-sources',
+  'test/rooms/typegen/by-every-compiler',
   'test/flow/mcp-command',
 ];
 

@@ -6,14 +6,24 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TESTS = join(ROOT, 'test');
 const SOURCES = [join(ROOT, 'src/'), join(ROOT, 'decorators/')];
 
-/** The test files that know the package by its doors alone, themselves and whatever they import; from the root. */
-export function doorTests() {
+/** Files that import the test files that need the same long preparation, which so takes place once. */
+const GROUPS = ['test/house/over-all-sources.ts', 'test/rooms/typegen/by-every-compiler.ts'];
+
+/** The files of a whole run, from the root: `doors` know the package by its doors alone, `rooms` open its sources. */
+export function testFiles() {
   const opens = new Map();
-  return readdirSync(TESTS, { recursive: true })
-    .filter((path) => path.endsWith('.test.ts') && !path.includes('node_modules'))
+  const grouped = new Set(GROUPS.flatMap((path) => importedBy(join(ROOT, path))));
+  const files = readdirSync(TESTS, { recursive: true })
+    .filter((path) => path.endsWith('.test.ts') && !/node_modules|^long\b/.test(path))
     .map((path) => join(TESTS, path))
-    .filter((file) => !opensSources(file, opens))
-    .map((file) => relative(ROOT, file));
+    .filter((file) => !grouped.has(file))
+    .concat(GROUPS.map((path) => join(ROOT, path)));
+  const isDoor = (file) => !opensSources(file, opens);
+  const fromRoot = (file) => relative(ROOT, file).replaceAll('\\', '/');
+  return {
+    doors: files.filter(isDoor).map(fromRoot),
+    rooms: files.filter((file) => !isDoor(file)).map(fromRoot),
+  };
 }
 
 /** Whether a file imports sources by their paths. What is being asked already is not asked again. */
@@ -26,10 +36,15 @@ function opensSources(file, opens) {
 }
 
 function importsSources(file, opens) {
+  return importedBy(file).some((imported) => opensSources(imported, opens));
+}
+
+/** The files that a file names in its imports. */
+function importedBy(file) {
   const text = readFileSync(file, 'utf8');
   return [...text.matchAll(/\b(?:from|import)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g)]
     .map(([, specifier]) => sourceOf(resolve(dirname(file), specifier)))
-    .some((imported) => existsSync(imported) && opensSources(imported, opens));
+    .filter(existsSync);
 }
 
 /** What an import of `….js` opens: the TypeScript of that name, unless it is JavaScript itself. */

@@ -1,0 +1,10 @@
+// What asks all compilers, as one file, so that each of them is loaded once: `npm test` runs this one.
+import './array-interfaces.test.js';
+import './class-references.test.js';
+import './every-compiler.test.js';
+import './faults.test.js';
+import './import-ending.test.js';
+import './mapped-libraries.test.js';
+import './opened-again.test.js';
+import './result-forms.test.js';
+import './tagged-values.test.js';
