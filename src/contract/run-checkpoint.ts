@@ -114,6 +114,19 @@ export interface RunPage {
   readonly next?: string;
 }
 
+/** Suspended runs that somebody was to answer by now: turns of conversations, or all others. */
+export interface ExpiredQuery {
+  readonly of: 'turns' | 'others';
+  /** Runs at most. */
+  readonly limit: number;
+}
+
+/** A suspended run of which an answer comes too late, and the conversation whose turn it is. */
+export interface ExpiredRun {
+  readonly runId: string;
+  readonly conversationId?: string;
+}
+
 /**
  * A store that keeps runs under way, too, and runs that have ended. A claim is the fence: whoever claims a run
  * replaces the claim before, and from then on every write of that one is refused. All times are the store's.
@@ -147,6 +160,11 @@ export interface CheckpointStore extends RunStore {
   read(runId: string): KeptRun | undefined | Promise<KeptRun | undefined>;
   /** Runs in pages, the latest change first; of the same moment, by their ids. */
   list(query?: RunQuery): RunPage | Promise<RunPage>;
+  /**
+   * Suspended runs that nobody holds and of which one of the `pending` has an `expiresAt` that has come, the earliest
+   * first. Where a store has no such method, nobody looks for them.
+   */
+  expiredRuns?(query: ExpiredQuery): readonly ExpiredRun[] | Promise<readonly ExpiredRun[]>;
   /** Forgets the suspended and ended runs that nobody holds and that changed longest ago. Gives their number. */
   removeOlderThan(ageMs: number): number | Promise<number>;
 }

@@ -357,6 +357,10 @@ export class Conversations {
     const look = async (): Promise<void> => {
       try {
         for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
+        const { store } = this.#options;
+        // Whose process, which would have looked in time, is gone.
+        const expired = await store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
+        for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
       } catch (error) {
         this.#safeLog.warn('The store could not be asked for conversations', { error });
       }

@@ -1,4 +1,5 @@
-import type { RunPage, RunQuery, RunSummary } from '../contract/run-checkpoint.js';
+import type { RunCheckpoint, RunPage, RunQuery, RunSummary } from '../contract/run-checkpoint.js';
+import type { RunState } from '../contract/run-state.js';
 import { type OptionRule, oneOf, optionTable } from '../kernel/options.js';
 import { checkArguments, checkOptions } from './author-fault.js';
 import { ToolwrightError } from './toolwright-error.js';
@@ -24,6 +25,22 @@ export function refusedSave(runId: string): ToolwrightError {
 /** Why a run does not begin. */
 export function refusedBegin(runId: string): ToolwrightError {
   return new ToolwrightError('RunClaimed', `A run '${runId}' is kept already.`);
+}
+
+/** What a store keeps beside a state, so that it finds the runs whose answers come too late. */
+interface KeptExpiry {
+  /** When the first of its answers comes too late. */
+  readonly expiresAt: number | null;
+  /** The conversation whose turn it is. */
+  readonly turnOf: string | null;
+}
+
+/** When the first answer of a state comes too late; a run under way waits for none. */
+export function expiryOf(state: RunState | RunCheckpoint): KeptExpiry {
+  const pending = 'pending' in state ? state.pending : [];
+  const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [Date.parse(expiresAt)]));
+  const known = times.filter((time) => !Number.isNaN(time));
+  return { expiresAt: known.length === 0 ? null : Math.min(...known), turnOf: state.turnOf ?? null };
 }
 
 const DEFAULT_PAGE = 100;

@@ -1,6 +1,8 @@
+import { isExpired } from '../call/approval.js';
 import type { OnUnknown } from '../call/invocation.js';
 import type { CallScope } from '../contract/call.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type KeptRun } from '../contract/run-checkpoint.js';
+import type { RunState } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener } from '../kernel/async.js';
@@ -11,6 +13,7 @@ import { foldRun } from './fold-run.js';
 import { driveClaimed } from './kept-run.js';
 import type { RunSurroundings } from './loop-run.js';
 import { type ResumeConfig, readResume } from './options.js';
+import { resumeWith } from './resume.js';
 import { checkOwner } from './run-owner.js';
 
 /** What became of a run that was taken over. */
@@ -59,7 +62,8 @@ const RECOVER_OPTIONS = optionTable<RecoverOptions>('recoverRuns', {
  * and the model is not asked again for a message that was kept. Resolves when all that were lost have ended or are
  * suspended. Call it at the start of a process, and now and then; any number of processes may do so at once.
  *
- * A run is lost when its lease has ended: `leaseMs` of its config after its process died.
+ * A run is lost when its lease has ended: `leaseMs` of its config after its process died. A suspended run of which an
+ * answer has expired (`expiresAt` of its `pending`) goes on without that answer.
  *
  * @throws InvalidOptionsError (521) for options that are none, and what the store throws while runs are looked for.
  *
@@ -74,21 +78,35 @@ export async function recoverRuns(options: RecoverOptions): Promise<readonly Rec
   checkOptions(options, RECOVER_OPTIONS);
   const { maxConcurrency = 4, signal, onResult } = options;
   const recovered: RecoveredRun[] = [];
+  const report = async (taken: TakenOver): Promise<void> => {
+    const outcome = await recover(options, taken);
+    recovered.push(outcome);
+    callListener(
+      () => onResult?.(outcome),
+      () => {},
+    );
+  };
   const recoverOthers = async (): Promise<void> => {
     while (!signal?.aborted) {
       const lost = await claimLost(options);
       if (lost === undefined) return;
-      const outcome = await recover(options, lost);
-      recovered.push(outcome);
-      callListener(
-        () => onResult?.(outcome),
-        () => {},
-      );
+      await report(lost);
     }
   };
   await Promise.all(Array.from({ length: maxConcurrency }, recoverOthers));
+  const expired = [...((await options.store.expiredRuns?.({ of: 'others', limit: MOST_EXPIRED })) ?? [])];
+  const settleOthers = async (): Promise<void> => {
+    for (let next = expired.shift(); next !== undefined && !signal?.aborted; next = expired.shift()) {
+      const taken = await claimExpired(options, next.runId);
+      if (taken !== undefined) await report(taken);
+    }
+  };
+  await Promise.all(Array.from({ length: maxConcurrency }, settleOthers));
   return recovered;
 }
+
+/** Suspended runs that are looked at by one call. */
+const MOST_EXPIRED = 1_000;
 
 /** A kept run that is to go on here, if nobody holds it, and who watches it. */
 interface LostRunOptions {
@@ -146,6 +164,25 @@ async function claimLost({
   return { run, claimed };
 }
 
+/** A suspended run of which an answer comes too late by this clock, too, and that nobody else has taken meanwhile. */
+async function claimExpired(
+  { store, leaseMs = DEFAULT_LEASE_MS }: RecoverOptions,
+  runId: string,
+): Promise<TakenOver | undefined> {
+  const state = await store.load(runId);
+  if (!state?.pending.some((wait) => isExpired(wait))) return undefined;
+  const claimed = new ClaimedRun({ store, runId, leaseMs });
+  const since = performance.now();
+  const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
+  if (taken.status !== 'claimed') return undefined;
+  if (taken.run.status !== 'suspended') {
+    await claimed.giveBack();
+    return undefined;
+  }
+  claimed.hold(since);
+  return { run: taken.run, claimed };
+}
+
 async function recover(options: RecoverOptions, { run, claimed }: TakenOver): Promise<RecoveredRun> {
   const { runId } = run;
   const { onUnknown } = options;
@@ -154,13 +191,19 @@ async function recover(options: RecoverOptions, { run, claimed }: TakenOver): Pr
     const scope = await scopeOf(options, run);
     readResume({ config, options: { scope } });
     checkOwner({ owner: run.state.owner, isCertain: true }, scope);
-    const lost = foldRun(run);
     const surroundings = { scope, ...(onUnknown === undefined ? {} : { onUnknown }) };
-    const result = await driveClaimed(config, () => ({ lost }), { claimed, first: 'nothing', surroundings });
+    const isSuspended = run.status === 'suspended';
+    const start = () =>
+      isSuspended
+        ? resumeWith(config, run.state as RunState, { answers: [], scope, isCertain: true })
+        : { lost: foldRun(run) };
+    const first = isSuspended ? 'checkpoint' : 'nothing';
+    const result = await driveClaimed(config, start, { claimed, first, surroundings });
     return { runId, result };
   } catch (error) {
-    // Freed at once, it would be taken over at once again.
-    claimed.leave();
+    // Freed at once, a lost run would be taken over at once again; a suspended one may still be answered.
+    if (run.status === 'suspended') await claimed.giveBack();
+    else claimed.leave();
     return { runId, error };
   }
 }

@@ -177,6 +177,27 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
     CREATE INDEX schedules_of_subject ON ${schema}.schedules (md5(subject));
     CREATE INDEX schedules_of_conversation ON ${schema}.schedules (conversation_id, due_at);
     COMMENT ON COLUMN ${schema}.schedules.subject IS 'For whom it counts: an owner, or a conversation'`,
+  (schema) => `
+    ALTER TABLE ${schema}.runs ADD COLUMN IF NOT EXISTS expires_at bigint, ADD COLUMN IF NOT EXISTS turn_of text;
+    CREATE INDEX IF NOT EXISTS runs_expiring ON ${schema}.runs ((turn_of IS NULL), expires_at)
+      WHERE expires_at IS NOT NULL;
+    COMMENT ON COLUMN ${schema}.runs.expires_at IS 'When the first answer of a suspended run comes too late';
+    COMMENT ON COLUMN ${schema}.runs.turn_of IS 'The conversation whose turn it is';
+    DO $body$
+    DECLARE kept record;
+    BEGIN
+      FOR kept IN SELECT run_id, state FROM ${schema}.runs
+        WHERE status = 'suspended' AND state LIKE '%"expiresAt":"%' LOOP
+        BEGIN
+          UPDATE ${schema}.runs SET turn_of = kept.state::json ->> 'turnOf', expires_at = (
+            SELECT min(extract(epoch FROM (waits ->> 'expiresAt')::timestamptz) * 1000)
+            FROM json_array_elements(kept.state::json -> 'pending') AS waits
+          ) WHERE run_id = kept.run_id;
+        EXCEPTION WHEN OTHERS THEN
+          -- A state that somebody broke is nothing that the tables of all others wait for.
+        END;
+      END LOOP;
+    END $body$`,
 ];
 
 const LATEST = MIGRATIONS.length;

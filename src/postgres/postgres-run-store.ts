@@ -6,6 +6,8 @@ import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
 import type { ResultStore, StoreWithResults } from '../contract/result-store.js';
 import type {
   CheckpointStore,
+  ExpiredQuery,
+  ExpiredRun,
   KeptRun,
   RunCheckpoint,
   RunEntry,
@@ -19,7 +21,14 @@ import type {
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
 import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
-import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
+import {
+  checkAge,
+  expiryOf,
+  pageAfter,
+  readQuery,
+  refusedBegin,
+  refusedSave,
+} from '../errors/store-checks.js';
 import { optionTable } from '../kernel/options.js';
 import {
   checkPostgresOptions,
@@ -119,8 +128,9 @@ export class PostgresRunStore
   /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
   async save(state: RunState): Promise<void> {
     const { runId, revision } = state;
-    const text = JSON.stringify(state);
-    const { rows } = await this.#database.run(this.#sql.save, () => [runId, revision, text]);
+    const { expiresAt, turnOf } = expiryOf(state);
+    const values = [runId, revision, JSON.stringify(state), expiresAt, turnOf];
+    const { rows } = await this.#database.run(this.#sql.save, () => values);
     if (rows.length === 0) throw refusedSave(runId);
   }
 
@@ -143,7 +153,9 @@ export class PostgresRunStore
 
   async release(claim: RunClaim, state?: RunState): Promise<boolean> {
     if (state === undefined) return this.#finish(this.#sql.release, claim);
-    return this.#finish(this.#sql.suspend, claim, state.revision, JSON.stringify(state));
+    const { expiresAt, turnOf } = expiryOf(state);
+    const values = [state.revision, JSON.stringify(state), expiresAt, turnOf];
+    return this.#finish(this.#sql.suspend, claim, ...values);
   }
 
   async remove(claim: RunClaim): Promise<boolean> {
@@ -207,6 +219,14 @@ export class PostgresRunStore
       ? this.#database.run(this.#sql.list, () => place)
       : this.#database.run(this.#sql.listByStatus, () => [...place, status]));
     return pageAfter(rows.map(summaryOf), limit);
+  }
+
+  async expiredRuns({ of, limit }: ExpiredQuery): Promise<readonly ExpiredRun[]> {
+    const { rows } = await this.#database.run(this.#sql.expired, () => [of === 'others', limit]);
+    return rows.map(({ run_id: runId, turn_of: turnOf }) => ({
+      runId: String(runId),
+      ...(turnOf === null ? {} : { conversationId: String(turnOf) }),
+    }));
   }
 
   /**

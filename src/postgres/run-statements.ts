@@ -25,11 +25,11 @@ const page = (where: string) => pageBehind({ table: RUNS, columns: SUMMARY, id: 
 /** `$1` is the run and `$2` the claim, where a statement has them. */
 const TEXTS = {
   save: `
-    INSERT INTO ${RUNS} AS kept (run_id, status, revision, state, created_at, changed_at)
-    SELECT $1, 'suspended', $2::integer, $3, at.now, at.now FROM (SELECT ${NOW} AS now) AS at
+    INSERT INTO ${RUNS} AS kept (run_id, status, revision, state, created_at, changed_at, expires_at, turn_of)
+    SELECT $1, 'suspended', $2::integer, $3, at.now, at.now, $4::bigint, $5 FROM (SELECT ${NOW} AS now) AS at
     ON CONFLICT (run_id) DO UPDATE
     SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at,
-      claim = NULL, lease_end = NULL
+      claim = NULL, lease_end = NULL, expires_at = excluded.expires_at, turn_of = excluded.turn_of
     WHERE kept.status = 'suspended' AND kept.revision <= excluded.revision
       AND (kept.lease_end IS NULL OR kept.lease_end <= ${NOW})
     RETURNING run_id`,
@@ -51,7 +51,8 @@ const TEXTS = {
   release: `UPDATE ${RUNS} SET ${FREED} WHERE run_id = $1 AND claim = $2 RETURNING run_id`,
   suspend: `
     WITH done AS (
-      UPDATE ${RUNS} SET status = 'suspended', revision = $3, state = $4, changed_at = ${NOW}, ${FREED}
+      UPDATE ${RUNS} SET status = 'suspended', revision = $3, state = $4, changed_at = ${NOW}, ${FREED},
+        expires_at = $5, turn_of = $6
       WHERE run_id = $1 AND claim = $2 RETURNING run_id
     ), ${DROPPED}
     SELECT run_id FROM done`,
@@ -66,13 +67,13 @@ const TEXTS = {
     SELECT run_id FROM done`,
   keep: `
     WITH done AS (
-      UPDATE ${RUNS} SET status = 'running', revision = $3, state = $4, changed_at = ${NOW}
+      UPDATE ${RUNS} SET status = 'running', revision = $3, state = $4, changed_at = ${NOW}, expires_at = NULL
       WHERE run_id = $1 AND claim = $2 RETURNING run_id
     ), ${DROPPED}
     SELECT run_id FROM done`,
   end: `
     WITH done AS (
-      UPDATE ${RUNS} SET status = 'ended', changed_at = ${NOW}, ${FREED}
+      UPDATE ${RUNS} SET status = 'ended', changed_at = ${NOW}, expires_at = NULL, ${FREED}
       WHERE run_id = $1 AND claim = $2 RETURNING run_id
     ), ${ADDED}
     SELECT run_id FROM done`,
@@ -96,6 +97,10 @@ const TEXTS = {
     FROM ${RUNS} WHERE run_id = $1`,
   list: page('true'),
   listByStatus: page('status = $4'),
+  expired: `
+    SELECT run_id, turn_of FROM ${RUNS}
+    WHERE expires_at <= ${NOW_ONCE} AND (turn_of IS NULL) = $1 AND status = 'suspended' AND ${FREE}
+    ORDER BY expires_at LIMIT $2`,
   removeOlderThan: `
     DELETE FROM ${RUNS} WHERE run_id = ANY(ARRAY(
       SELECT run_id FROM ${RUNS}

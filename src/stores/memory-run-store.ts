@@ -5,6 +5,8 @@ import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
 import type { ResultStore, StoreWithResults } from '../contract/result-store.js';
 import type {
   CheckpointStore,
+  ExpiredQuery,
+  ExpiredRun,
   KeptRun,
   RunCheckpoint,
   RunEntry,
@@ -21,6 +23,7 @@ import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-app
 import { checkOptions } from '../errors/author-fault.js';
 import {
   checkAge,
+  expiryOf,
   pageAfter,
   type ReadQuery,
   readQuery,
@@ -55,6 +58,7 @@ interface HeldRun {
   entries: string[];
   claim: string | undefined;
   leaseEnd: number | undefined;
+  expiry: ReturnType<typeof expiryOf>;
 }
 
 /**
@@ -215,6 +219,21 @@ export class MemoryRunStore
     return pageAfter(runs.slice(0, limit + 1).map(summaryOf), limit);
   }
 
+  expiredRuns({ of, limit }: ExpiredQuery): readonly ExpiredRun[] {
+    const now = this.#now();
+    const expired = [...this.#runs.values()].flatMap((run) => {
+      const { expiresAt, turnOf } = run.expiry;
+      const isMeant = expiresAt !== null && expiresAt <= now && (turnOf !== null) === (of === 'turns');
+      return isMeant && run.status === 'suspended' && this.#isFree(run)
+        ? [{ runId: run.runId, turnOf, expiresAt }]
+        : [];
+    });
+    expired.sort((one, other) => one.expiresAt - other.expiresAt);
+    return expired
+      .slice(0, limit)
+      .map(({ runId, turnOf }) => ({ runId, ...(turnOf === null ? {} : { conversationId: turnOf }) }));
+  }
+
   /**
    * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
    * milliseconds ago: nobody will answer them any more. Gives their number.
@@ -232,7 +251,8 @@ export class MemoryRunStore
   #newRun(runId: string): HeldRun {
     const now = this.#now();
     const times = { createdAt: now, changedAt: now, leaseEnd: undefined };
-    const nothing = { state: '', entries: [], claim: undefined };
+    const expiry = { expiresAt: null, turnOf: null };
+    const nothing = { state: '', entries: [], claim: undefined, expiry };
     return { runId, status: 'running', revision: 0, generation: 0, ...times, ...nothing };
   }
 
@@ -244,6 +264,7 @@ export class MemoryRunStore
     run.state = JSON.stringify(state);
     run.status = status;
     run.revision = state.revision;
+    run.expiry = expiryOf(state);
     run.entries = [];
     run.changedAt = this.#now();
   }

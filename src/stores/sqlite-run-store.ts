@@ -6,6 +6,8 @@ import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
 import type { ResultStore, StoreWithResults } from '../contract/result-store.js';
 import type {
   CheckpointStore,
+  ExpiredQuery,
+  ExpiredRun,
   KeptRun,
   RunCheckpoint,
   RunEntry,
@@ -20,7 +22,14 @@ import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run
 import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
-import { checkAge, pageAfter, readQuery, refusedBegin, refusedSave } from '../errors/store-checks.js';
+import {
+  checkAge,
+  expiryOf,
+  pageAfter,
+  readQuery,
+  refusedBegin,
+  refusedSave,
+} from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase, type Prepared, preparedIn } from './open-database.js';
 import { SqliteApprovals } from './sqlite-approvals.js';
@@ -63,10 +72,11 @@ const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
 
 const SQL = {
   save: `
-    INSERT INTO toolwright_runs (run_id, revision, state, status, created_at, changed_at)
-    VALUES ($runId, $revision, $state, 'suspended', $now, $now)
+    INSERT INTO toolwright_runs (run_id, revision, state, status, created_at, changed_at, expires_at, turn_of)
+    VALUES ($runId, $revision, $state, 'suspended', $now, $now, $expiresAt, $turnOf)
     ON CONFLICT (run_id) DO UPDATE
-    SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at, claim = NULL, lease_end = NULL
+    SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at, claim = NULL, lease_end = NULL,
+      expires_at = excluded.expires_at, turn_of = excluded.turn_of
     WHERE status = 'suspended' AND toolwright_runs.revision <= excluded.revision AND ${FREE}`,
   load: "SELECT state FROM toolwright_runs WHERE run_id = $runId AND status = 'suspended'",
   status: `SELECT status, ${FREE} AS free FROM toolwright_runs WHERE run_id = $runId`,
@@ -78,20 +88,22 @@ const SQL = {
     UPDATE toolwright_runs SET claim = NULL, lease_end = NULL WHERE run_id = $runId AND claim = $claim`,
   suspend: `
     UPDATE toolwright_runs
-    SET status = 'suspended', revision = $revision, state = $state, changed_at = $now, claim = NULL, lease_end = NULL
+    SET status = 'suspended', revision = $revision, state = $state, changed_at = $now, claim = NULL, lease_end = NULL,
+      expires_at = $expiresAt, turn_of = $turnOf
     WHERE run_id = $runId AND claim = $claim`,
   keep: `
-    UPDATE toolwright_runs SET status = 'running', revision = $revision, state = $state, changed_at = $now
+    UPDATE toolwright_runs SET status = 'running', revision = $revision, state = $state, changed_at = $now,
+      expires_at = $expiresAt, turn_of = $turnOf
     WHERE run_id = $runId AND claim = $claim`,
   remove: 'DELETE FROM toolwright_runs WHERE run_id = $runId AND claim = $claim',
   begin: `
-    INSERT INTO toolwright_runs (run_id, revision, state, status, created_at, changed_at, claim, lease_end, generation)
-    VALUES ($runId, $revision, $state, 'running', $now, $now, $claim, $leaseEnd, 1) ON CONFLICT DO NOTHING`,
+    INSERT INTO toolwright_runs (run_id, revision, state, status, created_at, changed_at, claim, lease_end, generation, expires_at, turn_of)
+    VALUES ($runId, $revision, $state, 'running', $now, $now, $claim, $leaseEnd, 1, $expiresAt, $turnOf) ON CONFLICT DO NOTHING`,
   append: `
     INSERT INTO toolwright_run_entries (run_id, entries)
     SELECT run_id, $entries FROM toolwright_runs WHERE run_id = $runId AND claim = $claim`,
   end: `
-    UPDATE toolwright_runs SET status = 'ended', changed_at = $now, claim = NULL, lease_end = NULL
+    UPDATE toolwright_runs SET status = 'ended', changed_at = $now, expires_at = NULL, claim = NULL, lease_end = NULL
     WHERE run_id = $runId AND claim = $claim`,
   dropEntries: 'DELETE FROM toolwright_run_entries WHERE run_id = $runId',
   firstLost: `
@@ -107,6 +119,10 @@ const SQL = {
     SELECT ${SUMMARY} FROM toolwright_runs
     WHERE status = $status AND changed_at <= $before AND (changed_at < $before OR run_id > $after)
     ORDER BY changed_at DESC, run_id LIMIT $limit`,
+  expired: `
+    SELECT run_id, turn_of FROM toolwright_runs
+    WHERE (turn_of IS NULL) = $isOther AND expires_at <= $now AND status = 'suspended' AND ${FREE}
+    ORDER BY expires_at LIMIT $limit`,
   removeOlderThan: `
     DELETE FROM toolwright_runs WHERE status IN ('suspended', 'ended') AND changed_at <= $limit AND ${FREE}
     RETURNING run_id`,
@@ -292,6 +308,15 @@ export class SqliteRunStore
     return pageAfter((rows as SummaryRow[]).map(summaryOf), limit);
   }
 
+  expiredRuns({ of, limit }: ExpiredQuery): readonly ExpiredRun[] {
+    const isOther = of === 'others' ? 1 : 0;
+    const rows = this.#statements.expired.all({ isOther, limit, now: this.#now() });
+    return rows.map(({ run_id: runId, turn_of: turnOf }) => ({
+      runId: String(runId),
+      ...(turnOf === null ? {} : { conversationId: String(turnOf) }),
+    }));
+  }
+
   /**
    * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
    * milliseconds ago: nobody will answer them any more. Gives their number.
@@ -319,7 +344,8 @@ export class SqliteRunStore
   }
 
   #kept(state: RunState | RunCheckpoint) {
-    return { revision: state.revision, state: JSON.stringify(state), now: this.#now() };
+    const { revision } = state;
+    return { revision, state: JSON.stringify(state), now: this.#now(), ...expiryOf(state) };
   }
 
   #change(statement: keyof typeof SQL, values: Record<string, SQLInputValue>): boolean {

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 /** Raised with every change of the tables, together with what makes the new ones of the old. */
-const VERSION = 2;
+const VERSION = 3;
 
 /** Names of our own, so that the file can be the application's; times in milliseconds. */
 const SCHEMAS = `
@@ -44,6 +44,16 @@ const ENTRIES = `
   CREATE INDEX toolwright_runs_by_status ON toolwright_runs (status, changed_at DESC, run_id);
   CREATE INDEX toolwright_runs_lost ON toolwright_runs (coalesce(lease_end, 0)) WHERE status = 'running'`;
 
+/** When the first answer of a suspended run comes too late, and whose turn it is; what is kept already is looked through. */
+const EXPIRIES = `
+  ALTER TABLE toolwright_runs ADD COLUMN expires_at REAL;
+  ALTER TABLE toolwright_runs ADD COLUMN turn_of TEXT;
+  UPDATE toolwright_runs SET turn_of = state ->> '$.turnOf', expires_at = (
+    SELECT min(unixepoch(value ->> '$.expiresAt', 'subsec') * 1000) FROM json_each(state, '$.pending')
+  )
+  WHERE status = 'suspended' AND state LIKE '%"expiresAt":"%' AND json_valid(state);
+  CREATE INDEX toolwright_runs_expiring ON toolwright_runs (turn_of IS NULL, expires_at) WHERE expires_at IS NOT NULL`;
+
 /**
  * Makes the tables of the runs where they are missing, and those of this version of older ones, in a transaction of the
  * caller.
@@ -58,8 +68,9 @@ export function prepareRunsSchema(database: DatabaseSync): void {
       `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}.`,
     );
   if (version === VERSION) return;
-  database.exec(version === 0 ? RUNS : RUNS_OF_VERSION_1);
-  database.exec(ENTRIES);
+  if (version < 2) database.exec(version === 0 ? RUNS : RUNS_OF_VERSION_1);
+  if (version < 2) database.exec(ENTRIES);
+  database.exec(EXPIRIES);
   database
     .prepare("INSERT OR REPLACE INTO toolwright_schemas (name, version) VALUES ('runs', ?)")
     .run(VERSION);

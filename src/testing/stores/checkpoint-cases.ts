@@ -241,6 +241,46 @@ export const CHECKPOINT_CASES: readonly OpenedCase<CheckpointBench>[] = [
     },
   },
   {
+    title: 'expiredRuns gives the suspended runs that wait for an answer too late, turns apart from others',
+    async run(bench) {
+      const { store } = bench;
+      // A store need not look for them.
+      if (store.expiredRuns === undefined) return;
+      const expired = async (of: 'turns' | 'others' = 'others', limit = 10) =>
+        store.expiredRuns?.({ of, limit });
+      await bench.save(sampleState('forever', 1));
+      const now = (await store.read('forever'))?.changedAt ?? 0;
+      const waiting = (runId: string, ...inMs: readonly number[]) => ({
+        ...sampleState(runId, 1),
+        pending: inMs.map((ms) => ({
+          ...{ id: `${ms}`, callId: 'call_1', kind: 'approval' as const, tool: 'work', arguments: {} },
+          expiresAt: new Date(now + ms).toISOString(),
+        })),
+      });
+      await bench.save(waiting('later', 3 * LEASE, 2 * LEASE));
+      await bench.save(waiting('first', LEASE, 5 * LEASE));
+      await bench.save({ ...waiting('turn', LEASE), turnOf: 'c' });
+      for (const runId of ['held', 'over', 'on']) {
+        await bench.begin(runId, runId);
+        await store.release(heldBy(runId, runId), waiting(runId, LEASE));
+        await bench.claim(runId, runId);
+      }
+      await store.end(heldBy('over', 'over'), []);
+      await store.checkpoint(heldBy('on', 'on'), sampleCheckpoint('on'));
+      await store.release(heldBy('on', 'on'));
+      expectSame('at first', [await expired(), await expired('turns')], [[], []]);
+      await bench.advance(LEASE - MINUTE);
+      await store.renew(leaseOf('held', 'held'));
+      await bench.advance(2 * MINUTE);
+      expectSame('what expired', await expired(), [{ runId: 'first' }]);
+      expectSame('the turns', await expired('turns'), [{ runId: 'turn', conversationId: 'c' }]);
+      await bench.advance(LEASE);
+      const all = [{ runId: 'first' }, { runId: 'held' }, { runId: 'later' }];
+      expectSame('what expired then', await expired(), all);
+      expectSame('no more than wanted', await expired('others', 1), all.slice(0, 1));
+    },
+  },
+  {
     title: 'remove forgets a running run',
     async run(bench) {
       await bench.begin('a');

@@ -9,7 +9,7 @@ import { describePostgres } from '../../services/services.js';
 import { runs } from '../../setup/runs.js';
 import { describeRunStore } from '../stores/describe-run-store.js';
 import { endEntry, runCheckpoint, stepEntry } from '../stores/run-checkpoint.js';
-import { runState } from '../stores/run-state.js';
+import { expiredState, runState } from '../stores/run-state.js';
 import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
 
@@ -134,6 +134,27 @@ describePostgres('with PostgreSQL', (service) => {
       expect(await store.append(held('a'), [stepEntry('one')])).toBe(true);
       await store.close();
       await schemas.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    });
+
+    test('looks through the runs of version 9 for answers that have expired', async () => {
+      const schema = schemas.newSchema();
+      {
+        await using store = open({ schema });
+        for (const state of [expiredState('r'), expiredState('c.1', 'c'), runState('s', 1)])
+          await store.save(state);
+      }
+      await schemas.pool.query(`
+        ALTER TABLE ${schema}.runs DROP COLUMN expires_at, DROP COLUMN turn_of;
+        INSERT INTO ${schema}.runs (run_id, status, revision, state, created_at, changed_at)
+        VALUES ('broken', 'suspended', 1, '{"expiresAt":"2020', 1, 1);
+        DELETE FROM ${schema}.migrations WHERE version > 9`);
+      await using store = open({ schema });
+      expect(await store.expiredRuns({ of: 'others', limit: 9 })).toEqual([{ runId: 'r' }]);
+      expect(await store.expiredRuns({ of: 'turns', limit: 9 })).toEqual([
+        { runId: 'c.1', conversationId: 'c' },
+      ]);
+      const { rows } = await schemas.pool.query(`SELECT min(expires_at) AS at FROM ${schema}.runs`);
+      expect(Number(rows[0]?.at)).toBe(Date.parse('2020-01-01T00:00:00.500Z'));
     });
 
     test('refuses tables that a newer version made', async () => {

@@ -29,7 +29,8 @@ export class TestSchemas {
   async age(schema: string, ms: number): Promise<void> {
     await this.pool.query(
       `UPDATE ${schema}.runs
-       SET lease_end = lease_end - $1, changed_at = changed_at - $1, created_at = created_at - $1`,
+       SET lease_end = lease_end - $1, changed_at = changed_at - $1, created_at = created_at - $1,
+         expires_at = expires_at - $1`,
       [ms],
     );
     await this.pool.query(`UPDATE ${schema}.kept_results SET end_at = end_at - $1`, [ms]);

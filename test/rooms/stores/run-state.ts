@@ -1,5 +1,15 @@
 import type { RunState } from 'toolwright';
 
+/** A state of a run, or of a turn of a conversation, that waited for an answer until the year 2020. */
+export function expiredState(runId: string, turnOf?: string): RunState {
+  const waits = { id: 'a', callId: 'call_1', kind: 'approval', tool: 'pay', arguments: {} } as const;
+  const pending = ['2030-01-01T00:00:00.000Z', '2020-01-01T00:00:00.500Z'].map((expiresAt) => ({
+    ...waits,
+    expiresAt,
+  }));
+  return { ...runState(runId, 1), pending, ...(turnOf === undefined ? {} : { turnOf }) };
+}
+
 /** A state as a store gets one: of a run that waits for nothing in particular. */
 export function runState(runId: string, revision: number, texts: readonly string[] = []): RunState {
   return {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { SqliteRunStore } from 'toolwright/stores';
-import { runState } from './run-state.js';
+import { expiredState, runState } from './run-state.js';
 
 let folder: string;
 let path: string;
@@ -153,12 +153,34 @@ describe('opening', () => {
     });
   });
 
+  test('a file of version 2 is looked through for answers that have expired', () => {
+    {
+      using store = new SqliteRunStore({ path });
+      for (const state of [expiredState('r'), expiredState('c.1', 'c'), runState('s', 1)]) store.save(state);
+    }
+    asAnother((database) =>
+      database.exec(`
+        DROP INDEX toolwright_runs_expiring;
+        ALTER TABLE toolwright_runs DROP COLUMN expires_at;
+        ALTER TABLE toolwright_runs DROP COLUMN turn_of;
+        INSERT INTO toolwright_runs (run_id, revision, state, changed_at) VALUES ('broken', 1, '{"expiresAt":"2020', 1);
+        UPDATE toolwright_schemas SET version = 2 WHERE name = 'runs'`),
+    );
+    using store = new SqliteRunStore({ path });
+    expect(store.expiredRuns({ of: 'others', limit: 9 })).toEqual([{ runId: 'r' }]);
+    expect(store.expiredRuns({ of: 'turns', limit: 9 })).toEqual([{ runId: 'c.1', conversationId: 'c' }]);
+    const at = Date.parse('2020-01-01T00:00:00.500Z');
+    expect(
+      asAnother((database) => database.prepare('SELECT min(expires_at) AS at FROM toolwright_runs').get()),
+    ).toEqual({ at });
+  });
+
   test('a file that a newer version wrote says so', () => {
     new SqliteRunStore({ path }).close();
-    asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 3'));
+    asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 4'));
     const open = () => new SqliteRunStore({ path });
-    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 3 of the schema`);
-    expect(open).toThrow('version 3');
+    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 4 of the schema`);
+    expect(open).toThrow('version 4');
   });
 });
 

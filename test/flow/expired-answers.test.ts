@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import {
+  Conversations,
+  type ConversationsOptions,
+  defineTool,
+  type LLMProvider,
+  recoverRuns,
+  runToolLoop,
+} from 'toolwright';
+import { PostgresRunStore } from 'toolwright/postgres';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { describePostgres } from '../services/services.js';
+
+type Store = ConversationsOptions['store'] & AsyncDisposable;
+
+const hello = [{ role: 'user', content: 'Pay' }] as const;
+
+const SOON = 1;
+const HOUR = 3_600_000;
+
+/** A model that pays and orders, and then says what came of it; each of them is approved within some time. */
+function configOf(within: { readonly pay: number; readonly order: number }) {
+  const ran: string[] = [];
+  const approved = (name: string, approval: object) =>
+    defineTool({
+      name,
+      description: 'Acts',
+      approval,
+      execute: () => {
+        ran.push(name);
+        return 'done';
+      },
+    });
+  const provider: LLMProvider = {
+    chat: async ({ messages }) => {
+      const results = messages.filter(({ role }) => role === 'tool');
+      const toolCalls = ['pay', 'order'].map((name) => ({ id: name, name, arguments: {} }));
+      return results.length === 0
+        ? { content: '', toolCalls, finishReason: 'tool_calls' }
+        : {
+            content: results.map(({ content }) => content).join(' | '),
+            toolCalls: [],
+            finishReason: 'stop',
+          };
+    },
+  };
+  const tools = [
+    approved('pay', { expiresInMs: within.pay }),
+    approved('order', { expiresInMs: within.order }),
+  ];
+  return { config: { provider, model: 'm', tools }, ran };
+}
+
+function describeExpiries(name: string, open: () => Store): void {
+  describe(`${name}: questions that nobody answered in time`, () => {
+    test('recoverRuns goes on without the answers that have expired, and waits on for others', async () => {
+      await using store = open();
+      const later = { ...configOf({ pay: HOUR, order: HOUR }).config, store, checkpoint: 'step' } as const;
+      const { config, ran } = configOf({ pay: SOON, order: HOUR });
+      const kept = { ...config, store, checkpoint: 'step' } as const;
+      await runToolLoop({ ...later, runId: 'later' }, hello);
+      for (const runId of ['a', 'b'])
+        await runToolLoop({ ...kept, runId }, hello, { owner: { user: runId } });
+      await pause(50);
+      const recovered = await recoverRuns({ store, config: kept });
+      expect(recovered.map(({ runId }) => runId).sort()).toEqual(['a', 'b']);
+      for (const item of recovered)
+        expect(item).toMatchObject({ result: { status: 'suspended', pending: [{ tool: 'order' }] } });
+      expect(await recoverRuns({ store, config: kept })).toEqual([]);
+      expect(ran).toEqual([]);
+    });
+
+    test('recoverRuns ends a run of which all answers have expired, and the model is told', async () => {
+      await using store = open();
+      const { config, ran } = configOf({ pay: SOON, order: SOON });
+      await runToolLoop({ ...config, store, runId: 'a' }, hello, { owner: { user: 'u1' } });
+      await pause(50);
+      expect(await recoverRuns({ store, config })).toMatchObject([
+        {
+          result: {
+            status: 'completed',
+            content: expect.stringMatching(/nobody approved it until .* \| .*nobody approved it until/),
+          },
+        },
+      ]);
+      expect((await store.read('a'))?.status).toBe('ended');
+      expect(ran).toEqual([]);
+    });
+
+    test('recoverRuns leaves a run whose config fails to whoever answers it', async () => {
+      await using store = open();
+      const { config } = configOf({ pay: SOON, order: SOON });
+      const run = await runToolLoop({ ...config, store, checkpoint: 'step', runId: 'a' }, hello);
+      await pause(50);
+      const fails = () => {
+        throw new Error('no key');
+      };
+      expect(await recoverRuns({ store, config: fails })).toMatchObject([
+        { runId: 'a', error: { message: 'no key' } },
+      ]);
+      expect(await store.claim({ runId: 'a', claim: 'x', leaseMs: 1000 })).toMatchObject({
+        status: 'claimed',
+        state: { pending: run.pending ?? [] },
+      });
+    });
+
+    test('a conversation whose process is gone goes on without the answers that have expired', async () => {
+      await using store = open();
+      // Long enough for the first process to close before: where it does not, it is the one that goes on.
+      const within = 2_000;
+      const { config, ran } = configOf({ pay: within, order: within });
+      const options = { store, config, pollMs: 20 };
+      const first = new Conversations(options);
+      await first.prompt('c1', 'Pay');
+      await first.idle('c1');
+      await first.close();
+      await pause(within);
+      // Its runs are its own to go on with.
+      expect(await recoverRuns({ store, config })).toEqual([]);
+      const second = new Conversations(options);
+      for await (const { event } of second.events('c1')) if (event.type === 'turn-end') break;
+      expect(await second.snapshot('c1')).toMatchObject({
+        status: 'idle',
+        turns: 1,
+        messages: { 4: { content: expect.stringMatching(/nobody approved it until/) } },
+      });
+      expect(ran).toEqual([]);
+      await second.close();
+    });
+  });
+}
+
+describeExpiries('MemoryRunStore', () =>
+  Object.assign(new MemoryRunStore(), { [Symbol.asyncDispose]: async () => {} }),
+);
+
+const folder = mkdtempSync(join(tmpdir(), 'toolwright-expired-'));
+let files = 0;
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describeExpiries('SqliteRunStore', () => {
+  files += 1;
+  const store = new SqliteRunStore({ path: join(folder, `${files}.sqlite`) });
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => store.close() });
+});
+
+describePostgres('in PostgreSQL', (service) => {
+  const schemas = new TestSchemas(service);
+  describeExpiries(
+    'PostgresRunStore',
+    () => new PostgresRunStore({ connectionString: service.url, schema: schemas.newSchema() }),
+  );
+});
