@@ -4,6 +4,7 @@ import type { ConversationLog } from '../contract/conversation-log.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import type { ScheduleStore } from '../contract/schedule-store.js';
 import type { ApprovalStore } from '../contract/standing-approvals.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { SqliteRunStore } from '../stores/index.js';
 import { UserFault } from './command.js';
@@ -16,7 +17,7 @@ export interface OpenStore extends CheckpointStore {
   close(): void | Promise<void>;
 }
 
-/** Opens what `--store` names: `postgres://…`, or the path of an SQLite file that is there. */
+/** Opens what `--store` names: `postgres://…`, with `?schema=` where it is another one, or the path of an SQLite file that is there. */
 export async function openStore(name: string | undefined, folder: string): Promise<OpenStore> {
   if (name === undefined)
     throw new UserFault(
@@ -32,12 +33,24 @@ export async function openStore(name: string | undefined, folder: string): Promi
   }
 }
 
-async function openPostgres(connectionString: string): Promise<OpenStore> {
+async function openPostgres(name: string): Promise<OpenStore> {
   try {
     const { PostgresRunStore } = await import('../postgres/index.js');
-    return new PostgresRunStore({ connectionString });
+    return new PostgresRunStore(placeIn(name));
   } catch (error) {
+    if (error instanceof InvalidOptionsError) throw new UserFault(`--store: ${oneLine(error)}`, 1);
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new UserFault('a store in PostgreSQL needs pg: npm install pg', 1);
   }
+}
+
+/** `?schema=shop` is for the store, and nothing that `pg` knows. */
+function placeIn(name: string): { readonly connectionString: string; readonly schema?: string } {
+  const [, before = name, schema, after = ''] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(name) ?? [];
+  if (schema === undefined) return { connectionString: name };
+  return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decodeURIComponent(schema) };
+}
+
+function oneLine(error: Error): string {
+  return error.message.replace(/\s*\n\s*/g, ' ');
 }

@@ -11,26 +11,40 @@ import {
   type ScheduleTiming,
   type ToolLoopConfig,
 } from 'toolwright';
+import { PostgresRunStore } from 'toolwright/postgres';
 import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
+import { describePostgres } from '../../services/services.js';
+import { TestSchemas } from '../postgres/test-schema.js';
 import { runCommand } from './run-command.js';
 
+type Store = SqliteRunStore | PostgresRunStore;
+
 let folder: string;
-let store: SqliteRunStore;
+let store: Store;
+/** What `--store` says. */
+let named: string;
 let placed: number;
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
-  store = new SqliteRunStore({ path: join(folder, 'runs.sqlite') });
-  placed = 0;
-});
+const runs = (...args: readonly string[]) => runCommand(['runs', ...args, '--store', named], folder);
 
-afterEach(() => {
-  store.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+/** The commands over one kind of store. */
+function describeRuns(title: string, open: () => { readonly store: Store; readonly named: string }): void {
+  describe(title, () => {
+    beforeEach(() => {
+      folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
+      ({ store, named } = open());
+      placed = 0;
+    });
 
-const runs = (...args: readonly string[]) => runCommand(['runs', ...args, '--store', 'runs.sqlite'], folder);
+    afterEach(async () => {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    testRuns();
+  });
+}
 
 function config(approval: Approval = true): ToolLoopConfig {
   const place = defineTool({
@@ -56,7 +70,7 @@ async function suspend(approval?: Approval): Promise<readonly string[]> {
   return pending.map(({ id }) => id);
 }
 
-describe('toolwright runs', () => {
+function testRuns(): void {
   test('list and show tell of runs, in a table and as JSON', async () => {
     const [first] = await suspend();
     const listed = await runs('list');
@@ -212,7 +226,7 @@ describe('toolwright runs', () => {
 
   test('approvals lists answers that stand, and revoke ends one', async () => {
     const standing = { tool: 'place', pattern: [['sku', 'A1']], scope: 'user' as const, createdAt: 1 };
-    store.approvals.addApproval({ ...standing, id: 'x1', owner: 'u1', answeredBy: 'clerk 7' });
+    await store.approvals.addApproval({ ...standing, id: 'x1', owner: 'u1', answeredBy: 'clerk 7' });
     const listed = await runs('approvals');
     expect(listed).toMatchObject({ code: 0, error: '' });
     expect(listed.out).toMatch(/x1 +place +user +"u1" +\[\["sku","A1"\]\] +"clerk 7"/);
@@ -220,7 +234,7 @@ describe('toolwright runs', () => {
     expect(await runs('revoke')).toMatchObject({ code: 2 });
     expect(await runs('revoke', 'x1')).toMatchObject({ code: 0, out: 'x1: revoked\n' });
     expect(await runs('revoke', 'x1')).toMatchObject({ code: 1, out: 'x1: it does not stand\n' });
-    expect(store.approvals.listApprovals()).toEqual([]);
+    expect(await store.approvals.listApprovals()).toEqual([]);
   });
 
   test('schedules lists prompts that enter later, and unschedule ends one', async () => {
@@ -232,9 +246,9 @@ describe('toolwright runs', () => {
     };
     const add = (id: string, timing: ScheduleTiming, owner?: unknown) =>
       store.schedules.addSchedule({ ...schedule, id, timing, ...(owner === undefined ? {} : { owner }) });
-    add('s1', { kind: 'once' }, { user: 'u1' });
-    add('s2', { kind: 'every', everyMs: 60_000 });
-    add('s3', { kind: 'cron', cron: '0 9 * * *', timeZone: 'Europe/Vienna' });
+    await add('s1', { kind: 'once' }, { user: 'u1' });
+    await add('s2', { kind: 'every', everyMs: 60_000 });
+    await add('s3', { kind: 'cron', cron: '0 9 * * *', timeZone: 'Europe/Vienna' });
     const listed = await runs('schedules');
     expect(listed).toMatchObject({ code: 0, error: '' });
     expect(listed.out).toMatch(/s1 +c1 +\{"user":"u1"\} +2030-01-01T00:00:00.000Z +"Look\\u001b\[2J"/);
@@ -253,7 +267,7 @@ describe('toolwright runs', () => {
     expect(out.match(/^waits: /gm)).toHaveLength(2);
     expect(out).toContain('Order\\nwaits: nothing\\u001b[2J');
     const schedule = { text: 'Look\u009b2J', timing: { kind: 'once' as const }, dueAt: 1, createdAt: 1 };
-    store.schedules.addSchedule({ ...schedule, id: 's1', conversationId: 'c\n\u001b[2J' });
+    await store.schedules.addSchedule({ ...schedule, id: 's1', conversationId: 'c\n\u001b[2J' });
     const listed = await runs('schedules');
     expect(listed.out.trimEnd().split('\n')).toHaveLength(2);
     expect(listed.out + out).not.toMatch(/(?!\n)\p{Cc}/u);
@@ -319,15 +333,44 @@ describe('toolwright runs', () => {
     expect(error).toMatch(/^toolwright: [^\n]+\n$/);
     expect({ isWrong: code > 0, out }).toEqual({ isWrong: true, out: '' });
   });
+}
 
-  test('a store that is not there is a mistake of one line', async () => {
-    expect(await runCommand(['runs', 'list'], folder)).toMatchObject({
-      code: 2,
-      error: expect.stringContaining('--store is missing'),
-    });
-    expect(await runCommand(['runs', 'list', '--store', 'none.sqlite'], folder)).toMatchObject({
-      code: 1,
-      error: expect.stringContaining('there is no file'),
-    });
+describeRuns('toolwright runs over SQLite', () => ({
+  store: new SqliteRunStore({ path: join(folder, 'runs.sqlite') }),
+  named: 'runs.sqlite',
+}));
+
+describePostgres('toolwright runs', (service) => {
+  const schemas = new TestSchemas(service);
+  describeRuns('toolwright runs over PostgreSQL', () => {
+    const schema = schemas.newSchema();
+    const url = new URL(service.url);
+    url.searchParams.set('schema', schema);
+    return { store: new PostgresRunStore({ connectionString: service.url, schema }), named: url.href };
   });
+});
+
+test('a store that is not there is a mistake of one line', async () => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
+  expect(await runCommand(['runs', 'list'], folder)).toMatchObject({
+    code: 2,
+    error: expect.stringContaining('--store is missing'),
+  });
+  expect(await runCommand(['runs', 'list', '--store', 'none.sqlite'], folder)).toMatchObject({
+    code: 1,
+    error: expect.stringContaining('there is no file'),
+  });
+  for (const [where, problem] of [
+    ['127.0.0.1:1/none', 'ECONNREFUSED'],
+    ['127.0.0.1:1/none?schema=My', "schema is 'My'"],
+  ]) {
+    const { code, error } = await runCommand(
+      ['runs', 'list', '--store', `postgres://nobody@${where}`],
+      folder,
+    );
+    expect(code).toBe(1);
+    expect(error).toContain(problem);
+    expect(error).toMatch(/^toolwright: [^\n]+\n$/);
+  }
+  rmSync(folder, { recursive: true });
 });
