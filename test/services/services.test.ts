@@ -1,4 +1,7 @@
+import { execFile, spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { describePostgres, describeRedis, postgres } from './services.js';
@@ -71,3 +74,24 @@ test('what was skipped for want of a service is told in one line, and nothing el
   const line = skippedLine(files(skipped('a [needs Redis]'), skipped('x', 'b [needs Redis]'), passed));
   expect(line).toBe('Tests skipped: 2 that need Redis (TOOLWRIGHT_TEST_REDIS and 127.0.0.1:6379 have none)');
 });
+
+/** A network of its own hides the services of this machine; only root on Linux makes one so. */
+const canBeAlone = spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up']).status === 0;
+
+(canBeAlone ? test : test.skip)(
+  'where no PostgreSQL answers, one is started for the tests, and nothing of it is left',
+  async () => {
+    const program = fileURLToPath(new URL('./lonely-program.mjs', import.meta.url));
+    const alone = 'ip link set lo up && exec "$0" "$1"';
+    const { TOOLWRIGHT_TEST_POSTGRES: _1, TOOLWRIGHT_TEST_REDIS: _2, ...env } = process.env;
+    const { stdout } = await promisify(execFile)(
+      'unshare',
+      ['--net', 'sh', '-c', alone, process.execPath, program],
+      { env: { ...env, TOOLWRIGHT_REQUIRE_SERVICES: '' } },
+    );
+    const found = JSON.parse(stdout);
+    expect(found).toMatchObject({ redis: '', wasThere: true, isThere: false });
+    expect(found.url).toMatch(/^postgres:\/\/postgres:password@127\.0\.0\.1:\d+\/postgres$/);
+    expect(found.folder).toContain('toolwright-postgres-');
+  },
+);
