@@ -335,12 +335,17 @@ function copierOfFields(properties: Readonly<Record<string, unknown>>): CopyPart
     const copy = copierOf(property);
     if (copy !== undefined) inner.push([name, copy]);
   }
+  if (inner.length === 0) return copyOfFlat;
   return (value) => {
     const copied: Record<string, unknown> = { ...value };
     for (const [name, copy] of inner)
       if (copied[name] !== undefined) copied[name] = copy(copied[name] as Whole);
     return copied;
   };
+}
+
+function copyOfFlat(value: object): object {
+  return { ...value };
 }
 
 /** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */

@@ -12,7 +12,6 @@ class Audience {
   #first: Listening | undefined;
   /** The signal has its listener. */
   #isThere = false;
-  #isLeaving = false;
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
@@ -55,15 +54,14 @@ class Audience {
 
   /** Listens no more, unless somebody has come since. */
   leave(): void {
-    this.#isLeaving = false;
     if (this.#first === undefined) this.#dismiss();
   }
 
   #leaveSoon(): void {
-    if (this.#isLeaving) return;
-    this.#isLeaving = true;
-    leaving.push(this);
-    if (leaving.length === 1) setImmediate(leaveAll);
+    if (idle === this) return;
+    if (idle === undefined) setImmediate(leaveIdle);
+    else idle.leave();
+    idle = this;
   }
 
   #dismiss(): void {
@@ -73,15 +71,15 @@ class Audience {
 }
 
 /**
- * Audiences that have lost their last listener. They leave their signals at the end of the event loop's turn: calls
- * come one after the other, and to add and remove a listener of a signal costs more than a call.
+ * The audience that lost its last listener last. It leaves its signal at the end of the event loop's turn: calls come
+ * one after the other, and to add and remove a listener of a signal costs more than a call.
  */
-let leaving: Audience[] = [];
+let idle: Audience | undefined;
 
-function leaveAll(): void {
-  const idle = leaving;
-  leaving = [];
-  for (const audience of idle) audience.leave();
+function leaveIdle(): void {
+  const audience = idle;
+  idle = undefined;
+  audience?.leave();
 }
 
 /**
