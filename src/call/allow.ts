@@ -20,11 +20,32 @@ import { planOf } from './plan.js';
 import { writeEnd } from './result.js';
 import { failedResult } from './result-text.js';
 
+/** How far the policies of a call were asked: what the last one said, and which one comes then. */
+interface AskedPolicies {
+  readonly word: PolicyWord | Promise<PolicyWord>;
+  readonly next: number;
+}
+
+const UNASKED: AskedPolicies = { word: undefined, next: 0 };
+const NO_POLICIES: readonly ToolPolicy[] = [];
+
+/** Asks policies that answer at once, until one does not plainly allow the call; `undefined` where all of them do. */
+export function askAtOnce(call: Call): AskedPolicies | undefined {
+  const { request, environment, plan, scope } = call;
+  if (request.journal !== undefined || request.hasBegun || plan.isGuarded) return UNASKED;
+  const { policies = NO_POLICIES } = environment;
+  for (const [index, policy] of policies.entries()) {
+    const word = wordOf(policy, call);
+    if (word !== undefined) return { word, next: index + 1 };
+  }
+  return scope.signal?.aborted ? { word: undefined, next: policies.length } : undefined;
+}
+
 /**
  * Whether a call may run. Asks, in this order, the answers to what it waited for before, the policies and whoever
  * approves; gives the first obstacle, or `undefined`.
  */
-export async function allowCall(call: Call): Promise<Obstacle | undefined> {
+export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Promise<Obstacle | undefined> {
   const { request, environment, plan, tool, scope } = call;
   const { refused, result, approved, outcome } = request.journal ?? {};
   if (refused !== undefined) {
@@ -36,12 +57,17 @@ export async function allowCall(call: Call): Promise<Obstacle | undefined> {
   // Before the policies: a refusal would tell of something done that it was not.
   const unknown = request.hasBegun && outcome === undefined ? await obstacleOfBegun(call) : undefined;
   if (unknown !== undefined) return unknown;
+  const { policies = NO_POLICIES } = environment;
+  let { word, next } = asked;
   let asking: Asking | undefined;
-  for (const policy of environment.policies ?? []) {
-    const word = wordOf(policy, call);
-    const told = isThenable(word) ? await word : word;
+  for (;;) {
+    const told = word instanceof Promise ? await word : word;
     if (typeof told === 'string') return { how: 'refused', reason: told };
     asking ??= told;
+    const policy = policies[next];
+    if (policy === undefined) break;
+    word = wordOf(policy, call);
+    next += 1;
   }
   const needsYes =
     approved === undefined &&

@@ -3,7 +3,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
-import { allowCall, hinderedEnd, journalOf, suspendCall, suspendedEnd } from './allow.js';
+import { allowCall, askAtOnce, hinderedEnd, journalOf, suspendCall, suspendedEnd } from './allow.js';
 import {
   argumentsBefore,
   checkArguments,
@@ -260,7 +260,11 @@ function proceed(call: Call): Answer {
   if (isDecided && !isWatched && !plan.isShared) return run(call);
   if (dispatch !== undefined) call.task = new JobTask(call, dispatch);
   else if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
-  return allowCall(call)
+  // Of the calls of a run, the order in which they end is told: one that was allowed ends later than one refused early.
+  const isUntold = !environment.isRecorded && call.task === undefined && call.hooked === undefined;
+  const asked = isUntold ? askAtOnce(call) : undefined;
+  if (isUntold && asked === undefined) return run(call);
+  return allowCall(call, asked)
     .then((obstacle) => enter(call, obstacle))
     .catch((cause) => broken(call, cause));
 }
