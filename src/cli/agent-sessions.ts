@@ -1,17 +1,9 @@
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
+import { withFileLock } from '../toolbox/permissions/file-lock.js';
 import { UserFault } from './command.js';
 
 /** A session of `toolwright agent`: a conversation over a folder, with its store and its journal. */
@@ -90,22 +82,34 @@ export class AgentSessions {
    */
   open(id: string, folder: string): () => void {
     const place = this.placeOf(id);
-    const known = this.read(id);
-    if (known !== undefined && known.folder !== folder)
-      throw new UserFault(`the session ${id} is over ${known.folder}: toolwright agent ${known.folder}`, 1);
     const lock = join(place, 'lock');
-    try {
+    this.#alone(id, () => {
+      const known = this.read(id);
+      if (known !== undefined && known.folder !== folder)
+        throw new UserFault(`the session ${id} is over ${known.folder}: toolwright agent ${known.folder}`, 1);
+      refuseHeld(lock, id);
       mkdirSync(place, { recursive: true, mode: 0o700 });
-      takeLock(lock, id);
+      writeFileSync(lock, String(process.pid), { mode: 0o600 });
       this.note({ id, folder, title: known?.title ?? '', undone: known?.undone ?? [] });
+    });
+    return () =>
+      this.#alone(id, () => {
+        if (readHolder(lock) !== process.pid) return;
+        // Nothing was said in it.
+        if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
+        else rmSync(lock, { force: true });
+      });
+  }
+
+  /** While no other process begins or ends a session of this name. */
+  #alone(id: string, work: () => void): void {
+    const place = this.placeOf(id);
+    try {
+      mkdirSync(this.#root, { recursive: true, mode: 0o700 });
+      withFileLock(join(this.#root, `.${id}`), work);
     } catch (error) {
       throw error instanceof UserFault ? error : unusable(place, error);
     }
-    return () => {
-      // Nothing was said in it.
-      if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
-      else rmSync(lock, { force: true });
-    };
   }
 
   /** Keeps what is known of a session. */
@@ -131,28 +135,17 @@ function unusable(folder: string, error: unknown): UserFault {
 }
 
 /** A lock names the process that has it; that of one that is gone counts for nothing. */
-function takeLock(path: string, id: string): void {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const lock = openSync(path, 'wx', 0o600);
-      writeSync(lock, String(process.pid));
-      closeSync(lock);
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt > 2) throw error;
-    }
-    const holder = Number(readHolder(path));
-    if (holder !== process.pid && isAlive(holder))
-      throw new UserFault(`the session ${id} is open in process ${holder}`, 1);
-    rmSync(path, { force: true });
-  }
+function refuseHeld(lock: string, id: string): void {
+  const holder = readHolder(lock);
+  if (holder !== process.pid && isAlive(holder))
+    throw new UserFault(`the session ${id} is open in process ${holder}`, 1);
 }
 
-function readHolder(path: string): string {
+function readHolder(path: string): number {
   try {
-    return readFileSync(path, 'utf8');
+    return Number(readFileSync(path, 'utf8'));
   } catch {
-    return '';
+    return 0;
   }
 }
 

@@ -1,0 +1,31 @@
+// Opens one session again and again, beside others that do the same, and tells of any that has it at the same time.
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const [module, root, rounds, others] = process.argv.slice(2);
+const { AgentSessions } = await import(module);
+const sessions = new AgentSessions(join(root, 'sessions'));
+const held = join(root, 'held');
+/** Of no process. */
+const GONE = '4194305';
+let had = 0;
+// All of them begin at once.
+writeFileSync(join(root, `ready-${process.pid}`), '');
+while (readdirSync(root).filter((name) => name.startsWith('ready-')).length < Number(others)) {}
+for (let round = 0; round < Number(rounds); round += 1) {
+  let close;
+  try {
+    close = sessions.open('s', root);
+  } catch (error) {
+    if (!/is open in process \d+/.test(error.message)) throw error;
+    continue;
+  }
+  writeFileSync(held, String(process.pid), { flag: 'wx' });
+  had += 1;
+  if (round % 3 === 0) sessions.note({ id: 's', folder: root, title: 'said', undone: [] });
+  rmSync(held);
+  // As if it had died.
+  if (round % 2 === 0) writeFileSync(join(sessions.placeOf('s'), 'lock'), GONE);
+  else close();
+}
+console.log(had);

@@ -1,0 +1,1 @@
+export { AgentSessions } from '../../../../src/cli/agent-sessions.js';
