@@ -15,7 +15,12 @@ import type { ToolDefinition } from '../contract/tool.js';
 import type { ConversationsStore } from '../conversation/conversations-options.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
 import { discoverTools } from '../discovery/discover-tools.js';
-import { type InvalidOption, InvalidOptionsError, refuseOptions } from '../errors/author-fault.js';
+import {
+  type InvalidOption,
+  InvalidOptionsError,
+  refuseOptions,
+  ToolDeclarationError,
+} from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { toolMethods } from '../metadata/class-record.js';
@@ -133,18 +138,29 @@ export async function openToolboxes(
     const open = await faults.of(at, () => openToolbox(toolbox, around(at)));
     if (open === undefined) continue;
     if (open.close !== undefined) closers.push(open.close);
-    for (const name of open.tools.list()) {
-      const other = places.get(name);
-      if (other !== undefined)
-        faults.add(at, {
-          problem: `${at} has a tool '${name}', which ${other} has, too`,
-          fix: '@Toolset({ prefix }) for one of them, or one of them left out',
-        });
-      places.set(name, at);
-    }
+    const names = open.tools.list();
+    for (const other of new Set(names.flatMap((name) => places.get(name) ?? [])))
+      faults.add(at, {
+        problem: twice(
+          at,
+          other,
+          names.filter((name) => places.get(name) === other),
+        ),
+        fix: '@Toolset({ prefix }) for one of them, or one of them left out',
+      });
+    for (const name of names) places.set(name, at);
     tools.merge(open.tools);
   }
   return { tools, closers };
+}
+
+const MOST_NAMED = 3;
+
+function twice(at: string, other: string, names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((name) => `'${name}'`);
+  if (names.length === 1) return `${at} has a tool ${shown[0]}, which ${other} has, too`;
+  const rest = names.length > MOST_NAMED ? ', …' : '';
+  return `${at} has ${names.length} tools that ${other} has, too: ${shown.join(', ')}${rest}`;
 }
 
 /** A toolbox, and the option that it stands in. */
@@ -217,12 +233,19 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   async agents({ agents: others, total, ...settings }, around) {
     const { Agents, agentTools } = await import('../toolbox/agents/index.js');
     const { store, permissions } = around;
-    if (total !== undefined && !keepsBudgets(store)) throw missingStore('budgets');
-    const opened = await openOthers(others, around);
-    const agents = new Agents({
-      ...settings,
-      ...(total === undefined ? {} : { total, store: store as unknown as StoreWithBudgets }),
-      agents: opened.agents,
+    const known = total === undefined || keepsBudgets(store) ? [] : missingStore('budgets').faults;
+    const opened = await openOthers(others, around).catch((error: unknown) => {
+      throw withFaults(known, error);
+    });
+    const agents = await closingUnless(opened, () => {
+      const kept = keepsBudgets(store) ? { store: store as unknown as StoreWithBudgets } : {};
+      return new Agents({
+        ...settings,
+        ...(total === undefined ? {} : { total, ...kept }),
+        agents: opened.agents,
+      });
+    }).catch((error: unknown) => {
+      throw withFaults(known, error);
     });
     const close = async (): Promise<void> => {
       agents.dispose();
@@ -251,6 +274,26 @@ function missingStore(what: string): InvalidOptionsError {
   const problem = `the agent has no store that keeps ${what}`;
   const fix = "store: { sqlite: { path: 'agent.sqlite' } } of createAgent";
   return new InvalidOptionsError([{ where: 'store', option: '', problem, fix }]);
+}
+
+/** What is wrong besides; that a store is missing is told once. */
+function withFaults(known: readonly InvalidOption[], error: unknown): unknown {
+  if (known.length === 0) return error;
+  if (error instanceof InvalidOptionsError)
+    return new InvalidOptionsError([...known, ...error.faults.filter(({ option }) => option !== 'store')]);
+  if (error instanceof ToolDeclarationError)
+    return new InvalidOptionsError([...known, ...error.faults.map((fault) => ({ ...fault, option: '' }))]);
+  return error;
+}
+
+/** What was opened for something that cannot be made is closed. */
+async function closingUnless<Made>({ closers }: OpenOthers, make: () => Made): Promise<Made> {
+  try {
+    return make();
+  } catch (error) {
+    for (const close of closers) await close();
+    throw error;
+  }
 }
 
 interface OpenOthers {

@@ -1,6 +1,6 @@
 import { type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
-import { basename, join, relative, sep } from 'node:path';
+import { basename, join, relative, resolve, sep } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { errorMessage } from '../../kernel/error-message.js';
@@ -18,6 +18,8 @@ export interface Skill {
 export interface FoundSkills {
   readonly skills: readonly Skill[];
   readonly faults: readonly AuthorFault[];
+  /** Why it is no folder of skills at all. */
+  readonly problem?: string;
 }
 
 const FILE = 'SKILL.md';
@@ -33,10 +35,7 @@ export function findSkills(folder: string): FoundSkills {
   try {
     entries = readdirSync(folder, { withFileTypes: true });
   } catch (error) {
-    return {
-      skills: [],
-      faults: [faultOf(folder, errorMessage(error), 'a folder whose folders have a SKILL.md')],
-    };
+    return { skills: [], faults: [], problem: `folder names ${resolve(folder)}, ${whyNot(error)}` };
   }
   const skills: Skill[] = [];
   const faults: AuthorFault[] = [];
@@ -47,6 +46,12 @@ export function findSkills(folder: string): FoundSkills {
     else faults.push(...read.faults);
   }
   return { skills, faults };
+}
+
+function whyNot(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return 'which is not there';
+  return code === 'ENOTDIR' ? 'which is no folder' : `which cannot be read (${code ?? errorMessage(error)})`;
 }
 
 function byName(first: Dirent, second: Dirent): number {

@@ -1,7 +1,12 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { defineTool } from '../../discovery/define-tool.js';
-import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../errors/author-fault.js';
+import {
+  type AuthorFault,
+  checkOptions,
+  InvalidOptionsError,
+  ToolDeclarationError,
+} from '../../errors/author-fault.js';
 import { either, FILLED_TEXT, LIST, optionTable, required } from '../../kernel/options.js';
 import { findSkills, readInside, type Skill, skillFiles, skillText } from './skill-folder.js';
 
@@ -31,8 +36,8 @@ const PARAMETERS: JsonSchema = {
  * names of its files, are read when it is used; its files one by one. Nothing is run: a skill with scripts names them,
  * and the model runs them with the shell tools, under their permissions.
  *
- * @throws ToolDeclarationError (502) for folders that are not there and for every `SKILL.md` that cannot be read, all
- *   together; InvalidOptionsError (521).
+ * @throws InvalidOptionsError (521) for folders that are not there, ToolDeclarationError (502) for every `SKILL.md` that
+ *   cannot be read; all together.
  *
  * @example
  * ```ts
@@ -45,9 +50,18 @@ export function skillTools(options: SkillToolsOptions): ToolDefinition[] {
   const found = (typeof folder === 'string' ? [folder] : folder).map(findSkills);
   const skills = found.flatMap((part) => part.skills);
   const faults = [...found.flatMap((part) => part.faults), ...repeated(skills)];
+  const missing = found.flatMap(({ problem }) => (problem === undefined ? [] : [{ ...NO_FOLDER, problem }]));
+  if (missing.length > 0)
+    throw new InvalidOptionsError([...missing, ...faults.map((fault) => ({ ...fault, option: '' }))]);
   if (faults.length > 0) throw new ToolDeclarationError(faults);
   return skills.map(toolOf);
 }
+
+const NO_FOLDER = {
+  where: 'skillTools',
+  option: 'folder',
+  fix: 'the path of a folder whose folders have a SKILL.md',
+} as const;
 
 function repeated(skills: readonly Skill[]): readonly AuthorFault[] {
   return skills

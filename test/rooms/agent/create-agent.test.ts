@@ -147,8 +147,7 @@ describe('createAgent: tools', () => {
       toolboxes: [new ShopTools(), new ShopTools(), guarded],
     };
     expect(await faultsOf(createAgent(options))).toEqual([
-      "createAgent: toolboxes[1]: toolboxes[1] has a tool 'shop_name', which toolboxes[0] has, too",
-      "createAgent: toolboxes[1]: toolboxes[1] has a tool 'order', which toolboxes[0] has, too",
+      "createAgent: toolboxes[1]: toolboxes[1] has 2 tools that toolboxes[0] has, too: 'shop_name', 'order'",
       'createAgent, toolboxes[2]: toolboxes[2]: the registry has a policy of its own, which would not be heard',
     ]);
   });
@@ -307,7 +306,7 @@ describe('createAgent: mistakes', () => {
       maxIteratons: 3,
     } as never);
     const faults = await faultsOf(made);
-    expect(faults.slice(0, -1)).toEqual([
+    expect(faults).toEqual([
       "createAgent: model: model is ''",
       'createAgent: maxIteratons: maxIteratons is no option of createAgent (did you mean `maxIterations`?)',
       "createAgent, provider: provider: there is no provider 'opnai' (did you mean 'openai'?)",
@@ -317,9 +316,9 @@ describe('createAgent: mistakes', () => {
       "createAgent, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
       'createAgent, toolboxes[1]: toolboxes[1].enviroment: enviroment is no option of LocalShell (did you mean `environment`?)',
       'createAgent, toolboxes[2]: toolboxes[2].most: tasks have no settings',
+      `createAgent, skills: skills.folder: folder names ${join(folder, 'none')}, which is not there`,
       'createAgent, toolboxes[3], register(7): : it is no tool',
     ]);
-    expect(faults.at(-1)).toContain(`createAgent, skills, ${join(folder, 'none')}: : ENOENT`);
   });
 
   test('createAgent tells of a budget that no run could keep, with all other mistakes', async () => {

@@ -144,6 +144,23 @@ describe('createAgent with other agents', () => {
         { option: 'toolboxes[0].agents.three.provider', problem: expect.stringContaining("'openai'") },
       ],
     });
+    const unkept = { option: 'toolboxes[0]', problem: 'the agent has no store that keeps budgets' };
+    for (const [settings, faults] of [
+      [
+        { agents, total: { calls: 3 } },
+        [
+          'toolboxes[0].agents.one.toolboxes[1]',
+          'toolboxes[0].agents.two',
+          'toolboxes[0].agents.three.provider',
+        ],
+      ],
+      [{ agents: { one: { description: '' } }, total: { cost: 3 }, maxDepth: 0 }, ['toolboxes[0].maxDepth']],
+      [{ agents: { one: { description: '' } }, total: { cost: 3 } }, ['toolboxes[0].description']],
+      [{ agents: { one: { description: 'One' } }, total: { calls: 3 } }, []],
+    ] as const)
+      await expect(
+        createAgent({ ...options, toolboxes: [{ agents: settings }] } as never),
+      ).rejects.toMatchObject({ code: 521, faults: [unkept, ...faults.map((option) => ({ option }))] });
     const asks = { description: 'Asks', agents: ['other'] };
     const other = { description: 'Other', toolboxes: ['tasks'] };
     await using agent = await createAgent({
