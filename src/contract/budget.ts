@@ -41,7 +41,7 @@ export type WhenSpent = 'end' | 'ask' | { readonly ask: BudgetLimits };
 
 /** Limits, and what becomes of a run that comes to one of them. */
 export interface AskableLimits extends BudgetLimits {
-  /** Default: `end`. What is granted is granted to the run that asked. */
+  /** Default: `end`. What is granted of a shared budget is granted to all who share it. */
   readonly whenSpent?: WhenSpent;
 }
 
@@ -122,7 +122,7 @@ function addCosts(one: number, other: number): number {
   return Math.round((one + other) * 1e9) / 1e9;
 }
 
-/** What somebody has granted to a run beyond an account of its budget, in what ledgers count. */
+/** What somebody has granted to a run beyond its own budget, in what ledgers count. */
 export interface BudgetGrant {
   readonly account: string;
   readonly part: BudgetPart;

@@ -59,9 +59,7 @@ export abstract class Account {
   }
 
   get limits(): Partial<BudgetAmounts> {
-    if (this.#granted === NO_AMOUNTS) return this.#limits;
-    const raised = Object.entries(this.#limits) as [BudgetPart, number][];
-    return Object.fromEntries(raised.map(([part, limit]) => [part, limit + this.#granted[part]]));
+    return this.#granted === NO_AMOUNTS ? this.#limits : raisedBy(this.#limits, this.#granted);
   }
 
   /** So much more may be granted; 0 where nobody is asked. */
@@ -106,20 +104,29 @@ export class RunAccount extends Account {
   }
 }
 
-/** What several runs may spend, as a ledger keeps it; what is granted is this run's alone. */
+/** What several runs may spend, as a ledger keeps it, together with what was granted beyond. */
 export class SharedAccount extends Account {
   readonly key: string;
+  /** Keeps what was granted, for the same window: as much as may be granted in all is its limit. */
+  readonly grantedAccount: BudgetAccount;
   readonly #window: Pick<BudgetAccount, 'windowMs'>;
 
   constructor(key: string, windowMs: number | undefined, given: AskableLimits) {
     super(`${windowMs ?? 0} ${key}`, `'${key}'`, given);
     this.key = key;
     this.#window = windowMs === undefined ? {} : { windowMs };
+    this.grantedAccount = { key: `granted ${key}`, ...this.#window, limits: grantableIn(given) };
   }
 
   get account(): BudgetAccount {
     return { key: this.key, ...this.#window, limits: this.limits };
   }
+}
+
+/** Limits with so much more of each. */
+export function raisedBy(limits: Partial<BudgetAmounts>, more: BudgetAmounts): Partial<BudgetAmounts> {
+  const parts = Object.entries(limits) as [BudgetPart, number][];
+  return Object.fromEntries(parts.map(([part, limit]) => [part, limit + more[part]]));
 }
 
 /**

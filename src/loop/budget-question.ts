@@ -89,7 +89,8 @@ export async function takeGrant(
   const value = journal.answers[0]?.value;
   const granted = typeof value === 'number' && journal.refused === undefined ? value : undefined;
   const amount = granted !== undefined && asks.part === 'cost' ? inBillionths(granted) : granted;
-  budget?.answer(asks, amount ?? (reason === undefined ? '' : `: ${reason}`));
+  const id = `grant ${runId} ${asked.id}`;
+  await budget?.answer({ ...asks, id }, amount ?? (reason === undefined ? '' : `: ${reason}`));
   const isRefused = granted === undefined;
   const result = isRefused
     ? failedResult('BudgetSpent', 'Nobody grants more.')

@@ -5,7 +5,6 @@ import {
   addAmounts,
   type BudgetAmounts,
   type BudgetLedger,
-  type BudgetPart,
   NO_AMOUNTS,
   partBeyond,
 } from '../contract/budget-ledger.js';
@@ -32,6 +31,7 @@ import { countsCost, MISSING_LEDGER, missingPrice, wrongBudget } from './budget-
 import { estimateTokens } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
+import { type Beyond, grantShared, reserveShared } from './shared-budgets.js';
 
 /** The budget of the run whose call runs here: runs that begin in it are its children. */
 export const surroundingBudget = new AsyncLocalStorage<RunBudget>();
@@ -132,19 +132,22 @@ export class RunBudget {
   }
 
   /** What somebody said to its question: so much more, or nothing, and then it ends. */
-  answer(question: Pick<BudgetQuestion, 'account' | 'part'>, given: number | string): void {
-    const { part } = question;
-    const account = this.#allAccounts().find(({ place }) => place === question.account);
+  async answer(
+    { account: asked, part, id }: Pick<BudgetQuestion, 'account' | 'part'> & { readonly id: string },
+    given: number | string,
+  ): Promise<void> {
+    const shared = this.#shared.find(({ place }) => place === asked);
+    const account = shared ?? this.#accounts().find(({ place }) => place === asked);
     this.#question = undefined;
-    if (typeof given === 'number') account?.grant(part, given);
-    else {
+    if (typeof given !== 'number') {
       account?.refuse();
       const whose = account?.whose ?? 'the run';
       this.#end ??= new ToolwrightError(
         'BudgetSpent',
         `The budget of ${whose} is spent, and nobody grants more${given}.`,
       );
-    }
+    } else if (shared === undefined || this.#ledger === undefined) account?.grant(part, given);
+    else await grantShared(this.#ledger, shared, { id, part, amount: given });
   }
 
   /** What the state of the run keeps of it. */
@@ -281,8 +284,11 @@ export class RunBudget {
     this.#lap();
     const accounts = this.#accounts();
     for (const account of accounts) {
-      const beyond = partBeyond(account.limits, account.used, amounts);
-      if (beyond !== undefined) return this.#spent(account, beyond, amounts);
+      const { limits, used } = account;
+      const part = partBeyond(limits, used, amounts)?.part;
+      if (part === undefined) continue;
+      const grantable = account.grantable(part);
+      return this.#spent({ account, part, limit: limits[part] ?? 0, used: used[part], grantable }, amounts);
     }
     for (const account of accounts) account.reserved = addAmounts(account.reserved, amounts);
     const release = (): void => {
@@ -292,18 +298,12 @@ export class RunBudget {
     const isShared = ledger !== undefined && this.#shared.length > 0;
     const id = crypto.randomUUID();
     try {
-      const outcome = isShared
-        ? await ledger.reserve({
-            id,
-            accounts: this.#shared.map(({ account }) => account),
-            amounts,
-            leaseMs: LEASE_MS,
-          })
+      const beyond = isShared
+        ? await reserveShared(ledger, this.#shared, { id, amounts, leaseMs: LEASE_MS })
         : undefined;
-      if (outcome?.status === 'spent') {
+      if (beyond !== undefined) {
         release();
-        const account = this.#shared.find(({ key }) => key === outcome.key) ?? this.#own;
-        return this.#spent(account, outcome, amounts);
+        return this.#spent(beyond, amounts);
       }
     } catch (error) {
       release();
@@ -329,20 +329,11 @@ export class RunBudget {
     return [this.#own, ...(this.#parent === undefined ? [] : this.#parent.#accounts())];
   }
 
-  #allAccounts(): readonly Account[] {
-    return [...this.#accounts(), ...this.#shared];
-  }
-
-  #spent(
-    account: Account,
-    { part, left }: { readonly part: BudgetPart; readonly left: number },
-    amounts: BudgetAmounts,
-  ): undefined {
-    const limit = account.limits[part] ?? 0;
+  #spent({ account, part, limit, used, grantable: most }: Beyond, amounts: BudgetAmounts): undefined {
+    const left = Math.max(0, limit - used);
     const message = `The budget of ${account.whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and what comes next may take more.`;
-    // Time is not reserved: a little more is enough to go on.
-    const least = part === 'timeMs' ? 1 : amounts[part] - left;
-    const most = account.grantable(part);
+    // Time is not reserved: a little more than was used is enough to go on.
+    const least = used - limit + (part === 'timeMs' ? 1 : amounts[part]);
     if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', message);
     else
       this.#question ??= {

@@ -1,10 +1,15 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import {
   agentAsTool,
   answerStoredRun,
   type Budget,
+  type CallScope,
   Conversation,
   Conversations,
+  type KeyedBudget,
   type LLMProvider,
   type LoopEvent,
   recoverRuns,
@@ -160,23 +165,78 @@ describe('whenSpent: ask', () => {
     expect(none.status).toBe('budget');
   });
 
-  test('asks about the budget of a conversation or a key, and grants it to the run that asked', async () => {
-    const store = new MemoryRunStore();
-    const budget: Budget = {
-      store,
-      by: [{ key: ({ owner }) => `user:${owner}`, steps: 1, whenSpent: 'ask' }],
+  /** Runs of one user that share a budget in a file, each over a connection of its own, at some time. */
+  function sharing(limits: Pick<KeyedBudget, 'steps' | 'windowMs' | 'whenSpent'>) {
+    const path = join(mkdtempSync(join(tmpdir(), 'toolwright-grants-')), 'runs.sqlite');
+    const clock = { now: 1_000_000 };
+    const open = <Result>(work: (budget: Budget) => Promise<Result>): Promise<Result> => {
+      const store = new SqliteRunStore({ path, now: () => clock.now });
+      const by = [{ key: ({ owner }: CallScope) => `user:${owner}`, ...limits }];
+      return work({ store, by }).finally(() => store.close());
     };
     const scope = { owner: 'u1' };
-    const first = await runToolLoop({ ...setup([calling('a'), said()]).config, budget }, USER, scope);
-    expect(first.pending).toMatchObject([{ arguments: { of: "'user:u1'", part: 'steps' } }]);
-    const { config } = setup([said()]);
-    const [{ id = '' } = {}] = first.pending ?? [];
-    const run = await resumeToolLoop({ ...config, budget }, json(first.state), [{ id, value: 1 }], scope);
-    expect(run.status).toBe('completed');
-    expect(store.budgets.balance({ key: 'user:u1' })).toMatchObject({ spent: { steps: 2 } });
-    const next = await runToolLoop({ ...setup([said()]).config, budget }, USER, scope);
-    // Two are spent of one: it takes two more to make the next.
-    expect([next.status, next.pending]).toMatchObject(['suspended', [{ arguments: { least: 1, most: 1 } }]]);
+    return {
+      clock,
+      run: (replies: readonly object[]) =>
+        open((budget) => runToolLoop({ ...setup(replies).config, budget }, USER, scope)),
+      answer: ({ state, pending = [] }: ToolLoopResult, value: number) =>
+        open((budget) => {
+          const [{ id = '' } = {}] = pending;
+          return resumeToolLoop({ ...setup([said()]).config, budget }, json(state), [{ id, value }], scope);
+        }),
+      spent: () => open(async ({ store }) => store?.budgets.balance({ key: 'user:u1' })),
+    };
+  }
+
+  test('asks about the budget of a conversation or a key, and grants it to all who share it', async () => {
+    const { run, answer, spent } = sharing({ steps: 1, whenSpent: { ask: { steps: 4 } } });
+    const first = await run([calling('a')]);
+    expect(first.pending).toMatchObject([
+      { arguments: { of: "'user:u1'", part: 'steps', limit: 1, most: 4 } },
+    ]);
+    expect((await answer(first, 2)).status).toBe('completed');
+    expect(await spent()).toMatchObject({ spent: { steps: 2 } });
+    // One of the two that were granted is left.
+    expect((await run([said()])).status).toBe('completed');
+    const next = await run([said()]);
+    expect(next.pending).toMatchObject([{ arguments: { limit: 3, left: 0, least: 1, most: 2 } }]);
+    expect((await answer(next, 2)).status).toBe('completed');
+    const last = await run([calling('b'), said()]);
+    expect([last.status, last.error?.message]).toEqual(['budget', expect.stringContaining("of 'user:u1'")]);
+  });
+
+  test('grants more of a budget once, however often the answer is taken', async () => {
+    const { run, answer } = sharing({ steps: 1, whenSpent: { ask: { steps: 4 } } });
+    const first = await run([calling('a')]);
+    await answer(first, 1);
+    // Its process was lost before it could tell: the same answer to the same state.
+    expect(await answer(first, 1)).toMatchObject({
+      pending: [{ arguments: { limit: 2, left: 0, least: 1, most: 3 } }],
+    });
+  });
+
+  test('grants more of a budget for the window in which it was spent', async () => {
+    const { clock, run, answer } = sharing({ steps: 1, windowMs: 60_000, whenSpent: 'ask' });
+    const first = await run([calling('a')]);
+    expect((await answer(first, 1)).status).toBe('completed');
+    expect((await run([said()])).status).toBe('budget');
+    clock.now += 60_000;
+    const next = await run([calling('a')]);
+    expect(next.pending).toMatchObject([{ arguments: { limit: 1, least: 1, most: 1 } }]);
+  });
+
+  test('asks for what more was used than there was, too', async () => {
+    const long = { ...calling('a'), usage: { inputTokens: 150, outputTokens: 250, totalTokens: 400 } };
+    const { config } = setup([long, said()]);
+    const budget: Budget = { tokens: 300, whenSpent: { ask: { tokens: 1_000 } }, countTokens: () => 100 };
+    const first = await runToolLoop({ ...config, budget }, USER);
+    // 400 are spent, before a call that takes none; the request after it may take 200.
+    expect(first.pending).toMatchObject([{ arguments: { limit: 300, left: 0, least: 100 } }]);
+    const answer = ({ state, pending = [] }: ToolLoopResult, value: number) =>
+      resumeToolLoop({ ...config, budget }, json(state), [{ id: pending[0]?.id ?? '', value }]);
+    const second = await answer(first, 100);
+    expect(second.pending).toMatchObject([{ arguments: { limit: 400, left: 0, least: 200 } }]);
+    expect((await answer(second, 200)).status).toBe('completed');
   });
 
   test('of a run inside a call is asked through that call', async () => {
