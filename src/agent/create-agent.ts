@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { bothPolicies } from '../call/allow.js';
 import { ToolRegistry } from '../call/tool-registry.js';
+import { keepsJobs } from '../contract/job-store.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Telemetry } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
@@ -69,7 +70,7 @@ async function closeAll({ closers }: Opened): Promise<void> {
 
 async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
   const { faults, options } = read;
-  const { logger, hooks } = options;
+  const { logger, hooks, engine } = options;
   // One that is missing has been told.
   const provider = options.provider && (await faults.of('provider', () => openProvider(options.provider)));
   const permissions = await openPermissions(read);
@@ -85,6 +86,8 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
     ...(telemetry && { telemetry }),
     // Around calls of the registry and of jobs, too, and not only those of runs.
     ...(hooks && !faults.has('hooks') && { hooks }),
+    // Work that a call starts is a job whoever makes it.
+    ...(engine && !faults.has('engine') && keepsJobs(store) && { engine, store }),
     policy: policy ?? (() => false),
   });
   await addToolboxes(registry, read, { opened, provider, policy, permissions, store });
@@ -187,6 +190,11 @@ async function addStore(
   }
   const open = await faults.of('store', () => openStore(given, baseOf('store')));
   if (open?.close !== undefined) opened.closers.push(open.close);
+  if (engine !== undefined && open !== undefined && !keepsJobs(open.store))
+    faults.add('store', {
+      problem: 'store keeps no jobs, and those of engine are to be kept',
+      fix: STORE_FIX,
+    });
   return open?.store;
 }
 

@@ -45,6 +45,27 @@ describe('createAgent: what surrounds runs', () => {
     expect((await conversations.snapshot('c1'))?.messages.at(-2)?.content).toContain('the report');
   });
 
+  test('createAgent leaves work to its engine also where its registry is called, and says where a store keeps no jobs', async () => {
+    const store = new MemoryRunStore();
+    const options = {
+      ...MODEL,
+      provider: new ScriptedProvider([]),
+      toolboxes: [defineTool({ ...report, execute: () => 'the report' })],
+      permissions: { mode: 'auto' },
+      engine: new MemoryJobEngine(),
+    } as const;
+    await using agent = await createAgent({ ...options, store });
+    expect(await agent.registry.execute('report', {})).toMatchObject({ async: true, isError: false });
+    const completed = async () => (await store.jobs.listJobs({ status: 'completed' })).jobs;
+    expect((await store.jobs.listJobs()).jobs).toMatchObject([{ job: { tool: 'report' } }]);
+    // Whoever takes turns does jobs.
+    await agent.conversations();
+    while ((await completed()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(await completed()).toMatchObject([{ result: { forLLM: 'the report' } }]);
+    const jobless = Object.assign(new MemoryRunStore(), { jobs: undefined }) as never;
+    await expect(createAgent({ ...options, store: jobless })).rejects.toThrow('store keeps no jobs');
+  });
+
   test('createAgent has its hooks around every call: of runs, of its registry, and of jobs', async () => {
     const heard: string[] = [];
     const hooks: Hooks = {
