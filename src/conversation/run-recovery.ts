@@ -5,7 +5,7 @@ import type { Logger } from '../contract/ports.js';
 import type { CheckpointStore, KeptRun } from '../contract/run-checkpoint.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import type { ResumeConfig } from '../loop/options.js';
-import { recoverRuns } from '../loop/recover-runs.js';
+import { recoverAll } from '../loop/recover-runs.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 
@@ -19,6 +19,8 @@ export interface RunRecoveryParts {
   readonly leaseMs?: number;
   /** What becomes of calls of which nobody knows what came; default: somebody is asked. */
   readonly onUnknown?: OnUnknown;
+  /** Aborted, the runs that go on here are left as they stand, to other processes. */
+  readonly left?: AbortSignal;
   readonly logger?: Logger;
 }
 
@@ -46,18 +48,21 @@ export class RunRecovery {
   }
 
   async #look(): Promise<void> {
-    const { logger: _, ...parts } = this.#parts;
+    const { logger: _, left, ...parts } = this.#parts;
     const { signal } = this.#closing;
     try {
-      await recoverRuns({
-        ...parts,
-        leaseMs: this.#leaseMs,
-        signal,
-        onResult: (run) => {
-          if (!('error' in run)) return;
-          this.#log.warn(`Run '${run.runId}' could not be gone on with`, { error: run.error });
+      await recoverAll(
+        {
+          ...parts,
+          leaseMs: this.#leaseMs,
+          signal,
+          onResult: (run) => {
+            if (!('error' in run)) return;
+            this.#log.warn(`Run '${run.runId}' could not be gone on with`, { error: run.error });
+          },
         },
-      });
+        left,
+      );
     } catch (error) {
       this.#log.warn('The store could not be asked for lost runs', { error });
     }

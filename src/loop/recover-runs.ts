@@ -75,11 +75,19 @@ const RECOVER_OPTIONS = optionTable<RecoverOptions>('recoverRuns', {
  * ```
  */
 export async function recoverRuns(options: RecoverOptions): Promise<readonly RecoveredRun[]> {
+  return recoverAll(options, undefined);
+}
+
+/** The same; where `left` is aborted, what goes on here is left as it stands, to other processes. */
+export async function recoverAll(
+  options: RecoverOptions,
+  left: AbortSignal | undefined,
+): Promise<readonly RecoveredRun[]> {
   checkOptions(options, RECOVER_OPTIONS);
   const { maxConcurrency = 4, signal, onResult } = options;
   const recovered: RecoveredRun[] = [];
   const report = async (taken: TakenOver): Promise<void> => {
-    const outcome = await recover(options, taken);
+    const outcome = await recover(options, { ...taken, left });
     recovered.push(outcome);
     callListener(
       () => onResult?.(outcome),
@@ -148,6 +156,7 @@ export async function driveLostRun(
 interface TakenOver {
   readonly run: KeptRun;
   readonly claimed: ClaimedRun<CheckpointStore>;
+  readonly left?: AbortSignal | undefined;
 }
 
 async function claimLost({
@@ -183,7 +192,7 @@ async function claimExpired(
   return { run: taken.run, claimed };
 }
 
-async function recover(options: RecoverOptions, { run, claimed }: TakenOver): Promise<RecoveredRun> {
+async function recover(options: RecoverOptions, { run, claimed, left }: TakenOver): Promise<RecoveredRun> {
   const { runId } = run;
   const { onUnknown } = options;
   try {
@@ -191,7 +200,7 @@ async function recover(options: RecoverOptions, { run, claimed }: TakenOver): Pr
     const scope = await scopeOf(options, run);
     readResume({ config, options: { scope } });
     checkOwner({ owner: run.state.owner, isCertain: true }, scope);
-    const surroundings = { scope, ...(onUnknown === undefined ? {} : { onUnknown }) };
+    const surroundings = { scope, ...(onUnknown && { onUnknown }), ...(left && { left }) };
     const isSuspended = run.status === 'suspended';
     const start = () =>
       isSuspended

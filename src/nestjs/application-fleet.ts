@@ -150,6 +150,7 @@ export class ApplicationFleet {
     const { leaseMs } = options;
     return new RunRecovery({
       store,
+      left: runs.leaving,
       logger: options.logger ?? nestLogger(),
       ...(leaseMs === undefined ? {} : { leaseMs }),
       config: async ({ state }) => {

@@ -167,6 +167,11 @@ export class ApplicationRuns {
     return store;
   }
 
+  /** Aborted where a shutdown leaves runs whose steps are kept to others. */
+  get leaving(): AbortSignal {
+    return this.#parts.running.leaving;
+  }
+
   track<Value>(running: Promise<Value>): Promise<Value> {
     return this.#parts.running.track(running);
   }

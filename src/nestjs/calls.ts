@@ -5,6 +5,7 @@ import type { TaskQueue } from '../call/task-queue.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { checkArguments } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import { withMethods } from '../kernel/options.js';
 
@@ -59,6 +60,10 @@ const HOST = withMethods(['getType', 'getArgByIndex'], 'the ExecutionContext or 
 /** Why what still ran at the end of a shutdown was ended. */
 export const SHUTDOWN = new DOMException('The application is shutting down.', 'AbortError');
 
+/** What whoever waits for a run is told that goes on elsewhere. */
+const LEFT =
+  'The run was left to other processes, which go on with it when its lease has ended: this application is shutting down.';
+
 /** How long aborted runs may take to end: a reader that has left may keep one for ever. */
 const ABORT_GRACE_MS = 1_000;
 
@@ -72,18 +77,24 @@ interface CallUnderWay extends Pick<ToolCallInfo, 'context' | 'tool'> {
 export class RunningCalls {
   readonly #runs = new Set<Promise<unknown>>();
   readonly #calls = new Set<CallUnderWay>();
+  readonly #leaving = new AbortController();
   readonly #ending = new AbortController();
   readonly #tasks: TaskQueue;
 
   constructor(tasks: TaskQueue) {
     this.#tasks = tasks;
     // Every run under way listens, and there may be many; that is no leak.
-    setMaxListeners(0, this.#ending.signal);
+    setMaxListeners(0, this.#ending.signal, this.#leaving.signal);
   }
 
   /** Aborted when a shutdown has waited long enough. */
   get signal(): AbortSignal {
     return this.#ending.signal;
+  }
+
+  /** Aborted before that, for runs that a store keeps: they are left as they stand to other processes. */
+  get leaving(): AbortSignal {
+    return this.#leaving.signal;
   }
 
   /**
@@ -127,6 +138,7 @@ export class RunningCalls {
   async end(limitMs: number): Promise<void> {
     this.#tasks.leaveJobs();
     await this.#settled(limitMs);
+    this.#leaving.abort(new ToolwrightError('RunClaimed', LEFT));
     this.#ending.abort(SHUTDOWN);
     for (const { context, reject } of this.#calls) {
       if (context instanceof CallContext) context.stop(SHUTDOWN);

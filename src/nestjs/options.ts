@@ -92,7 +92,7 @@ export interface ToolwrightModuleOptions
    */
   readonly exposeErrors?: boolean;
   /**
-   * Milliseconds that a shutdown waits for what runs before it aborts running calls, and leaves turns of conversations to
+   * Milliseconds that a shutdown waits for what runs before it aborts running calls, and leaves turns and kept runs to
    * other processes; default 10,000.
    */
   readonly shutdownTimeoutMs?: number;

@@ -10,8 +10,8 @@ import { type Drive, streamRun, type ToolLoopStream } from '../loop/events.js';
 import { driveRun } from '../loop/kept-run.js';
 import { checkRun, readResume } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
-import { resumeToolLoop, runToolLoop } from '../loop/run.js';
-import { resumeStoredRun, STORED_RUN } from '../loop/stored-run.js';
+import { resumeToolLoop } from '../loop/run.js';
+import { driveStoredRun, STORED_RUN } from '../loop/stored-run.js';
 import type { ChatRequestOptions } from './application-chats.js';
 import { ApplicationFleet } from './application-fleet.js';
 import { ApplicationRuns, type OwnerAnswer, type ResumeParts } from './application-runs.js';
@@ -22,7 +22,8 @@ import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions }
 
 /**
  * The loop of a Nest application: over the application's tools, with the module's options, on behalf of the
- * request whose handler calls. Runs that are under way are waited for when the application shuts down.
+ * request whose handler calls. Runs that are under way are waited for when the application shuts down; those that last
+ * longer are aborted, or left to other processes where their steps are kept.
  *
  * @throws ToolDeclarationError where neither the module nor the run has a provider and a model;
  *   InvalidOptionsError (521) for options that are none; otherwise what the function of the same job throws.
@@ -104,7 +105,8 @@ export class ToolwrightService {
   /** `runToolLoop` over the application's tools. */
   async run(messages: readonly Message[], options: RunOptions = {}): Promise<ToolLoopResult> {
     const { config, scope } = await this.#runs.begin(this.#runs.prepare(options));
-    return this.#runs.track(runToolLoop(config, messages, scope));
+    checkRun({ config, scope, messages });
+    return this.#runs.track(driveRun(config, { messages }, { scope, left: this.#runs.leaving }));
   }
 
   /** `streamToolLoop` over the application's tools. */
@@ -113,7 +115,7 @@ export class ToolwrightService {
     const drive: Drive = async (signal, sink) => {
       const { config, scope } = await this.#runs.begin(prepared);
       checkRun({ config, scope, messages });
-      return driveRun({ ...config, signal }, { messages }, { scope, sink });
+      return driveRun({ ...config, signal }, { messages }, { scope, sink, left: this.#runs.leaving });
     };
     return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }
@@ -164,7 +166,10 @@ export class ToolwrightService {
     const prepared = this.#runs.prepare(asking);
     const run = await this.#runs.stored(runId, store);
     const resumed = await this.#runs.resume(prepared, run, answeredBy);
-    return this.#runs.track(resumeStoredRun(resumed.config, { store, runId }, answers, resumed.options));
+    const { scope = {}, ...read } = readResume(resumed);
+    const resumption = { ...read, scope, answers };
+    const surroundings = { scope, left: this.#runs.leaving };
+    return this.#runs.track(driveStoredRun(resumed.config, { store, runId }, { resumption, surroundings }));
   }
 
   /**

@@ -302,6 +302,55 @@ describe('ToolwrightModule in a fleet', () => {
     expect(JSON.stringify(told)).not.toContain('aborted');
   });
 
+  test('a shutdown leaves runs whose steps are kept to another process, also those that it had taken over', async () => {
+    const store = newStore();
+    const options = { store, leaseMs: 500, shutdownTimeoutMs: 20, checkpoint: 'step' as const };
+    const hello = [{ role: 'user', content: 'Rest' }] as const;
+    const shop = await openShop({ ...options, worker: false }, [calling('rest'), { content: 'Done' }]);
+    let resting = once(events, 'resting');
+    const ran = shop.toolwright.run(hello, { config: { runId: 'ran' } });
+    ran.catch(() => {});
+    await resting;
+    resting = once(events, 'resting');
+    const other = await openShop({ ...options, worker: false }, [calling('rest')]);
+    const read = other.toolwright.stream(hello, { config: { runId: 'read' } });
+    const reading = (async () => {
+      for await (const _event of read);
+    })();
+    reading.catch(() => {});
+    await resting;
+    resting = once(events, 'resting');
+    await Promise.all([shop.module.close(), other.module.close()]);
+    await expect(ran).rejects.toMatchObject({ name: 'RunClaimed', message: expect.stringContaining('shut') });
+    await expect(reading).rejects.toMatchObject({ name: 'RunClaimed' });
+    for (const runId of ['ran', 'read'])
+      expect(await store.read(runId)).toMatchObject({ status: 'running', entries: { length: 1 } });
+    const worker = await openShop({ ...options, worker: true }, [{ content: 'Lost' }]);
+    await resting;
+    await worker.module.close();
+    expect([await store.read('ran'), await store.read('read')]).toMatchObject([
+      { status: 'running' },
+      { status: 'running' },
+    ]);
+    const goOn = () => events.emit('go-on');
+    events.on('resting', goOn);
+    const last = await openShop({ ...options, worker: true, shutdownTimeoutMs: 10_000 }, [
+      ...Array.from({ length: 9 }, () => ({ content: 'Done' })),
+    ]);
+    for (const runId of ['ran', 'read'])
+      while ((await store.read(runId))?.status !== 'ended')
+        await new Promise((resolve) => setTimeout(resolve, 20));
+    await last.module.close();
+    events.off('resting', goOn);
+    for (const runId of ['ran', 'read']) {
+      const ended = await store.read(runId);
+      expect(ended && foldRun(ended)).toMatchObject({
+        end: { status: 'completed', content: 'Done' },
+        toolCalls: [{ status: 'success' }],
+      });
+    }
+  });
+
   test('a worker goes on with a run that nobody holds, for its owner', async () => {
     roles.ada = 'customer';
     const store = newStore();
