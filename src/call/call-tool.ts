@@ -14,17 +14,7 @@ import {
 import { type Call, type CallHooks, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
 import { createDirectCaller, createRecordedCaller, type LeftCall } from './direct-call.js';
 import { asEdited, countsFor, editedRequest, withApproval } from './edited-call.js';
-import { HookedCallLife } from './hooked-call.js';
-import type {
-  BodyEnd,
-  CallEnd,
-  CallEnvironment,
-  CallOrigin,
-  CallRequest,
-  Invocation,
-  Obstacle,
-} from './invocation.js';
-import { CallLog } from './log.js';
+import type { BodyEnd, CallEnd, CallRequest, Invocation, Obstacle } from './invocation.js';
 import { type CallPlan, planOf } from './plan.js';
 import type { Replay } from './replay.js';
 import { callRecord, writeEnd } from './result.js';
@@ -32,10 +22,10 @@ import { failedResult } from './result-text.js';
 import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
-import { endTrace, startTrace } from './trace-call.js';
+import { endTrace } from './trace-call.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
-type CallAnswer = ToolResult | Invocation;
+export type CallAnswer = ToolResult | Invocation;
 
 type Answer = CallAnswer | Promise<CallAnswer>;
 
@@ -44,30 +34,8 @@ type Answer = CallAnswer | Promise<CallAnswer>;
  * call with a result; nothing is thrown. Synchronous as long as the tool is, and one promise where it is not: a
  * promise for each step would cost more than the steps.
  */
-export function callTool(
-  environment: CallEnvironment & { readonly isRecorded: true },
-  request: CallRequest,
-  origin: CallOrigin,
-): Invocation | Promise<Invocation>;
-export function callTool(
-  environment: CallEnvironment,
-  request: CallRequest,
-  origin: CallOrigin,
-): ToolResult | Promise<ToolResult>;
-export function callTool(
-  environment: CallEnvironment,
-  request: CallRequest,
-  { scope, attempt = 1, trace }: CallOrigin & Partial<Pick<ReceivedCall, 'trace'>>,
-): Answer {
-  const { logger, isRecorded, telemetry, hooks } = environment;
-  if (telemetry?.isOn && trace === undefined) {
-    const begun = startTrace(telemetry, { environment, request, attempt });
-    return begun.within(() => callTool(environment, request, { scope, attempt, trace: begun } as CallOrigin));
-  }
-  const log = logger === undefined ? CallLog.none : new CallLog(environment, request);
-  const since = logger !== undefined || isRecorded ? performance.now() : 0;
-  const plain: ReceivedCall = { request, environment, scope, attempt, log, trace, since };
-  const received = hooks === undefined ? plain : { ...plain, hooked: new HookedCallLife(hooks, plain) };
+export function callTool(received: ReceivedCall): CallAnswer | Promise<CallAnswer> {
+  const { request, environment } = received;
   try {
     const found = environment.find(request.name);
     if (found === undefined) return notFound(received);
@@ -82,28 +50,11 @@ export function callTool(
   }
 }
 
-/** Makes a call of which nobody wants the record: on the short way, where that leads to its end. */
-export function answerCall(
-  environment: CallEnvironment,
-  request: CallRequest,
-  origin: CallOrigin,
-): ToolResult | Promise<ToolResult> {
-  return callDirectly(environment, request, origin) ?? callTool(environment, request, origin);
-}
-
-const callDirectly = createDirectCaller(takeUp);
+/** Makes a call of which nobody wants the record, where the short way leads to its end. */
+export const answerDirectly = createDirectCaller(takeUp);
 
 /** The same for a call whose record is wanted, in an environment where calls are alone. */
-export function recordCall(
-  environment: CallEnvironment & { readonly isRecorded: true },
-  request: CallRequest,
-  origin: CallOrigin,
-): Invocation | Promise<Invocation> {
-  const made = request.journal === undefined ? recordDirectly(environment, request, origin) : undefined;
-  return made ?? callTool(environment, request, origin);
-}
-
-const recordDirectly = createRecordedCaller(takeUp);
+export const recordDirectly = createRecordedCaller(takeUp);
 
 /** Goes on in steps with a direct call that has come to more than its result. */
 function takeUp<TheAnswer extends CallAnswer>(left: LeftCall): TheAnswer | Promise<TheAnswer>;

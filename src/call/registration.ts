@@ -15,7 +15,7 @@ import { behaviourFaults } from '../metadata/tool-option-faults.js';
 import { unloadedParts } from '../schema/schema-source.js';
 import { ToolIndex, type ToolQuery } from '../search/tool-index.js';
 import type { ToolEntry } from './plan.js';
-import type { CallWatcher } from './watch-calls.js';
+import type { CallWatcher } from './surroundings.js';
 
 /** What can be registered: a tool, or a function that makes a new one for each call. */
 export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);

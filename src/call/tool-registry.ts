@@ -10,7 +10,7 @@ import { isRecord } from '../kernel/json.js';
 import { FUNCTION, instanceOf } from '../kernel/options.js';
 import type { ToolQuery } from '../search/tool-index.js';
 import { type AskedScope, allowedTools } from './allow.js';
-import { answerCall, callTool, recordCall } from './call-tool.js';
+import { answerDirectly, recordDirectly } from './call-tool.js';
 import { isAlone } from './direct-call.js';
 import { type CheckedArguments, checkOnly } from './edited-call.js';
 import {
@@ -35,10 +35,10 @@ import {
 } from './registration.js';
 import { optionsWithin, REGISTRY_OPTIONS, type ToolRegistryOptions } from './registry-options.js';
 import { answerText } from './result-text.js';
+import { type CallWatcher, makeCall, makeWatched, WATCHED, WATCHER, watchedResult } from './surroundings.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
 import { redactionIn } from './trace-call.js';
-import { type CallWatcher, makeCall, WATCHED, WATCHER } from './watch-calls.js';
 
 /** What the loop adds to a call; wins over the registry's own options. */
 export interface InvokeOptions
@@ -304,20 +304,19 @@ export class ToolRegistry {
       canSuspend: true,
     };
     const table = this.#table;
-    const make =
-      isAlone(shared) && shared.telemetry === undefined && !shared.recordsKeys ? recordCall : callTool;
-    return (request, scope, attempt) =>
-      table.watcher === undefined
-        ? make(shared, request, { scope, attempt })
-        : makeCall(table.watcher, { environment: shared, request, scope, attempt });
+    const isPlain = isAlone(shared) && shared.telemetry === undefined && !shared.recordsKeys;
+    return (request, scope, attempt) => {
+      if (table.watcher !== undefined)
+        return makeWatched(table.watcher, { environment: shared, request, scope, attempt });
+      const origin = { scope, attempt };
+      const isDirect = isPlain && request.journal === undefined;
+      return (isDirect && recordDirectly(shared, request, origin)) || makeCall(shared, request, origin);
+    };
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
   execute(name: string, args?: unknown): Promise<ToolResult> {
-    const request = this.#numbered(name, args);
-    if (this.#table.watcher !== undefined) return this.#watched(this.#environment, request, {});
-    const result = answerCall(this.#environment, request, ANYWHERE);
-    return result instanceof Promise ? result : Promise.resolve(result);
+    return this.#answer(this.#environment, this.#numbered(name, args), ANYWHERE);
   }
 
   /** Runs a tool in a scope; with a listener, it may answer now and complete later. */
@@ -333,9 +332,7 @@ export class ToolRegistry {
       typeof onAsyncResult === 'function'
         ? { ...this.#environment, onAsyncResult, tasks: this.tasks }
         : this.#environment;
-    if (this.#table.watcher !== undefined) return this.#watched(environment, request, scope ?? {});
-    const result = answerCall(environment, request, { scope: scope ?? {} });
-    return result instanceof Promise ? result : Promise.resolve(result);
+    return this.#answer(environment, request, { scope: scope ?? {} });
   }
 
   /** Runs a call and gives its answer as text. Never throws. */
@@ -347,13 +344,15 @@ export class ToolRegistry {
     const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
     const environment = { ...this.#environment, isRecorded: true as const };
     const parts = { environment, request: { id, name, arguments: args }, scope: scope ?? {} };
-    const { record } = await makeCall(this.#table.watcher, parts);
+    const { record } = await makeWatched(this.#table.watcher, parts);
     return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
   }
 
-  async #watched(environment: CallEnvironment, request: CallRequest, scope: CallScope): Promise<ToolResult> {
-    const recorded = { ...environment, isRecorded: true as const };
-    return (await makeCall(this.#table.watcher, { environment: recorded, request, scope })).result;
+  #answer(environment: CallEnvironment, request: CallRequest, origin: CallOrigin): Promise<ToolResult> {
+    const { watcher } = this.#table;
+    if (watcher !== undefined) return watchedResult(watcher, { environment, request, ...origin });
+    const result = answerDirectly(environment, request, origin) ?? makeCall(environment, request, origin);
+    return result instanceof Promise ? result : Promise.resolve(result);
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { OnceValue, OnUnknown } from '../call/invocation.js';
+import type { CallWatcher } from '../call/surroundings.js';
 import type { Invoker, ToolRegistry } from '../call/tool-registry.js';
-import type { CallWatcher } from '../call/watch-calls.js';
 import type { CallRecord, CallScope, HookNote } from '../contract/call.js';
 import {
   type LLMProvider,

@@ -1,6 +1,6 @@
 import type { Invocation, ToolDefinition } from 'toolwright';
-import { callTool } from '../../../src/call/call-tool.js';
 import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
+import { makeCall } from '../../../src/call/surroundings.js';
 
 /** Calls a tool under the name `work`, with what surrounds the call. */
 export function callWork(
@@ -9,7 +9,7 @@ export function callWork(
   { scope = {}, attempt, ...environment }: Partial<CallEnvironment & CallOrigin> = {},
 ): Invocation | Promise<Invocation> {
   const find = () => tool && { open: () => tool, offered: tool };
-  return callTool(
+  return makeCall(
     { find, ...environment, isRecorded: true },
     { id: 'c1', name: 'work', arguments: args },
     attempt === undefined ? { scope } : { scope, attempt },
