@@ -20,6 +20,7 @@ export type {
   OnUnknown,
   SuspendedInvocation,
 } from './call/invocation.js';
+export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/make-call.js';
 export {
   type FunctionParameter,
   type FunctionParameterType,
@@ -27,7 +28,6 @@ export {
 } from './call/register-function.js';
 export type { NameFilter, RegisteredTool } from './call/registration.js';
 export type { ToolRegistryOptions } from './call/registry-options.js';
-export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/surroundings.js';
 export { TaskQueue, type TaskQueueOptions } from './call/task-queue.js';
 export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';

@@ -1,5 +1,5 @@
 import { InvalidOptionsError } from '../errors/author-fault.js';
-import { isRecord } from '../kernel/json.js';
+import { isPlainObject, isRecord } from '../kernel/json.js';
 import { nearestNames } from '../kernel/nearest-name.js';
 
 /** A part by its name, with its settings. */
@@ -45,11 +45,7 @@ function wrong(of: string, fault: { readonly problem: string; readonly fix: stri
 }
 
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (!isRecord(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
+  if (!isRecord(value) || !isPlainObject(value)) return false;
   // What has methods is a part itself, however it was made.
-  return (
-    (prototype === Object.prototype || prototype === null) &&
-    !Object.values(value).some((one) => typeof one === 'function')
-  );
+  return !Object.values(value).some((one) => typeof one === 'function');
 }

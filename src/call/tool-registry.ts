@@ -22,6 +22,7 @@ import {
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
+import { type CallWatcher, makeCall, makeWatched, WATCHED, WATCHER, watchedResult } from './make-call.js';
 import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,
@@ -35,7 +36,6 @@ import {
 } from './registration.js';
 import { optionsWithin, REGISTRY_OPTIONS, type ToolRegistryOptions } from './registry-options.js';
 import { answerText } from './result-text.js';
-import { type CallWatcher, makeCall, makeWatched, WATCHED, WATCHER, watchedResult } from './surroundings.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
 import { redactionIn } from './trace-call.js';

@@ -3,6 +3,12 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether an object is of no class: made by `{}`, or without a prototype. */
+export function isPlainObject(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
 /**
  * A copy of what was sent, which stays as it is whatever is done to the original. What is nested too deep to be
  * copied is given as it is.

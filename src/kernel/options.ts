@@ -1,4 +1,4 @@
-import { isRecord, plainJson } from './json.js';
+import { isPlainObject, isRecord, plainJson } from './json.js';
 import { misspeltName, nearestNames } from './nearest-name.js';
 
 /** The options that something takes. */
@@ -100,7 +100,7 @@ export function areRight(given: unknown, { rules, required }: OptionTable): bool
     if (value === undefined ? rule.isProtecting : !rule.accepts(value)) return false;
   }
   for (const name of required) if (given[name] === undefined) return false;
-  return isPlain(given) || wrongGetters(given, rules).length === 0;
+  return isPlainObject(given) || wrongGetters(given, rules).length === 0;
 }
 
 /** A class may give its options by getters, which do not count as keys. */
@@ -110,11 +110,6 @@ function wrongGetters(given: object, rules: OptionTable['rules']): readonly stri
     const rule = rules.get(name);
     return rule !== undefined && name in given && !isFine(rule, { value: options[name], isGiven: true });
   });
-}
-
-function isPlain(given: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(given);
-  return prototype === Object.prototype || prototype === null;
 }
 
 interface Given {
@@ -175,7 +170,7 @@ function shown(value: unknown): string {
     return `[${[...entries, ...(value.length > MOST_ENTRIES ? ['…'] : [])].join(', ')}]`;
   }
   if (value instanceof RegExp || value instanceof Date) return String(value);
-  if (!isPlain(value)) return `an instance of ${value.constructor?.name || 'a class'}`;
+  if (!isPlainObject(value)) return `an instance of ${value.constructor?.name || 'a class'}`;
   const entries = Object.entries(value);
   if (entries.length === 0) return '{}';
   const parts = entries.slice(0, MOST_ENTRIES).map(([key, inner]) => key + told(inner));

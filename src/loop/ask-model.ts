@@ -16,7 +16,7 @@ import {
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { isRecord, plainJson } from '../kernel/json.js';
+import { isPlainObject, isRecord, plainJson } from '../kernel/json.js';
 import { scanText } from '../text/call-scanner.js';
 import { parseToolRequest } from '../text/tool-call-parser.js';
 
@@ -258,8 +258,7 @@ function isPlain(args: unknown): boolean {
   if (typeof args !== 'object' || args === null)
     return typeof args !== 'symbol' && typeof args !== 'function';
   if (Array.isArray(args)) return true;
-  const prototype: unknown = Object.getPrototypeOf(args);
-  return (prototype === Object.prototype || prototype === null) && !('toJSON' in args);
+  return isPlainObject(args) && !('toJSON' in args);
 }
 
 /** Calls that were found in a text; a call without an id is numbered by the loop. */

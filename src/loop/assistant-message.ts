@@ -37,7 +37,7 @@ function messageCall(call: ParsedCall): MessageToolCall {
   const made = {
     id,
     type: 'function' as const,
-    function: { name: functionName(name), arguments: text ?? '{}' },
+    function: { name: TOOL_NAME.test(name) ? name : legalName(name), arguments: text ?? '{}' },
   };
   return providerItems === undefined ? made : { ...made, providerItems };
 }
@@ -59,8 +59,8 @@ export function toolMessage(
 const NONE: readonly string[] = [];
 
 /** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
-function functionName(name: string): string {
-  return TOOL_NAME.test(name) ? name : name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
+function legalName(name: string): string {
+  return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
 }
 
 /** A call whose arguments were parsed: the history needs that, and so does the tool. */

@@ -71,13 +71,14 @@ function walkHistory(messages: readonly unknown[], tell: TellFault): void {
   let open = NO_CALLS;
   for (const [index, message] of messages.entries()) {
     const isAnswer = isRecord(message) && message.role === 'tool';
+    const calls = isRecord(message) && message.role === 'assistant' ? callsOf(message) : NONE;
     if (!isAnswer) {
       if (open.ids.size > 0) tellOpen(open, tell);
-      open = callsOf(message).length > 0 ? openCallsOf(index, message) : NO_CALLS;
+      open = calls.length > 0 ? openCallsOf(index, calls) : NO_CALLS;
     }
     const unclear = unclearProblem(message);
     if (unclear !== undefined) tell(index, 'unclear', unclear);
-    else if (!isAnswer && open.ids.size < callsOf(message).length) tell(index, 'odd', SAME_ID);
+    else if (!isAnswer && open.ids.size < calls.length) tell(index, 'odd', SAME_ID);
     if (!isAnswer) continue;
     const { tool_call_id: id } = message;
     if (open.ids.has(id) && !open.answered.has(id)) open.answered.add(id);
@@ -86,8 +87,10 @@ function walkHistory(messages: readonly unknown[], tell: TellFault): void {
   if (open.ids.size > 0) tellOpen(open, tell);
 }
 
-function openCallsOf(index: number, message: unknown): OpenCalls {
-  const ids = new Set(callsOf(message).map((call) => (isRecord(call) ? call.id : undefined)));
+const NONE: readonly unknown[] = [];
+
+function openCallsOf(index: number, calls: readonly unknown[]): OpenCalls {
+  const ids = new Set(calls.map((call) => (isRecord(call) ? call.id : undefined)));
   return { index, ids, answered: new Set() };
 }
 
@@ -168,9 +171,8 @@ function isCall(call: unknown): call is MessageToolCall {
   return isRecord(named) && typeof named.name === 'string' && typeof named.arguments === 'string';
 }
 
-function callsOf(message: unknown): readonly unknown[] {
-  const calls = isRecord(message) && message.role === 'assistant' ? message.tool_calls : undefined;
-  return Array.isArray(calls) ? calls : [];
+function callsOf({ tool_calls: calls }: Readonly<Record<string, unknown>>): readonly unknown[] {
+  return Array.isArray(calls) ? calls : NONE;
 }
 
 /** A history without faults, and what was done about those it had: one line each, with its place. */

@@ -1,7 +1,7 @@
 import type { CallScope } from '../contract/call.js';
 import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { canonicalJson, isRecord } from '../kernel/json.js';
+import { canonicalJson, isPlainObject, isRecord } from '../kernel/json.js';
 
 /** Whose a run is, as far as that is known. */
 export interface Ownership {
@@ -52,9 +52,7 @@ function oddMembers(member: unknown, path: string, around: readonly unknown[]): 
 }
 
 function isPlain(value: unknown): value is object {
-  if (!isRecord(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return isRecord(value) && isPlainObject(value);
 }
 
 function isScalar(value: unknown): boolean {

@@ -13,10 +13,10 @@ interface Ceiling {
 /** At most this many today; lower them when the number of a walk falls. The goal stands beside each. */
 const CEILINGS: Readonly<Record<string, Ceiling>> = {
   execute: { files: 9, functions: 19 }, // 8
-  'turn with a call': { files: 27, functions: 98 }, // 20, 90
+  'turn with a call': { files: 27, functions: 96 }, // 20, 90
   'discover a method': { files: 20, functions: 106 }, // 20, 70
-  suspend: { files: 37, functions: 163 }, // 28
-  resume: { files: 39, functions: 171 }, // 28
+  suspend: { files: 37, functions: 161 }, // 28
+  resume: { files: 38, functions: 169 }, // 28
 };
 
 builtFile('dist/src/index.js');

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
+import { isPlainObject } from '../../kernel/json.js';
 import { patternOf } from '../formats.js';
 import {
   allOfJudges,
@@ -201,11 +202,6 @@ function othersTest(
     for (const name of Object.keys(fields)) if (!listed.has(name) && !test(fields[name])) return false;
     return true;
   };
-}
-
-function isPlainObject(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 type Dependencies = readonly (readonly [name: string, needed: unknown])[];

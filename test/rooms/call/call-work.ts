@@ -1,6 +1,6 @@
 import type { Invocation, ToolDefinition } from 'toolwright';
 import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
-import { makeCall } from '../../../src/call/surroundings.js';
+import { makeCall } from '../../../src/call/make-call.js';
 
 /** Calls a tool under the name `work`, with what surrounds the call. */
 export function callWork(
