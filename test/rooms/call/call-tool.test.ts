@@ -1,10 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
-import { RetryToolCall } from 'toolwright';
-import { callWork } from './call-work.js';
+import { type Invocation, RetryToolCall, type ToolDefinition } from 'toolwright';
+import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
+import { makeCall } from '../../../src/call/make-call.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
-const call = callWork;
+/** Makes a call that nobody can be asked about, of any tool or none. */
+function call(
+  tool: ToolDefinition | undefined,
+  args: unknown = {},
+  { scope = {}, ...environment }: Partial<CallEnvironment & CallOrigin> = {},
+): Invocation | Promise<Invocation> {
+  const find = () => tool && { open: () => tool, offered: tool };
+  const request = { id: 'c1', name: 'work', arguments: args };
+  return makeCall({ find, ...environment, isRecorded: true }, request, { scope });
+}
 
 describe('the staircase of a call', () => {
   test('find: an unknown tool is rejected', async () => {

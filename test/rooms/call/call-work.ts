@@ -1,17 +1,28 @@
-import type { Invocation, ToolDefinition } from 'toolwright';
-import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
-import { makeCall } from '../../../src/call/make-call.js';
+import {
+  type AsyncCallback,
+  type CallScope,
+  type Invocation,
+  type ToolDefinition,
+  ToolRegistry,
+  type ToolRegistryOptions,
+} from 'toolwright';
 
-/** Calls a tool under the name `work`, with what surrounds the call. */
+/** What a call of `work` is made with. */
+export interface WorkOptions extends ToolRegistryOptions {
+  readonly scope?: CallScope;
+  readonly attempt?: number;
+  readonly onAsyncResult?: AsyncCallback;
+}
+
+/** Calls a tool under the name `work` in a registry of its own, as the loop would. */
 export function callWork(
-  tool: ToolDefinition | undefined,
+  tool: ToolDefinition,
   args: unknown = {},
-  { scope = {}, attempt, ...environment }: Partial<CallEnvironment & CallOrigin> = {},
-): Invocation | Promise<Invocation> {
-  const find = () => tool && { open: () => tool, offered: tool };
-  return makeCall(
-    { find, ...environment, isRecorded: true },
-    { id: 'c1', name: 'work', arguments: args },
-    attempt === undefined ? { scope } : { scope, attempt },
-  );
+  { scope = {}, attempt, onAsyncResult, ...options }: WorkOptions = {},
+): Promise<Invocation> {
+  const registry = new ToolRegistry(options).register(tool);
+  return registry.invoke({ id: 'c1', name: 'work', arguments: args }, scope, {
+    ...(attempt === undefined ? {} : { attempt }),
+    ...(onAsyncResult === undefined ? {} : { onAsyncResult }),
+  });
 }

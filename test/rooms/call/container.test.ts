@@ -1,12 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import type { ToolDefinition } from 'toolwright';
-import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
-import { callWork } from './call-work.js';
+import { callWork, type WorkOptions } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
-function call(tool: ToolDefinition, more: Partial<CallEnvironment & CallOrigin> = {}) {
+function call(tool: ToolDefinition, more: WorkOptions = {}) {
   return callWork(tool, {}, more);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Message, ToolContext } from 'toolwright';
+import { type Message, ToolContext, ToolRegistry } from 'toolwright';
 import { callWork } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
@@ -64,13 +64,17 @@ describe('the context of a call', () => {
     'a question that nobody can answer is the error of its call, which the method %s',
     async (_how, execute) => {
       const tool = plainTool(execute);
-      const { result } = await callWork(tool);
+      const result = await new ToolRegistry().register(tool).execute('work');
       expect(result).toMatchObject({ isError: true, error: { name: 'NotExecutableHere' } });
     },
   );
 
   test('a question that nobody can answer rejects with the error of the call, each time it is asked', async () => {
-    const context = await contextOf();
+    let context = {} as ToolContext;
+    const tool = plainTool((_args, given) => {
+      context = given;
+    });
+    await new ToolRegistry().register(tool).execute('work');
     const ask = () => context.ask({ message: 'Sure?' }).catch((error: unknown) => error);
     const errors = [await ask(), await ask()];
     expect(errors[0]).toMatchObject({ name: 'NotExecutableHere', message: expect.stringMatching(/\w/) });

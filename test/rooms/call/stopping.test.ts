@@ -4,12 +4,11 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import type { ToolContext, ToolDefinition } from 'toolwright';
-import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
-import { callWork } from './call-work.js';
+import { callWork, type WorkOptions } from './call-work.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
-function call(tool: ToolDefinition, more: Partial<CallEnvironment & CallOrigin> = {}) {
+function call(tool: ToolDefinition, more: WorkOptions = {}) {
   return callWork(tool, {}, more);
 }
 
@@ -200,7 +199,7 @@ describe('aborts', () => {
     });
     await call(tool, { scope: { signal } });
     await call(tool, { scope: { signal }, onAsyncResult: () => {} });
-    await call(tool, { scope: { signal }, policies: [() => true] });
+    await call(tool, { scope: { signal }, policy: () => true });
     await turn();
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type AssistantMessage, type Message, runToolLoop, streamToolLoop, ToolRegistry } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
-import { runInOrder } from '../../../src/loop/order.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const turn = () => new Promise(setImmediate);
@@ -9,19 +8,20 @@ const turn = () => new Promise(setImmediate);
 describe('calls of one message', () => {
   async function trace(sequential: readonly boolean[], maxConcurrency: number) {
     const events: string[] = [];
-    const outcomes = await runInOrder({
-      tasks: sequential.map((_alone, index) => index),
-      run: async (task) => {
-        events.push(`+${task}`);
-        await turn();
-        events.push(`-${task}`);
-        return task * 10;
-      },
-      isSequential: (task) => sequential[task] ?? false,
-      maxConcurrency,
-      hold: (task) => -task,
-      isOpen: () => false,
-    });
+    const tools = sequential.map((alone, index) =>
+      numberTool(`t${index}`, {
+        sequential: alone,
+        execute: async ({ n }: { n: number }) => {
+          events.push(`+${index}`);
+          await turn();
+          events.push(`-${index}`);
+          return n * 10;
+        },
+      }),
+    );
+    const calls = { toolCalls: tools.map(({ name }, n) => ({ name, arguments: { n } })) };
+    const { run } = await runScript([calls, { content: 'Done.' }], { tools, maxConcurrency });
+    const outcomes = answers(run).map(Number);
     return { events: events.join(' '), outcomes };
   }
 
