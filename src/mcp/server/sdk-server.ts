@@ -86,7 +86,8 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   });
   server.setRequestHandler('tools/call', { params: AS_SENT }, async (params, context) => {
     const caller = callerOf(server, context);
-    const { tools, scope, principal } = await prepared(options, () => callerRights(served, caller, context));
+    const asked = prepared(options, () => callerRights(served, caller, context));
+    const { tools, scope, principal } = isPromise(asked) ? await asked : asked;
     const { signal, end } = open.call(context.mcpReq.signal);
     try {
       return await serveCall({ served, server, params, context, caller, tools, scope, principal, signal });
@@ -136,14 +137,18 @@ export function principalOf(options: McpServerOptions, { http }: Pick<ServerCont
 }
 
 /** What the application throws while it looks at a caller is not for the caller's eyes. */
-async function prepared<Value>(
+function prepared<Value>(
   options: McpServerOptions,
   prepare: () => Value | Promise<Value>,
-): Promise<Value> {
-  try {
-    return await prepare();
-  } catch (error) {
+): Value | Promise<Value> {
+  const fail = (error: unknown): never => {
     options.onError?.(error);
     throw new ProtocolError(ProtocolErrorCode.InternalError, 'The request could not be prepared');
+  };
+  try {
+    const value = prepare();
+    return isPromise(value) ? Promise.resolve(value).catch(fail) : value;
+  } catch (error) {
+    return fail(error);
   }
 }

@@ -68,7 +68,9 @@ interface ServedCall extends CallerRights {
 export async function serveCall(call: ServedCall): Promise<CallToolResult | InputRequiredResult> {
   const resumed = resume(call);
   if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();
-  const invocation = await invoke(call, resumed?.journal);
+  const progress = reportProgress(call.context);
+  const invocation = await invoke(call, resumed?.journal, progress);
+  progress?.stop();
   const { result, record } = invocation;
   if (isUnknown(invocation)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   const asked = invocation.status === 'suspended' ? ask(call, invocation.suspension) : undefined;
@@ -83,27 +85,28 @@ function outputOf({ tools, params }: ServedCall): JsonSchema | undefined {
   return tool && promisedOutput(tool);
 }
 
-async function invoke(call: ServedCall, journal: CallJournal | undefined): Promise<Invocation> {
+function invoke(
+  call: ServedCall,
+  journal: CallJournal | undefined,
+  progress?: ProgressReporter,
+): Invocation | Promise<Invocation> {
   const { params, context } = call;
   const { name, arguments: args = {} } = params;
-  const progress = reportProgress(context);
-  try {
-    return await invokerFor(call)(
-      {
-        id: String(context.mcpReq.id),
-        name,
-        arguments: args,
-        // A method may change its arguments, and is run again with what was sent once it has its answer.
-        read: { ok: true, value: copyOfJson(args) as JsonObject, repairs: [] },
-        journal,
-        ...(isRecorded(call) ? { mcp: arrivalOf(call) } : {}),
-      },
-      scopeOf(call, progress),
-    );
-  } finally {
-    progress?.stop();
-  }
+  return invokerFor(call)(
+    {
+      id: String(context.mcpReq.id),
+      name,
+      arguments: args,
+      // A method may change its arguments, and is run again with what was sent once it has its answer.
+      read: { ok: true, value: copyOfJson(args) as JsonObject, repairs: NO_REPAIRS },
+      journal,
+      mcp: isRecorded(call) ? arrivalOf(call) : undefined,
+    },
+    scopeOf(call, progress),
+  );
 }
+
+const NO_REPAIRS: readonly string[] = [];
 
 function invokerFor(call: ServedCall): Invoker {
   const { invokers, options } = call.served;
