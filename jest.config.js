@@ -24,8 +24,8 @@ export default {
   testEnvironment: '<rootDir>/test/setup/environment.mjs',
   // A busy machine may be many times slower, and no test is about speed.
   testTimeout: 180_000,
-  globalSetup: '<rootDir>/test/services/find-services.mjs',
-  globalTeardown: '<rootDir>/test/services/stop-services.mjs',
+  globalSetup: '<rootDir>/test/setup/before-all.mjs',
+  globalTeardown: '<rootDir>/test/setup/after-all.mjs',
   reporters: [
     'default',
     '<rootDir>/test/services/skipped-services.mjs',

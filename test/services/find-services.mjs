@@ -1,4 +1,4 @@
-// Jest's globalSetup: finds the services that tests use, or starts them, and tells the workers by the environment.
+// Finds the services that tests use, or starts them, and tells the workers by the environment.
 import { mkdtempSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,6 @@ const USUAL_POSTGRES = [
 ];
 const USUAL_REDIS = 'redis://127.0.0.1:6379';
 
-// Jest demands a default export.
 export default async function findServices() {
   const [postgres, redis] = await Promise.all([
     find('TOOLWRIGHT_TEST_POSTGRES', firstPostgres),

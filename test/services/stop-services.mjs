@@ -1,5 +1,4 @@
-// Jest's globalTeardown: ends what findServices started.
-// Jest demands a default export.
+// Ends what findServices started.
 export default async function stopServices() {
   await globalThis.toolwrightTestPostgres?.stop();
 }

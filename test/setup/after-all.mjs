@@ -1,0 +1,9 @@
+// Jest's globalTeardown.
+import stopServices from '../services/stop-services.mjs';
+import { closeMemoryFolder } from './memory-folder.mjs';
+
+// Jest demands a default export.
+export default async function afterAll() {
+  await stopServices();
+  closeMemoryFolder();
+}
