@@ -1,4 +1,4 @@
-import { applyPatch, createTwoFilesPatch, parsePatch } from 'diff';
+import { applyPatch, createTwoFilesPatch, formatPatch, parsePatch } from 'diff';
 
 /** What a patch does with one file. */
 export interface FilePatch {
@@ -62,8 +62,22 @@ const MOST_CHARACTERS = 2_000_000;
 /** What people are shown of a change; nothing where the texts are too large or too different. */
 export function differenceOf(path: string, before: string, after: string): string | undefined {
   if (before.length + after.length > MOST_CHARACTERS) return undefined;
+  // Nothing has to be looked for, which takes its time also then.
+  if (before === '' && after !== '') return wholeText(path, after, '+');
+  if (after === '' && before !== '') return wholeText(path, before, '-');
   return createTwoFilesPatch(path, path, before, after, undefined, undefined, {
     context: 3,
     timeout: MOST_MS,
   });
+}
+
+/** The difference from, or to, nothing. */
+function wholeText(path: string, text: string, sign: '+' | '-'): string {
+  const lines = text.replace(/\n$/, '').split('\n');
+  const [oldLines, newLines] = sign === '+' ? [0, lines.length] : [lines.length, 0];
+  const marked = lines.map((line) => sign + line);
+  if (!text.endsWith('\n')) marked.push('\\ No newline at end of file');
+  const hunk = { oldStart: 1, oldLines, newStart: 1, newLines, lines: marked };
+  const names = { oldFileName: path, newFileName: path, oldHeader: undefined, newHeader: undefined };
+  return formatPatch({ ...names, hunks: [hunk] });
 }
