@@ -34,6 +34,10 @@ async function measure() {
     'claimLost',
     await timesOf(500, (index) => store.claimLost({ claim: `lost ${index}`, leaseMs: DAY })),
   );
+  await report(
+    'expiredRuns, 100 of them',
+    await timesOf(200, () => store.expiredRuns({ of: 'others', limit: 100 })),
+  );
   await report('list, first page of 100', await timesOf(200, () => store.list()));
   await report(
     'list, a page of 100 from the middle',
@@ -57,15 +61,19 @@ async function measure() {
   );
 }
 
-/** Of a hundred runs 90 have ended, 9 are suspended and one is running, of which every second is lost. */
+/**
+ * Of a hundred runs 90 have ended, 9 are suspended and one is running, of which every second is lost. Every second
+ * suspended one waits for an answer that expires, every fiftieth of these in vain.
+ */
 async function fill() {
   const state = JSON.stringify({ version: 3, text: 'x'.repeat(600) });
   await pool.query(
-    `INSERT INTO ${schema}.runs (run_id, status, revision, state, created_at, changed_at, claim, lease_end)
+    `INSERT INTO ${schema}.runs (run_id, status, revision, state, created_at, changed_at, claim, lease_end, expires_at)
      SELECT md5(n::text), CASE WHEN n % 100 = 0 THEN 'running' WHEN n % 10 = 1 THEN 'suspended' ELSE 'ended' END,
        1, $1, changed - 1000, changed,
        CASE WHEN n % 100 = 0 THEN 'held' END,
-       CASE WHEN n % 200 = 0 THEN changed WHEN n % 100 = 0 THEN changed + 60 * ${DAY}::bigint END
+       CASE WHEN n % 200 = 0 THEN changed WHEN n % 100 = 0 THEN changed + 60 * ${DAY}::bigint END,
+       CASE WHEN n % 1000 = 11 THEN changed WHEN n % 20 = 11 THEN changed + 60 * ${DAY}::bigint END
      FROM (
        SELECT n, (extract(epoch FROM now()) * 1000)::bigint - (n::bigint * 30 * ${DAY} / $2::bigint) AS changed
        FROM generate_series(1, $2) AS n
@@ -139,6 +147,7 @@ async function showPlans() {
   const plans = {
     claim: [suspended[0], 'plan', 1000, false],
     claimLost: ['plan', 1000],
+    expired: [true, 100],
     append: ['planned', 'plan', '00000000-0000-0000-0000-000000000000', '[]'],
     read: [suspended[0]],
     list: [...place, 101],

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { PostgresRunStore } from 'toolwright/postgres';
+import { conversationLogConformance, runStoreConformance } from 'toolwright/testing';
+import { describePostgres } from '../../services/services.js';
+import { isLong } from '../../setup/runs.js';
+import { TestSchemas } from './test-schema.js';
+
+const PARTITIONED = 'runs, run_entries, fleet_messages, fleet_inbox, fleet_events';
+
+/** What docs/scaling.md says to do, in fewer partitions. */
+function linesOfManual(schema: string): string {
+  const manual = readFileSync('docs/scaling.md', 'utf8');
+  const [, sql = ''] = /```sql\n(.*?)```/s.exec(manual) ?? [];
+  return sql
+    .replaceAll('toolwright.', `${schema}.`)
+    .replace('0..63', '0..2')
+    .replace('MODULUS 64', 'MODULUS 3');
+}
+
+describePostgres('with PostgreSQL', (service) => {
+  const schemas = new TestSchemas(service);
+  const schema = schemas.newSchema();
+  const open = () => new PostgresRunStore({ connectionString: service.url, schema });
+  let made: Promise<unknown> | undefined;
+
+  async function makeTables(): Promise<void> {
+    await using store = open();
+    await store.migrate();
+    await schemas.pool.query(linesOfManual(schema));
+  }
+
+  /** Two connections to tables with nothing in them. */
+  async function openEmpty() {
+    made ??= makeTables();
+    await made;
+    const tables = [...PARTITIONED.split(', '), 'fleet_conversations', 'schedules', 'approvals'];
+    await schemas.pool.query(`TRUNCATE ${tables.map((table) => `${schema}.${table}`).join(', ')}`);
+    const [store, other] = [open(), open()];
+    const close = async () => {
+      await store.close();
+      await other.close();
+    };
+    return { store, other, close };
+  }
+
+  const runs = runStoreConformance({
+    name: 'PostgresRunStore over partitioned tables',
+    async open() {
+      return { ...(await openEmpty()), advance: (ms) => schemas.age(schema, ms) };
+    },
+  });
+  const conversations = conversationLogConformance({
+    name: 'PostgresRunStore.conversations over partitioned tables',
+    async open() {
+      const { store, other, close } = await openEmpty();
+      const advance = (ms: number) => schemas.ageConversations(schema, ms);
+      return { log: store.conversations, other: other.conversations, advance, close };
+    },
+  });
+  // Each case empties all partitions, which takes its time.
+  const cases = [...runs, ...conversations].filter((_case, index) => isLong || index % 5 === 0);
+  for (const { title, run } of cases) test(title, run);
+
+  test('the tables that docs/scaling.md names are partitioned', async () => {
+    const { rows } = await schemas.pool.query(
+      `SELECT relname AS name FROM pg_class WHERE relnamespace = '${schema}'::regnamespace AND relkind = 'p'`,
+    );
+    expect(rows.map(({ name }) => name).sort()).toEqual(PARTITIONED.split(', ').sort());
+  });
+});
