@@ -220,12 +220,15 @@ class BullmqEngine implements JobEngine {
 
   async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
     const failed = jobIds === undefined ? await this.#latestFailed(limit) : await this.#failedOf(jobIds);
-    return failed.map(({ data, failedReason, attemptsStarted }) => ({
-      job: data.job,
-      error: failedReason,
-      attempts: attemptsStarted,
-      workersDied: failedReason === TOO_MANY_DEATHS,
-    }));
+    // Another process may have revived it since it was found among those that failed.
+    return failed
+      .filter(({ finishedOn }) => finishedOn)
+      .map(({ data, failedReason, attemptsStarted }) => ({
+        job: data.job,
+        error: failedReason,
+        attempts: attemptsStarted,
+        workersDied: failedReason === TOO_MANY_DEATHS,
+      }));
   }
 
   async revive(job: Job, options: JobOptions = {}): Promise<boolean> {

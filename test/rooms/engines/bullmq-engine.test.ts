@@ -6,6 +6,7 @@ import { bullmqEngine } from 'toolwright/bullmq';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { LosingProxy } from '../postgres/losing-proxy.js';
 import { JOB, testAll } from './engine-tests.js';
+import { HoldingProxy } from './holding-proxy.js';
 import { WorkerProgram } from './worker-process.js';
 
 const program = new WorkerProgram();
@@ -63,6 +64,27 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
     expect(await engine.deadJobs()).toEqual([]);
     await engine.close();
   });
+
+  test.each([{ jobIds: [JOB.id] }, {}])(
+    'bullmqEngine tells of no job as dead that another process revives while it looks (%j)',
+    async (query) => {
+      const queue = newName();
+      const engine = bullmqEngine({ connection, queue });
+      await engine.enqueue(JOB);
+      const worker = await engine.work({ handle: () => Promise.reject(new Error('no paper')) });
+      while ((await engine.deadJobs()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      await worker.close();
+      // A process that is held up between its look for dead jobs and its look at one of them.
+      await using proxy = await HoldingProxy.before(connection, /hgetall/i);
+      const slow = bullmqEngine({ connection: { host: connection.host, port: proxy.port }, queue });
+      const dead = slow.deadJobs(query);
+      await proxy.holding;
+      expect(await engine.revive(JOB)).toBe(true);
+      proxy.letGo();
+      expect(await dead).toEqual([]);
+      await Promise.all([engine.close(), slow.close()]);
+    },
+  );
 
   test('bullmqEngine says nothing of lost connections where it has no logger', async () => {
     const engine = bullmqEngine({ connection: { host: '127.0.0.1', port: 1, retryStrategy: () => null } });
