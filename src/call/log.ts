@@ -116,9 +116,15 @@ export class CallLog {
     }
   }
 
-  #entry(head: LogFields, { durationMs, ...others }: LogFields): LogFields {
-    const timing = typeof durationMs === 'number' ? { durationMs: Math.round(durationMs * 100) / 100 } : {};
-    return { ...head, ...timing, ...loggedFields(others, this.#options.redact) };
+  #entry(head: LogFields, fields: LogFields): LogFields {
+    const { redact = KNOWN_SECRETS } = this.#options;
+    const entry: Record<string, unknown> = { ...head };
+    for (const name of Object.keys(fields)) {
+      const value = fields[name];
+      const isTime = name === 'durationMs' && typeof value === 'number';
+      entry[name] = isTime ? Math.round(value * 100) / 100 : loggedField(value, redact);
+    }
+    return entry;
   }
 }
 

@@ -48,19 +48,29 @@ export function createHydrator(source: HydrationSource): Hydrate | undefined {
   const revive = reviverFor(source);
   if (revive === undefined) return undefined;
   const hydrate = (args: JsonObject): Hydrated | Promise<Hydrated> => {
-    let value: unknown;
-    const put = (later: unknown) => {
-      value = later;
-    };
-    const revival: Revival = { faults: [], pending: [], validations: [], doubtful: [] };
-    put(revive(args, { revival, path: '', put }));
-    const finish = (): Hydrated =>
-      revival.faults.length > 0 ? { ok: false, faults: revival.faults } : { ok: true, value };
-    if (revival.pending.length === 0 && (!needsValidator(revival) || revival.faults.length > 0))
-      return finish();
-    return settle(revival).then(finish);
+    const whole = new WholePlace();
+    whole.put(revive(args, whole));
+    const { pending, faults } = whole.revival;
+    return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.revival))
+      ? hydrated(whole)
+      : settle(whole.revival).then(() => hydrated(whole));
   };
   return Object.assign(hydrate, { review: (args: JsonObject) => review(revive, args) });
+}
+
+/** Where all arguments belong. */
+class WholePlace implements Place {
+  readonly revival: Revival = { faults: [], pending: [], validations: [], doubtful: [] };
+  readonly path = '';
+  value: unknown;
+
+  put(value: unknown): void {
+    this.value = value;
+  }
+}
+
+function hydrated({ revival: { faults }, value }: WholePlace): Hydrated {
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, value };
 }
 
 /** What cannot even be revived says nothing: the schema has told what is wrong with it. */
@@ -76,7 +86,8 @@ async function review(revive: Revive, args: JsonObject): Promise<readonly Review
 }
 
 function needsValidator({ validations, doubtful }: Revival): boolean {
-  return validations.some(({ isCertain }) => isCertain) || (validations.length > 0 && doubtful.length > 0);
+  if (validations.length === 0) return false;
+  return doubtful.length > 0 || validations.some(({ isCertain }) => isCertain);
 }
 
 function reviverFor(source: HydrationSource): Revive | undefined {
