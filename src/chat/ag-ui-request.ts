@@ -103,9 +103,13 @@ function answerOf({ status, payload }: ResumeEntry, { id, kind }: PendingCall): 
 
 /** The results of calls that the client executes. */
 function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer[] {
+  const answered = new Set<string>();
   return asking.pending.flatMap((wait): readonly Answer[] => {
     if (wait.kind !== 'client') return [];
     const toolCallId = shownPendingId(asking, wait);
+    // Calls within one agent have its id: they are answered one after the other.
+    if (answered.has(toolCallId)) return [];
+    answered.add(toolCallId);
     const message = messages.findLast(({ role, toolCallId: id }) => role === 'tool' && id === toolCallId);
     if (message === undefined) return [];
     const { content, error } = message;

@@ -1,5 +1,5 @@
 import type { Answer, PendingCall } from '../contract/call.js';
-import { isRecord } from '../kernel/json.js';
+import { canonicalJson, isRecord } from '../kernel/json.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -11,23 +11,56 @@ interface ClientWord {
   readonly edits?: Fields;
   /** For which later calls a yes is to stand, by the id of the approval. */
   readonly remember?: Fields;
+  /** Answers to questions, by their ids: for calls that ask several things at once. */
+  readonly outputs?: Fields;
 }
 
 /**
  * The answers that the parts of a client's message give to what is pending. Everything else in them is the client's
- * word, and counts for nothing.
+ * word, and counts for nothing; so do two answers to one approval that are not the same, and an output for a call
+ * that asks several things at once without their ids.
  */
 export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
-  const tools = word.parts.filter(({ type }) => /^(?:tool-|dynamic-tool$)/.test(String(type)));
+  const { outputs = {} } = word;
   return asking.pending.flatMap((wait) => {
-    // Readers of plain events know the call by the id that the events have.
-    const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
-    for (const part of tools) {
-      const answer = ids.includes(part.toolCallId) ? answerIn(part, wait) : undefined;
-      if (answer !== undefined) return [withMore(answer, word)];
-    }
-    return [];
+    if (Object.hasOwn(outputs, wait.id) && isOutput(wait)) return [outputAnswer(wait, outputs[wait.id])];
+    const given = partsFor(wait, word, asking).flatMap((part) => answerIn(part, wait) ?? []);
+    const [answer] = given;
+    if (answer === undefined || given.some((other) => canonicalJson(other) !== canonicalJson(answer)))
+      return [];
+    return isMeant(wait, word, asking) ? [withMore(answer, word)] : [];
   });
+}
+
+/** Whether a call that asks several things has one of them answered without saying which. */
+export function asksSeveral({ pending, ...place }: Asking): boolean {
+  const ids = pending.filter(isOutput).map((wait) => shownPendingId(place, wait));
+  return new Set(ids).size < ids.length;
+}
+
+/** What clients say of the call that waits, or of the one that its agent runs in. */
+function partsFor(wait: PendingCall, { parts }: ClientWord, asking: Asking): readonly Fields[] {
+  // Readers of plain events know the call by the id that the events have.
+  const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
+  return parts.filter(
+    ({ type, toolCallId }) =>
+      typeof type === 'string' && /^(?:tool-|dynamic-tool$)/.test(type) && ids.includes(toolCallId),
+  );
+}
+
+/** Whether what is said of a call is for this one thing that it waits for, and not for another one. */
+function isMeant(wait: PendingCall, { outputs = {} }: ClientWord, asking: Asking): boolean {
+  if (!isOutput(wait)) return true;
+  const id = shownPendingId(asking, wait);
+  const rivals = asking.pending.filter((other) => isOutput(other) && shownPendingId(asking, other) === id);
+  if (rivals.length === 1) return true;
+  if (rivals.some((rival) => Object.hasOwn(outputs, rival.id))) return false;
+  // Calls that the client executes within an agent have no ids for it: they are answered one after the other.
+  return rivals.every(({ kind }) => kind === 'client') && rivals[0] === wait;
+}
+
+function isOutput({ kind }: PendingCall): boolean {
+  return kind === 'client' || kind === 'question';
 }
 
 /** What is wrong in them is refused with the answer. */
@@ -58,9 +91,13 @@ function approvalIn({ state, approval }: Fields, wait: PendingCall): Answer | un
   return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
 }
 
-function outputIn({ state, output, errorText }: Fields, { id, kind }: PendingCall): Answer | undefined {
-  if (state === 'output-error') return { id, approved: false, reason: String(errorText ?? '') };
-  if (state !== 'output-available') return undefined;
+function outputIn({ state, output, errorText }: Fields, wait: PendingCall): Answer | undefined {
+  if (state === 'output-error')
+    return { id: wait.id, approved: false, reason: typeof errorText === 'string' ? errorText : '' };
+  return state === 'output-available' ? outputAnswer(wait, output) : undefined;
+}
+
+function outputAnswer({ id, kind }: PendingCall, output: unknown): Answer {
   const given = output ?? null;
   return kind === 'client' ? { id, result: given } : { id, value: given };
 }

@@ -116,7 +116,8 @@ class ChatService {
         return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
       }
       case 'stop':
-        await this.#options.conversations.abort(asked.chatId);
+        // Of a chat that nobody has begun, nothing may wait for whoever begins it.
+        if (view !== undefined) await this.#options.conversations.abort(asked.chatId);
         return new Response(null, { status: 204 });
     }
   }
@@ -131,7 +132,7 @@ class ChatService {
       this.#options.logger?.debug('A chat request was not authenticated', { error });
       throw nobody;
     }
-    if (owner === undefined || owner === null || owner === '' || owner === false) throw nobody;
+    if (isNobody(owner)) throw nobody;
     return ownerOf({ owner });
   }
 
@@ -209,6 +210,21 @@ class ChatService {
       this.#options.logger?.warn('A turn whose reader has left could not be ended', { error });
     }
   }
+}
+
+/** Also `{ user: undefined }` and its like: all who are not signed in would share their chats. */
+function isNobody(owner: unknown): boolean {
+  try {
+    return isEmpty(JSON.parse(JSON.stringify(owner) ?? 'null'));
+  } catch {
+    // No JSON: the author is told of it.
+    return false;
+  }
+}
+
+function isEmpty(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.values(value).every(isEmpty);
+  return value === null || value === '' || value === false;
 }
 
 /** Whether there is nothing to come, and nothing that the reader has not seen. */

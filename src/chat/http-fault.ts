@@ -35,10 +35,26 @@ export async function readJson(request: Request, maxRequestBytes: number): Promi
   if (type.trim().toLowerCase() !== 'application/json')
     throw new HttpFault(415, 'The content type must be application/json.');
   const text = await readText(request, maxRequestBytes);
+  let body: unknown;
   try {
-    return JSON.parse(text);
+    body = JSON.parse(text);
   } catch {
     throw new HttpFault(400, 'The body is no JSON.');
+  }
+  checkDepth(body);
+  return body;
+}
+
+/** Far below what can be read, but not written again for want of a stack. */
+const DEEPEST = 500;
+
+function checkDepth(body: unknown): void {
+  let level: readonly unknown[] = [body];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > DEEPEST) throw new HttpFault(400, `The body is nested deeper than ${DEEPEST} levels.`);
+    level = level.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values(value) : [],
+    );
   }
 }
 

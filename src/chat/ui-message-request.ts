@@ -2,7 +2,7 @@ import type { ConversationView } from '../conversation/conversation-view.js';
 import type { HistoryTurn } from '../conversation/kept-turns.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import type { AskedChat, Decision } from './chat-request.js';
-import { clientAnswers } from './client-answers.js';
+import { asksSeveral, clientAnswers } from './client-answers.js';
 import { checkId, HttpFault } from './http-fault.js';
 import { digestOf, messageIdOf, messageKey, type SentPart, userContent } from './user-messages.js';
 
@@ -18,9 +18,9 @@ interface UiMessageRequest {
 export function readUiMessageRequest(body: unknown): UiMessageRequest {
   if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
   const { id, messages, trigger = 'submit-message', messageId } = body;
-  const { edits = {}, remember = {} } = body;
-  if (!isRecord(edits) || !isRecord(remember))
-    throw new HttpFault(422, '`edits` and `remember` are objects, by the ids of approvals.');
+  const { edits = {}, remember = {}, outputs = {} } = body;
+  if (!isRecord(edits) || !isRecord(remember) || !isRecord(outputs))
+    throw new HttpFault(422, '`edits`, `remember` and `outputs` are objects, by the ids of what waits.');
   const chatId = checkId(id);
   const named = messageId === undefined || messageId === null ? undefined : checkId(messageId);
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
@@ -34,7 +34,7 @@ export function readUiMessageRequest(body: unknown): UiMessageRequest {
     throw new HttpFault(400, 'The last message has no parts.');
   const parts = last.parts.filter(isRecord);
   if (last.role === 'assistant')
-    return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember }) };
+    return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs }) };
   if (last.role !== 'user')
     throw new HttpFault(400, 'The last message must be of the user or the assistant.');
   const said = { id: checkId(last.id), content: userContent(parts.flatMap(sentParts)) };
@@ -81,6 +81,8 @@ function takeAnswers(
   word: Parameters<typeof clientAnswers>[0],
 ): Decision {
   const answers = view === undefined ? [] : clientAnswers(word, view);
+  if (answers.length === 0 && view !== undefined && asksSeveral(view))
+    throw new HttpFault(409, 'The call asks several things: `outputs` answers each of them by its id.');
   if (answers.length === 0) throw new HttpFault(409, 'Nothing waits for these answers.');
   return { kind: 'answers', key: crypto.randomUUID(), answers };
 }
