@@ -102,7 +102,11 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
     ...(RUN_STORE.accepts(own) ? ({ store: own } as InspectorOptions) : {}),
     ...inspection,
     ...(store === undefined ? {} : { store }),
-    tests: { folder: tests, setup: setupOf(module, specifierOf(name, { folder, tests })) },
+    tests: {
+      folder: tests,
+      setup: setupOf(module, specifierOf(name, { folder, tests })),
+      ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
+    },
     ...(values.recordings === undefined ? {} : { recordings: resolve(folder, values.recordings) }),
     ...(values['allow-in-production'] ? { allowInProduction: true } : {}),
   };
@@ -144,11 +148,14 @@ function nestSetup(name: string, from: string): string {
   return [
     "import { afterAll } from '@jest/globals';",
     "import { NestFactory } from '@nestjs/core';",
-    "import { ToolRegistry } from 'toolwright';",
+    "import { type CallScope, ToolRegistry } from 'toolwright';",
+    "import { ToolwrightService } from 'toolwright/nestjs';",
     `import { ${name} } from ${from};`,
     '',
     `const application = await NestFactory.createApplicationContext(${name}, { logger: false });`,
     'const tools = application.get(ToolRegistry);',
+    'const scopeOf = (request: object, scope: CallScope) => application.get(ToolwrightService).scopeOf(request, scope);',
+    'void scopeOf;',
     'afterAll(() => application.close());',
   ].join('\n');
 }

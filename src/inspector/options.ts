@@ -43,6 +43,8 @@ export interface WrittenTests {
   readonly folder: string;
   /** Lines that give a test its registry, as `tools`: `import { tools } from '../src/tools.js';`. */
   readonly setup: string;
+  /** The function of these lines that makes the scope of a request, `scopeOf(request, scope)`; default: none is given. */
+  readonly scopeOf?: string;
 }
 
 /** Options of {@link createInspector}. */
@@ -99,7 +101,7 @@ const OPTIONS = optionTable<InspectorOptions>(
     path: { accepts: (value) => /^\/[\w./-]*[^/]$/.test(String(value)), fix: "'/inspector'" },
     allowInProduction: protecting(BOOLEAN),
     tests: objectOf<WrittenTests>(
-      { folder: required(FILLED_TEXT), setup: required(FILLED_TEXT) },
+      { folder: required(FILLED_TEXT), setup: required(FILLED_TEXT), scopeOf: FILLED_TEXT },
       { fix: "{ folder: 'test', setup: \"import { tools } from '../src/tools.js';\" }" },
     ),
     recordings: FILLED_TEXT,

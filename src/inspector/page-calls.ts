@@ -5,7 +5,7 @@ import { isRecord } from '../kernel/json.js';
 import type { EventFeed } from './event-feed.js';
 import type { ChosenScope, InspectorOptions } from './options.js';
 import type { PendingBoard } from './pending-board.js';
-import { type Recording, type Recordings, recordCall, recordRun } from './recording.js';
+import { type Recording, type Recordings, recordCall, recordRun, scopeFromRequest } from './recording.js';
 import { replay } from './replay.js';
 import {
   callDetail,
@@ -154,7 +154,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'POST tests': async (parts, { body }) => {
     const { tests } = parts.options;
     const setup = typeof body.setup === 'string' && body.setup.trim() !== '' ? body.setup : tests?.setup;
-    const written = writeTest(await recordingOf(parts, body), setup);
+    const written = writeTest(await recordingOf(parts, body), { ...tests, ...(setup ? { setup } : {}) });
     if (body.save !== true || tests === undefined) return written;
     return { ...written, path: await saveTest(written, tests) };
   },
@@ -181,7 +181,7 @@ async function said<Value>(work: Promise<Value> | (() => Promise<Value>)): Promi
 async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<CallScope> {
   if (given !== undefined && !isRecord(given)) throw new PageFault('scope is to be an object');
   const chosen = (given ?? {}) as ChosenScope;
-  if (scope !== undefined) return scope(chosen);
+  if (scope !== undefined) return scopeFromRequest(await scope(chosen), chosen.request);
   const { request: _, ...others } = chosen;
   return others as CallScope;
 }

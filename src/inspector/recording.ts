@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CallRecord } from '../contract/call.js';
+import type { CallRecord, CallScope } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
 import { isRecord, plainJson } from '../kernel/json.js';
 import type { SeenCall } from './watched-calls.js';
@@ -136,9 +136,18 @@ function titleOf(text: string): string {
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line;
 }
 
+/** Where a scope has the request that was chosen for it: copies of the scope have it, too, and tools see nothing of it. */
+const REQUEST = Symbol('the chosen request');
+
+/** A scope that was made for what was chosen at the page. */
+export function scopeFromRequest(scope: CallScope, request: unknown): CallScope {
+  return request === undefined ? scope : ({ ...scope, [REQUEST]: request } as CallScope);
+}
+
 /** What of a scope is plain data. */
-function plainScope({ channel, chatId, conversationId, owner, data }: SeenCall['scope']): Recording['scope'] {
-  const parts = { channel, chatId, conversationId, owner, data };
+function plainScope(scope: SeenCall['scope']): Recording['scope'] {
+  const { channel, chatId, conversationId, owner, data } = scope;
+  const parts = { channel, chatId, conversationId, owner, data, request: Reflect.get(scope, REQUEST) };
   return Object.fromEntries(
     Object.entries(parts).flatMap(([name, part]) => {
       const value = part === undefined ? undefined : plain(part);

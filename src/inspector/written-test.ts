@@ -13,12 +13,14 @@ interface WrittenTest {
 const SETUP = "// Where the tools of the test come from.\nimport { tools } from './tools.js';";
 
 /** A Jest test that makes a recorded run again, by a model that says what was recorded, and expects the same of it. */
-export function writeTest(recording: Recording, setup: string = SETUP): WrittenTest {
-  const { replies, messages, scope, answers, outcome } = recording;
+export function writeTest(
+  recording: Recording,
+  { setup = SETUP, scopeOf }: Partial<Pick<WrittenTests, 'setup' | 'scopeOf'>> = {},
+): WrittenTest {
+  const { replies, messages, answers, outcome } = recording;
   const waits = answers.filter(({ length }) => length > 0);
   const loop = waits.length > 0 ? 'resumeToolLoop, runToolLoop' : 'runToolLoop';
-  const hasScope = Object.keys(scope).length > 0;
-  const given = hasScope ? `, messages, ${literal(scope, 1)}` : ', messages';
+  const scope = scopeText(recording, scopeOf);
   const script = outcome.status === 'completed' || outcome.status === 'suspended' ? replies : ended(replies);
   const text = [
     "import { expect, test } from '@jest/globals';",
@@ -30,8 +32,8 @@ export function writeTest(recording: Recording, setup: string = SETUP): WrittenT
     `  const provider = new ScriptedProvider(${literal(script, 1)});`,
     "  const config = { provider, model: 'scripted', tools };",
     `  const messages = ${literal(messages, 1)} as const;`,
-    `  ${waits.length > 0 ? 'let' : 'const'} run = await runToolLoop(config${given});`,
-    ...waits.map((wave) => resumption(wave, hasScope ? `, ${literal(scope, 1)}` : '')),
+    `  ${waits.length > 0 ? 'let' : 'const'} run = await runToolLoop(config, messages${scope});`,
+    ...waits.map((wave) => resumption(wave, scope)),
     '  const calls = run.toolCalls.map(({ name, status, result }) => ({ name, status, forLLM: result.forLLM }));',
     `  expect(calls).toEqual(${literal(
       outcome.calls.map(({ name, status, forLLM }) => ({ name, status, forLLM })),
@@ -44,6 +46,13 @@ export function writeTest(recording: Recording, setup: string = SETUP): WrittenT
     '',
   ].join('\n');
   return { name: `${fileName(recording)}.test.ts`, text };
+}
+
+/** The scope of the run, as one more argument; of a request, the setup makes it. */
+function scopeText({ scope: { request, ...scope } }: Recording, scopeOf: string | undefined): string {
+  if (request !== undefined && scopeOf !== undefined)
+    return `, ${scopeOf}(${literal(request, 1)}, ${literal(scope, 1)})`;
+  return Object.keys(scope).length > 0 ? `, ${literal(scope, 1)}` : '';
 }
 
 /** The answers of one wait, in the order in which they are waited for. */
