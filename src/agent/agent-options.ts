@@ -210,8 +210,46 @@ const {
   ...RUN_RULES
 } = LOOP_RULES;
 
+/** Names of what has one, beside toolboxes. */
+export const NAMES = {
+  provider: ['openai', 'offline'],
+  store: ['memory', 'sqlite', 'postgres'],
+  telemetry: ['opentelemetry'],
+} as const;
+
 /** What is a name may be anything here: what is wrong with it is told where it is looked up. */
-const NAMED: OptionRule = { accepts: Boolean, fix: '…' };
+function named(names: readonly string[], fix: string): OptionRule {
+  return { accepts: Boolean, fix, schema: namedSchema(names) };
+}
+
+/** A name, or an object of one name and its settings. */
+function namedSchema(names: readonly string[]): Readonly<Record<string, unknown>> {
+  const properties = Object.fromEntries(names.map((name) => [name, { type: 'object' }]));
+  const one = { type: 'object', properties, minProperties: 1, maxProperties: 1, additionalProperties: false };
+  return { anyOf: [{ enum: names }, one] };
+}
+
+const TOOLBOX_LIST: OptionRule = {
+  ...LIST,
+  fix: "['files', 'shell', ShopTools]",
+  schema: {
+    type: 'array',
+    items: { anyOf: [namedSchema(TOOLBOX_NAMES), { $ref: '#/properties/toolboxes' }] },
+  },
+};
+
+/** What each server is, is checked where it is connected. */
+const SERVERS: OptionRule = {
+  ...RECORD,
+  fix: "{ shop: { url: 'https://shop.example.com/mcp' } }",
+  schema: {
+    type: 'object',
+    additionalProperties: {
+      type: 'object',
+      anyOf: [{ required: ['command'] }, { required: ['url'] }],
+    },
+  },
+};
 const FOLDERS = either(FILLED_TEXT, listOf(FILLED_TEXT, "['skills']"));
 
 /** What each option may be; what is made of it says the rest. */
@@ -222,15 +260,15 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
     checkpoint: oneOf('step', 'call'),
     systemPrompt: TEXT,
     budget: BUDGET,
-    provider: required({ ...NAMED, fix: "new OpenAIProvider(), 'openai' or 'offline'" }),
+    provider: required(named(NAMES.provider, "new OpenAIProvider(), 'openai' or 'offline'")),
     folder: FILLED_TEXT,
-    toolboxes: { ...LIST, fix: "['files', 'shell', ShopTools]" },
+    toolboxes: TOOLBOX_LIST,
     skills: FOLDERS,
-    mcp: { ...RECORD, fix: "{ shop: { url: 'https://shop.example.com/mcp' } }" },
+    mcp: SERVERS,
     permissions: protecting({ ...RECORD, fix: "{ mode: 'ask', rules: […] }" }),
-    store: { ...NAMED, fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store" },
+    store: named(NAMES.store, "{ sqlite: { path: 'agent.sqlite' } }, or a store"),
     engine: JOB_ENGINE,
-    telemetry: { ...NAMED, fix: "'opentelemetry', or openTelemetry()" },
+    telemetry: named(NAMES.telemetry, "'opentelemetry', or openTelemetry()"),
     container: withMethods(['resolve'], 'an object with resolve(token)'),
     conversations: objectOf<AgentConversations>(
       {

@@ -4,7 +4,7 @@ import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import { type ConversationsStore, keepsConversations } from '../conversation/conversations-options.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import type { OptionRule } from '../kernel/options.js';
-import type { AgentOptions, ProviderSettings, StoreSettings } from './agent-options.js';
+import { type AgentOptions, NAMES, type ProviderSettings, type StoreSettings } from './agent-options.js';
 import { readNamed } from './named-parts.js';
 
 /** A store, and what closes it where it was opened here. */
@@ -15,7 +15,7 @@ export interface OpenStore {
 
 /** The provider that is given, or named. */
 export async function openProvider(given: AgentOptions['provider']): Promise<LLMProvider> {
-  const named = readNamed(given, { names: ['openai', 'offline'], of: 'provider' });
+  const named = readNamed(given, { names: NAMES.provider, of: 'provider' });
   if (named === undefined)
     return checked(given, { ...PROVIDER, fix: "new OpenAIProvider(), 'openai' or 'offline'" }, 'a provider');
   if ((named.name as keyof ProviderSettings) === 'openai') {
@@ -28,7 +28,7 @@ export async function openProvider(given: AgentOptions['provider']): Promise<LLM
 
 /** The telemetry that is given, or named. */
 export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): Promise<Telemetry> {
-  const named = readNamed(given, { names: ['opentelemetry'], of: 'telemetry' });
+  const named = readNamed(given, { names: NAMES.telemetry, of: 'telemetry' });
   if (named === undefined) return checked(given, TELEMETRY, 'telemetry');
   const { openTelemetry } = await import('../opentelemetry/index.js');
   return openTelemetry(named.settings);
@@ -36,7 +36,7 @@ export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry
 
 /** The store that is given, or named; a path begins at `base`. */
 export async function openStore(given: NonNullable<AgentOptions['store']>, base: string): Promise<OpenStore> {
-  const named = readNamed(given, { names: ['memory', 'sqlite', 'postgres'], of: 'store' });
+  const named = readNamed(given, { names: NAMES.store, of: 'store' });
   if (named === undefined) return { store: checked(given, STORE, 'a store') };
   switch (named.name as keyof StoreSettings) {
     case 'sqlite': {

@@ -139,16 +139,17 @@ const LIMITS: RulesOf<BudgetLimits> = {
 
 const ASKED_LIMITS = objectOf<BudgetLimits>(LIMITS, { fix: '{ cost: 2 }' });
 
-const WHEN_SPENT: OptionRule = {
-  accepts: (value) =>
-    value === 'end' || value === 'ask' || (isRecord(value) && 'ask' in value && ASKING.accepts(value)),
-  fix: "'end', 'ask' or { ask: { cost: 2 } }",
-};
-
 const ASKING = objectOf<{ readonly ask: BudgetLimits }>(
   { ask: required(ASKED_LIMITS) },
   { fix: '{ ask: { cost: 2 } }' },
 );
+
+const WHEN_SPENT: OptionRule = {
+  accepts: (value) =>
+    value === 'end' || value === 'ask' || (isRecord(value) && 'ask' in value && ASKING.accepts(value)),
+  fix: "'end', 'ask' or { ask: { cost: 2 } }",
+  schema: { anyOf: [{ enum: ['end', 'ask'] }, ASKING.schema] },
+};
 
 const ASKABLE: RulesOf<AskableLimits> = { ...LIMITS, whenSpent: protecting(WHEN_SPENT) };
 
@@ -162,14 +163,14 @@ const PRICE = optionTable<ModelPrice>('a price', {
   maxOutputTokens: LIMIT,
 });
 
+const PRICE_OPTION = objectOf<ModelPrice>(Object.fromEntries(PRICE.rules) as never, { fix: '' });
+
 const PRICED: OptionRule = {
   ...RECORD,
   fix: "{ ...PRICES, 'my-model': { input: 1.25, output: 10 } }",
+  schema: { type: 'object', additionalProperties: PRICE_OPTION.schema },
   accepts: (value) =>
-    RECORD.accepts(value) &&
-    Object.values(value as object).every((price) =>
-      objectOf<ModelPrice>(Object.fromEntries(PRICE.rules) as never, { fix: '' }).accepts(price),
-    ),
+    RECORD.accepts(value) && Object.values(value as object).every((price) => PRICE_OPTION.accepts(price)),
 };
 
 const KEYED = objectOf<KeyedBudget>(

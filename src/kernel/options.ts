@@ -69,8 +69,26 @@ export function objectOf<Options>(
   return {
     accepts: (value) => areRight(value, table),
     fix,
+    ...sayable(schemaOf(table)),
     explain: (value, option) => (isRecord(value) ? faultsIn(value, table, `${option}.`) : NO_FAULTS),
   };
+}
+
+/** Of options that JSON cannot say nothing is there; where one of those is required, it cannot say any of it. */
+function schemaOf({ rules, required }: OptionTable): RuleSchema | undefined {
+  const said = Array.from(rules).flatMap(([name, { schema }]) => (schema ? [[name, schema] as const] : []));
+  const properties = Object.fromEntries(said);
+  if (required.some((name) => !Object.hasOwn(properties, name))) return undefined;
+  return {
+    type: 'object',
+    properties,
+    ...(required.length > 0 ? { required } : {}),
+    additionalProperties: false,
+  };
+}
+
+function sayable(schema: RuleSchema | undefined): Pick<OptionRule, 'schema'> {
+  return schema === undefined ? {} : { schema };
 }
 
 /** A list whose entries follow a rule. */
@@ -78,6 +96,7 @@ export function listOf(rule: OptionRule, fix: string): OptionRule {
   return {
     accepts: (value) => Array.isArray(value) && value.every((entry) => rule.accepts(entry)),
     fix,
+    schema: { type: 'array', ...(rule.schema ? { items: rule.schema } : { maxItems: 0 }) },
     explain: (value, option) => {
       if (!Array.isArray(value)) return NO_FAULTS;
       return value.flatMap((entry, index) =>
@@ -186,9 +205,13 @@ function hidden(value: unknown): string {
   return value.trim() === '' ? 'empty' : `a text of ${value.length} characters`;
 }
 
+type RuleSchema = Readonly<Record<string, unknown>>;
+
 /** What one option may be. */
 export interface OptionRule {
   accepts(value: unknown): boolean;
+  /** What of it JSON can say; nothing where that is nothing. */
+  readonly schema?: RuleSchema;
   /** What to write behind its name. */
   readonly fix: string;
   readonly isRequired?: boolean;
@@ -210,31 +233,39 @@ export interface OptionFault {
   readonly fix: string;
 }
 
-export const ANYTHING: OptionRule = { accepts: () => true, fix: '…' };
-export const BOOLEAN: OptionRule = { accepts: (value) => typeof value === 'boolean', fix: 'true or false' };
-export const TEXT: OptionRule = { accepts: (value) => typeof value === 'string', fix: 'a string' };
+export const ANYTHING: OptionRule = { accepts: () => true, fix: '…', schema: {} };
+export const BOOLEAN: OptionRule = ofType('boolean', 'true or false');
+export const TEXT: OptionRule = ofType('string', 'a string');
 /** A text that says something. */
 export const FILLED_TEXT: OptionRule = {
   accepts: (value) => typeof value === 'string' && value.trim() !== '',
   fix: 'a string that is not empty',
+  schema: { type: 'string', pattern: '\\S' },
 };
 /** A text that names something in a store: none of them keeps U+0000, and halves of characters would become the same. */
 export const STORED_ID: OptionRule = {
   accepts: (value) => FILLED_TEXT.accepts(value) && !/[\0\p{Surrogate}]/u.test(String(value)),
   fix: "a text that is not empty, without U+0000 and lone surrogates: 'order-7'",
+  schema: { type: 'string', pattern: '^[^\\u0000]*[^\\u0000\\s][^\\u0000]*$' },
 };
 export const FUNCTION: OptionRule = { accepts: (value) => typeof value === 'function', fix: 'a function' };
-export const RECORD: OptionRule = { accepts: isRecord, fix: '{ … }' };
+export const RECORD: OptionRule = { accepts: isRecord, fix: '{ … }', schema: { type: 'object' } };
 /** What JSON can say. */
 export const JSON_VALUE: OptionRule = {
   accepts: (value) => plainJson(value) !== undefined,
   fix: "any JSON: { clerk: 7 }, 'clerk 7'",
+  schema: {},
 };
-export const LIST: OptionRule = { accepts: Array.isArray, fix: '[…]' };
-export const NUMBER: OptionRule = { accepts: (value) => Number.isFinite(value), fix: 'a number' };
+export const LIST: OptionRule = { accepts: Array.isArray, fix: '[…]', schema: { type: 'array' } };
+export const NUMBER: OptionRule = {
+  accepts: (value) => Number.isFinite(value),
+  fix: 'a number',
+  schema: { type: 'number' },
+};
 export const WHOLE: OptionRule = {
   accepts: (value) => Number.isInteger(value) && Number(value) >= 0,
   fix: 'a whole number, 0 or more',
+  schema: { type: 'integer', minimum: 0 },
 };
 /** `Infinity` is no limit. */
 export const LIMIT: OptionRule = orInfinity(WHOLE);
@@ -242,16 +273,19 @@ export const LIMIT: OptionRule = orInfinity(WHOLE);
 export const COUNT: OptionRule = {
   accepts: (value) => WHOLE.accepts(value) && value !== 0,
   fix: 'a whole number, 1 or more',
+  schema: { type: 'integer', minimum: 1 },
 };
 export const COUNT_LIMIT: OptionRule = orInfinity(COUNT);
 export const MILLISECONDS: OptionRule = {
   accepts: (value) => typeof value === 'number' && value >= 1,
   fix: 'a number, 1 or more, or Infinity',
+  schema: { type: 'number', minimum: 1 },
 };
 /** A wait that may be none, and that ends. */
 export const PAUSE: OptionRule = {
   accepts: (value) => Number.isFinite(value) && Number(value) >= 0,
   fix: 'a number, 0 or more',
+  schema: { type: 'number', minimum: 0 },
 };
 export const SIGNAL: OptionRule = {
   accepts: (value) => value instanceof AbortSignal,
@@ -295,12 +329,15 @@ export function oneOf(...values: readonly string[]): OptionRule {
   return {
     accepts: (value) => values.some((known) => known === value),
     fix: values.map((value) => `'${value}'`).join(' or '),
+    schema: { enum: values },
   };
 }
 
 /** Either of two rules. */
 export function either(rule: OptionRule, other: OptionRule): OptionRule {
+  const schemas = [rule, other].flatMap(({ schema }) => (schema ? [schema] : []));
   return {
+    ...sayable(schemas.length > 1 ? { anyOf: schemas } : schemas[0]),
     accepts: (value) => rule.accepts(value) || other.accepts(value),
     fix: `${rule.fix}, or ${other.fix}`,
     explain: (value, option) => rule.explain?.(value, option) ?? other.explain?.(value, option) ?? [],
@@ -312,6 +349,7 @@ export function exactly(wanted: unknown): OptionRule {
   return {
     accepts: (value) => value === wanted,
     fix: typeof wanted === 'string' ? `'${wanted}'` : String(wanted),
+    ...sayable(plainJson(wanted) === wanted ? { const: wanted } : undefined),
   };
 }
 
@@ -346,6 +384,10 @@ export function protecting(rule: OptionRule): OptionRule {
 /** Its value stays out of messages. */
 export function secret(rule: OptionRule): OptionRule {
   return { ...rule, isSecret: true };
+}
+
+function ofType(type: 'boolean' | 'string', fix: string): OptionRule {
+  return { accepts: (value) => typeof value === type, fix, schema: { type } };
 }
 
 function orInfinity(rule: OptionRule): OptionRule {

@@ -11,6 +11,7 @@ export const DEFAULT_LEASE_MS = 30_000;
 export const LEASE: OptionRule = {
   accepts: (value) => Number.isFinite(value) && Number(value) >= 1,
   fix: 'a number, 1 or more',
+  schema: { type: 'number', minimum: 1 },
 };
 
 const FIRST_PAUSE_MS = 50;

@@ -176,6 +176,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   history: oneOf('mend', 'refuse'),
   output: {
     accepts: (value) => typeof value === 'function' || isRecord(value),
+    schema: { type: 'object' },
     fix: 'z.object({ … }), or a JSON Schema',
   },
   compactHistory: FUNCTION,

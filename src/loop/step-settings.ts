@@ -57,6 +57,7 @@ export const TOOL_CHOICE: OptionRule = either(oneOf('auto', 'none', 'required'),
   ...TOOL_CHOICE_FORM,
   accepts: (value) =>
     TOOL_CHOICE_FORM.accepts(value) && isRecord(value) && 'tool' in value !== 'tools' in value,
+  schema: { ...TOOL_CHOICE_FORM.schema, oneOf: [{ required: ['tool'] }, { required: ['tools'] }] },
 });
 
 /** What the option `responseFormat` may be. */

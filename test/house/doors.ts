@@ -30,7 +30,7 @@ export interface Declaration {
 /** The entries of the package, as `package.json` lists them. */
 export function doors(): Door[] {
   return Object.entries(readManifest().exports)
-    .filter(([subpath]) => subpath !== './package.json')
+    .filter(([subpath]) => !subpath.endsWith('.json'))
     .map(([subpath, built]) => ({
       name: posix.join('toolwright', subpath),
       path: built.replace(/^\.\/dist\//, '').replace(/\.js$/, '.ts'),

@@ -48,6 +48,8 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/checking/hydration/create-hydrator.ts HydrationSource': 'hydration without a tool',
   'src/checking/tidy-arguments.ts coerceValue': 'value by value, in a table',
   'src/loop/events.ts EventChannel': 'its order under slow readers',
+  'src/toolbox/permissions/permissions.ts PERMISSIONS_OPTIONS':
+    'what the schema of the configuration file says of permissions',
   'src/mcp/client/tool-list.ts localName': 'name by name, in a table',
   'src/mcp/server/http-sessions.ts EventLog': 'its bounds take more events than a session has',
   'src/metadata/extensible-reflect.ts extensibleReflect':

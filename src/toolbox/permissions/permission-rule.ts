@@ -54,6 +54,7 @@ export interface PermissionRule {
 const PATTERN: OptionRule = {
   accepts: (value) => FILLED_TEXT.accepts(value) && isPattern(String(value)),
   fix: "a pattern: 'src/**'",
+  schema: { type: 'string', pattern: '\\S' },
 };
 
 function isPattern(text: string): boolean {

@@ -67,7 +67,8 @@ export interface Verdict {
   readonly reasons: readonly Reason[];
 }
 
-const OPTIONS = optionTable<PermissionsOptions>(
+/** What each option may be. */
+export const PERMISSIONS_OPTIONS = optionTable<PermissionsOptions>(
   'Permissions',
   {
     mode: protecting(oneOf('read-only', 'ask', 'auto')),
@@ -128,7 +129,7 @@ export class Permissions {
 
   /** @throws InvalidOptionsError (521) naming everything that is wrong, also with what the file says. */
   constructor(options: PermissionsOptions = {}) {
-    checkOptions(options, OPTIONS);
+    checkOptions(options, PERMISSIONS_OPTIONS);
     const { mode = 'ask', rules = [], folderRules = [], file } = options;
     this.#mode = mode;
     this.#rules = rules.map(readyRule);
@@ -179,7 +180,7 @@ export class Permissions {
   remember(rule: Omit<PermissionRule, 'decision'>, scope: YesScope & { readonly until?: Date }): StandingYes {
     const { until, ...whose } = scope;
     const allowing: PermissionRule = { ...rule, decision: 'allow' };
-    checkOptions({ rules: [allowing] }, OPTIONS);
+    checkOptions({ rules: [allowing] }, PERMISSIONS_OPTIONS);
     return this.#yeses.add({
       rule: allowing,
       scope: whose,
