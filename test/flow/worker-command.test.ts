@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { answerStoredRun, Conversations, defineTool, foldRun, runToolLoop } from 'toolwright';
 import { SqliteRunStore } from 'toolwright/stores';
@@ -182,6 +183,28 @@ describe('toolwright worker', () => {
     const run = await store.read('r1');
     expect(run && foldRun(run).end).toMatchObject({ status: 'completed', content: 'heard: signed' });
   });
+
+  test.each([[['nest.mjs']], [['plain.mjs', '--store', 'runs.sqlite']]])(
+    'goes on with runs of which an answer has expired: %j',
+    async (args) => {
+      const provider = new ScriptedProvider([{ toolCalls: [{ id: 'call_1', name: 'hold' }] }]);
+      const approval = { expiresInMs: 1 };
+      const hold = defineTool({ name: 'hold', description: 'Hold', approval, execute: () => 'held' });
+      const config = { provider, model: 'm', tools: [hold], store, checkpoint: 'step', runId: 'r1' } as const;
+      await runToolLoop(config, [{ role: 'user', content: 'hold' }]);
+      await pause(50);
+      await using worker = startWorker(...args);
+      await worker.said(/worker of/);
+      while (store.read('r1')?.status !== 'ended') await pause(20);
+      worker.send('SIGTERM');
+      expect((await worker.ended()).exitCode).toBe(0);
+      const run = store.read('r1');
+      expect(run && foldRun(run).end).toMatchObject({
+        status: 'completed',
+        content: expect.stringMatching(/^heard: .*nobody approved it until/),
+      });
+    },
+  );
 
   test.each([[['nest.mjs']], [['plain.mjs', '--store', 'runs.sqlite']]])(
     'enters prompts that are due: %j',
