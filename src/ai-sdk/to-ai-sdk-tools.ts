@@ -1,7 +1,7 @@
 import { answerWait } from '../call/answer-wait.js';
 import { approvalNeed } from '../call/approval.js';
-import type { Invocation } from '../call/invocation.js';
-import { type InvokeOptions, ToolRegistry } from '../call/tool-registry.js';
+import type { Invocation, InvokeOptions } from '../call/invocation.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, SCOPE, type ToolPolicy } from '../contract/call.js';
 import type { Logger } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';

@@ -8,8 +8,7 @@ import type { ReceivedCall } from './context.js';
 import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { CallLog } from './log.js';
 import type { CallPlan, DirectTool } from './plan.js';
-import { callRecord, writeBare } from './result.js';
-import { isReady } from './run-body.js';
+import { callRecord, isReady, writeBare } from './result.js';
 
 /** A direct call that has come to something which takes the steps of all others. */
 export interface LeftCall {

@@ -46,23 +46,6 @@ export interface CallRequest {
   readonly startedBy?: TracePlace;
 }
 
-/** A call that came without an id. Its number is written out only for those who ask. */
-export class NumberedCall implements CallRequest {
-  readonly name: string;
-  readonly arguments: unknown;
-  readonly number: number;
-
-  constructor(number: number, name: string, args: unknown) {
-    this.number = number;
-    this.name = name;
-    this.arguments = args;
-  }
-
-  get id(): string {
-    return `call_${this.number}`;
-  }
-}
-
 /** Keeps one value of `context.once`; rejects where it cannot be kept. */
 export type KeepOnce = (done: OnceValue) => Promise<void>;
 
@@ -192,3 +175,28 @@ export interface CallEnd {
   /** Of the work that completes later. */
   readonly taskId?: string;
 }
+
+/** What the loop adds to a call; wins over the registry's own options. */
+export interface InvokeOptions
+  extends Pick<
+    CallEnvironment,
+    'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'innerWaits' | 'standing' | 'answerWithinMs'
+  > {
+  readonly logger?: Logger;
+  readonly telemetry?: Telemetry;
+  readonly toolTimeoutMs?: number;
+  readonly attempt?: number;
+  readonly onAsyncResult?: AsyncCallback;
+  readonly tasks?: TaskQueue;
+  readonly policy?: ToolPolicy;
+  /** Behind those of the registry. */
+  readonly hooks?: readonly Hooks[];
+  readonly maxResultChars?: number;
+}
+
+/** Makes a call; synchronous where its tool is. Never throws or rejects. */
+export type Invoker = (
+  call: CallRequest,
+  scope: CallScope,
+  attempt?: number,
+) => Invocation | Promise<Invocation>;

@@ -15,6 +15,7 @@ import {
 } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
+import { isPlainData } from '../kernel/json.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, DescribeError } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
@@ -381,3 +382,13 @@ export function callRecord(call: RecordedCall, { status, result, taskId }: CallE
 }
 
 const NONE: readonly string[] = [];
+
+/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
+export function isReady(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
+  try {
+    return isPlainData(value);
+  } catch {
+    return false;
+  }
+}

@@ -1,9 +1,9 @@
 import type { ToolContext } from '../contract/tool-context.js';
-import { ToolResult } from '../contract/tool-result.js';
 import { type Limits, MAX_TIMER_MS, onAbort } from '../kernel/async.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { BodyEnd } from './invocation.js';
-import { isPlainData, settled } from './settle-work.js';
+import { isReady } from './result.js';
+import { settled } from './settle-work.js';
 
 /** Goes on with a call whose body has ended. Must not throw. */
 type OnBodyEnd<Answer> = (call: Call, end: BodyEnd) => Answer | Promise<Answer>;
@@ -59,16 +59,6 @@ function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<
         : settledEnd(call, value).then((end) => onEnd(call, end)),
     (error) => onEnd(call, { how: 'threw', error }),
   );
-}
-
-/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
-export function isReady(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
-  try {
-    return isPlainData(value);
-  } catch {
-    return false;
-  }
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

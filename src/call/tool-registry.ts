@@ -1,7 +1,6 @@
 import type { CallScope, ToolPolicy } from '../contract/call.js';
 import type { Hooks } from '../contract/hooks.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
-import type { Logger } from '../contract/ports.js';
 import type { Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
@@ -13,12 +12,13 @@ import { type AskedScope, allowedTools } from './allow.js';
 import { answerDirectly, recordDirectly } from './call-tool.js';
 import { isAlone } from './direct-call.js';
 import { type CheckedArguments, checkOnly } from './edited-call.js';
-import {
-  type CallEnvironment,
-  type CallOrigin,
-  type CallRequest,
-  type Invocation,
-  NumberedCall,
+import type {
+  CallEnvironment,
+  CallOrigin,
+  CallRequest,
+  Invocation,
+  InvokeOptions,
+  Invoker,
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
@@ -39,31 +39,6 @@ import { answerText } from './result-text.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
 import { redactionIn } from './trace-call.js';
-
-/** What the loop adds to a call; wins over the registry's own options. */
-export interface InvokeOptions
-  extends Pick<
-    CallEnvironment,
-    'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'innerWaits' | 'standing' | 'answerWithinMs'
-  > {
-  readonly logger?: Logger;
-  readonly telemetry?: Telemetry;
-  readonly toolTimeoutMs?: number;
-  readonly attempt?: number;
-  readonly onAsyncResult?: AsyncCallback;
-  readonly tasks?: TaskQueue;
-  readonly policy?: ToolPolicy;
-  /** Behind those of the registry. */
-  readonly hooks?: readonly Hooks[];
-  readonly maxResultChars?: number;
-}
-
-/** Makes a call; synchronous where its tool is. Never throws or rejects. */
-export type Invoker = (
-  call: CallRequest,
-  scope: CallScope,
-  attempt?: number,
-) => Invocation | Promise<Invocation>;
 
 /** The answer to {@link ToolRegistry.call}. */
 export interface ToolCallResult {
@@ -394,3 +369,20 @@ function recordOrNone<Call>(call: Call): Call {
 
 /** A call without a scope. */
 const ANYWHERE: CallOrigin = { scope: {} };
+
+/** A call that came without an id. Its number is written out only for those who ask. */
+class NumberedCall implements CallRequest {
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly number: number;
+
+  constructor(number: number, name: string, args: unknown) {
+    this.number = number;
+    this.name = name;
+    this.arguments = args;
+  }
+
+  get id(): string {
+    return `call_${this.number}`;
+  }
+}

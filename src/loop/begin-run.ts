@@ -1,5 +1,6 @@
+import type { InvokeOptions, Invoker } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
-import { type InvokeOptions, type Invoker, ToolRegistry } from '../call/tool-registry.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { anySignal } from '../kernel/async.js';
 import { TEXT_TOOLS } from '../text/with-text-tools.js';

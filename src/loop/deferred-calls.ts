@@ -1,6 +1,6 @@
+import type { Invoker } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import { callRecord } from '../call/result.js';
-import type { Invoker } from '../call/tool-registry.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { CallRecord } from '../contract/call.js';

@@ -1,4 +1,5 @@
-import { type Invoker, ToolRegistry } from '../call/tool-registry.js';
+import type { Invoker } from '../call/invocation.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import { readArguments } from '../checking/read-arguments.js';
 import type { CallRecord } from '../contract/call.js';
 import type { JsonObject, JsonSchema, SchemaSource } from '../contract/json-schema.js';

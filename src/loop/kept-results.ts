@@ -1,7 +1,8 @@
+import type { Invoker } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import { type KeptPart, readKept, shapeOf } from '../call/read-kept.js';
 import { isCutDetails } from '../call/result-text.js';
-import { type Invoker, ToolRegistry } from '../call/tool-registry.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord } from '../contract/call.js';
 import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';

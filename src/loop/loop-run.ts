@@ -1,6 +1,6 @@
-import type { OnceValue, OnUnknown } from '../call/invocation.js';
+import type { Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { CallWatcher } from '../call/make-call.js';
-import type { Invoker, ToolRegistry } from '../call/tool-registry.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord, CallScope, HookNote } from '../contract/call.js';
 import {
   type LLMProvider,

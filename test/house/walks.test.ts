@@ -12,8 +12,8 @@ interface Ceiling {
 
 /** At most this many today; lower them when the number of a walk falls. The goal stands beside each. */
 const CEILINGS: Readonly<Record<string, Ceiling>> = {
-  execute: { files: 10, functions: 19 }, // 8
-  'turn with a call': { files: 27, functions: 96 }, // 20, 90
+  execute: { files: 8, functions: 19 }, // 8
+  'turn with a call': { files: 26, functions: 96 }, // 20, 90
   'discover a method': { files: 20, functions: 106 }, // 20, 70
   suspend: { files: 37, functions: 161 }, // 28
   resume: { files: 38, functions: 169 }, // 28

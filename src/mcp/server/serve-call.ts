@@ -14,9 +14,9 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import type { Invocation } from '../../call/invocation.js';
+import type { Invocation, Invoker } from '../../call/invocation.js';
 import { isCutDetails, notesOf, resultText } from '../../call/result-text.js';
-import type { Invoker, ToolRegistry } from '../../call/tool-registry.js';
+import type { ToolRegistry } from '../../call/tool-registry.js';
 import type { CallJournal, CallRecord, CallScope, Suspension } from '../../contract/call.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { McpArrival, McpFacts } from '../../contract/telemetry.js';
