@@ -2,10 +2,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import type { BudgetLedger, ResultCache } from 'toolwright';
+import {
+  type Budget,
+  type BudgetLedger,
+  defineTool,
+  type ResultCache,
+  resumeToolLoop,
+  runToolLoop,
+} from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
-import { budgetLedgerConformance, type OpenedLedger } from 'toolwright/testing';
+import { budgetLedgerConformance, type OpenedLedger, ScriptedProvider } from 'toolwright/testing';
 import { describePostgres } from '../../services/services.js';
 import { TestSchemas } from '../postgres/test-schema.js';
 
@@ -23,6 +30,11 @@ function clock(): { readonly now: () => number; readonly advance: (ms: number) =
   };
 }
 
+const look = defineTool({ name: 'look', description: 'Looks', parameters: {}, execute: () => 'seen' });
+const USER = [{ role: 'user', content: 'Go' }] as const;
+const CALLING = { content: '', toolCalls: [{ id: 'a', name: 'look', arguments: {} }] };
+const SAID = { content: 'Done.' };
+
 interface Opened extends OpenedLedger {
   readonly cache: ResultCache;
   readonly ledger: BudgetLedger;
@@ -31,6 +43,30 @@ interface Opened extends OpenedLedger {
 function testLedger(name: string, open: () => Opened | Promise<Opened>): void {
   describe(name, () => {
     for (const { title, run } of budgetLedgerConformance({ name: `${name}.budgets`, open })) test(title, run);
+
+    test(`${name}.budgets keeps what was granted beyond a budget, for all who share it`, async () => {
+      const { ledger, other = ledger, close } = await open();
+      const run = (budgets: BudgetLedger, replies: readonly object[]) => ({
+        ...{ provider: new ScriptedProvider(replies as never), model: 'm', tools: [look] },
+        budget: {
+          store: { budgets },
+          conversation: { steps: 1, whenSpent: { ask: { steps: 2 } } },
+          by: [{ key: () => 'u1', windowMs: 30 * 86_400_000, steps: 100, whenSpent: 'ask' }],
+        } satisfies Budget,
+      });
+      const scope = { conversationId: 'c1' };
+      const first = await runToolLoop(run(ledger, [CALLING]), USER, scope);
+      const [{ id = '' } = {}] = first.pending ?? [];
+      const { state = {} as never } = first;
+      const granted = await resumeToolLoop(run(ledger, [SAID]), state, [{ id, value: 2 }], scope);
+      const second = await runToolLoop(run(other, [SAID]), USER, scope);
+      const third = await runToolLoop(run(other, [SAID]), USER, scope);
+      expect([first, granted, second, third].map(({ status }) => status)).toEqual([
+        ...['suspended', 'completed', 'completed', 'budget'],
+      ]);
+      expect(await ledger.balance({ key: 'conversation:c1' })).toMatchObject({ spent: { steps: 3 } });
+      await close?.();
+    });
 
     test(`${name}.cache keeps results by their keys until they run out or are forgotten`, async () => {
       const { cache, advance, close } = await open();
