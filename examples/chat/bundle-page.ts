@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -13,7 +13,7 @@ const bundles = new Map<string, Promise<string>>();
 
 /** A page with everything that it imports, as one program for browsers. */
 export function bundlePage(name: string): Promise<string> {
-  const bundled = bundles.get(name) ?? bundle(join(packageFolder(), 'examples/chat/pages', `${name}.jsx`));
+  const bundled = bundles.get(name) ?? bundle(pageFile(`${name}.jsx`));
   bundles.set(name, bundled);
   return bundled;
 }
@@ -42,6 +42,7 @@ export function htmlOf(name: string): string {
     <meta name="viewport" content="width=device-width">
     <title>${name}</title>
     <link rel="icon" href="data:,">
+    <style>${readFileSync(pageFile('page.css'), 'utf8')}</style>
   </head>
   <body>
     <div id="page"></div>
@@ -49,6 +50,10 @@ export function htmlOf(name: string): string {
   </body>
 </html>
 `;
+}
+
+function pageFile(name: string): string {
+  return join(packageFolder(), 'examples/chat/pages', name);
 }
 
 /** Built, this file is deeper than its source. */
