@@ -6,11 +6,14 @@ import {
   type Answer,
   Conversation,
   Conversations,
+  defineTool,
   discoverTools,
   type LLMRequest,
   type LoopEvent,
+  MemoryJobEngine,
   resumeStoredRun,
   resumeToolLoop,
+  runJobs,
   runToolLoop,
   streamToolLoop,
   TaskQueue,
@@ -608,4 +611,27 @@ describe('agentTools', () => {
       'total',
     );
   });
+});
+
+test('an agent behind a background tool is a job of an engine, its name and task being plain data', async () => {
+  const store = new MemoryRunStore();
+  const engine = new MemoryJobEngine();
+  const { table } = tableOf({ research: agentOf(scripted({ content: 'It is known.' })) });
+  const later = defineTool({
+    name: 'research_later',
+    description: 'Looks into it',
+    parameters: { type: 'object', properties: { task: { type: 'string' } }, required: ['task'] },
+    background: true,
+    execute: ({ task }, context) => table.delegate({ agent: 'research', task: String(task) }, context),
+  });
+  const provider = scripted(calling('research_later', { task: 'Look' }), { content: 'Later.' });
+  const run = await runToolLoop({ provider, model: 'm', tools: [later], engine, store }, hello);
+  const id = run.toolCalls[0]?.taskId ?? '';
+  expect(store.jobs.job(id)).toMatchObject({ status: 'waiting', job: { arguments: { task: 'Look' } } });
+  const heard = Promise.withResolvers<ToolResult>();
+  const onAsyncResult = ({ result }: { readonly result: ToolResult }): void => heard.resolve(result);
+  const worker = await runJobs({ engine, store, tools: [later], onAsyncResult });
+  expect((await heard.promise).forLLM).toBe('It is known.');
+  await worker.close();
+  await engine.close();
 });
