@@ -61,6 +61,8 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(page.url()).not.toContain('token');
     await page.getByRole('link', { name: /find_orders/ }).click();
     await page.getByRole('heading', { name: 'find_orders', level: 1 }).waitFor();
+    // What is known of it is asked for by then.
+    await page.getByRole('heading', { name: 'What is sent' }).waitFor();
     const text = (await page.locator('main').textContent()) ?? '';
     for (const known of ['ShopTools.findOrders', '@Param, metadata', 'reads only', 'policy onlyForUsers'])
       expect(text).toContain(known);
