@@ -43,6 +43,7 @@ describe('the tarball', () => {
       'CHANGELOG.md',
       'LICENSE',
       'README.md',
+      'agent.schema.json',
       'dist/chunks',
       'dist/decorators',
       'dist/inspector',
