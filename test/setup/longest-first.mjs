@@ -15,7 +15,6 @@ const LONG = [
   'test/flow/chaos',
   'test/flow/fleet-example',
   'test/flow/kill-conversations',
-  'test/flow/chaos',
   'test/flow/conversations',
   'test/rooms/postgres/',
   'test/house/over-all-sources',
