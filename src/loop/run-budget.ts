@@ -133,11 +133,11 @@ export class RunBudget {
 
   /** What somebody said to its question: so much more, or nothing, and then it ends. */
   async answer(
-    { account: asked, part, id }: Pick<BudgetQuestion, 'account' | 'part'> & { readonly id: string },
+    asked: Pick<BudgetQuestion, 'account' | 'part'> & { readonly id: string },
     given: number | string,
   ): Promise<void> {
-    const shared = this.#shared.find(({ place }) => place === asked);
-    const account = shared ?? this.#accounts().find(({ place }) => place === asked);
+    const shared = this.#shared.find(({ place }) => place === asked.account);
+    const account = shared ?? this.#accounts().find(({ place }) => place === asked.account);
     this.#question = undefined;
     if (typeof given !== 'number') {
       account?.refuse();
@@ -146,8 +146,8 @@ export class RunBudget {
         'BudgetSpent',
         `The budget of ${whose} is spent, and nobody grants more${given}.`,
       );
-    } else if (shared === undefined || this.#ledger === undefined) account?.grant(part, given);
-    else await grantShared(this.#ledger, shared, { id, part, amount: given });
+    } else if (shared === undefined || this.#ledger === undefined) account?.grant(asked.part, given);
+    else await grantShared(this.#ledger, shared, { id: asked.id, part: asked.part, amount: given });
   }
 
   /** What the state of the run keeps of it. */

@@ -160,7 +160,7 @@ export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
       expectSame('moving again', await schedules.moveSchedule({ id: 'a', dueAt, next: next + 1 }), false);
       expectSame(
         'ending from another time',
-        await schedules.moveSchedule({ id: 'b', dueAt: dueAt + 1 }),
+        await schedules.moveSchedule({ id: 'b', dueAt: (due[1]?.dueAt ?? 0) + 1 }),
         false,
       );
       expectSame('ending', await schedules.moveSchedule({ id: 'b', dueAt: due[1]?.dueAt ?? 0 }), true);
