@@ -280,9 +280,9 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
     });
 
     test('refuses what is no pattern, what takes for ever, and nothing', async () => {
-      const { call } = toolbox({ 'a.txt': `${'a'.repeat(3_000)}\n` });
-      const told = async (text: string): Promise<string> => {
-        const { isError, forLLM } = await call('search_files', { text, regex: true });
+      const { call } = toolbox({ 'a.txt': `${'a'.repeat(3_000)}\n`, 'short/b.txt': `${'a'.repeat(100)}\n` });
+      const told = async (text: string, path = '.'): Promise<string> => {
+        const { isError, forLLM } = await call('search_files', { text, regex: true, path });
         return `${isError} ${forLLM}`;
       };
       expect(await told('(unclosed')).toMatch(/^true The pattern cannot be read/);
@@ -291,7 +291,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
         expect(await told(evil)).toMatch(/^true The pattern may take for ever/);
       for (const slow of ['.*.*.*.*.*=.*', '(a{1,30}){1,30}b', '(a*)\\1*\\1*\\1*b'])
         expect(await told(slow)).toMatch(/^true The pattern (takes too long|may take for ever)/);
-      expect(await told('a.*b.*c')).toMatch(/^false No line fits/);
+      expect(await told('a.*b.*c', 'short')).toMatch(/^false No line fits/);
     });
 
     test('cuts long lines', async () => {
