@@ -196,8 +196,10 @@ export type ClaimOutcome =
  */
 export interface RunStore {
   /**
-   * Keeps the state as a free run, in place of an older state of the same run. Throws, and changes nothing,
-   * where that run is claimed, or where a state of a later revision is kept.
+   * Keeps the state as a free run, in place of an older state of the same run.
+   *
+   * @throws ToolwrightError `RunClaimed` (517), and changes nothing, where that run is claimed, or where a state of
+   *   a later revision is kept.
    */
   save(state: RunState): void | Promise<void>;
   /** The state of a run, claimed or free; `undefined` where there is none. */

@@ -1,5 +1,6 @@
 import { type CallScope, SCOPE_OPTION } from '../contract/call.js';
 import { type Message, MODEL, PROVIDER } from '../contract/llm-provider.js';
+import { isRecord } from '../kernel/json.js';
 import {
   BOOLEAN,
   FILLED_TEXT,
@@ -81,6 +82,12 @@ export const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { task
 
 /** What a prompt may be. */
 export const CONTENT: OptionRule = {
-  accepts: (value) => typeof value === 'string' || (Array.isArray(value) && value.length > 0),
+  accepts: (value) =>
+    typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(isPart)),
   fix: "a text, or a list of parts that is not empty: [{ type: 'text', text: 'Hi' }]",
 };
+
+function isPart(part: unknown): boolean {
+  if (!isRecord(part) || typeof part.type !== 'string') return false;
+  return part.type !== 'text' || typeof part.text === 'string';
+}

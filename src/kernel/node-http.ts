@@ -57,7 +57,10 @@ async function answer(
     request = toRequest(incoming, signal);
   } catch {
     // What the Web's requests cannot be: a target that is no path, a method such as TRACE.
-    const error = { code: 'invalid_request', message: 'the request has no usable method or path' };
+    const error = {
+      code: 'invalid_request',
+      message: 'the request has no usable method, path or body: its body may be nested too deep',
+    };
     return Response.json({ error }, { status: 400 });
   }
   return handler(request);

@@ -102,7 +102,7 @@ describe('a prompt', () => {
 
   test('that is no prompt rejects and leaves no trace', async () => {
     const { conversation } = setup([], []);
-    for (const wrong of [undefined, 7, {}, []])
+    for (const wrong of [undefined, 7, {}, [], [{ type: 'text' }], [{ typ: 'text', text: 'a' }], ['a']])
       await expect(conversation.prompt(wrong as string)).rejects.toMatchObject({ name: 'InvalidOptions' });
     expect(conversation.messages).toEqual([]);
     await conversation.idle();
