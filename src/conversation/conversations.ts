@@ -77,7 +77,7 @@ export class Conversations {
   readonly #jobs: BackgroundJobs | undefined;
   readonly #schedules: ScheduleRunner | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: ConversationsOptions) {
     checkOptions(options, CONVERSATIONS_OPTIONS);
@@ -216,7 +216,7 @@ export class Conversations {
   async close(options: ConversationsCloseOptions = {}): Promise<void> {
     checkOptions(options, CLOSE_OPTIONS);
     const { timeoutMs } = options;
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#unwatch();
     clearTimeout(this.#timer);
     this.#expiries.close();
@@ -272,7 +272,7 @@ export class Conversations {
   }
 
   #want(conversationId: string): void {
-    if (this.#isClosed) return;
+    if (this.#closing.signal.aborted) return;
     this.#wanted.add(conversationId);
     this.#takeNext();
   }
@@ -322,7 +322,8 @@ export class Conversations {
       engine,
       onUnknown,
       leaseMs: this.#leaseMs,
-      isClosing: () => this.#isClosed,
+      closing: this.#closing.signal,
+      warn: (message, fields) => this.#safeLog.warn(message, fields),
       configOf: async (turn) => {
         const given = typeof config === 'function' ? await config(turn) : config;
         return logger === undefined ? given : { logger, ...given };
@@ -364,7 +365,7 @@ export class Conversations {
       } catch (error) {
         this.#safeLog.warn('The store could not be asked for conversations', { error });
       }
-      if (!this.#isClosed) this.#timer = setTimeout(look, pause).unref();
+      if (!this.#closing.signal.aborted) this.#timer = setTimeout(look, pause).unref();
     };
     void look();
   }

@@ -1,6 +1,6 @@
 import { isExpired } from '../call/approval.js';
 import { completionContent, completionKey } from '../call/completion-entry.js';
-import type { Answer, CallScope } from '../contract/call.js';
+import type { Answer } from '../contract/call.js';
 import type { InboxContent, InboxEntry, OpenTurn } from '../contract/conversation-log.js';
 import type { JobEngine } from '../contract/job-engine.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -9,10 +9,13 @@ import type { CheckpointStore, KeptRun } from '../contract/run-checkpoint.js';
 import type { RunState } from '../contract/run-state.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
+import { cancelRun } from '../loop/cancel-run.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
 import { driveRun } from '../loop/kept-run.js';
+import { abortedBefore } from '../loop/loop-run.js';
 import { driveLostRun } from '../loop/recover-runs.js';
 import { resumeWith } from '../loop/resume.js';
 import { isSameOwner } from '../loop/run-owner.js';
@@ -28,17 +31,13 @@ import { callOfContext, turnMessage } from './events.js';
 import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
 import { historyOf, messagesBefore, messagesOfTurn, spentIn } from './kept-turns.js';
+import { askForParts, type PartSources, type TurnParts } from './turn-parts.js';
 
 /** What the turns of conversations are taken with. */
-export interface TurnSurroundings {
+export interface TurnSurroundings extends PartSources {
   readonly store: CheckpointStore;
   readonly engine: JobEngine | undefined;
   readonly onUnknown: ConversationsOptions['onUnknown'];
-  readonly leaseMs: number;
-  readonly configOf: (turn: NextTurn) => ConversationsConfig | Promise<ConversationsConfig>;
-  readonly scopeOf: (turn: TurnOwner) => CallScope | Promise<CallScope>;
-  /** No turn is to begin any more. */
-  readonly isClosing: () => boolean;
   readonly expiries: ExpiryWatch;
   /** Keeps a completion of work that a turn has started; of two with the same key, the first. */
   readonly complete: (of: TurnOwner, key: string, content: InboxContent) => void;
@@ -52,7 +51,7 @@ export async function takeTurns(held: HeldConversation, surroundings: TurnSurrou
   for (;;) {
     const { revision, turn, inbox } = held.conversation;
     const isLeft = turn !== undefined || inbox.length > 0;
-    if (surroundings.isClosing()) return isLeft ? revision - 1 : revision;
+    if (surroundings.closing.aborted) return isLeft ? revision - 1 : revision;
     if (!(await takeNext(held, surroundings))) return revision;
   }
 }
@@ -114,7 +113,7 @@ async function continueTurn(
   }
   try {
     const result = await runTurn(held, { turn, run, answers }, surroundings);
-    // Where the run came to an end or a stop a moment before, the next look finds that.
+    // Where the run came to an end or a stop a moment before, or this process closes, the next look finds that.
     if (result !== undefined) await commitTurn(held, turn, { result, answers });
   } catch (error) {
     held.lost.throwIfAborted();
@@ -179,19 +178,23 @@ async function runTurn(
   held: HeldConversation,
   { turn, run, answers }: StandingTurn,
   surroundings: TurnSurroundings,
-): Promise<ToolLoopResult | undefined> {
+): Promise<TurnResult | undefined> {
   const { store, engine, leaseMs, onUnknown } = surroundings;
   const { runId } = turn;
   const { owner } = turn.entry.content;
   const of = { conversationId: held.conversation.conversationId, ...(owner === undefined ? {} : { owner }) };
   const next = { ...of, messages: messagesBefore(held.conversation, turn.entry.content) };
-  const given = await surroundings.configOf(next);
+  const signal = held.turnSignal();
+  const parts = await askForParts(next, surroundings, { signal, lost: held.lost });
+  if (parts.status === 'left') return undefined;
+  if (parts.status !== 'given') return endWithout(parts, { turn, run, next }, { store, signal });
+  const { given } = parts;
   const config = {
     ...withCompletions(given, of, surroundings),
-    ...{ store, leaseMs, runId, signal: held.turnSignal() },
+    ...{ store, leaseMs, runId, signal },
     ...(engine === undefined ? {} : { engine }),
   };
-  const scope = { ...(await surroundings.scopeOf(next)), ...of };
+  const scope = { ...parts.scope, ...of };
   const sink = (event: LoopEvent) => {
     // Answers that are wrong are refused before.
     if (event.type === 'run-start' && answers?.isTold === false) void held.events.write(takenJson(answers));
@@ -200,7 +203,7 @@ async function runTurn(
   const turnOf = of.conversationId;
   const watched = { scope, sink, turnOf, left: held.lost, ...(onUnknown === undefined ? {} : { onUnknown }) };
   if (run === undefined)
-    return isKept(await driveRun(config, { messages: startOf(held, turn, given) }, watched));
+    return isKept(await driveRun(config, { messages: startOf(next, turn, given) }, watched));
   const stored = { store, runId, leaseMs };
   if (run.status === 'running')
     return driveLostRun(config, { ...stored, surroundings: watched }).then(
@@ -208,6 +211,22 @@ async function runTurn(
     );
   const resumption = { scope, ...answersOf(answers, owner) };
   return isKept(await driveStoredRun(config, stored, { resumption, surroundings: watched }));
+}
+
+/** Ends a turn without what the application gives for it, so that its history is valid. */
+async function endWithout(
+  parts: Extract<TurnParts, { readonly status: 'aborted' | 'failed' }>,
+  { turn, run, next }: Pick<StandingTurn, 'turn' | 'run'> & { readonly next: NextTurn },
+  { store, signal }: { readonly store: CheckpointStore; readonly signal: AbortSignal },
+): Promise<TurnResult> {
+  const failed = parts.status === 'failed' ? { status: 'failed' as const, error: parts.error } : {};
+  if (run === undefined) return { ...abortedBefore(saidBy(next, turn), signal), ...failed };
+  const { runId } = turn;
+  const reason = parts.status === 'failed' ? parts.error.message : errorMessage(signal.reason);
+  await cancelRun({ store, runId, reason });
+  const ended = await store.read(runId);
+  if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  return { ...endedRun(ended), ...failed };
 }
 
 /** Readers know from it where the turn goes on with the answers that they sent, by their key. */
@@ -236,15 +255,14 @@ function answersOf(entry: InboxEntry | undefined, owner: unknown) {
 }
 
 /** What the model is asked with first. */
-function startOf(
-  held: HeldConversation,
-  { entry }: OpenTurn,
-  { systemPrompt }: ConversationsConfig,
-): Message[] {
-  const { content } = entry;
-  const said = content.kind === 'answers' ? undefined : turnMessage(content);
+function startOf(next: NextTurn, turn: OpenTurn, { systemPrompt }: ConversationsConfig): Message[] {
   const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
-  return [...system, ...messagesBefore(held.conversation, content), ...(said ? [said] : [])];
+  return [...system, ...saidBy(next, turn)];
+}
+
+function saidBy({ messages }: NextTurn, { entry: { content } }: OpenTurn): Message[] {
+  const said = content.kind === 'answers' ? undefined : turnMessage(content);
+  return [...messages, ...(said ? [said] : [])];
 }
 
 /** Completions enter the conversation, whichever process holds it then. */
