@@ -5,6 +5,7 @@ import type { ConversationView } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { clientMessages } from './ag-ui-messages.js';
 import type { AskedChat, Decision } from './chat-request.js';
+import { checkInputNames, checkResumeNames } from './client-names.js';
 import { checkId, HttpFault } from './http-fault.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 import { hasAnswers } from './turn-readings.js';
@@ -36,6 +37,7 @@ export function readAgUiInput(body: unknown): AgUiInput {
   if (!Array.isArray(messages)) throw new HttpFault(400, 'messages must be a list.');
   if (!Array.isArray(resume) || !resume.every(isResumeEntry))
     throw new HttpFault(400, 'resume must be a list of { interruptId, status, payload }.');
+  if (resume.length > 0) checkInputNames(body);
   return {
     threadId: checkId(threadId),
     runId: checkId(runId),
@@ -87,7 +89,9 @@ export function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): 
   return [...given, ...outputsOf(messages, asking)];
 }
 
-function answerOf({ status, payload }: ResumeEntry, { id, kind }: PendingCall): Answer {
+function answerOf(entry: ResumeEntry, wait: PendingCall): Answer {
+  const { status, payload } = entry;
+  const { id, kind } = wait;
   if (status === 'cancelled') return { id, approved: false, reason: 'It was cancelled.' };
   if (kind === 'question') {
     if (payload === undefined) throw new HttpFault(409, `The answer to ${id} has no payload.`);
@@ -95,6 +99,7 @@ function answerOf({ status, payload }: ResumeEntry, { id, kind }: PendingCall): 
   }
   if (!isRecord(payload) || typeof payload.approved !== 'boolean')
     throw new HttpFault(409, `The answer to ${id} must be { approved: true } or { approved: false }.`);
+  checkResumeNames({ ...entry }, wait);
   const { approved, reason, editedArgs, remember } = payload;
   const edited = editedArgs === undefined ? {} : { arguments: editedArgs as JsonObject };
   const stands = remember === undefined ? {} : { remember: remember as Remember };

@@ -1,5 +1,6 @@
 import type { Answer, PendingCall } from '../contract/call.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
+import { checkApprovalNames } from './client-names.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -88,6 +89,7 @@ function approvalIn({ state, approval }: Fields, wait: PendingCall): Answer | un
   if (state !== 'approval-responded' || !isRecord(approval)) return undefined;
   const { id, approved, reason } = approval;
   if (id !== wait.id || typeof approved !== 'boolean') return undefined;
+  checkApprovalNames(approval);
   return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
 }
 

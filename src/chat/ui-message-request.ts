@@ -3,6 +3,7 @@ import type { HistoryTurn } from '../conversation/kept-turns.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import type { AskedChat, Decision } from './chat-request.js';
 import { asksSeveral, clientAnswers } from './client-answers.js';
+import { checkBodyNames, checkIds, settledIds } from './client-names.js';
 import { checkId, HttpFault } from './http-fault.js';
 import { digestOf, messageIdOf, messageKey, type SentPart, userContent } from './user-messages.js';
 
@@ -33,8 +34,11 @@ export function readUiMessageRequest(body: unknown): UiMessageRequest {
   if (!isRecord(last) || !Array.isArray(last.parts))
     throw new HttpFault(400, 'The last message has no parts.');
   const parts = last.parts.filter(isRecord);
-  if (last.role === 'assistant')
-    return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs }) };
+  if (last.role === 'assistant') {
+    checkBodyNames(body);
+    const settled = settledIds(messages as readonly unknown[]);
+    return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs, settled }) };
+  }
   if (last.role !== 'user')
     throw new HttpFault(400, 'The last message must be of the user or the assistant.');
   const said = { id: checkId(last.id), content: userContent(parts.flatMap(sentParts)) };
@@ -78,9 +82,11 @@ function answerAnew(view: ConversationView | undefined, wanted: string | undefin
 
 function takeAnswers(
   view: ConversationView | undefined,
-  word: Parameters<typeof clientAnswers>[0],
+  word: Required<Parameters<typeof clientAnswers>[0]> & Pick<Parameters<typeof checkIds>[0], 'settled'>,
 ): Decision {
   const answers = view === undefined ? [] : clientAnswers(word, view);
+  const { pending = [] } = view ?? {};
+  if (pending.length > 0) checkIds({ ...word, answers, pending });
   if (answers.length === 0 && view !== undefined && asksSeveral(view))
     throw new HttpFault(409, 'The call asks several things: `outputs` answers each of them by its id.');
   if (answers.length === 0) throw new HttpFault(409, 'Nothing waits for these answers.');
