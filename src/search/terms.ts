@@ -134,12 +134,23 @@ function beforeEnding(word: string, ending: number): string {
 
 /** What stands in a query as the name of a tool would, in small letters: all of it, or a word that is written as one. */
 export function namesIn(query: string): readonly string[] {
-  const whole = query.trim();
-  const written = query.match(NAME_LIKE) ?? [];
-  return [...new Set([whole, ...written].map((name) => name.toLowerCase()))];
+  const written = (query.match(CHAIN) ?? []).flatMap(nameIn);
+  return [...new Set([query.trim(), ...written].map((name) => name.toLowerCase()))];
 }
 
-const NAME_LIKE = /[A-Za-z][A-Za-z0-9]*(?:[_\-.][A-Za-z0-9]+)+|[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+/g;
+/** Never fails once it has begun: what is long is looked through once. */
+const CHAIN = /[A-Za-z0-9]+(?:[_\-.][A-Za-z0-9]+)*/g;
+
+/** From the first letter on what has several parts; of one part what is in camelCase. */
+function nameIn(chain: string): readonly string[] {
+  const letter = chain.search(/[A-Za-z]/);
+  if (letter < 0) return [];
+  const name = chain.slice(letter);
+  if (/[_\-.]/.test(name)) return [name];
+  const small = name.search(/[a-z]/);
+  const camel = small < 0 ? '' : name.slice(small);
+  return /[A-Z]/.test(camel) ? [camel] : [];
+}
 
 const MAX_REQUEST = 4_000;
 const ADDRESS = /^\W*https?:\/\//i;

@@ -57,6 +57,23 @@ test('ToolIndex gives a tool first that is named in the query, whatever else fit
   expect(index.search('Convert')).toContain('convert');
 });
 
+test.each([
+  ['HTTPgetStatus', 'getstatus'],
+  ['4readFile,', 'readfile'],
+  ['«1.2.Read_file.now-»', 'read_file.now'],
+])('ToolIndex reads %s as a name', (query, name) => {
+  const index = indexOf([{ name }, { name: 'other', description: 'HTTP get status, read file now' }]);
+  expect(index.search(`${query} please`)[0]).toBe(name);
+});
+
+test('ToolIndex looks through a long word once', () => {
+  const index = indexOf(OFFICE);
+  // To begin anew at each of these characters would take the better part of an hour.
+  const word = 'x'.repeat(2_000_000);
+  expect(index.search(`${word} send_mail`)).toEqual(['send_mail']);
+  expect(index.search(`${word.toUpperCase()} send_mail`)).toEqual(['send_mail']);
+});
+
 test('ToolIndex finds tools of scripts without spaces, and with accents', () => {
   const index = indexOf([
     { name: 'bing_search', description: '使用必应搜索指定的关键词' },
