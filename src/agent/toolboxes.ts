@@ -211,9 +211,10 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     const { taskTools } = await import('../toolbox/tasks/index.js');
     return { tools: taskTools() };
   },
-  async skills({ folder, ...settings }, { base }) {
+  async skills({ folder: named, ...settings }, { folder, base }) {
     const { skillTools } = await import('../toolbox/skills/index.js');
-    return { tools: skillTools({ ...settings, folder: foldersIn(base, folder) }) };
+    const root = placeIn(base, settings.root) ?? folder;
+    return { tools: skillTools({ ...settings, root, folder: foldersIn(base, named) }) };
   },
   async openapi({ document, ...settings }, { base }) {
     const { toolsFromOpenApi } = await import('../toolbox/openapi/index.js');

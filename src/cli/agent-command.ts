@@ -14,6 +14,7 @@ import {
 import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { DiskFileSystem, fileTools, JournaledFileSystem } from '../toolbox/files/index.js';
+import { isWithin } from '../toolbox/paths/brought-file.js';
 import type { PermissionMode, PermissionRule } from '../toolbox/permissions/index.js';
 import { AgentSessions, newSessionId, stateFolder } from './agent-sessions.js';
 import { AgentTalk } from './agent-talk.js';
@@ -208,9 +209,11 @@ function skillsOf({ skills }: NamedConfig['options'], folder: string): Pick<Agen
   if (skills !== undefined) return {};
   const { XDG_CONFIG_HOME } = process.env;
   const home = XDG_CONFIG_HOME && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir(), '.config');
-  const there = [join(home, 'toolwright', 'skills'), join(folder, '.toolwright', 'skills')].filter(
-    existsSync,
-  );
+  const ofFolder = join(folder, '.toolwright', 'skills');
+  const there = [join(home, 'toolwright', 'skills'), ofFolder].filter(existsSync);
+  // A link of a stranger would make folders of the user skills.
+  if (there.includes(ofFolder) && !isWithin(realpathSync.native(ofFolder), folder))
+    throw new UserFault(`${ofFolder} is a link that leads out of the folder: remove it`, 1);
   return there.length === 0 ? {} : { skills: there };
 }
 

@@ -1,17 +1,21 @@
-import { type Dirent, readdirSync, readFileSync } from 'node:fs';
+import { constants, type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { parse as parseYaml } from 'yaml';
+import type { Touch } from '../../contract/touch.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { errorMessage } from '../../kernel/error-message.js';
 import { isRecord } from '../../kernel/json.js';
+import { type BroughtText, isWithin, pathWithin, readBroughtFile } from '../paths/brought-file.js';
 
 /** A skill, as far as it is known before it is used. */
 export interface Skill {
   readonly name: string;
   readonly description: string;
-  /** Absolute path of the folder that `SKILL.md` is in. */
+  /** Path of the folder that `SKILL.md` is in. */
   readonly folder: string;
+  /** Path of the folder of skills that it is in. */
+  readonly home: string;
 }
 
 /** The skills of a folder, and what is wrong with those that are none. */
@@ -40,7 +44,7 @@ export function findSkills(folder: string): FoundSkills {
   const skills: Skill[] = [];
   const faults: AuthorFault[] = [];
   for (const { name } of entries.filter((entry) => !entry.isFile()).sort(byName)) {
-    const read = readSkill(join(folder, name));
+    const read = readSkill(join(folder, name), folder);
     if (read === undefined) continue;
     if ('description' in read) skills.push(read);
     else faults.push(...read.faults);
@@ -59,15 +63,16 @@ function byName(first: Dirent, second: Dirent): number {
 }
 
 /** Nothing where the folder has no `SKILL.md`: not every folder is a skill. */
-function readSkill(folder: string): Skill | { readonly faults: readonly AuthorFault[] } | undefined {
-  let text: string;
-  try {
-    text = readFileSync(join(folder, FILE), 'utf8');
-  } catch {
-    return undefined;
-  }
+function readSkill(
+  folder: string,
+  home: string,
+): Skill | { readonly faults: readonly AuthorFault[] } | undefined {
+  if (!existsSync(join(folder, FILE))) return undefined;
   const where = `${basename(folder)}/${FILE}`;
-  const front = frontMatter(text);
+  const file = readFileOf(folder, home);
+  if (!file.ok)
+    return { faults: [faultOf(where, file.problem, 'a file in a folder of its own, and no link')] };
+  const front = frontMatter(file.text);
   if ('problem' in front) return { faults: [faultOf(where, front.problem, FIX)] };
   const { name, description } = front.values;
   const faults: AuthorFault[] = [];
@@ -84,7 +89,18 @@ function readSkill(folder: string): Skill | { readonly faults: readonly AuthorFa
       faultOf(where, 'it has no description of 1 to 1,024 characters', 'description: What it does, and when'),
     );
   if (faults.length > 0) return { faults };
-  return { name: name as string, description: (description as string).trim(), folder };
+  return { name: name as string, description: (description as string).trim(), folder, home };
+}
+
+/** A link that leads out would make all that it leads to a part of the skill. */
+function readFileOf(folder: string, home: string): BroughtText {
+  try {
+    if (isWithin(realpathSync.native(folder), realpathSync.native(home)))
+      return readBroughtFile(join(folder, FILE), folder);
+    return { ok: false, problem: `its folder is a link that leads out of ${resolve(home)}` };
+  } catch (error) {
+    return { ok: false, problem: `it cannot be read: ${errorMessage(error)}` };
+  }
 }
 
 const FIX = '---\\nname: pdf-forms\\ndescription: What it does, and when to use it\\n---';
@@ -92,7 +108,7 @@ const FIX = '---\\nname: pdf-forms\\ndescription: What it does, and when to use 
 function frontMatter(
   text: string,
 ): { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string } {
-  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  const lines = text.split(/\r?\n/);
   const end = lines.indexOf('---', 1);
   if (lines[0]?.trimEnd() !== '---' || end < 0) return { problem: 'it does not begin with front matter' };
   try {
@@ -120,7 +136,8 @@ export async function skillText(skill: Skill): Promise<string> {
 const MOST_FILES = 200;
 
 /** Paths of the other files of a skill, relative to its folder, with `/`. */
-export async function skillFiles({ folder }: Skill): Promise<readonly string[]> {
+export async function skillFiles(skill: Skill): Promise<readonly string[]> {
+  const folder = await realFolder(skill);
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile())
@@ -137,12 +154,10 @@ const MOST_BYTES = 1_000_000;
  *
  * @throws Error that says why it cannot be read; what lies outside the skill's folder, also by a link, is not there.
  */
-export async function readInside({ name, folder }: Skill, path: string): Promise<string> {
-  const root = await realpath(folder);
-  const file = await realpath(join(root, path)).catch(() => undefined);
-  if (file === undefined || !file.startsWith(`${root}${sep}`))
-    throw new Error(`The skill ${name} has no file ${path}.`);
-  await using handle = await open(file);
+export async function readInside(skill: Skill, path: string): Promise<string> {
+  const file = await realFile(skill, path);
+  if (file === undefined) throw new Error(`The skill ${skill.name} has no file ${path}.`);
+  await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   const stat = await handle.stat();
   if (!stat.isFile()) throw new Error(`${path} is no file.`);
   if (stat.size > MOST_BYTES)
@@ -150,4 +165,41 @@ export async function readInside({ name, folder }: Skill, path: string): Promise
   const bytes = await handle.readFile();
   if (bytes.includes(0)) throw new Error(`${path} is no text: ${stat.size} bytes.`);
   return bytes.toString('utf8');
+}
+
+// A pipe is not waited for.
+const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants;
+
+/** With links followed; where it is in its folder of skills no more, nothing of it is there. */
+async function realFolder({ name, folder, home }: Skill): Promise<string> {
+  const [real, around] = await Promise.all([realpath(folder), realpath(home)]);
+  if (!isWithin(real, around)) throw new Error(`The skill ${name} is not in ${home} any more.`);
+  return real;
+}
+
+async function realFile(skill: Skill, path: string): Promise<string | undefined> {
+  const folder = await realFolder(skill);
+  const file = await realpath(join(folder, path)).catch(() => undefined);
+  return file !== undefined && isWithin(file, folder) ? file : undefined;
+}
+
+/**
+ * What is read for a file of a skill, as it is named and with links followed. Its place is told from `root`; that of
+ * a skill elsewhere from its folder of skills, since whoever named that meant it to be read.
+ */
+export async function skillTouches(skill: Skill, path: string | undefined, root: string): Promise<Touch[]> {
+  const named = path ?? FILE;
+  const file = await realFile(skill, named);
+  if (file === undefined) return [];
+  const bases = [root, skill.home].map((base) => resolve(base));
+  const real = await Promise.all(bases.map((base) => realpath(base).catch(() => base)));
+  const placeOf = (one: string) => {
+    for (const [index, base] of bases.entries()) {
+      const place = pathWithin(one, base) ?? pathWithin(one, real[index] ?? base);
+      if (place !== undefined) return [place];
+    }
+    return [];
+  };
+  const paths = [resolve(skill.folder, named), file].flatMap(placeOf);
+  return [...new Set(paths)].map((one) => ({ action: 'read', path: one }));
 }

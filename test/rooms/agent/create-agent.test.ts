@@ -110,6 +110,27 @@ describe('createAgent: tools', () => {
     expect((await agent.registry.execute('shop_name', {})).forLLM).toBe('mine');
   });
 
+  test('createAgent lets no skill read what its permissions deny', async () => {
+    const skill = join(folder, '.toolwright', 'skills', 'w');
+    await mkdir(skill, { recursive: true });
+    await writeFile(join(skill, 'SKILL.md'), '---\nname: w\ndescription: W\n---\ntext');
+    await writeFile(join(skill, '.env.prod'), 'secret');
+    const rules = [{ decision: 'deny', path: '.toolwright/**/.env*' }] as const;
+    const skills = join(folder, '.toolwright', 'skills');
+    for (const one of [{ skills }, { toolboxes: [{ skills: { folder: skills } }] }]) {
+      await using agent = await createAgent({
+        ...MODEL,
+        provider: provider(),
+        folder,
+        permissions: { rules },
+        ...one,
+      });
+      expect((await agent.registry.execute('skill_w', {})).isError).toBe(false);
+      const denied = await agent.registry.execute('skill_w', { file: '.env.prod' });
+      expect(denied).toMatchObject({ isError: true, forLLM: expect.not.stringContaining('secret') });
+    }
+  });
+
   test('createAgent makes skills tools, each of its own', async () => {
     await mkdir(join(folder, 'skills', 'greet'), { recursive: true });
     await writeFile(

@@ -96,6 +96,68 @@ describe('skillTools', () => {
     expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is no text: 3 bytes.');
   });
 
+  test('what a skill reads is judged by rules of paths: as it is named, and where links lead', async () => {
+    write('project/skills/w/SKILL.md', '---\nname: w\ndescription: W\n---\ntext of w');
+    write('project/skills/w/.env.prod', 'secret');
+    write('project/skills/w/a.md', 'harmless');
+    symlinkSync('.env.prod', join(folder, 'project/skills/w/notes.txt'));
+    write('elsewhere/u/SKILL.md', '---\nname: u\ndescription: U\n---\ntext of u');
+    write('elsewhere/u/.env', 'secret');
+    const root = join(folder, 'project');
+    const reads = async (
+      rules: PermissionsOptions['rules'],
+      name: string,
+      file?: string,
+    ): Promise<boolean> => {
+      const { policy } = new Permissions({ mode: 'read-only', rules: rules ?? [] });
+      const folders = [join(root, 'skills'), join(folder, 'elsewhere')];
+      const tools = new ToolRegistry({ policy }).register(...skillTools({ folder: folders, root }));
+      const { isError } = await tools.execute(name, file === undefined ? {} : { file });
+      return !isError;
+    };
+    const secrets = [{ decision: 'deny', path: '**/.env*' }] as const;
+    expect(await reads([], 'skill_w', '.env.prod')).toBe(true);
+    for (const file of ['.env.prod', './x/../.env.prod', 'notes.txt'])
+      expect([file, await reads(secrets, 'skill_w', file)]).toEqual([file, false]);
+    expect(await reads([{ decision: 'ask', path: '**/notes.txt' }], 'skill_w', 'notes.txt')).toBe(false);
+    expect(await reads(secrets, 'skill_w', 'a.md')).toBe(true);
+    expect(await reads(secrets, 'skill_u')).toBe(true);
+    expect(await reads(secrets, 'skill_u', '.env')).toBe(false);
+    expect(await reads([{ decision: 'deny', path: 'skills/**' }], 'skill_w')).toBe(false);
+    expect(await reads([{ decision: 'deny', path: 'u/SKILL.md' }], 'skill_u')).toBe(false);
+  });
+
+  test('a skill that a link leads out to is refused, and one that becomes such a link gives nothing', async () => {
+    write('ext/SKILL.md', '---\nname: z\ndescription: Z\n---\ntext');
+    write('ext/secret.txt', 'secret');
+    write('sk/good/SKILL.md', '---\nname: good\ndescription: Good\n---\ntext');
+    symlinkSync('good', join(folder, 'sk/again'));
+    folder = join(folder, 'sk');
+    try {
+      expect(faults()).toEqual([expect.stringMatching(/another skill 'good'$/)]);
+      rmSync(join(folder, 'again'));
+      const tools = registry();
+      symlinkSync('../ext', join(folder, 'z'));
+      mkdirSync(join(folder, 'y'));
+      symlinkSync('../../ext/SKILL.md', join(folder, 'y/SKILL.md'));
+      write('SKILL.md', '---\nname: all\ndescription: All\n---\ntext');
+      symlinkSync('.', join(folder, 'x'));
+      expect(faults()).toEqual([
+        `x/SKILL.md: its folder is a link that leads out of ${folder}`,
+        `y/SKILL.md: it is a link that leads out of ${join(folder, 'y')}`,
+        `z/SKILL.md: its folder is a link that leads out of ${folder}`,
+      ]);
+      rmSync(join(folder, 'good'), { recursive: true });
+      symlinkSync('../ext', join(folder, 'good'));
+      for (const args of [{}, { file: 'secret.txt' }]) {
+        const { isError, forLLM } = await tools.execute('skill_good', args);
+        expect([isError, forLLM]).toEqual([true, `The skill good is not in ${folder} any more.`]);
+      }
+    } finally {
+      folder = dirname(folder);
+    }
+  });
+
   test('a script of a skill is run by shell tools alone, behind their permissions', async () => {
     const script = 'pdf/scripts/fill.sh';
     const program = 'node pdf/scripts/fill.mjs';
