@@ -129,11 +129,42 @@ function fromJson(text: string, part: KeptPart, limit: number): string {
       ? `${head}\n[cut; it is ${shapeOf(value)}: ask for a longer path]`
       : head;
   }
+  const unknown = unknownOperators(where);
+  if (unknown !== undefined) return unknown;
   const fitting = where === undefined ? value : value.filter((item) => fits(item, where));
-  return items(
+  const shown = items(
     fitting.map((item) => pick(item, fields)),
     { from, count, limit },
   );
+  return `${shown}${absentFields(value, where)}`;
+}
+
+/** By an unknown operator nothing is found: that would read as if there were no such items. */
+function unknownOperators(where: KeptPart['where'] = {}): string | undefined {
+  for (const [field, wanted] of Object.entries(where)) {
+    const unknown = isRecord(wanted)
+      ? Object.keys(wanted).find((test) => !Object.hasOwn(TESTS, test))
+      : undefined;
+    if (unknown === undefined) continue;
+    const operator = shortName(unknown);
+    return `There is no operator ${operator} (of ${shortName(field)} in "where"); there are ${Object.keys(TESTS).join(', ')}. A field within an object is named by its path: ${shortName(`${field}.${unknown}`)}.`;
+  }
+  return undefined;
+}
+
+/** Which fields of a filter no item has at all. */
+function absentFields(list: readonly unknown[], where: KeptPart['where'] = {}): string {
+  const absent = Object.keys(where).filter((field) => {
+    const steps = stepsOf(field);
+    return list.every((item) => valueAt(item, steps) === undefined);
+  });
+  if (list.length === 0 || absent.length === 0) return '';
+  const named = absent.slice(0, KEYS).map(shortName).join(', ');
+  return `\n[no item has ${named} of "where"; the first one is ${shapeOf(list[0])}]`;
+}
+
+function shortName(name: string): string {
+  return JSON.stringify(name.slice(0, 60).toWellFormed());
 }
 
 function items(
@@ -211,9 +242,7 @@ function fits(item: unknown, where: Readonly<Record<string, unknown>>): boolean 
   return Object.entries(where).every(([path, wanted]) => {
     const value = valueAt(item, stepsOf(path));
     if (!isRecord(wanted)) return TESTS.eq?.(value, wanted);
-    return Object.entries(wanted).every(([test, operand]) =>
-      Object.hasOwn(TESTS, test) ? TESTS[test]?.(value, operand) : false,
-    );
+    return Object.entries(wanted).every(([test, operand]) => TESTS[test]?.(value, operand));
   });
 }
 

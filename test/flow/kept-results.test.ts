@@ -122,6 +122,24 @@ describe('runToolLoop with a store and a large result', () => {
     expect(lines.texts[4]).toContain('line 77 ');
   });
 
+  test('tells of an operator that is none, and of a field that no item has', async () => {
+    const { texts } = await reading(JSON.parse(json), [
+      { path: 'orders', where: { id: { lessThan: 5 } } },
+      { path: 'orders', where: { customer: { name: 'Customer 5' } } },
+      { path: 'orders', where: { idd: { lt: 5 }, id: { lt: 2 } } },
+      { path: 'orders', where: { id: { lt: 0 } } },
+    ]);
+    const [, operator, nested, field, none] = texts;
+    expect(operator).toMatch(
+      /^There is no operator "lessThan" .* there are eq, not, gt, gte, lt, lte, contains\./,
+    );
+    expect(nested).toContain('is named by its path: "customer.name"');
+    expect(field).toContain(
+      '[items 0 to 0 of 0]\n[no item has "idd" of "where"; the first one is { id: number',
+    );
+    expect(none).toBe('[]\n[items 0 to 0 of 0]');
+  });
+
   test('finds no handle of another run, of another owner, or that was made up', async () => {
     const store = new MemoryRunStore();
     const { run } = await reading(prose, [], { store });
