@@ -226,10 +226,10 @@ class TouchReader {
     if (!isOther) this.#doubt(`what '${text}' runs does not stand in the command`);
   }
 
-  #packageScript({ name, rest }: PackageScript, level: number): void {
+  #packageScript({ name, rest, missing }: PackageScript, level: number): void {
     const scripts = this.#folder === undefined ? undefined : scriptsIn(this.#view, this.#folder);
     const script = scripts !== undefined && Object.hasOwn(scripts, name) ? scripts[name] : undefined;
-    if (typeof script !== 'string') {
+    if (scripts === undefined || (typeof script !== 'string' && missing !== 'nothing')) {
       this.#doubt(`there is no script '${name}' to be looked at`);
       return;
     }
@@ -238,7 +238,8 @@ class TouchReader {
     const quoted = words.map((word) => `'${(word ?? '').replaceAll("'", `'\\''`)}'`);
     // It runs where its package.json is, whatever the script before has done.
     const [folder, moves] = [this.#folder, this.#moves];
-    for (const part of [scripts?.[`pre${name}`], [script, ...quoted].join(' '), scripts?.[`post${name}`]])
+    const own = typeof script === 'string' ? [script, ...quoted].join(' ') : undefined;
+    for (const part of [scripts[`pre${name}`], own, scripts[`post${name}`]])
       if (typeof part === 'string') {
         [this.#folder, this.#moves] = [folder, 0];
         this.script(part, level);
@@ -268,7 +269,7 @@ function scriptsIn(view: FolderView, folder: string): Readonly<Record<string, un
     if (text === undefined) continue;
     try {
       const { scripts } = JSON.parse(text) as { readonly scripts?: Readonly<Record<string, unknown>> };
-      return typeof scripts === 'object' && scripts !== null ? scripts : undefined;
+      return typeof scripts === 'object' && scripts !== null ? scripts : {};
     } catch {
       return undefined;
     }

@@ -6,10 +6,16 @@ const GIT = new Set(
     ' ',
   ),
 );
+const EDITS = /^(-[a-zA-Z]*e$|--edit|--cont)/;
 /** Options and words of those with which they run others all the same. */
 const GIT_RUNS: Readonly<Record<string, RegExp>> = {
   bisect: /^run$/,
-  rebase: /^(-x|-i|--exec|--interactive)/,
+  rebase: /^(-x|-i|--exec|--interactive|--edit|--cont)/,
+  branch: /^--edit/,
+  merge: EDITS,
+  'cherry-pick': EDITS,
+  revert: EDITS,
+  pull: /^(-[a-zA-Z]*e$|--edit|--rebase=i)/,
   submodule: /^foreach$/,
   grep: /^(-O|--open-files-in-pager|--ext)/,
   clone: /^(-u|-c|--config|--template|--recurse|--recursive)/,
@@ -20,6 +26,32 @@ const GIT_RUNS: Readonly<Record<string, RegExp>> = {
 };
 const GIT_RUNS_ALWAYS =
   /^(--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|--ext|--output|--run|ext::)|^\w+::/;
+
+/** A message that stands in the command, or in a file. */
+const MESSAGE = /^-[aqsvnzofl]*[mFC]|^--(message|file|reuse-message|no-edit|dry-run)(=|$)/;
+
+/** Whether git asks an editor for a message: which that is, the configuration says. */
+function opensEditor(name: string | undefined, rest: Words): boolean {
+  const end = rest.findIndex((word) => textOf(word) === '--');
+  const texts = (end < 0 ? rest : rest.slice(0, end)).map((word) => textOf(word) ?? '');
+  if (name === 'notes' && texts.includes('edit')) return true;
+  const hasMessage = texts.some((text) => MESSAGE.test(text));
+  if (hasMessage) return name === 'notes' && texts.some((text) => /^(-c|-e|--edit|--reedit)/.test(text));
+  if (name === 'commit') {
+    const fixup = texts.findIndex((text) => /^--fixup(=|$)/.test(text));
+    return (
+      fixup < 0 ||
+      /^(--fixup=)?(amend|reword):/.test(
+        texts
+          .slice(fixup, fixup + 2)
+          .join(' ')
+          .replace('--fixup ', '--fixup='),
+      )
+    );
+  }
+  if (name === 'tag') return texts.some((text) => /^(-[a-zA-Z]*[asu]|--(an|si|loc))/.test(text));
+  return name === 'notes' && texts.some((text) => /^(add|append)$/.test(text));
+}
 
 /** `git -C folder --no-pager push` is `git push`, and its options that name programs are seen. */
 export const gitCommands: Reading = (args) => {
@@ -50,6 +82,7 @@ export const gitCommands: Reading = (args) => {
     if (runs?.test(text) || GIT_RUNS_ALWAYS.test(text))
       doubts.push(`'git ${name} ${text.slice(0, 30)}' may run another program`);
   }
+  if (opensEditor(name, rest)) doubts.push(`'git ${name}' opens an editor: give it a message with -m`);
   const plain: Words = [{ kind: 'known', text: 'git' }, command, ...rest];
   return starts({ commands: at > 0 ? [plain] : [], unclear: doubts });
 };

@@ -1,11 +1,14 @@
 import { gitCommands } from './git-commands.js';
+import { PACKAGE_MANAGERS, SCRIPT_RUNNERS } from './package-managers.js';
 import { type CommandWord, isHarmlessVariable } from './read-script.js';
 import {
   anyOf,
+  both,
   each,
   NOTHING,
   programOf,
   type Reading,
+  runsTheRest,
   type Started,
   starts,
   textOf,
@@ -21,45 +24,13 @@ export function startedBy(words: Words): Started {
   if (program === undefined) return unclear('which program it runs is not known before');
   // A plain object would know `constructor` too.
   const read = Object.hasOwn(PROGRAMS, program) ? PROGRAMS[program] : undefined;
-  const version = /^(python|perl|ruby|node|php|lua|pip|bash|gcc|g\+\+|clang|clang\+\+)-?[\d.]+$/.exec(
-    program,
-  )?.[1];
+  const version =
+    /^(python|pypy|ipython|perl|ruby|node|php|lua|pip|bash|gcc|g\+\+|clang|clang\+\+)-?[\d.]+$/.exec(
+      program,
+    )?.[1];
   const other = version !== undefined && Object.hasOwn(PROGRAMS, version) ? PROGRAMS[version] : undefined;
   const loader = /^ld(-linux[\w-]*)?\.so(\.\d+)?$/.test(program) ? PROGRAMS.flock : undefined;
   return (read ?? other ?? loader)?.(words.slice(1), program) ?? NOTHING;
-}
-
-/** How the options of a program that runs another one are passed over. */
-interface Wrapper {
-  /** Options that take nothing. */
-  readonly flags?: RegExp;
-  /** Options that take the next word. */
-  readonly values?: RegExp;
-  /** How many words stand before the command. */
-  readonly operands?: number;
-  /** Words that are added behind. */
-  readonly adds?: 'unknown words';
-}
-
-/** A program that runs what stands behind its options. One whose options are not known may run any of its words. */
-function runsTheRest({ flags, values, operands = 0, adds }: Wrapper): Reading {
-  return (args, program) => {
-    let at = 0;
-    for (; at < args.length; at += 1) {
-      const text = textOf(args[at]);
-      if (text === undefined) return anyOf(args, `what '${program}' runs is not known before`);
-      if (text === '--') {
-        at += 1;
-        break;
-      }
-      if (!text.startsWith('-') || text === '-') break;
-      if (values?.test(text)) at += 1;
-      else if (!flags?.test(text)) return anyOf(args, `'${program} ${text}' is not understood`);
-    }
-    const command = args.slice(at + operands);
-    if (command.length === 0) return NOTHING;
-    return starts({ commands: [adds === undefined ? command : [...command, UNKNOWN]] });
-  };
 }
 
 const env: Reading = (args, program) => {
@@ -211,54 +182,6 @@ const test: Reading = (args, program) =>
     ? unclear(`'${program}' may calculate`)
     : NOTHING;
 
-const NPM_OPTIONS = /^(-s|--silent|--if-present|--quiet)$/;
-const NPM_SHORT: Readonly<Record<string, string>> = {
-  test: 'test',
-  t: 'test',
-  tst: 'test',
-  start: 'start',
-  stop: 'stop',
-  restart: 'restart',
-};
-const RUN = new Set(['run', 'run-script', 'rum', 'urn']);
-const EXEC = new Set(['exec', 'x', 'dlx']);
-/** What these do themselves; anything else is a script of the package. */
-const OWN =
-  /^(install|i|ci|add|remove|rm|uninstall|update|up|upgrade|ls|list|outdated|audit|view|info|why|link|unlink|pack|publish|init|create|config|cache|prune|dedupe|version|login|logout|whoami|bin|root|prefix|help|set|plugin|workspaces?|store|import|rebuild|fund|search|doctor|explain|query|pkg|dist-tag|owner|token|-v|--version|--help)$/;
-
-const packageManager: Reading = (args, program) => {
-  const rest = args.filter((word) => !NPM_OPTIONS.test(textOf(word) ?? ''));
-  const command = textOf(rest[0]);
-  if (command === undefined)
-    return rest.length === 0 && program === 'npm'
-      ? NOTHING
-      : unclear(`what '${program}' runs is not known before`);
-  if (EXEC.has(command)) return executes(rest.slice(1), program);
-  const isRun = RUN.has(command);
-  const short = Object.hasOwn(NPM_SHORT, command) ? NPM_SHORT[command] : undefined;
-  if (!isRun && short === undefined && (program === 'npm' || OWN.test(command))) {
-    return command.startsWith('-') && !/^(-v|--version|--help)$/.test(command)
-      ? unclear(`'${program} ${command}' is not understood`)
-      : NOTHING;
-  }
-  const name = isRun ? textOf(rest[1]) : (short ?? command);
-  if (isRun && rest.length === 1) return NOTHING;
-  if (name === undefined || name.startsWith('-'))
-    return unclear(`which script '${program}' runs is not understood`);
-  const behind = rest.slice(isRun ? 2 : 1).filter((word) => textOf(word) !== '--');
-  return starts({ packageScripts: [{ name, rest: behind }] });
-};
-
-const executes: Reading = (args, program) => {
-  const called = args.findIndex((word) => ['-c', '--call'].includes(textOf(word) ?? ''));
-  const script = called < 0 ? undefined : textOf(args[called + 1]);
-  if (script !== undefined) return starts({ scripts: [script] });
-  return runsTheRest({ flags: /^(-y|--yes|-q|--quiet|--no|--bun)$/, values: /^(-p|--package)$/ })(
-    args,
-    program,
-  );
-};
-
 const tar: Reading = (args, program) =>
   args.some((word, index) => {
     const plain = textOf(word);
@@ -284,8 +207,15 @@ function followsLinks(options: RegExp): Reading {
 
 const ANY_LONG = /^--[a-z][\w-]*=.*$/;
 
+const runsNode = runsCode(
+  /^(-e|-p|-pe|-r|-i|--eval|--print|--require|--import|--loader|--experimental-loader|--interactive|eval|repl)(=|$)/,
+);
+
+const { node: script, deno: task, bun } = SCRIPT_RUNNERS;
+
 const PROGRAMS: Readonly<Record<string, Reading>> = {
   ...STARTERS,
+  ...PACKAGE_MANAGERS,
   ...each('sh bash dash zsh ksh ash mksh fish csh tcsh rbash', shell),
   ...each(
     'eval source . alias unalias trap enable hash shopt set bind complete compgen mapfile readarray let builtin fc history shift getopts coproc dirs pushd popd',
@@ -299,21 +229,19 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
     elsewhere,
   ),
   ...each(
-    'vi vim nvim view emacs nano ed ex pico less more most man info mutt ftp sftp lftp telnet gpg busybox toybox',
+    'vi vim nvim view vimdiff gvim emacs emacsclient nano ed ex pico micro joe kak hx editor sensible-editor sensible-pager pager visudo vipw vigr sudoedit less more most man info mutt ftp sftp lftp telnet gpg busybox toybox',
     interactive,
   ),
   ...each('python pypy', runsCode(/^-[a-zA-Z]*c|^-$/, PYTHON_MODULES)),
-  ...each(
-    'node nodejs bun deno tsx ts-node',
-    runsCode(
-      /^(-e|-p|-pe|-r|-i|--eval|--print|--require|--import|--loader|--experimental-loader|--interactive|eval|repl)(=|$)/,
-    ),
-  ),
+  ...each('node nodejs tsx ts-node', (args, program) => both(script(args, program), runsNode(args, program))),
+  deno: (args, program) => both(task(args, program), runsNode(args, program)),
+  bun: (args, program) => both(bun(args, program), runsNode(args, program)),
   perl,
   ruby: runsCode(/^-[a-zA-Z0-9]*[eEMmIrx]/),
-  ...each('php lua osascript Rscript groovy scala ghc jshell tclsh guile', runsCode(/^-|^--(eval|run)/)),
-  ...each('npm pnpm yarn', packageManager),
-  ...each('npx bunx pnpx', executes),
+  ...each(
+    'php lua luajit osascript R Rscript groovy scala ghc runghc jshell tclsh guile julia ipython bpython ptpython irb raku elixir iex erl octave clojure clj bb sbcl racket coffee janet fennel qjs swipl ocaml gnuplot sage crystal',
+    runsCode(/^-|^--(eval|run)/),
+  ),
   ...each('awk gawk mawk nawk', awk),
   ...each('zip rsync scp', (args, program) => {
     const started = STARTERS[program]?.(args, program) ?? NOTHING;
@@ -348,6 +276,10 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   time: runsTheRest({ flags: /^-[pv]$/ }),
   stdbuf: runsTheRest({ flags: /^-[ioe].+$/, values: /^-[ioe]$/ }),
   taskset: runsTheRest({ operands: 1 }),
+  jobs: (args, program) =>
+    args.some((word) => /^-\w*x/.test(textOf(word) ?? '-x'))
+      ? anyOf(args, `'${program} -x' runs others`)
+      : NOTHING,
   command: (args, program) =>
     /^-[vV]+$/.test(textOf(args[0]) ?? '') ? NOTHING : runsTheRest({ flags: /^-p$/ })(args, program),
   exec: runsTheRest({ flags: /^-[cl]$/, values: /^-a$/ }),

@@ -19,6 +19,8 @@ export interface Started {
 export interface PackageScript {
   readonly name: string;
   readonly rest: readonly CommandWord[];
+  /** What becomes of a name that has no script: nothing runs, where it is a step of a life cycle. */
+  readonly missing?: 'nothing';
 }
 
 /** A program and its arguments, or these alone. */
@@ -70,4 +72,49 @@ export function anyOf(args: Words, why: string): Started {
 /** Programs, by name, that are read alike. */
 export function each(programs: string, reading: Reading): Readonly<Record<string, Reading>> {
   return Object.fromEntries(programs.split(' ').map((program) => [program, reading]));
+}
+
+/** What two readings say. */
+export function both(one: Started, other: Started): Started {
+  return {
+    commands: [...one.commands, ...other.commands],
+    scripts: [...one.scripts, ...other.scripts],
+    packageScripts: [...one.packageScripts, ...other.packageScripts],
+    files: [...one.files, ...other.files],
+    writes: [...one.writes, ...other.writes],
+    unclear: [...one.unclear, ...other.unclear],
+  };
+}
+
+/** How the options of a program that runs another one are passed over. */
+interface Wrapper {
+  /** Options that take nothing. */
+  readonly flags?: RegExp;
+  /** Options that take the next word. */
+  readonly values?: RegExp;
+  /** How many words stand before the command. */
+  readonly operands?: number;
+  /** Words that are added behind. */
+  readonly adds?: 'unknown words';
+}
+
+/** A program that runs what stands behind its options. One whose options are not known may run any of its words. */
+export function runsTheRest({ flags, values, operands = 0, adds }: Wrapper): Reading {
+  return (args, program) => {
+    let at = 0;
+    for (; at < args.length; at += 1) {
+      const text = textOf(args[at]);
+      if (text === undefined) return anyOf(args, `what '${program}' runs is not known before`);
+      if (text === '--') {
+        at += 1;
+        break;
+      }
+      if (!text.startsWith('-') || text === '-') break;
+      if (values?.test(text)) at += 1;
+      else if (!flags?.test(text)) return anyOf(args, `'${program} ${text}' is not understood`);
+    }
+    const command = args.slice(at + operands);
+    if (command.length === 0) return NOTHING;
+    return starts({ commands: [adds === undefined ? command : [...command, UNKNOWN]] });
+  };
 }

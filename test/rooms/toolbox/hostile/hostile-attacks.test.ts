@@ -34,12 +34,16 @@ const FILES = {
   'prog.sed': '1e evil\n',
   'package.json': JSON.stringify({
     name: 'x',
+    version: '1.0.0',
     scripts: {
       fine: 'echo fine',
       bad: 'evil x',
       worse: "sh -c 'evil'",
       chained: 'npm run bad',
       test: 'cat .env',
+      preinstall: 'evil x',
+      prepack: 'evil x',
+      preversion: 'evil x',
     },
   }),
   Makefile: 'all:\n\tevil\n',
