@@ -175,7 +175,8 @@ export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'to
   readonly configFile?: string;
   /**
    * A file of the same form that the folder brings with it, if it is there. Nobody knows who wrote it: its permissions
-   * make things stricter, and nothing else of it is heard.
+   * make things stricter, and nothing else of it is heard. It is a regular file of at most 1 MiB, and no link leads
+   * out of the folder on the way to it.
    */
   readonly folderConfigFile?: string;
 }

@@ -4,6 +4,7 @@ import { KNOWN_SECRETS } from '../call/redact.js';
 import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
+import { type BroughtText, isWithin, readBroughtFile } from '../toolbox/paths/brought-file.js';
 
 /** What a configuration file says. */
 export interface ConfigFile {
@@ -58,32 +59,53 @@ const OF_AGENT = { option: 'configFile', content: '{ "provider": "openai", "mode
 const OF_FOLDER = { option: 'folderConfigFile', content: '{ "permissions": { "mode": "ask" } }' };
 
 /** Reads a file as it stands: of the environment it is given nothing. */
-function readFile(name: string, example: FileExample): ConfigFile {
+function readFile(
+  name: string,
+  example: FileExample,
+  read: (path: string) => BroughtText = readTrusted,
+): ConfigFile {
   const path = resolve(name);
-  const { [NO_OPTION]: _, ...options } = parse(path, example);
+  const { [NO_OPTION]: _, ...options } = parse(path, example, read);
   return { path, folder: dirname(path), options, faults: [] };
 }
 
-/** The same, `undefined` where there is no such file. */
-export function readUntrustedFileIfThere(name: string): ConfigFile | undefined {
+/** Also a pipe, which a shell makes for what a program writes. */
+function readTrusted(path: string): BroughtText {
+  return { ok: true, text: readFileSync(path, 'utf8').replace(/^\uFEFF/, '') };
+}
+
+/**
+ * The same, `undefined` where there is no such file. A stranger may have made it: it is to be a regular file, without
+ * links out of the folder that brings it.
+ */
+export function readUntrustedFileIfThere(name: string, folder: string): ConfigFile | undefined {
+  const read = (path: string): BroughtText =>
+    readBroughtFile(path, isWithin(path, folder) ? folder : dirname(path));
   try {
-    return readFile(name, OF_FOLDER);
+    return readFile(name, OF_FOLDER, read);
   } catch (error) {
     if (error instanceof InvalidOptionsError && isMissing(error.cause)) return undefined;
     throw error;
   }
 }
 
-function parse(path: string, { option, content }: FileExample): Readonly<Record<string, unknown>> {
+function parse(
+  path: string,
+  { option, content }: FileExample,
+  read: (path: string) => BroughtText,
+): Readonly<Record<string, unknown>> {
   const refused = (problem: string, fix: string, cause?: unknown) =>
     Object.assign(new InvalidOptionsError([{ where: path, option: '', problem, fix }]), { cause });
-  let text: string;
+  const pathFix = `${option}: the path of a JSON file that this process may read`;
+  let file: BroughtText;
   try {
-    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    file = read(path);
   } catch (cause) {
     const problem = isMissing(cause) ? 'there is no such file' : `it cannot be read: ${errorMessage(cause)}`;
-    throw refused(problem, `${option}: the path of a JSON file that this process may read`, cause);
+    throw refused(problem, pathFix, cause);
   }
+  if (!file.ok) throw refused(file.problem, pathFix);
+  const { text } = file;
   const value = parsed(text);
   if (value === undefined) throw refused(`it is no JSON: line ${lineOfFault(text)} is wrong`, content);
   if (!isRecord(value)) throw refused('it is no JSON object', content);

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import {
   type InvalidOption,
   InvalidOptionsError,
@@ -31,7 +32,12 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
   if (!RECORD.accepts(given)) refuseOptions(invalidOptions(given, AGENT_OPTIONS));
   const fileFaults: InvalidOption[] = [];
   const file = readFile(given.configFile, readConfigFile, fileFaults);
-  const ofFolder = readFile(given.folderConfigFile, readUntrustedFileIfThere, fileFaults);
+  const folder = folderOf(given.folder) ?? folderOf(file?.options.folder, file?.folder) ?? process.cwd();
+  const ofFolder = readFile(
+    given.folderConfigFile,
+    (name) => readUntrustedFileIfThere(name, folder),
+    fileFaults,
+  );
   const own = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const isOfFile = (option: string): boolean => {
     const [name = ''] = option.split(/[.[]/, 1);
@@ -52,6 +58,10 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
     baseOf: (option) => (isOfFile(option) && file !== undefined ? file.folder : process.cwd()),
     folderPermissions: readFolderPermissions(ofFolder, { faults, options }),
   };
+}
+
+function folderOf(given: unknown, base = '.'): string | undefined {
+  return typeof given === 'string' ? resolve(base, given) : undefined;
 }
 
 /** Of a file that cannot be read, nobody knows what else is missing. */

@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -224,6 +225,31 @@ describe('createAgent beside a file that the folder brings', () => {
       code: 521,
       message: expect.not.stringContaining('a secret'),
     });
+  });
+
+  test('folderConfigFile is read where it is a regular file of the folder, and nothing is waited for', async () => {
+    const made = (path: string) =>
+      faultsOf(
+        createAgent({ provider: 'offline', model: 'm', folder, folderConfigFile: join(folder, path) }),
+      );
+    await symlink('/dev/zero', join(folder, 'zero.json'));
+    execFileSync('mkfifo', [join(folder, 'pipe.json')]);
+    const elsewhere = await mkdtemp(join(tmpdir(), 'agent-config-'));
+    await writeFile(join(elsewhere, 'agent.json'), '{}');
+    await symlink(elsewhere, join(folder, '.toolwright'));
+    await file('large.json', ' '.repeat(1_048_577));
+    const paths = ['zero.json', 'pipe.json', '.toolwright/agent.json', 'large.json'];
+    const told = await Promise.all(paths.map(made));
+    await rm(elsewhere, { recursive: true });
+    expect(told).toEqual([
+      [`zero.json: : it is a link that leads out of ${folder}`],
+      ['pipe.json: : it is no regular file'],
+      [`.toolwright/agent.json: : it is a link that leads out of ${folder}`],
+      ['large.json: : it has 1048577 bytes, and at most 1048576 are read'],
+    ]);
+    await file('there.json', { permisions: {} });
+    await symlink('there.json', join(folder, 'link.json'));
+    expect(await made('link.json')).toEqual([expect.stringMatching(/^link.json: permisions:/)]);
   });
 
   test('folderConfigFile may be missing, and fails closed where it cannot be understood', async () => {

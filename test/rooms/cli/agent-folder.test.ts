@@ -37,3 +37,10 @@ test('toolwright agent makes no skill of what a link in the folder leads to', as
     './.toolwright/skills is a link that leads out of the folder: remove it',
   );
 });
+
+test('toolwright agent tells of a folder’s file that is a link elsewhere in one line, and reads nothing of it', async () => {
+  const folder = newFolder();
+  mkdirSync(join(folder, '.toolwright'));
+  symlinkSync('/dev/zero', join(folder, '.toolwright/agent.json'));
+  expect(await told(folder)).toContain('./.toolwright/agent.json: it is a link that leads out of .');
+});

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -185,6 +186,20 @@ describe('skillTools', () => {
     // What a shell would make of a script cannot be told before, so that somebody is asked.
     for (const command of [script, `bash ${script}`])
       expect(await runs({ mode: 'auto', rules: [allow(command)] }, command)).toBe(false);
+  });
+
+  test('a pipe is no text of a skill, and nobody waits for it; nor is what is too large', async () => {
+    writeSkill('pdf', 'Fills forms');
+    execFileSync('mkfifo', [join(folder, 'pdf/pipe.md')]);
+    const { forLLM } = await registry().execute('skill_pdf', { file: 'pipe.md' });
+    expect(forLLM).toBe('pipe.md is no file.');
+    mkdirSync(join(folder, 'a'));
+    execFileSync('mkfifo', [join(folder, 'a/SKILL.md')]);
+    write('b/SKILL.md', ' '.repeat(1_048_577));
+    expect(faults()).toEqual([
+      'a/SKILL.md: it is no regular file',
+      'b/SKILL.md: it has 1048577 bytes, and at most 1048576 are read',
+    ]);
   });
 
   test('mistakes of all skills are thrown at once', () => {
