@@ -1,6 +1,7 @@
 import type { AgUiEvent, AgUiMessage } from './ag-ui-messages.js';
 import { AgUiTeller } from './ag-ui-teller.js';
 import type { AskedChat } from './chat-request.js';
+import { refusalText } from './frames.js';
 import { keptTurns, openPrompt, type PastTurn, pastTurns } from './past-turns.js';
 import type { DescribeError } from './shown-calls.js';
 import type { ReadEvent } from './turn-readings.js';
@@ -40,7 +41,7 @@ export async function* agUiFrames(
     if (!isNews) continue;
     if (event.type === 'answers-refused') {
       isOver = true;
-      yield runRefused('The answers were refused.');
+      yield runRefused(refusalText(event));
     } else if (event.type === 'turn-suspended' || event.type === 'turn-end') {
       isOver = true;
       end = told;

@@ -13,7 +13,7 @@ import {
   readChatRequest,
   type WriteFrames,
 } from './chat-request.js';
-import { frameStream } from './frames.js';
+import { ANSWERED_ALREADY, frameStream } from './frames.js';
 import { HttpFault } from './http-fault.js';
 import { ANY_ERROR, DEFAULT_HEARTBEAT_MS, protocolOf } from './protocols.js';
 import {
@@ -148,8 +148,8 @@ class ChatService {
         await conversations.prompt(chatId, content, put);
       }
       if (decision.kind === 'answers')
-        await conversations.answer(chatId, decision.answers, { key, owner }).catch((error: unknown) => {
-          throw editFault(error, decision.answers) ?? error;
+        await conversations.answer(chatId, decision.answers, { key, owner }).catch(async (error: unknown) => {
+          throw (await this.#answerFault(error, { chatId, answers: decision.answers })) ?? error;
         });
       const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
       // Answers are told from where they were: by the time they are kept, the turn may have gone on.
@@ -166,6 +166,18 @@ class ChatService {
       if (fault === undefined || fault.status === 403) throw thrown;
       return posted.refuse(fault);
     }
+  }
+
+  /** Answers that do not fit what waits: whoever gave them is told why. What does not wait any more, others answered. */
+  async #answerFault(
+    error: unknown,
+    { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },
+  ): Promise<HttpFault | undefined> {
+    if (!ToolwrightError.is(error) || error.name !== 'InvalidAnswer') return undefined;
+    const { pending = [] } = (await this.#options.conversations.snapshot(chatId)) ?? {};
+    return answers.every(({ id }) => pending.some((wait) => wait.id === id))
+      ? new HttpFault(422, error.message)
+      : new HttpFault(409, ANSWERED_ALREADY);
   }
 
   async #reconnect({ asked, view, request }: Asked<'reconnect'>): Promise<Response> {
@@ -232,20 +244,11 @@ function isOver({ status, lastEvent }: ConversationView, seen: number | undefine
   return seen === undefined ? status === 'idle' : status !== 'running' && seen >= lastEvent;
 }
 
-/** Arguments that a client has edited or a yes that is to stand, and that the tool does not take: it is told why. */
-function editFault(error: unknown, answers: readonly Answer[]): HttpFault | undefined {
-  const isInvalid = ToolwrightError.is(error) && error.name === 'InvalidAnswer';
-  return isInvalid && answers.some((answer) => 'arguments' in answer || 'remember' in answer)
-    ? new HttpFault(422, error.message)
-    : undefined;
-}
-
 /** What a client is told of an error that it has made. */
 function knownFault(thrown: unknown): HttpFault | undefined {
   if (thrown instanceof HttpFault) return thrown;
   if (!ToolwrightError.is(thrown)) return undefined;
   if (thrown.name === 'RunNotAllowed') return new HttpFault(403, 'The chat is somebody else’s.');
-  if (thrown.name === 'InvalidAnswer') return new HttpFault(409, 'Nothing waits for these answers.');
   if (thrown.name === 'ConversationNotReady')
     return new HttpFault(409, 'The message has been replaced already.');
   return undefined;

@@ -1,4 +1,6 @@
+import type { JsonObject } from '../contract/json-schema.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
+import { isRecord } from '../kernel/json.js';
 import type { DescribeError } from './shown-calls.js';
 import type { ReadEvent } from './turn-readings.js';
 import { type UiMessageChunk, UNTOLD, uiMessageChunks } from './ui-message-chunks.js';
@@ -17,7 +19,7 @@ export async function* uiMessageFrames(
     if (!isNews) continue;
     if (!isGreeted && before.messageId !== '') yield frame({ type: 'start', messageId: before.messageId });
     isGreeted = true;
-    if (event.type === 'answers-refused') yield frame({ type: 'error', errorText: REFUSED });
+    if (event.type === 'answers-refused') yield frame({ type: 'error', errorText: refusalText(event) });
     for (const [index, chunk] of chunks.entries())
       yield index === chunks.length - 1 ? `id: ${number}\n${frame(chunk)}` : frame(chunk);
   }
@@ -30,7 +32,12 @@ export async function* eventFrames(events: AsyncIterable<ReadEvent>): AsyncGener
     if (isNews) yield `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-const REFUSED = 'Somebody else has answered already.';
+export const ANSWERED_ALREADY = 'Somebody else has answered already.';
+
+/** Why answers were refused after they had entered, for whoever gave them. */
+export function refusalText({ isLate, error }: JsonObject): string {
+  return isLate === false && isRecord(error) ? String(error.message) : ANSWERED_ALREADY;
+}
 
 function frame(chunk: UiMessageChunk): string {
   return `data: ${JSON.stringify(chunk)}\n\n`;

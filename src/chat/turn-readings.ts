@@ -5,7 +5,7 @@ import type { Conversations } from '../conversation/conversations.js';
 
 /** Where the events of a chat are read. */
 export interface EventSource {
-  readonly conversations: Pick<Conversations, 'events'>;
+  readonly conversations: Pick<Conversations, 'events' | 'snapshot'>;
   readonly chatId: string;
   readonly signal: AbortSignal;
 }
@@ -54,11 +54,34 @@ export async function* readAnsweredTurn(
     signal,
   })) {
     const isOurs = event.key === key && (event.type === 'answers-taken' || event.type === 'answers-refused');
+    const isEnd = event.type === 'turn-end' && number > view.lastEvent;
+    const refusal = isEnd && !isNews ? await laterRefusal(source, { key, after: number }) : undefined;
+    if (refusal !== undefined) {
+      yield refusal;
+      return;
+    }
     // The turn may also end without going on with them.
-    isNews ||= isOurs || (event.type === 'turn-end' && number > view.lastEvent);
+    isNews ||= isOurs || isEnd;
     yield { number, event, isNews };
     if (isNews && (isPause(event) || event.type === 'answers-refused')) return;
   }
+}
+
+/** That answers were refused after the turn had ended with those of somebody else. */
+async function laterRefusal(
+  source: EventSource,
+  { key, after }: { readonly key: string; readonly after: number },
+): Promise<ReadEvent | undefined> {
+  const { conversations, chatId, signal } = source;
+  const view = await conversations.snapshot(chatId);
+  const waits = view?.inbox.some((entry) => entry.key === key) ?? false;
+  const until = waits ? {} : { upTo: view?.lastEvent ?? after };
+  for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
+    if (event.type === 'answers-refused' && event.key === key) return { number, event, isNews: true };
+    // What was in the inbox may have been done with without a word.
+    if (isPause(event)) return laterRefusal(source, { key, after: number });
+  }
+  return undefined;
 }
 
 /** Whether the last turn has gone on with answers of this key, or will look at them. */

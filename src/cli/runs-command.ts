@@ -4,6 +4,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
 import type { ScheduleTiming } from '../contract/schedule-store.js';
 import type { RememberScope } from '../contract/standing-approvals.js';
+import { checkAnswers } from '../conversation/check-answers.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
@@ -82,7 +83,7 @@ export const runsCommand: Command = {
     } catch (error) {
       // What the store or the run refuses is the answer to what was asked.
       if (!(ToolwrightError.is(error) || hasCode(error))) throw error;
-      throw new UserFault(errorMessage(error), 1);
+      throw new UserFault(errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' '), 1);
     } finally {
       await store.close();
     }
@@ -183,13 +184,14 @@ async function answerRun(call: RunsCall): Promise<number> {
   const { owner } = state;
   const owned = owner === undefined ? {} : { owner };
   const conversationId = await conversationOf(store, runId);
+  const tools = await checkedWith(call);
   if (conversationId !== undefined) {
     const content = { kind: 'answers' as const, answers, ...answeredBy, ...owned };
+    await checkAnswers({ conversationId, content, store, config: tools });
     await store.conversations.enter({ conversationId, key: crypto.randomUUID(), content });
     surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
     return 0;
   }
-  const tools = await checkedWith(call);
   const left = await answerStoredRun({ store, runId }, answers, { ...owned, ...answeredBy, ...tools });
   const rest =
     left.length === 0

@@ -17,8 +17,9 @@ import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { MAX_TIMER_MS, unlessAborted, withinLimits } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST, required, STORED_ID } from '../kernel/options.js';
-import { isSameOwner, ownerOf } from '../loop/run-owner.js';
+import { ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
+import { checkAnswers } from './check-answers.js';
 import { type ConversationView, viewOf } from './conversation-view.js';
 import {
   ANSWERS_OPTIONS,
@@ -38,9 +39,9 @@ import {
 import { News, readEvents } from './event-reader.js';
 import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';
-import { checkReplaced, messagesBefore } from './kept-turns.js';
+import { checkReplaced } from './kept-turns.js';
 import { CONTENT } from './options.js';
-import { checkEdits, type TurnSurroundings, takeTurns } from './take-turns.js';
+import { type TurnSurroundings, takeTurns } from './take-turns.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 16;
@@ -128,8 +129,8 @@ export class Conversations {
    * as the answers are kept. Answers that somebody else's were quicker than are refused with an event
    * `answers-refused`.
    *
-   * @throws ToolwrightError `InvalidAnswer` (514) for ids that nothing waits for, `RunNotAllowed` (523) for another
-   *   owner than that of the turn; nothing is kept then.
+   * @throws ToolwrightError `InvalidAnswer` (514) for ids that nothing waits for and for answers that do not fit,
+   *   `RunNotAllowed` (523) for another owner than that of the turn; nothing is kept then.
    */
   async answer(
     conversationId: string,
@@ -144,7 +145,8 @@ export class Conversations {
     checkOptions(options, ANSWERS_OPTIONS);
     const { key = crypto.randomUUID(), answeredBy } = options;
     const content = { kind: 'answers' as const, answers, ...ownerIn(options) };
-    await this.#checkAnswers(conversationId, content);
+    const { store, config } = this.#options;
+    await checkAnswers({ conversationId, content, store, config });
     return this.#enter(conversationId, key, {
       ...content,
       ...(answeredBy === undefined ? {} : { answeredBy }),
@@ -243,28 +245,6 @@ export class Conversations {
     });
     // Only prompts can be refused.
     return entered as EnteredEntry;
-  }
-
-  /** Refuses at once what could only be refused later; what changes until then is told as `answers-refused`. */
-  async #checkAnswers(conversationId: string, { answers, owner }: GivenAnswers): Promise<void> {
-    const kept = await this.#log.read(conversationId);
-    const turn = kept?.turn;
-    const run = turn && (await this.#options.store.load(turn.runId));
-    if (turn === undefined || run === undefined)
-      throw new ToolwrightError('InvalidAnswer', `Conversation '${conversationId}' waits for no answer.`);
-    if (!isSameOwner(turn.entry.content.owner, owner))
-      throw new ToolwrightError('RunNotAllowed', 'The answers were not taken: the turn has another owner.');
-    const ids = new Set(run.pending.map(({ id }) => id));
-    const unknown = answers.filter((answer) => !ids.has(answer?.id)).map((answer) => `'${answer?.id}'`);
-    if (unknown.length > 0) {
-      const waits = [...ids].map((id) => `'${id}'`).join(', ');
-      const message = `The conversation does not wait for ${unknown.join(', ')}; it waits for ${waits}.`;
-      throw new ToolwrightError('InvalidAnswer', message);
-    }
-    if (!answers.some((answer) => 'arguments' in answer || 'remember' in answer)) return;
-    const messages = messagesBefore(kept ?? { messages: [] }, turn.entry.content);
-    const of = { conversationId, ...(owner === undefined ? {} : { owner }), messages };
-    await checkEdits(this.#options.config, { run, answers, of, store: this.#options.store });
   }
 
   #hear({ conversationId, about }: ConversationNews): void {
@@ -383,8 +363,6 @@ const GRACE_MS = 1_000;
 function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }
-
-type GivenAnswers = Extract<InboxContent, { readonly kind: 'answers' }>;
 
 /** The owner that options name, as JSON. */
 function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {

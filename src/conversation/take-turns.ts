@@ -17,7 +17,6 @@ import { foldRun } from '../loop/fold-run.js';
 import { driveRun } from '../loop/kept-run.js';
 import { abortedBefore } from '../loop/loop-run.js';
 import { driveLostRun } from '../loop/recover-runs.js';
-import { resumeWith } from '../loop/resume.js';
 import { isSameOwner } from '../loop/run-owner.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import type {
@@ -62,7 +61,8 @@ async function takeNext(held: HeldConversation, surroundings: TurnSurroundings):
   if (turn !== undefined) return continueTurn(held, turn, surroundings);
   const [entry] = inbox;
   if (entry === undefined) return false;
-  if (entry.content.kind === 'answers') await refuseAnswers(held, entry, nothingAsked());
+  if (entry.content.kind === 'answers')
+    await refuseAnswers(held, entry, { error: nothingAsked(), run: undefined });
   else {
     const firstEvent = held.conversation.lastEvent + 1;
     await beginTurn(held, {
@@ -119,7 +119,7 @@ async function continueTurn(
     held.lost.throwIfAborted();
     // Those that were taken before have done what they could.
     if (answers?.isTold && isRefusal(error)) await held.commit({ done: [answers.position], events: [] });
-    else if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, error);
+    else if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, { error, run });
     else if (isFinal(error)) await failTurn(held, turn, error);
     // The store, or what the application gives, may be right the next time.
     else throw error;
@@ -334,10 +334,14 @@ async function failTurn(held: HeldConversation, turn: OpenTurn, error: unknown):
 
 async function refuseAnswers(
   held: HeldConversation,
-  { position, key }: InboxEntry,
-  error: unknown,
+  { position, key, content }: InboxEntry,
+  { error, run }: { readonly error: unknown; readonly run: KeptRun | undefined },
 ): Promise<void> {
-  const events = [{ type: 'answers-refused', key, error: errorJson(error) }];
+  const pending = run?.status === 'suspended' ? (run.state as RunState).pending : [];
+  const isWaitedFor = ({ id }: Answer): boolean => pending.some((wait) => wait.id === id);
+  // Others were quicker, or the turn is over; otherwise the answers themselves are wrong.
+  const isLate = content.kind === 'answers' && !content.answers.every(isWaitedFor);
+  const events = [{ type: 'answers-refused', key, isLate, error: errorJson(error) }];
   await held.commit({ done: [position], events });
 }
 
@@ -351,34 +355,4 @@ function nothingAsked(): ToolwrightError {
 
 function turnJson({ number, entry: { key, content } }: OpenTurn): JsonObject {
   return { number, key, kind: content.kind };
-}
-
-/** Answers of somebody who changed arguments, for a turn that waits. */
-interface EditingAnswers {
-  readonly run: RunState;
-  readonly answers: readonly Answer[];
-  readonly of: NextTurn;
-  readonly store: CheckpointStore;
-}
-
-/**
- * Checks edited arguments where this process has the tools of the turn; otherwise whoever takes it does.
- *
- * @throws ToolwrightError `InvalidAnswer` (514).
- */
-export async function checkEdits(
-  config: ConversationsOptions['config'],
-  { run, answers, of, store }: EditingAnswers,
-): Promise<void> {
-  const { tools, stateSecret } = typeof config === 'function' ? await config(of) : config;
-  if (tools === undefined) return;
-  const { owner } = of;
-  const scope = owner === undefined ? {} : { owner };
-  const resumption = {
-    answers,
-    scope: { ...scope, conversationId: of.conversationId },
-    isCertain: true,
-    isTrial: true,
-  };
-  await resumeWith({ tools, stateSecret, store }, run, resumption);
 }

@@ -3,6 +3,8 @@ import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
+import { checkAnswers } from '../conversation/check-answers.js';
+import { keepsConversations } from '../conversation/conversations-options.js';
 import { isRecord } from '../kernel/json.js';
 import { answerStoredRun } from '../loop/answer-stored-run.js';
 import type { ResumeConfig } from '../loop/options.js';
@@ -150,16 +152,19 @@ export class PendingBoard {
   }
 
   async #enter({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
-    const log = logOf(this.#parts.store);
+    const { store } = this.#parts;
     const conversationId = /^(.+)\.\d+$/s.exec(runId)?.[1];
-    if (log === undefined || conversationId === undefined) throw new Error('there is no conversation');
+    if (!keepsConversations(store) || conversationId === undefined)
+      throw new Error('there is no conversation');
     const content = {
       kind: 'answers',
       answers,
       answeredBy: ANSWERED_BY,
       ...(owner === undefined ? {} : { owner }),
     } as const;
-    await log.enter({ conversationId, key: `inspector ${crypto.randomUUID()}`, content });
+    // Edits are checked with the tools of whoever takes the turn, which may be others than those of this page.
+    await checkAnswers({ conversationId, content, store, config: {} });
+    await store.conversations.enter({ conversationId, key: `inspector ${crypto.randomUUID()}`, content });
   }
 
   async #ownersScope(owner: unknown): Promise<CallScope> {

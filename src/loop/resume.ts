@@ -18,7 +18,7 @@ export interface Resumption extends ResumeOptions {
   readonly answers: readonly Answer[];
   /** The state is this process's own or out of a store: nobody else could change it. */
   readonly isCertain?: boolean;
-  /** The answers are only looked at: nothing of them is kept. */
+  /** The answers are only looked at: nothing of them is kept, and without tools edits pass. */
   readonly isTrial?: boolean;
 }
 
@@ -50,13 +50,16 @@ export function resumeWith(
   const startWith = (calls: readonly StoredCall[]): RunStart => ({
     suspended: { ...withCalls(state, calls), ...(model === undefined ? {} : { model }) },
   });
-  if (!needTools(answered)) return startWith(answered);
+  const { isTrial = false } = resumption;
+  // Whoever goes on with the run has the tools, and checks.
+  const isLeft = isTrial && config?.tools === undefined;
+  if (isLeft || !needTools(answered)) return startWith(answered);
   const { conversationId } = scope;
   const remembering = {
     store: config?.store,
     conversationId,
     answeredBy,
-    isTrial: resumption.isTrial ?? false,
+    isTrial,
   };
   const checking = { ...remembering, tools: toolsOf(config, state), faults: [] };
   return finishAnswers(state, answered, checking).then(startWith);

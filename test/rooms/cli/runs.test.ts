@@ -278,6 +278,14 @@ function testRuns(): void {
     const conversations = new Conversations({ store, config: given, pollMs: 20 });
     await conversations.prompt('c1', 'Order', { owner: { user: 'u1' } });
     const view = await conversations.idle('c1');
+    const wrong = ['--to', view?.pending[0]?.id ?? '', '--value', '99'];
+    expect(await runs('answer', 'c1.1', ...wrong)).toMatchObject({
+      code: 1,
+      error: expect.stringMatching(/^[^\n]*an approval is answered by[^\n]*\n$/),
+    });
+    const edited = ['--to', view?.pending[0]?.id ?? '', '--approve', '--arguments', '{"sku":"C3"}'];
+    expect((await runs('answer', 'c1.1', ...edited)).error).toContain('--module');
+    expect(await conversations.snapshot('c1')).toMatchObject({ inbox: [], pending: { length: 2 } });
     for (const { id } of view?.pending ?? []) {
       const answered = await runs('answer', 'c1.1', '--to', id, '--approve');
       expect(answered).toMatchObject({ code: 0, error: '' });

@@ -1,0 +1,70 @@
+import type { InboxContent } from '../contract/conversation-log.js';
+import type { Message } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { resumeWith } from '../loop/resume.js';
+import { isSameOwner } from '../loop/run-owner.js';
+import type { ConversationsConfig, ConversationsStore, NextTurn } from './conversations-options.js';
+import { messagesBefore } from './kept-turns.js';
+
+type Checking = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret'>;
+
+/** Answers before they enter a conversation. */
+interface EnteringAnswers {
+  readonly conversationId: string;
+  readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
+  readonly store: ConversationsStore;
+  /** With what edited arguments and what is to be remembered are checked; without tools, the turn checks them. */
+  readonly config: Checking | ((turn: NextTurn) => Checking | Promise<Checking>);
+}
+
+/**
+ * Refuses at once what could only be refused later; what changes until then is told as `answers-refused`.
+ *
+ * @throws ToolwrightError `InvalidAnswer` (514), `RunNotAllowed` (523).
+ */
+export async function checkAnswers(entering: EnteringAnswers): Promise<void> {
+  const { conversationId, content, store } = entering;
+  const { answers, owner } = content;
+  const kept = await store.conversations.read(conversationId);
+  const turn = kept?.turn;
+  const run = turn && (await store.load(turn.runId));
+  if (kept === undefined || turn === undefined || run === undefined)
+    throw new ToolwrightError('InvalidAnswer', `Conversation '${conversationId}' waits for no answer.`);
+  if (!isSameOwner(turn.entry.content.owner, owner))
+    throw new ToolwrightError('RunNotAllowed', 'The answers were not taken: the turn has another owner.');
+  const ids = new Set(run.pending.map(({ id }) => id));
+  const unknown = answers.filter((answer) => !ids.has(answer?.id)).map((answer) => `'${answer?.id}'`);
+  if (unknown.length > 0) {
+    const waits = [...ids].map((id) => `'${id}'`).join(', ');
+    const message = `The conversation does not wait for ${unknown.join(', ')}; it waits for ${waits}.`;
+    throw new ToolwrightError('InvalidAnswer', message);
+  }
+  await tryAnswers(entering, { run, messages: messagesBefore(kept, turn.entry.content) });
+}
+
+/** Answers as the run would take them: their form, what the question asks for, and what their tools say of edits. */
+async function tryAnswers(
+  { conversationId, content: { answers, owner }, config, store }: EnteringAnswers,
+  { run, messages }: { readonly run: RunState; readonly messages: readonly Message[] },
+): Promise<void> {
+  const owned = owner === undefined ? {} : { owner };
+  const scope = { ...owned, conversationId };
+  const trial = { answers, scope, isCertain: true, isTrial: true };
+  if (!answers.some((answer) => 'arguments' in answer || 'remember' in answer)) {
+    await unlessUnreadable(() => resumeWith({}, run, trial));
+    return;
+  }
+  const next = { conversationId, ...owned, messages };
+  const { tools, stateSecret } = typeof config === 'function' ? await config(next) : config;
+  await unlessUnreadable(() => resumeWith({ tools, stateSecret, store }, run, trial));
+}
+
+/** A state of another version is for the process that takes the turn. */
+async function unlessUnreadable(attempt: () => unknown): Promise<void> {
+  try {
+    await attempt();
+  } catch (error) {
+    if (!ToolwrightError.is(error) || error.name !== 'InvalidState') throw error;
+  }
+}
