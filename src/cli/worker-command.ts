@@ -2,7 +2,11 @@ import { parseArgs } from 'node:util';
 import { keepsJobs } from '../contract/job-store.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
-import { type ConversationsOptions, keepsConversations } from '../conversation/conversations-options.js';
+import {
+  type ConversationsOptions,
+  keepsConversations,
+  turnConfigOf,
+} from '../conversation/conversations-options.js';
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type JobRunner, type RunJobsOptions, runJobs } from '../jobs/run-jobs.js';
@@ -129,11 +133,12 @@ function isCheckpointStore(store: unknown): store is CheckpointStore {
 
 function openConversations({ exports, config, store }: WorkParts): Conversations | undefined {
   if (!keepsConversations(store)) return undefined;
-  const { store: _1, checkpoint, runId: _2, signal: _3, leaseMs, ...given } = config;
-  const kept = checkpoint === 'call' ? { checkpoint } : {};
+  const { engine, leaseMs } = config;
   return new Conversations({
     store,
-    config: { ...given, ...kept },
+    config: turnConfigOf(config),
+    // Jobs are done beside them: each in the scope that the module says.
+    ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
     ...onUnknownOf(exports),
     ...(leaseMs === undefined ? {} : { leaseMs }),
   });

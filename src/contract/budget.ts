@@ -47,7 +47,7 @@ export interface AskableLimits extends BudgetLimits {
 
 /** What somebody may spend in all of their runs, by a key. */
 export interface KeyedBudget extends AskableLimits {
-  /** Whose it is: `` ({ owner }) => `tenant:${owner.tenant}` ``. One that gives nothing refuses the run. */
+  /** Whose it is: `` ({ owner }) => (typeof owner === 'string' ? `user:${owner}` : undefined) ``; nothing refuses the run. */
   readonly key: (scope: CallScope) => string | undefined;
   /** Counted anew in each window of so many milliseconds since 1970, such as a day; default: once and for all. */
   readonly windowMs?: number;

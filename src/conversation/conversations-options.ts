@@ -7,11 +7,10 @@ import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
-import { refuseOptions } from '../errors/author-fault.js';
+import { checkOptions, invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import {
   BOOLEAN,
-  COUNT,
   COUNT_LIMIT,
   either,
   FILLED_TEXT,
@@ -29,9 +28,10 @@ import {
   required,
   SIGNAL,
   STORED_ID,
+  TEXT,
   WHOLE,
 } from '../kernel/options.js';
-import type { ToolLoopConfig } from '../loop/options.js';
+import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
 /** The config of the runs of conversations; whose they are and where they are kept, is not theirs to say. */
 export interface ConversationsConfig
@@ -78,7 +78,7 @@ export interface ConversationsOptions {
   readonly takesTurns?: boolean;
   /** Conversations whose turns run here at the same time; default 16. */
   readonly maxConcurrency?: number;
-  /** Jobs of the engine that are done here at the same time; default 10. */
+  /** Jobs of the engine that are done here at the same time; default 10. `0`: none, others do them. */
   readonly jobConcurrency?: number;
   /** What becomes of a call that ran when its process died, and of which nobody knows: as for `recoverRuns`; default `ask`. */
   readonly onUnknown?: OnUnknown;
@@ -144,9 +144,46 @@ export function keepsConversations(store: unknown): store is ConversationsStore 
   );
 }
 
+const { store: _1, engine: _2, signal: _3, runId: _4, leaseMs: _5, ...TURN_RULES } = LOOP_RULES;
+
+const BESIDE = 'beside config: new Conversations({ store, config, … })';
+
+const TURN_CONFIG = optionTable<ConversationsConfig>(
+  'the config of Conversations',
+  { ...TURN_RULES, checkpoint: oneOf('step', 'call'), systemPrompt: TEXT },
+  {
+    ...LOOP_ALIASES,
+    store: `store ${BESIDE}`,
+    engine: `engine ${BESIDE}`,
+    leaseMs: `leaseMs ${BESIDE}`,
+    scope: `scope ${BESIDE}`,
+    onUnknown: `onUnknown ${BESIDE}`,
+    runId: 'nothing: runs are called after their conversation and their turn',
+    signal: 'nothing; a turn is ended with conversations.abort(conversationId)',
+    messages:
+      'nothing; conversations.prompt(conversationId, content) says more, and the store keeps what was said',
+    id: 'nothing; a conversation is named where it is prompted: conversations.prompt(conversationId, content)',
+  },
+);
+
+/**
+ * The config that turns are run with. What a function gives is checked at each turn.
+ *
+ * @throws InvalidOptionsError (521): no turn runs without a guard that its author believes in.
+ */
+export function checkTurnConfig(config: ConversationsConfig): void {
+  checkOptions(config, TURN_CONFIG);
+}
+
+/** What of the config of a run turns are run with; the rest stands beside it. */
+export function turnConfigOf(config: ToolLoopConfig): ConversationsConfig {
+  const { store: _s, engine: _e, signal: _g, runId: _r, leaseMs: _l, checkpoint, ...given } = config;
+  return checkpoint === 'call' ? { ...given, checkpoint } : given;
+}
+
 const STORE: OptionRule = { accepts: keepsConversations, fix: FIX };
 
-export const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
+const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
   store: required(STORE),
   config: required(either(FUNCTION, RECORD)),
   engine: JOB_ENGINE,
@@ -154,7 +191,7 @@ export const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversa
   scope: FUNCTION,
   takesTurns: BOOLEAN,
   maxConcurrency: COUNT_LIMIT,
-  jobConcurrency: COUNT,
+  jobConcurrency: WHOLE,
   onUnknown: oneOf('ask', 'error', 'rerun'),
   leaseMs: MILLISECONDS,
   pollMs: MILLISECONDS,
@@ -187,7 +224,18 @@ export const CLOSE_OPTIONS = optionTable<ConversationsCloseOptions>('Conversatio
 });
 
 /**
- * What does the jobs of turns: an engine, the store that keeps them, and their tools. `undefined` without an engine.
+ * Checks what conversations are made from, and the config of their turns where it is the same for all.
+ *
+ * @throws InvalidOptionsError (521) naming everything that is wrong.
+ */
+export function checkConversations(options: ConversationsOptions): void {
+  const faults = invalidOptions(options, CONVERSATIONS_OPTIONS);
+  const config = options?.config;
+  refuseOptions([...faults, ...(RECORD.accepts(config) ? invalidOptions(config, TURN_CONFIG) : [])]);
+}
+
+/**
+ * What does the jobs of turns: an engine, the store that keeps them, and their tools. `undefined` where none are done here.
  *
  * @throws InvalidOptionsError (521) where one of them is missing.
  */
@@ -200,7 +248,7 @@ export function jobsOfOptions(options: ConversationsOptions): JobParts | undefin
     ...(keepsJobs(store)
       ? []
       : [{ where, option: 'store', problem: 'store keeps no jobs, which engine needs', fix: FIX }]),
-    ...(tools === undefined
+    ...(tools === undefined && concurrency !== 0
       ? [
           {
             where,
@@ -211,6 +259,7 @@ export function jobsOfOptions(options: ConversationsOptions): JobParts | undefin
         ]
       : []),
   ]);
+  if (concurrency === 0) return undefined;
   const parts = { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
   return concurrency === undefined ? parts : { ...parts, concurrency };
 }

@@ -25,10 +25,11 @@ import {
   ANSWERS_OPTIONS,
   type AnswersOptions,
   CLOSE_OPTIONS,
-  CONVERSATIONS_OPTIONS,
   type ConversationIdleOptions,
   type ConversationsCloseOptions,
   type ConversationsOptions,
+  checkConversations,
+  checkTurnConfig,
   EVENTS_OPTIONS,
   type EventsOptions,
   IDLE_OPTIONS,
@@ -81,7 +82,7 @@ export class Conversations {
   readonly #closing = new AbortController();
 
   constructor(options: ConversationsOptions) {
-    checkOptions(options, CONVERSATIONS_OPTIONS);
+    checkConversations(options);
     this.#options = options;
     this.#log = options.store.conversations;
     this.#safeLog = new SafeLog(options.logger);
@@ -306,6 +307,7 @@ export class Conversations {
       warn: (message, fields) => this.#safeLog.warn(message, fields),
       configOf: async (turn) => {
         const given = typeof config === 'function' ? await config(turn) : config;
+        checkTurnConfig(given);
         return logger === undefined ? given : { logger, ...given };
       },
       scopeOf: async (turn) => (await scope?.(turn)) ?? {},

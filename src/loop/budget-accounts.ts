@@ -1,4 +1,4 @@
-import type { AskableLimits, Budget, BudgetGrant, BudgetLimits } from '../contract/budget.js';
+import type { AskableLimits, Budget, BudgetGrant, BudgetLimits, KeyedBudget } from '../contract/budget.js';
 import {
   addAmounts,
   type BudgetAccount,
@@ -10,6 +10,7 @@ import type { CallScope, CallStatus } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { RunState } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import { errorMessage } from '../kernel/error-message.js';
 import { wrongBudget } from './budget-faults.js';
 import { inBillionths, inUnits } from './prices.js';
 
@@ -150,16 +151,28 @@ export function sharedAccounts(
     accounts.push(new SharedAccount(`conversation:${conversationId}`, undefined, conversation));
   }
   for (const [index, { key, windowMs, ...limits }] of by.entries()) {
-    const whose: unknown = key(scope);
-    if (typeof whose !== 'string' || whose === '')
+    const whose = keyOf(key, scope);
+    if (typeof whose.key !== 'string' || whose.key === '')
       throw wrongBudget({
         option: `budget.by[${index}].key`,
-        problem: 'the key says nobody, who would share a budget with all other nobodies',
+        problem: whose.problem ?? 'the key says nobody, who would share a budget with all other nobodies',
         fix: 'a key that says whose it is, or the scope with what it reads',
       });
-    accounts.push(new SharedAccount(whose, windowMs, limits));
+    accounts.push(new SharedAccount(whose.key, windowMs, limits));
   }
   return accounts;
+}
+
+/** A key that fails says nobody, too: a turn that is taken again and again would fail each time. */
+function keyOf(
+  key: KeyedBudget['key'],
+  scope: CallScope,
+): { readonly key?: unknown; readonly problem?: string } {
+  try {
+    return { key: key(scope) };
+  } catch (error) {
+    return { problem: `the key says nobody, as it failed: ${errorMessage(error)}` };
+  }
 }
 
 /** Limits as ledgers count; none where there is none, as with `Infinity`. */

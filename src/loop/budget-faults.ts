@@ -1,4 +1,4 @@
-import { type Budget, keepsBudgets, type PriceTable } from '../contract/budget.js';
+import { type AskableLimits, type Budget, keepsBudgets, type PriceTable } from '../contract/budget.js';
 import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.js';
 import { PRICES, priceOf } from './prices.js';
 
@@ -43,7 +43,51 @@ interface BudgetSurroundings {
   readonly store: unknown;
 }
 
-/** What is wrong with a budget whatever the run: the first model without a price, and a store that is missing. */
+const PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
+
+/** Limits of which somebody may grant more, although there is nothing that they could grant. */
+export function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly BudgetFault[] {
+  return [
+    ...faultsOfAsking('budget', own),
+    ...faultsOfAsking('budget.conversation', conversation),
+    ...by.flatMap((limits, index) => faultsOfAsking(`budget.by[${index}]`, limits)),
+    ...faultsOfAsking('budget.children', children),
+  ];
+}
+
+function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly BudgetFault[] {
+  const { whenSpent = 'end' } = limits;
+  if (whenSpent === 'end') return [];
+  const limited = PARTS.filter((part) => limits[part] !== undefined);
+  if (limited.length === 0)
+    return [
+      {
+        option: `${of}.whenSpent`,
+        problem: `${of}.whenSpent asks for more, and nothing beside it is limited`,
+        fix: "the limits that it is for: { cost: 0.5, whenSpent: 'ask' }",
+      },
+    ];
+  if (whenSpent === 'ask') return [];
+  const asked = PARTS.filter((part) => whenSpent.ask[part] !== undefined);
+  const option = `${of}.whenSpent.ask`;
+  if (asked.length === 0)
+    return [
+      {
+        option,
+        problem: `${option} grants nothing`,
+        fix: `whenSpent: 'ask', or { ask: { ${limited[0]}: … } }`,
+      },
+    ];
+  return asked
+    .filter((part) => !limited.includes(part))
+    .map((part) => ({
+      option: `${option}.${part}`,
+      problem: `${option}.${part} grants more of what ${of} does not limit`,
+      fix: `${of}.${part}: … beside whenSpent, or no ${part} in it`,
+    }));
+}
+
+/** What is wrong with a budget whatever the run: the first model without a price, a store that is missing, questions for nothing. */
 export function budgetFaults(budget: Budget, { models, store }: BudgetSurroundings): readonly BudgetFault[] {
   const { conversation, by = [], prices } = budget;
   const isShared = conversation !== undefined || by.length > 0;
@@ -52,5 +96,6 @@ export function budgetFaults(budget: Budget, { models, store }: BudgetSurroundin
   return [
     ...unpriced.filter((fault) => fault !== undefined),
     ...(isShared && !isKept ? [MISSING_LEDGER] : []),
+    ...askingFaults(budget),
   ];
 }

@@ -27,7 +27,7 @@ import {
   spentBefore,
   WORDS,
 } from './budget-accounts.js';
-import { countsCost, MISSING_LEDGER, missingPrice, wrongBudget } from './budget-faults.js';
+import { askingFaults, countsCost, MISSING_LEDGER, missingPrice, wrongBudget } from './budget-faults.js';
 import { estimateTokens } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
@@ -74,13 +74,15 @@ export class RunBudget {
   #end: ToolwrightError | undefined;
   #question: BudgetQuestion | undefined;
 
-  /** @throws InvalidOptionsError (521) for a budget whose key or store is missing. */
+  /** @throws InvalidOptionsError (521) for a budget whose key or store is missing, or that asks for nothing. */
   constructor(
     given: Budget | undefined,
     { scope, store, before }: BudgetStart & Pick<BudgetedConfig, 'store'>,
   ) {
     const parent = surroundingBudget.getStore();
     const budget = given ?? parent?.forChildren ?? {};
+    const [fault] = askingFaults(budget);
+    if (fault !== undefined) throw wrongBudget(fault);
     this.#budget = budget;
     this.#parent = parent;
     this.#depth = parent === undefined ? 0 : parent.#depth + 1;

@@ -9,6 +9,7 @@ import {
   type ConversationsStore,
   keepsConversations,
   type TurnOwner,
+  turnConfigOf,
 } from '../conversation/conversations-options.js';
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
@@ -114,7 +115,7 @@ export class ApplicationFleet {
 
   #open(store: ConversationsStore, given: Pick<ConversationsOptions, 'takesTurns'>): Conversations {
     const { options, runs } = this.#parts;
-    const { conversations: { systemPrompt, ...settings } = {}, leaseMs } = options;
+    const { conversations: { systemPrompt, ...settings } = {}, leaseMs, engine } = options;
     const prompt = systemPrompt === undefined ? {} : { systemPrompt };
     return new Conversations({
       store,
@@ -122,9 +123,11 @@ export class ApplicationFleet {
       ...given,
       ...settings,
       ...(leaseMs === undefined ? {} : { leaseMs }),
+      // The application does its jobs itself: each in the scope that `jobScope` says.
+      ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
       config: async (turn) => {
         const { config } = await runs.apart(await this.#scopeOfTurn(turn));
-        return { ...config, checkpoint: config.checkpoint === 'call' ? 'call' : 'step', ...prompt };
+        return { ...turnConfigOf(config), ...prompt };
       },
       scope: async (turn) => (await runs.apart(await this.#scopeOfTurn(turn))).scope,
     });

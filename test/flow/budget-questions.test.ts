@@ -291,6 +291,26 @@ describe('whenSpent: ask', () => {
         runToolLoop({ ...setup([said()]).config, budget: { steps: 1, whenSpent } as never }, USER),
       ).rejects.toThrow(/whenSpent/);
   });
+
+  test('that nobody could grant anything of is a mistake', async () => {
+    const { config, provider } = setup([said()]);
+    const store = new MemoryRunStore();
+    const wrong: readonly (readonly [Budget, string])[] = [
+      [{ whenSpent: 'ask' }, 'budget.whenSpent'],
+      [{ calls: 1, whenSpent: { ask: {} } }, 'budget.whenSpent.ask'],
+      [{ whenSpent: { ask: { tokens: 5 } } }, 'budget.whenSpent'],
+      [{ calls: 1, whenSpent: { ask: { tokens: 5, calls: 1 } } }, 'budget.whenSpent.ask.tokens'],
+      [{ conversation: { whenSpent: 'ask' } }, 'budget.conversation.whenSpent'],
+      [{ by: [{ key: () => 'u1', whenSpent: 'ask' }] }, 'budget.by[0].whenSpent'],
+      [{ steps: 5, children: { cost: 1, whenSpent: { ask: {} } } }, 'budget.children.whenSpent.ask'],
+    ];
+    for (const [budget, option] of wrong)
+      await expect(runToolLoop({ ...config, store, budget }, USER)).rejects.toMatchObject({
+        code: 521,
+        faults: [{ option }],
+      });
+    expect(provider.requests).toEqual([]);
+  });
 });
 
 async function recoveredIn(

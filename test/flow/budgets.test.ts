@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   type Budget,
+  type CallScope,
   Conversation,
   defineTool,
   type LLMProvider,
@@ -230,6 +231,15 @@ describe('budget', () => {
     await expect(runToolLoop({ ...setup([said()]).config, budget }, USER, { owner: 'u1' })).rejects.toThrow(
       /store/,
     );
+  });
+
+  test('whose key fails refuses the run, as one that says nobody does', async () => {
+    const { config, provider } = setup([said()]);
+    const key = ({ owner }: CallScope) => `tenant:${(owner as { readonly tenant: string }).tenant}`;
+    const budget: Budget = { by: [{ key, steps: 1 }] };
+    const run = runToolLoop({ ...config, store: new MemoryRunStore(), budget }, USER);
+    await expect(run).rejects.toMatchObject({ code: 521, faults: [{ option: 'budget.by[0].key' }] });
+    expect(provider.requests).toEqual([]);
   });
 
   test('of a conversation is that of all its turns, and needs to know which', async () => {

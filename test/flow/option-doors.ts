@@ -19,6 +19,7 @@ import {
   type ConversationIdleOptions,
   Conversations,
   type ConversationsCloseOptions,
+  type ConversationsConfig,
   type ConversationsOptions,
   cancelRun,
   compensateRun,
@@ -332,6 +333,10 @@ const conversationsOptions: Required<ConversationsOptions> = {
   pollMs: 1000,
   logger: console,
 };
+const turnConfig: Required<ConversationsConfig> = (() => {
+  const { store: _1, engine: _2, signal: _3, runId: _4, leaseMs: _5, ...turn } = config;
+  return { ...turn, checkpoint: 'step', systemPrompt: 'Be brief.' };
+})();
 const conversations = () => new Conversations(conversationsOptions);
 const keyed: Required<Pick<PromptOptions, 'key' | 'owner'>> = { key: 'k1', owner: { user: 'u1' } };
 
@@ -443,6 +448,10 @@ export const LOOP_DOORS: readonly Door[] = [
   door<ConversationsOptions>('Conversations', conversationsOptions, {
     required: ['store', 'config'],
     enter: (given) => new Conversations(given).close(),
+  }),
+  door<ConversationsConfig>('the config of Conversations', turnConfig, {
+    ...ofRun,
+    enter: (given) => new Conversations({ ...conversationsOptions, config: given }).close(),
   }),
   door<ChatHandlerOptions>(
     'createChatHandler',

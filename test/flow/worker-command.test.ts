@@ -224,6 +224,13 @@ describe('toolwright worker', () => {
     },
   );
 
+  test('refuses a config whose guard is misspelt: nothing is taken without it', async () => {
+    writeFileSync(join(folder, 'slip.mjs'), `${PLAIN}config.polcy = () => false;`);
+    const { exitCode, stderr } = await refusal('slip.mjs', '--store', 'runs.sqlite');
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('did you mean `policy`?');
+  });
+
   test('says in one line what is wrong', async () => {
     expect(await refusal()).toEqual({
       exitCode: 2,

@@ -1,0 +1,105 @@
+import { afterEach, expect, test } from '@jest/globals';
+import {
+  Conversations,
+  type ConversationsConfig,
+  type ConversationsOptions,
+  defineTool,
+  MemoryJobEngine,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const opened: Conversations[] = [];
+const wiped: string[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((conversations) => conversations.close()));
+  wiped.length = 0;
+});
+
+/** A model that asks for a call that a guard should see. */
+function configWith(extra: object): ConversationsConfig {
+  const wipe = defineTool({
+    name: 'wipe',
+    description: 'Wipes',
+    parameters: {},
+    execute: () => {
+      wiped.push('all');
+    },
+  });
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ name: 'wipe', arguments: {} }] },
+    { content: 'Done.' },
+  ]);
+  return { provider, model: 'm', tools: [wipe], ...extra };
+}
+
+function open(config: ConversationsOptions['config']): Conversations {
+  const conversations = new Conversations({ store: new MemoryRunStore(), config, pollMs: 20 });
+  opened.push(conversations);
+  return conversations;
+}
+
+const MISTAKES: readonly (readonly [object, string])[] = [
+  [{ polcy: () => false }, 'polcy'],
+  [{ policy: undefined }, 'policy'],
+  [{ budgt: { calls: 0 } }, 'budgt'],
+  [{ hoks: [] }, 'hoks'],
+  [{ answerWithinMS: 5 }, 'answerWithinMS'],
+  [{ maxIteration: 1 }, 'maxIteration'],
+  [{ toolTimeoutMs: '5' }, 'toolTimeoutMs'],
+  [{ systemPromt: 'Ask first.' }, 'systemPromt'],
+  [{ checkpoint: 'suspend' }, 'checkpoint'],
+  [{ model: undefined }, 'model'],
+];
+
+test.each(MISTAKES)('a config of Conversations with %j is refused', (extra, option) => {
+  const config = configWith(extra);
+  expect(() => open(config)).toThrow(expect.objectContaining({ code: 521, faults: [fault(option)] }));
+});
+
+test.each(MISTAKES)(
+  'what a function gives with %j ends the turn as failed, and runs nothing',
+  async (extra, option) => {
+    const config = configWith(extra);
+    const conversations = open(() => config);
+    await conversations.prompt('c1', 'Go');
+    const view = await conversations.idle('c1');
+    expect(view?.status).toBe('idle');
+    const ends = [];
+    for await (const { event } of conversations.events('c1', { upTo: view?.lastEvent ?? 0 }))
+      if (event.type === 'turn-end') ends.push(event);
+    const error = { code: 521, message: expect.stringContaining(option) };
+    expect(ends).toMatchObject([{ status: 'failed', error }]);
+    expect(wiped).toEqual([]);
+    expect((config.provider as ScriptedProvider).requests).toEqual([]);
+  },
+);
+
+test('what is no config at all ends the turn, too', async () => {
+  const conversations = open(() => undefined as never);
+  await conversations.prompt('c1', 'Go');
+  expect((await conversations.idle('c1'))?.status).toBe('idle');
+});
+
+test.each([
+  ['engine', new MemoryJobEngine(), /engine beside config/],
+  ['store', new MemoryRunStore(), /store beside config/],
+  ['leaseMs', 1000, /leaseMs beside config/],
+  ['scope', {}, /scope beside config/],
+  ['runId', 'r1', /runs are called after/],
+  ['signal', new AbortController().signal, /conversations\.abort/],
+  ['messages', [], /conversations\.prompt/],
+])('%s in the config of Conversations is refused, and said where it belongs', (name, value, fix) => {
+  expect(() => open(configWith({ [name]: value }))).toThrow(fix);
+});
+
+test('what is wrong with the options and with the config is told together', () => {
+  const options = { store: new MemoryRunStore(), config: configWith({ polcy: 1 }), pollMS: 5 };
+  const faults = [fault('pollMS'), fault('polcy')];
+  expect(() => new Conversations(options)).toThrow(expect.objectContaining({ faults }));
+});
+
+function fault(option: string): unknown {
+  return expect.objectContaining({ option });
+}
