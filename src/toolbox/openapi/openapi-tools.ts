@@ -20,7 +20,7 @@ import {
 } from '../../kernel/options.js';
 import { WebAccess, type WebResponse } from '../network/web-access.js';
 import { buildRequest, type Credential } from './build-request.js';
-import { operationSchema } from './operation-schema.js';
+import { type OperationSchema, operationSchema } from './operation-schema.js';
 import { type Operation, readDocument, type SecurityScheme } from './read-document.js';
 
 /** What a security scheme needs: a token, `user:password` for `basic`, or a function that gives it for a call. */
@@ -75,13 +75,16 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
         fix: 'JSON.parse(…)',
       },
     ]);
-  const { operations, server: named, faults } = readDocument(document);
+  const { operations, server: named, faults, misplaced } = readDocument(document);
   const included = operations.filter((operation) => isIncluded(operation, options.include));
   const places = new Set(included.map(({ method, path }) => `${method.toUpperCase()} ${path}`));
   const server = options.server ?? named;
   const names = toolNames(included, options.prefix);
+  const schemas = included.map((operation) => operationSchema(operation, document));
   const wrong = [
     ...faults.filter(({ where }) => places.has(where) || where.startsWith('#')),
+    ...(options.include === undefined ? misplaced : []),
+    ...onceEach(schemas.flatMap((schema) => schema.faults)),
     ...missing(included, options),
     ...serverFaults(server),
     ...[...places].filter((place) => (names.get(place)?.length ?? 0) > 64).map(tooLong),
@@ -92,7 +95,13 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
     server: server as string,
     web: options.web ?? accessTo(server as string, options),
   };
-  return included.map((operation) => toolOf(operation, { name: nameIn(names, operation), document, caller }));
+  return included.map((operation, index) =>
+    toolOf(operation, { ...(schemas[index] as OperationSchema), name: nameIn(names, operation), caller }),
+  );
+}
+
+function onceEach(faults: readonly AuthorFault[]): readonly AuthorFault[] {
+  return [...new Map(faults.map((fault) => [fault.where, fault])).values()];
 }
 
 function isIncluded(operation: Operation, include: OpenApiOptions['include']): boolean {
@@ -169,14 +178,12 @@ interface Caller extends OpenApiOptions {
   readonly web: WebAccess;
 }
 
-interface ToolPlan {
+interface ToolPlan extends OperationSchema {
   readonly name: string;
-  readonly document: JsonObject;
   readonly caller: Caller;
 }
 
-function toolOf(operation: Operation, { name, document, caller }: ToolPlan): ToolDefinition {
-  const { schema, plan } = operationSchema(operation, document);
+function toolOf(operation: Operation, { name, schema, plan, caller }: ToolPlan): ToolDefinition {
   const { server, headers = {}, auth = {}, web } = caller;
   return defineTool({
     name,

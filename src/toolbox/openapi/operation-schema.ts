@@ -1,6 +1,7 @@
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
+import type { AuthorFault } from '../../errors/author-fault.js';
 import { isRecord } from '../../kernel/json.js';
-import { lookUp, type Operation, type OperationParameter } from './read-document.js';
+import { deadEnd, lookUp, type Operation, type OperationParameter } from './read-document.js';
 
 /** Which argument of a tool is which part of a request. */
 export interface ArgumentPlan {
@@ -10,9 +11,11 @@ export interface ArgumentPlan {
 }
 
 /** What a tool takes, and where it goes. */
-interface OperationSchema {
+export interface OperationSchema {
   readonly schema: JsonSchema;
   readonly plan: ArgumentPlan;
+  /** Of references that lead to no schema. */
+  readonly faults: readonly AuthorFault[];
 }
 
 /**
@@ -37,12 +40,17 @@ export function operationSchema(operation: Operation, document: JsonObject): Ope
     properties[argument] = described(definitions.convert(parameter.schema), parameter.description);
   const required = parameters.filter(({ parameter }) => parameter.isRequired).map(({ argument }) => argument);
   const { body } = operation;
+  const { faults } = definitions;
   if (body === undefined)
-    return { schema: schemaOf(properties, required, definitions), plan: { parameters } };
+    return { schema: schemaOf(properties, required, definitions), plan: { parameters }, faults };
   const argument = nameOf('body', 'request_body');
   properties[argument] = described(definitions.convert(body.schema), body.description);
   if (body.isRequired) required.push(argument);
-  return { schema: schemaOf(properties, required, definitions), plan: { parameters, body: argument } };
+  return {
+    schema: schemaOf(properties, required, definitions),
+    plan: { parameters, body: argument },
+    faults,
+  };
 }
 
 function schemaOf(
@@ -80,6 +88,7 @@ const VALUES = new Set(['enum', 'const', 'default', 'required', 'type', 'depende
 class Definitions {
   /** By their names in `$defs`. */
   readonly used = new Map<string, JsonSchema>();
+  readonly faults: AuthorFault[] = [];
   readonly #names = new Map<string, string>();
 
   constructor(readonly document: JsonObject) {}
@@ -109,6 +118,11 @@ class Definitions {
   #reference(reference: string): JsonSchema {
     const known = this.#names.get(reference);
     if (known !== undefined) return { $ref: `#/$defs/${known}` };
+    const fault = deadEnd(this.document, reference);
+    if (fault !== undefined) {
+      this.faults.push(fault);
+      return {};
+    }
     const name = this.#nameOf(reference);
     this.#names.set(reference, name);
     // Its place is taken first: it may refer to itself.

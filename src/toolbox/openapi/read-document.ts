@@ -59,6 +59,8 @@ interface ReadDocument {
   /** The first server, its variables with their defaults. */
   readonly server: string | undefined;
   readonly faults: readonly AuthorFault[];
+  /** Where an operation or a path is expected, and something else stands. */
+  readonly misplaced: readonly AuthorFault[];
 }
 
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
@@ -74,15 +76,27 @@ export function readDocument(document: JsonObject): ReadDocument {
   const faults: AuthorFault[] = [];
   const reader = new DocumentReader(document, faults);
   const paths = isRecord(document.paths) ? document.paths : {};
+  const misplaced: AuthorFault[] = [];
   const operations = Object.entries(paths).flatMap(([path, item]) => {
     const shared = reader.follow(item);
-    if (!isRecord(shared)) return [];
+    // A reference that leads to nothing is told already, and `x-…` is for others.
+    if (!isRecord(shared)) {
+      if (shared !== undefined && !path.startsWith('x-')) misplaced.push(noObject(path, shared));
+      return [];
+    }
     return METHODS.flatMap((method) => {
       const given = shared[method];
-      return isRecord(given) ? [reader.operation({ method, path, shared, given })] : [];
+      if (isRecord(given)) return [reader.operation({ method, path, shared, given })];
+      if (given !== undefined) misplaced.push(noObject(`${method.toUpperCase()} ${path}`, given));
+      return [];
     });
   });
-  return { operations, server: serverIn(document), faults };
+  return { operations, server: serverIn(document), faults, misplaced };
+}
+
+function noObject(where: string, given: unknown): AuthorFault {
+  const what = given === null ? 'null' : Array.isArray(given) ? 'a list' : `a ${typeof given}`;
+  return { where, problem: `it is ${what}, and no object`, fix: 'mend the document, or leave it out' };
 }
 
 function serverIn({ servers }: JsonObject): string | undefined {
@@ -110,15 +124,14 @@ class DocumentReader {
 
   /** What a `$ref` of the document leads to; anything else as it is. */
   follow(value: unknown): unknown {
-    let found = value;
-    for (let steps = 0; isRecord(found) && typeof found.$ref === 'string'; steps += 1) {
-      const next = lookUp(this.document, found.$ref);
-      if (next === undefined || steps > MOST_STEPS) {
-        this.#fault(found.$ref, 'it leads to nothing in the document', 'bundle the document into one');
-        return undefined;
-      }
-      found = next;
+    if (!isRecord(value) || typeof value.$ref !== 'string') return value;
+    const fault = deadEnd(this.document, value.$ref);
+    if (fault !== undefined) {
+      this.faults.push(fault);
+      return undefined;
     }
+    let found: unknown = value;
+    while (isRecord(found) && typeof found.$ref === 'string') found = lookUp(this.document, found.$ref);
     return found;
   }
 
@@ -126,6 +139,8 @@ class DocumentReader {
     const id = typeof given.operationId === 'string' ? given.operationId : `${method} ${path}`;
     const where = `${method.toUpperCase()} ${path}`;
     const body = this.#body(given.requestBody, where);
+    const parameters = this.#parameters([shared.parameters, given.parameters], where);
+    this.#checkPath(path, parameters, where);
     return {
       id,
       method,
@@ -134,7 +149,7 @@ class DocumentReader {
       ...textIn(given, 'summary'),
       ...textIn(given, 'description'),
       isDeprecated: given.deprecated === true,
-      parameters: this.#parameters([shared.parameters, given.parameters], where),
+      parameters,
       ...(body === undefined ? {} : { body }),
       security: this.#security(given.security ?? this.document.security, where),
     };
@@ -155,6 +170,15 @@ class DocumentReader {
       if (!isIgnored) parameters.set(`${read.place} ${read.name}`, read);
     }
     return [...parameters.values()];
+  }
+
+  /** What nothing is put in for would be sent as it stands there. */
+  #checkPath(path: string, parameters: readonly OperationParameter[], where: string): void {
+    for (const name of new Set(Array.from(path.matchAll(/\{([^{}]+)\}/g), ([, name = '']) => name))) {
+      if (parameters.some((parameter) => parameter.place === 'path' && parameter.name === name)) continue;
+      const fix = `parameters: [{ name: '${name}', in: 'path', required: true, schema: … }]`;
+      this.#fault(where, `its path has {${name}}, and none of its parameters in the path has this name`, fix);
+    }
   }
 
   #body(given: unknown, where: string): OperationBody | undefined {
@@ -193,8 +217,6 @@ class DocumentReader {
   }
 }
 
-const MOST_STEPS = 100;
-
 function readParameter(given: JsonObject, name: string, place: ParameterPlace): OperationParameter {
   const content = isRecord(given.content) ? Object.values(given.content)[0] : undefined;
   const usual = place === 'query' || place === 'cookie' ? 'form' : 'simple';
@@ -227,6 +249,26 @@ function textIn<Name extends string>(given: JsonObject, name: Name): { readonly 
   return typeof text === 'string' && text.trim() !== ''
     ? ({ [name]: text.trim() } as Record<Name, string>)
     : {};
+}
+
+/** Why a reference leads to nothing: it is not there, or only references that lead to each other are. */
+export function deadEnd(document: JsonObject, reference: string): AuthorFault | undefined {
+  const seen = new Set<string>();
+  let next = reference;
+  while (!seen.has(next)) {
+    seen.add(next);
+    const found = lookUp(document, next);
+    if (found === undefined)
+      return {
+        where: reference,
+        problem: 'it leads to nothing in the document',
+        fix: 'bundle the document into one',
+      };
+    if (!isRecord(found) || typeof found.$ref !== 'string') return undefined;
+    next = found.$ref;
+  }
+  const ring = [...seen, next].join(' → ');
+  return { where: reference, problem: `it leads only to references: ${ring}`, fix: 'mend the document' };
 }
 
 /** What a reference within a document names: a JSON Pointer (RFC 6901) behind `#`. */

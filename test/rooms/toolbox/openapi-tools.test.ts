@@ -401,13 +401,30 @@ describe('toolsFromOpenApi: mistakes', () => {
     expect(() => toolsFromOpenApi(documentOf({}), { sever: 'x' } as OpenApiOptions)).toThrow('server');
   });
 
-  test('schemas that refer to themselves without end, or to nothing, end', () => {
-    const schemas = { A: { $ref: '#/components/schemas/B' }, B: { $ref: '#/components/schemas/A' } };
-    const parameters = [{ name: 'q', in: 'query', schema: { $ref: '#/components/schemas/A' } }];
-    const document = documentOf(
-      { '/x': { get: { operationId: 'x', parameters } } },
-      { components: { schemas } },
-    );
-    expect(faultsOf(document).length).toBeLessThan(3);
+  test('references that lead to nothing or only to each other, paths without their parameters, no operations', () => {
+    const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+    const schemas = { A: ref('B'), B: ref('A'), Tree: { properties: { left: ref('Tree') } } };
+    const queries = ['A', 'Nothing', 'Tree', 'A'].map((name, index) => ({
+      ...{ name: `q${index}`, in: 'query', schema: ref(name) },
+    }));
+    const paths = {
+      '/x': { get: { operationId: 'x', parameters: queries }, put: null, post: 'x', 'x-note': 1 },
+      '/{shop}/a/{id}': { parameters: [id], get: { operationId: 'y' } },
+      '/none': null,
+      'x-paths': 'of somebody else',
+    };
+    const document = documentOf(paths, { components: { schemas } });
+    const references = [
+      '#/components/schemas/A: it leads only to references: #/components/schemas/A → #/components/schemas/B → #/components/schemas/A',
+      '#/components/schemas/Nothing: it leads to nothing in the document',
+    ];
+    expect(faultsOf(document, { server })).toEqual([
+      'GET /{shop}/a/{id}: its path has {shop}, and none of its parameters in the path has this name',
+      'PUT /x: it is null, and no object',
+      'POST /x: it is a string, and no object',
+      '/none: it is null, and no object',
+      ...references,
+    ]);
+    expect(faultsOf(document, { server, include: ['x'] })).toEqual(references);
   });
 });
