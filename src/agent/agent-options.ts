@@ -82,6 +82,8 @@ export type Toolbox =
 /** Any object but one that is written in its place: there a name that is no toolbox’s is a slip. */
 interface ToolsetInstance {
   readonly constructor: unknown;
+  /** Texts have it: a name that is no toolbox’s is none of these. */
+  readonly charAt?: never;
 }
 
 /** The settings of `OpenAIProvider` that a file can say. Its own type needs the package `openai`. */

@@ -75,7 +75,11 @@ export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Pro
   if (approved && asking !== undefined) await keepYes(call, asking);
   // An abort ends the call, whatever it would wait for.
   if (scope.signal?.aborted) return { how: 'aborted' };
-  if (needsYes) return { how: 'waits', wait: { ...(await askedBy(call)), ...asking?.wait } };
+  if (needsYes) {
+    const because = asking?.wait.message;
+    const wait = { ...(await askedBy(call)), ...asking?.wait };
+    return { how: 'waits', wait, ...(because === undefined ? {} : { because }) };
+  }
   if (tool.execution !== 'client') return undefined;
   return { how: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
 }
@@ -237,10 +241,16 @@ async function needsApproval(call: Call): Promise<boolean> {
 }
 
 /** A call that waits before its body has run: suspended, or refused where nobody can be asked. */
-export function suspendCall(call: Call, wait: Wait): CallEnd {
+export function suspendCall(
+  call: Call,
+  { wait, because }: Extract<Obstacle, { readonly how: 'waits' }>,
+): CallEnd {
   const { tool, environment } = call;
   if (!environment.canSuspend)
-    return { status: 'refused', result: failedResult('NotExecutableHere', whyNotHere(tool.name, wait)) };
+    return {
+      status: 'refused',
+      result: failedResult('NotExecutableHere', whyNotHere(tool.name, wait.kind, because)),
+    };
   return suspendedEnd(tool.name, { waits: [wait], journal: journalOf(call) });
 }
 
@@ -257,10 +267,10 @@ export function journalOf(call: Call): CallJournal {
   return { ...known, arguments: argumentsBefore(call), answers, once };
 }
 
-function whyNotHere(tool: string, { kind }: Wait): string {
-  return kind === 'client'
-    ? `The tool '${tool}' is executed by the client; it cannot run here.`
-    : `The tool '${tool}' needs an approval, and nobody can give it here; it was not run.`;
+function whyNotHere(tool: string, kind: Wait['kind'], because: string | undefined): string {
+  if (kind === 'client') return `The tool '${tool}' is executed by the client; it cannot run here.`;
+  const why = because === undefined ? '' : ` Why it asks: ${because}`;
+  return `The tool '${tool}' needs an approval, and nobody can give it here; it was not run.${why}`;
 }
 
 /** The end of a call that waits, with the error that stands for it where nobody can be asked. */

@@ -222,10 +222,7 @@ function proceed(call: Call): Answer {
 
 function enter(call: Call, obstacle: Obstacle | undefined): Answer {
   if (obstacle !== undefined)
-    return finish(
-      call,
-      obstacle.how === 'waits' ? suspendCall(call, obstacle.wait) : writeEnd(call, obstacle),
-    );
+    return finish(call, obstacle.how === 'waits' ? suspendCall(call, obstacle) : writeEnd(call, obstacle));
   const { hooked } = call;
   if (hooked === undefined) return run(call);
   return hooked

@@ -163,7 +163,8 @@ export interface HeldEnd {
 /** What keeps a body from running: the end that its call has without it, or what it waits for. */
 export type Obstacle =
   | Extract<BodyEnd, { readonly how: 'returned' | 'refused' | 'aborted' | 'threw' }>
-  | { readonly how: 'waits'; readonly wait: Wait };
+  /** `because`: what the policy that asks has said. */
+  | { readonly how: 'waits'; readonly wait: Wait; readonly because?: string };
 
 /** What came of a call. */
 export interface CallEnd {

@@ -237,6 +237,6 @@ export function toolMethods(target: ClassType): readonly InheritedMethod[] {
 export function refuseStandardDecorators(decorator: string, second: unknown): void {
   if (typeof second !== 'object' || second === null || !('kind' in second)) return;
   throw new TypeError(
-    `${decorator} needs "experimentalDecorators": true and "emitDecoratorMetadata": true in tsconfig.json; this file was compiled with standard decorators.`,
+    `${decorator} needs "experimentalDecorators": true and "emitDecoratorMetadata": true in tsconfig.json; this file was compiled with standard decorators. A build tool that emits no decorator metadata (esbuild, tsx) needs the first alone, and the types from 'npx toolwright generate', whose file the application imports.`,
   );
 }

@@ -33,8 +33,10 @@ describe('a policy that asks', () => {
     const { isError, forLLM } = await new ToolRegistry({ policy: asking }).register(pay).execute('pay', {});
     expect([isError, forLLM]).toEqual([
       true,
-      expect.stringContaining('needs an approval, and nobody can give it'),
+      "The tool 'pay' needs an approval, and nobody can give it here; it was not run. Why it asks: it costs money",
     ]);
+    const silent = new ToolRegistry({ policy: () => ({ ask: true }) }).register(pay);
+    expect((await silent.execute('pay', {})).forLLM).toMatch(/it was not run\.$/);
   });
 
   test('is overruled by one that refuses, whichever comes first', async () => {

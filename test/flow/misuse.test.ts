@@ -90,6 +90,11 @@ describe('what is given instead of the right thing is told with the right thing'
       () => (Tool('x') as (...args: unknown[]) => void)(() => {}, { kind: 'method' }),
       'experimentalDecorators',
     ],
+    [
+      'standard decorators of a build tool that emits no metadata',
+      () => (Tool('x') as (...args: unknown[]) => void)(() => {}, { kind: 'method' }),
+      'npx toolwright generate',
+    ],
   ])('%s', (_what, mistake, hint) => {
     expect(told(mistake)).toContain(hint);
   });

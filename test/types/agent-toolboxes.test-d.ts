@@ -23,3 +23,10 @@ export const fine: readonly Toolbox[] = [
 
 // @ts-expect-error: no toolbox has this name.
 export const slip: Toolbox = { shel: {} };
+
+// @ts-expect-error: nor this one.
+export const name: Toolbox = 'file';
+
+declare const anyText: string;
+// @ts-expect-error: of any text nobody knows whether it is one.
+export const text: Toolbox = anyText;

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../contract/json-schema.js';
 import type { Touch } from '../../contract/touch.js';
-import { plainJson } from '../../kernel/json.js';
+import { isRecord, plainJson } from '../../kernel/json.js';
 import {
   FILLED_TEXT,
   listOf,
@@ -90,27 +90,28 @@ export const RULES: OptionRule = listOf(
 /** As {@link RULES}; one that allows everything has to say so. */
 export const SAID_RULES: OptionRule = {
   ...RULES,
-  accepts: (value) => RULES.accepts(value) && !(value as readonly PermissionRule[]).some(allowsUnsaid),
-  explain: (value, option) =>
-    RULES.accepts(value)
-      ? (value as readonly PermissionRule[]).flatMap((rule, index) =>
-          allowsUnsaid(rule)
-            ? [
-                {
-                  option,
-                  problem: `${option}[${index}] allows everything without saying so`,
-                  fix: `${option}: ${ALLOWS}`,
-                },
-              ]
-            : [],
-        )
-      : (RULES.explain?.(value, option) ?? []),
+  accepts: (value) =>
+    RULES.accepts(value) && !(value as readonly Readonly<Record<string, unknown>>[]).some(allowsUnsaid),
+  explain: (value, option) => [
+    ...(RULES.explain?.(value, option) ?? []),
+    ...(Array.isArray(value) ? value : []).flatMap((rule: unknown, index) =>
+      isRecord(rule) && allowsUnsaid(rule)
+        ? [
+            {
+              option,
+              problem: `${option}[${index}] allows everything without saying so`,
+              fix: `${option}: ${ALLOWS}`,
+            },
+          ]
+        : [],
+    ),
+  ],
 };
 
 const ALLOWS =
   "[{ decision: 'allow', path: 'src/**' }], or [{ decision: 'allow', tool: '*' }] where everything is meant";
 
-function allowsUnsaid({ decision, reason: _, ...about }: PermissionRule): boolean {
+function allowsUnsaid({ decision, reason: _, ...about }: Readonly<Record<string, unknown>>): boolean {
   return decision === 'allow' && Object.values(about).every((part) => part === undefined);
 }
 

@@ -429,7 +429,7 @@ describe('createAgent: mistakes', () => {
       provider: provider(),
       toolboxes: [
         { schedule: { timeZone: 'Mars/Phobos' } },
-        { agents: { agents: { a: { description: 'x', agents: ['zz'], toolboxes: ['nix'] } } } },
+        { agents: { agents: { a: { description: 'x', agents: ['zz'], toolboxes: ['nix' as 'files'] } } } },
       ],
     });
     expect(await faultsOf(made)).toEqual([

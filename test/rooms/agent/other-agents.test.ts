@@ -162,7 +162,7 @@ describe('createAgent with other agents', () => {
         createAgent({ ...options, toolboxes: [{ agents: settings }] } as never),
       ).rejects.toMatchObject({ code: 521, faults: [unkept, ...faults.map((option) => ({ option }))] });
     const asks = { description: 'Asks', agents: ['other'] };
-    const other = { description: 'Other', toolboxes: ['tasks'] };
+    const other = { description: 'Other', toolboxes: ['tasks'] } as const;
     await using agent = await createAgent({
       ...options,
       toolboxes: [{ agents: { agents: { asks, other } } }],

@@ -281,9 +281,10 @@ describe('Permissions', () => {
       { decision: 'alow' },
       { decision: 'allow', pth: 'x' },
       { decision: 'deny', path: '{a,b}'.repeat(20) },
+      { decision: 'allow' },
     ];
     expect(() => new Permissions({ rules: rules as never })).toThrow(
-      /rules\[0\]\.decision[\s\S]*pth[\s\S]*rules\[2\]\.path/,
+      /rules\[0\]\.decision[\s\S]*pth[\s\S]*rules\[2\]\.path[\s\S]*rules\[3\] allows everything/,
     );
     expect(() => new Permissions({ mode: 'yolo' as never })).toThrow(/mode is 'yolo'/);
     expect(() => new Permissions({ rules: undefined })).toThrow(/rules is there, but undefined/);
