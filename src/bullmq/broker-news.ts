@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type BackendFactory, type IQueueBackend, QueueEvents, QueueEventsProducer } from 'bullmq';
 import type { JobNews } from '../contract/job-engine.js';
-import { callListener } from '../kernel/async.js';
-import { close, dropUnready } from './cut-connections.js';
+import { callListener, unlessAborted } from '../kernel/async.js';
+import { close, closeOrCut, dropUnready } from './cut-connections.js';
 
 /** What travels between the engines of a queue. */
 type BrokerWord = JobNews | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string };
@@ -23,12 +23,18 @@ type Producer = QueueEventsProducer<IQueueBackend, unknown>;
 const KEPT = 10_000;
 const HELLO_EVERY_MS = 50;
 
+/** What is asked of an engine that was closed is told so. */
+export const ENGINE_CLOSED = 'The engine of BullMQ was closed.';
+
 /** Tells all engines of a queue, through the event stream of a queue without jobs. */
 export class BrokerNews {
   readonly #place: NewsPlace;
   readonly #listeners = new Set<{ readonly hear: Listener }>();
   #producer: Producer | undefined;
   #events: Promise<Events> | undefined;
+  /** Perhaps not ready yet. */
+  #opened: Events | undefined;
+  readonly #closing = new AbortController();
   #published = 0;
 
   constructor(place: NewsPlace) {
@@ -56,14 +62,18 @@ export class BrokerNews {
 
   async close(): Promise<void> {
     this.#listeners.clear();
-    const events = await this.#events?.catch(() => undefined);
-    await Promise.all([events?.close(), this.#producer?.close()]);
+    this.#closing.abort(new Error(ENGINE_CLOSED));
+    const opened = [this.#opened, this.#producer].filter((one) => one !== undefined);
+    await Promise.all(opened.map(closeOrCut));
   }
 
   /** A stream is read from when the reading begins, which nothing tells: so a word of our own is sent until it comes back. */
   async #listen(): Promise<Events> {
     const { queue, connection, backend, onError } = this.#place;
+    const { signal } = this.#closing;
+    signal.throwIfAborted();
     const events: Events = new QueueEvents(queue, { ...connection, autorun: false }, backend);
+    this.#opened = events;
     events.on('error', onError);
     const nonce = crypto.randomUUID();
     let isHeard = false;
@@ -72,20 +82,21 @@ export class BrokerNews {
       else this.#hear(JSON.parse(text) as BrokerWord);
     });
     try {
-      await events.waitUntilReady();
+      await unlessAborted(events.waitUntilReady(), signal);
       let fault: unknown;
       events.run().catch((error: unknown) => {
         fault = error;
       });
       while (!isHeard) {
         if (fault !== undefined) throw fault;
-        await this.#tell('hello', nonce);
-        await pause(HELLO_EVERY_MS);
+        await unlessAborted(this.#tell('hello', nonce), signal);
+        await pause(HELLO_EVERY_MS, undefined, { signal });
       }
       return events;
     } catch (error) {
-      close(events);
-      throw error;
+      // Otherwise whoever closes all closes it.
+      if (!signal.aborted) close(events);
+      throw signal.aborted ? signal.reason : error;
     }
   }
 
@@ -110,6 +121,7 @@ export class BrokerNews {
 
   #open(): Producer {
     if (this.#producer === undefined) {
+      this.#closing.signal.throwIfAborted();
       const { queue, connection, backend, onError } = this.#place;
       const producer: Producer = new QueueEventsProducer(queue, connection, backend);
       producer.on('error', onError);

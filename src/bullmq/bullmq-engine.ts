@@ -21,6 +21,8 @@ import type {
 import type { Logger } from '../contract/ports.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
+import { unlessAborted } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
 import {
   ANYTHING,
   FUNCTION,
@@ -31,8 +33,8 @@ import {
   PAUSE,
   required,
 } from '../kernel/options.js';
-import { BrokerNews } from './broker-news.js';
-import { close, dropUnready, outlivingCuts } from './cut-connections.js';
+import { BrokerNews, ENGINE_CLOSED } from './broker-news.js';
+import { close, closeOrCut, dropUnready, outlivingCuts } from './cut-connections.js';
 
 /** Options of {@link bullmqEngine}. */
 export interface BullmqEngineOptions {
@@ -106,6 +108,7 @@ class BullmqEngine implements JobEngine {
   readonly #news: BrokerNews;
   readonly #running = new RunningJobs();
   readonly #workers = new Set<JobWorker>();
+  readonly #closed = new AbortController();
   #hearsCancels: Promise<unknown> | undefined;
 
   constructor(options: BullmqEngineOptions) {
@@ -125,7 +128,7 @@ class BullmqEngine implements JobEngine {
       ...(priority ? { priority } : {}),
       ...(delay ? { delay } : {}),
     };
-    await this.#queue.add(
+    const adding = this.#queue.add(
       job.tool,
       { job },
       {
@@ -136,6 +139,8 @@ class BullmqEngine implements JobEngine {
         ...optional,
       },
     );
+    // With its broker away, it would wait for ever.
+    await unlessAborted(adding, this.#closed.signal);
   }
 
   async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
@@ -163,15 +168,16 @@ class BullmqEngine implements JobEngine {
     worker.on('lockRenewalFailed', (ids) => {
       for (const id of ids) this.#running.lose(jobIdOf(id));
     });
+    const opened = { close: () => closeOrCut(worker).then(() => void this.#workers.delete(opened)) };
+    this.#workers.add(opened);
     try {
-      await worker.waitUntilReady();
+      await unlessAborted(worker.waitUntilReady(), this.#closed.signal);
     } catch (error) {
+      this.#workers.delete(opened);
       close(worker);
       throw error;
     }
     worker.run().catch(this.#onError);
-    const opened = { close: () => worker.close().then(() => void this.#workers.delete(opened)) };
-    this.#workers.add(opened);
     return opened;
   }
 
@@ -256,12 +262,14 @@ class BullmqEngine implements JobEngine {
 
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
-    await Promise.all([this.#opened?.close(), this.#news.close()]);
+    await Promise.all([this.#opened && closeOrCut(this.#opened), this.#news.close()]);
+    this.#closed.abort(new Error(ENGINE_CLOSED));
   }
 
   /** Opened when it is first needed: a process that starts nothing needs no broker. */
   get #queue(): JobQueue {
     if (this.#opened === undefined) {
+      this.#closed.signal.throwIfAborted();
       const queue: JobQueue = new Queue(this.#name, this.#connection, this.#backend);
       queue.on('error', this.#onError);
       this.#opened = queue;
@@ -286,8 +294,16 @@ class BullmqEngine implements JobEngine {
   }
 
   readonly #onError = (error: Error): void => {
-    this.#options.logger?.warn('BullMQ', { error });
+    this.#options.logger?.warn(`BullMQ, ${placeOf(this.#options)}: ${errorMessage(error)}`, { error });
   };
+}
+
+/** Which queue, and where, without what is secret in an address. */
+function placeOf({ queue = 'toolwright', connection, backend }: BullmqEngineOptions): string {
+  const { host, port, path } = Object(connection) as Partial<Record<'host' | 'port' | 'path', unknown>>;
+  const at = path ?? (host === undefined && port === undefined ? '' : `${host ?? '127.0.0.1'}:${port ?? ''}`);
+  const broker = backend === undefined ? 'Redis' : 'PostgreSQL';
+  return `queue '${queue}' in ${broker}${at === '' ? '' : ` at ${at}`}`;
 }
 
 /** BullMQ takes no id with a colon in it, and none that is a number. */

@@ -1,4 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { BackendFactory, IQueueBackend } from 'bullmq';
+import { withinLimits } from '../kernel/async.js';
 
 /** A client of `pg`, and a pool of them, as far as their losses are heard. */
 interface Client {
@@ -11,8 +13,14 @@ interface Pool {
 /** What BullMQ's classes have in common. */
 interface Openable {
   waitUntilReady(): Promise<unknown>;
-  close(): Promise<unknown>;
+  /** With force, a worker waits for no jobs. */
+  close(force?: boolean): Promise<unknown>;
+  getBackend(): Pick<IQueueBackend, 'close'>;
 }
+
+/** How long a broker may be away until its connections are cut at the end. */
+const AWAY_MS = 2_000;
+const LOOK_EVERY_MS = 100;
 
 const heardPools = new WeakSet<Pool>();
 const heardClients = new WeakSet<Client>();
@@ -54,4 +62,57 @@ export function dropUnready(opened: Openable, forget: () => void): void {
 /** Closes what is of no use; nobody waits for it, and nobody needs to know how it went. */
 export function close(opened: Openable): void {
   opened.close().catch(() => {});
+}
+
+/**
+ * Closes in good order, however long the jobs of a worker take. Where the broker is away, that would last until it is
+ * back: then the connections are cut, and what was not told is found by others when leases have ended.
+ */
+export async function closeOrCut(opened: Openable): Promise<void> {
+  if (!(await isThere(opened))) return cut(opened);
+  const closed = new AbortController();
+  const closing = opened.close().finally(() => closed.abort());
+  await Promise.race([closing, cutWhenAway(opened, closed.signal)]);
+}
+
+async function cutWhenAway(opened: Openable, closed: AbortSignal): Promise<void> {
+  while (!closed.aborted && (await isThere(opened)))
+    await pause(AWAY_MS, undefined, { signal: closed }).catch(() => {});
+  if (!closed.aborted) await cut(opened);
+}
+
+async function cut(opened: Openable): Promise<void> {
+  const cutting = opened.getBackend().close(true);
+  // So that it asks for nothing more; by itself, it would first tell the broker that it goes.
+  opened.close(true).catch(() => {});
+  await withinLimits(cutting, LIMITS).catch(() => {});
+}
+
+/** Whether the broker can be told something, perhaps after a moment. */
+async function isThere(opened: Openable): Promise<boolean> {
+  const { client } = opened.getBackend() as { readonly client?: Promise<{ readonly status?: string }> };
+  try {
+    const { status } =
+      (await withinLimits(
+        opened.waitUntilReady().then(() => client),
+        LIMITS,
+      )) ?? {};
+    // A pool of PostgreSQL has no state: it connects anew for what it is asked, or rejects.
+    if (status === undefined || isLive(status)) return true;
+  } catch {
+    return false;
+  }
+  const known = await client;
+  for (let waited = 0; waited < AWAY_MS; waited += LOOK_EVERY_MS) {
+    await pause(LOOK_EVERY_MS);
+    if (isLive(known?.status)) return true;
+  }
+  return false;
+}
+
+const LIMITS = { signal: undefined, timeoutMs: AWAY_MS };
+
+/** What clients of one Redis and of a cluster are when they are connected, and those that connect when they are used. */
+function isLive(status: string | undefined): boolean {
+  return status === 'ready' || status === 'connect' || status === 'wait';
 }

@@ -13,6 +13,7 @@ import type {
 import type { Logger } from '../contract/ports.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
+import { errorMessage } from '../kernel/error-message.js';
 import {
   BOOLEAN,
   FILLED_TEXT,
@@ -96,12 +97,16 @@ export function pgBossEngine(options: PgBossEngineOptions): JobEngine {
 /** Dead workers are looked for as often as that, in seconds. */
 const SUPERVISE_SECONDS = 5;
 
-function bossOf({ connection, schema = 'pgboss', logger }: PgBossEngineOptions): PgBoss {
+function bossOf({ connection, schema = 'pgboss', queue, logger }: PgBossEngineOptions): PgBoss {
   if (typeof connection !== 'string') return connection;
   const timing = { superviseIntervalSeconds: SUPERVISE_SECONDS, monitorIntervalSeconds: SUPERVISE_SECONDS };
   const boss = new PgBoss({ connectionString: connection, schema, ...timing });
-  boss.on('error', (error) => logger?.warn('pg-boss', { error }));
+  boss.on('error', (error) => logger?.warn(troubleOf(queue, error), { error }));
   return boss;
+}
+
+function troubleOf(queue = 'toolwright', error: unknown): string {
+  return `pg-boss, queue '${queue}' in PostgreSQL: ${errorMessage(error)}`;
 }
 
 class PgBossEngine implements JobEngine {
@@ -182,6 +187,7 @@ class PgBossEngine implements JobEngine {
   }
 
   readonly #onError = (error: unknown): void => {
-    this.#options.logger?.warn('pg-boss', { error });
+    const { logger, queue } = this.#options;
+    logger?.warn(troubleOf(queue, error), { error });
   };
 }
