@@ -4,7 +4,7 @@ import { KNOWN_SECRETS } from '../call/redact.js';
 import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
-import { type BroughtText, isWithin, readBroughtFile } from '../toolbox/paths/brought-file.js';
+import { type BroughtText, isWithin, readBroughtFile } from '../toolbox/paths/folder-path.js';
 
 /** What a configuration file says. */
 export interface ConfigFile {

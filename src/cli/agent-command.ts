@@ -14,8 +14,9 @@ import {
 import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { DiskFileSystem, fileTools, JournaledFileSystem } from '../toolbox/files/index.js';
-import { isWithin } from '../toolbox/paths/brought-file.js';
+import { isWithin } from '../toolbox/paths/folder-path.js';
 import type { PermissionMode, PermissionRule } from '../toolbox/permissions/index.js';
+import { PERMISSIONS_OPTIONS } from '../toolbox/permissions/permissions.js';
 import { AgentSessions, newSessionId, stateFolder } from './agent-sessions.js';
 import { AgentTalk } from './agent-talk.js';
 import { ChatPrinter } from './chat-printer.js';
@@ -161,7 +162,14 @@ function readConfig(name: string | undefined, { folder }: CommandSurroundings): 
   // The command line may name these, and nothing may be put in the place of what is wrong.
   const whole = { provider: 'offline', model: 'offline', ...options };
   const wrong = invalidOptions(whole, AGENT_OPTIONS).map((fault) => ({ ...fault, where: path }));
-  refuseOptions([...faults, ...wrong]);
+  // Before rules of the command stand before them: they are told as the file counts them.
+  const rules = isRecord(options.permissions) ? invalidOptions(options.permissions, PERMISSIONS_OPTIONS) : [];
+  const wrongRules = rules.map((fault) => ({
+    ...fault,
+    where: path,
+    option: `permissions.${fault.option}`,
+  }));
+  refuseOptions([...faults, ...wrong, ...wrongRules]);
   return { path, options, folder: dirname(path) };
 }
 
@@ -188,7 +196,7 @@ function modelOf(
 
 /** The toolboxes, those for files with a journal; `files` is the one that is undone. */
 function openFiles(
-  { options, folder: base }: NamedConfig,
+  { options, folder: base, path }: NamedConfig,
   { folder, journal }: { readonly folder: string; readonly journal: string },
 ): { readonly toolboxes: readonly Toolbox[]; readonly files: JournaledFileSystem } {
   const given = (options.toolboxes ?? ['files', 'shell', 'tasks', 'web']) as readonly unknown[];
@@ -199,9 +207,18 @@ function openFiles(
     if (typeof settings?.root === 'string') root = resolve(base, settings.root);
     return [];
   });
-  const files = new JournaledFileSystem(new DiskFileSystem({ root }), { folder: journal });
+  const files = new JournaledFileSystem(openRoot(root, path), { folder: journal });
   const isLeft = toolboxes.length < given.length;
   return { files, toolboxes: isLeft ? [fileTools(files), ...toolboxes] : toolboxes };
+}
+
+function openRoot(root: string, path = 'toolwright agent'): DiskFileSystem {
+  try {
+    return new DiskFileSystem({ root });
+  } catch (error) {
+    if (!(error instanceof InvalidOptionsError)) throw error;
+    throw new InvalidOptionsError(error.faults.map((fault) => ({ ...fault, where: `${path}, files` })));
+  }
 }
 
 /** Skills of the user, and those that the folder has: a text that is read where the model uses it, and nothing more. */

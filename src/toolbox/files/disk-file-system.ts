@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { isAbsolute, posix } from 'node:path';
-import { checkOptions } from '../../errors/author-fault.js';
+import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, required } from '../../kernel/options.js';
 import { folderPath, joinPath, splitPath } from '../paths/folder-path.js';
 import { makeFolder, moveOnDisk, removeFromDisk, statsAt, writeToDisk } from './disk-changes.js';
@@ -42,6 +42,17 @@ const OPTIONS = optionTable<DiskFileSystemOptions>(
 // A pipe would wait for its other end; Windows has no such flags.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants;
 
+function notOpened(root: string, cause: unknown): InvalidOption {
+  const code = codeOf(cause);
+  const why = code === 'ENOTDIR' ? 'which is no folder' : `which cannot be opened (${code ?? 'unknown'})`;
+  return {
+    where: 'DiskFileSystem',
+    option: 'root',
+    problem: `root names ${root}, ${code === 'ENOENT' ? 'which is not there' : why}`,
+    fix: 'root: the absolute path of a folder that is there',
+  };
+}
+
 /**
  * A folder on disk. On Linux every step of a path is taken from a folder that is held open, and none through a link:
  * also where another process swaps folders and links meanwhile, nothing outside is reached. Elsewhere each step is
@@ -60,13 +71,17 @@ export class DiskFileSystem extends FileSystem {
   /** Changes of one file wait for each other. */
   readonly #changes = new Map<string, Promise<unknown>>();
 
-  /** @throws InvalidOptionsError (521), and what the system says where the folder is not there. */
+  /** @throws InvalidOptionsError (521), also where the folder is not there or cannot be opened. */
   constructor(options: DiskFileSystemOptions) {
     super();
     checkOptions(options, OPTIONS);
-    this.#root = realpathSync.native(options.root);
     this.#access = canHoldFolders() ? 'handles' : 'names';
-    openFolder(this.#root, this.#access).close();
+    try {
+      this.#root = realpathSync.native(options.root);
+      openFolder(this.#root, this.#access).close();
+    } catch (cause) {
+      throw Object.assign(new InvalidOptionsError([notOpened(options.root, cause)]), { cause });
+    }
   }
 
   /** Whether nothing outside can be reached also where another process swaps folders for links at that moment. */

@@ -6,7 +6,7 @@ import type { Touch } from '../../contract/touch.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
 import { errorMessage } from '../../kernel/error-message.js';
 import { isRecord } from '../../kernel/json.js';
-import { type BroughtText, isWithin, pathWithin, readBroughtFile } from '../paths/brought-file.js';
+import { type BroughtText, isWithin, pathWithin, readBroughtFile } from '../paths/folder-path.js';
 
 /** A skill, as far as it is known before it is used. */
 export interface Skill {

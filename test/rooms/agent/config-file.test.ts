@@ -139,7 +139,7 @@ describe('createAgent from a file', () => {
       'agent.json: modle: modle is no option of createAgent (did you mean `model`?)',
       "agent.json, permissions: permissions.mode: mode is 'asks'",
       "agent.json, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
-      'agent.json: toolboxes[2]: toolboxes[2] names none, which is not there',
+      'agent.json, toolboxes[2]: toolboxes[2].root: root names none, which is not there',
     ]);
   });
 

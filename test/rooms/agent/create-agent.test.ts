@@ -387,7 +387,7 @@ describe('createAgent: mistakes', () => {
     });
     expect(await faultsOf(made)).toEqual([
       `createAgent: folder: folder is ${nowhere}, which is no folder`,
-      `createAgent: toolboxes[2]: toolboxes[2] names ${join(folder, 'root')}, which is not there`,
+      `createAgent, toolboxes[2]: toolboxes[2].root: root names ${join(folder, 'root')}, which is not there`,
       `createAgent, toolboxes[3]: toolboxes[3].document: ${join(folder, 'none.json')} cannot be read (ENOENT)`,
       `createAgent, toolboxes[4]: toolboxes[4].document: ${join(folder, 'notes.txt')} is no JSON`,
     ]);

@@ -44,3 +44,17 @@ test('toolwright agent tells of a folder’s file that is a link elsewhere in on
   symlinkSync('/dev/zero', join(folder, '.toolwright/agent.json'));
   expect(await told(folder)).toContain('./.toolwright/agent.json: it is a link that leads out of .');
 });
+
+test('toolwright agent tells mistakes of a configuration file with its name, and counts as it does', async () => {
+  const files = { files: { root: '/nowhere/at/all' } };
+  const rules = [{ decision: 'deny', path: 'a' }, { decision: 'never' }];
+  const folder = newFolder({
+    'root.json': JSON.stringify({ toolboxes: [files] }),
+    'rules.json': JSON.stringify({ permissions: { rules } }),
+  });
+  const root = await told(folder, '--config', 'root.json');
+  expect(root).toContain('./root.json, files: root names /nowhere/at/all, which is not there');
+  const wrong = await told(folder, '--config', 'rules.json');
+  expect(wrong).toContain("./rules.json: rules[1].decision is 'never'");
+  expect(wrong).not.toMatch(/createAgent|rules\[4\]/);
+});

@@ -182,9 +182,11 @@ describe('DiskFileSystem', () => {
 
   test('has to be given a folder that is there', () => {
     expect(() => new DiskFileSystem({ root: 'relative' })).toThrow('the absolute path of a folder');
-    expect(() => new DiskFileSystem({ root: '/nowhere/at/all' })).toThrow('ENOENT');
+    expect(() => new DiskFileSystem({ root: '/nowhere/at/all' })).toThrow(
+      'root names /nowhere/at/all, which is not there',
+    );
     const root = newFolder({ 'a.txt': '' });
-    expect(() => new DiskFileSystem({ root: join(root, 'a.txt') })).toThrow('ENOTDIR');
+    expect(() => new DiskFileSystem({ root: join(root, 'a.txt') })).toThrow('which is no folder');
     symlinkSync(root, `${root}/itself`);
     expect(() => new DiskFileSystem({ root: `${root}/itself` })).not.toThrow();
   });
