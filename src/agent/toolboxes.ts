@@ -21,7 +21,7 @@ import {
   refuseOptions,
   ToolDeclarationError,
 } from '../errors/author-fault.js';
-import { errorMessage } from '../kernel/error-message.js';
+import { anotherCopy, errorMessage, isOfAnotherCopy } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { toolMethods } from '../metadata/class-record.js';
 import type { NamedAgent } from '../toolbox/agents/index.js';
@@ -61,6 +61,8 @@ interface OpenToolbox {
  */
 async function openToolbox(toolbox: Toolbox, around: ToolboxSurroundings): Promise<OpenToolbox> {
   if (toolbox instanceof ToolRegistry) return { tools: checked(toolbox) };
+  if (isOfAnotherCopy(toolbox, ToolRegistry))
+    refuseOptions([{ where: 'toolbox', option: '', ...anotherCopy('it', 'ToolRegistry') }]);
   const named = readNamed(toolbox, { names: TOOLBOX_NAMES, of: 'toolbox' });
   const { tools, close } =
     named === undefined

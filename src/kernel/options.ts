@@ -1,3 +1,4 @@
+import { ofAnotherCopy } from './error-message.js';
 import { isPlainObject, isRecord, plainJson } from './json.js';
 import { misspeltName, nearestNames } from './nearest-name.js';
 
@@ -368,7 +369,7 @@ export function withMethods(methods: readonly string[], fix: string): OptionRule
 
 /** An instance of a class. */
 export function instanceOf(wanted: abstract new (...args: never) => object, fix: string): OptionRule {
-  return { accepts: (value) => value instanceof wanted, fix };
+  return { accepts: (value) => value instanceof wanted, fix, explain: ofAnotherCopy(wanted) };
 }
 
 /** It has to be given. */

@@ -207,6 +207,8 @@ export interface ValidState {
  *   anywhere, without one as far as `pending` shows it.
  */
 export function validateState(given: unknown, secret: string | undefined): ValidState {
+  if (given === undefined)
+    throw invalid('There is no state: the run was not suspended, so there is nothing to go on from.');
   const faults = stateFaults(given);
   if (faults.length > 0) {
     const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);

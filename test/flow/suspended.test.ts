@@ -271,7 +271,10 @@ describe('a run that is suspended', () => {
       code: 515,
     });
     await expect(resumeToolLoop(config, {} as RunState, [])).rejects.toThrow(/no state of a suspended run/);
-    await expect(resumeToolLoop(config, undefined, [])).rejects.toMatchObject({ name: 'InvalidState' });
+    await expect(resumeToolLoop(config, undefined, [])).rejects.toMatchObject({
+      name: 'InvalidState',
+      message: expect.stringContaining('the run was not suspended'),
+    });
   });
 
   test('with a secret, refuses a state that was changed anywhere, or that nobody signed', async () => {

@@ -3,6 +3,8 @@ import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolResult } from '../../contract/tool-result.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
+import { checkArguments } from '../../errors/author-fault.js';
+import { instanceOf, required } from '../../kernel/options.js';
 import { noteAgents } from '../../loop/agent-as-tool.js';
 import { Agents } from './agents.js';
 import { AGENT_NAME, type OfferOptions, offeredNames, withNames } from './offered-agents.js';
@@ -82,6 +84,8 @@ export class AgentTools {
   }
 }
 
+const AGENTS = required(instanceOf(Agents, 'new Agents({ agents: { … } })'));
+
 /** Tools that ask an agent which the call names. */
 const ASKING = ['delegate', 'spawn_agent'];
 
@@ -90,7 +94,7 @@ const ASKING = ['delegate', 'spawn_agent'];
  * the agents that there are in their descriptions and take no other name; answers to what an agent waits for may
  * change arguments or stand for later calls, which needs the tools of that agent.
  *
- * @throws InvalidOptionsError (521) for names that are not in the table.
+ * @throws InvalidOptionsError (521) for what is no `Agents`, and names that are not in the table.
  *
  * @example
  * ```ts
@@ -98,6 +102,7 @@ const ASKING = ['delegate', 'spawn_agent'];
  * ```
  */
 export function agentTools(agents: Agents, options: OfferOptions = {}): ToolDefinition[] {
+  checkArguments({ of: 'agentTools', given: { agents }, rules: { agents: AGENTS } });
   const instance = new AgentTools(agents);
   // The container of one class has nothing else to give.
   const resolve = <Instance>(): Instance => instance as Instance;

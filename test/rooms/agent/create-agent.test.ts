@@ -446,3 +446,11 @@ describe('createAgent: mistakes', () => {
     await expect(createAgent({ ...MODEL, provider: {} as never })).rejects.toMatchObject({ code: 521 });
   });
 });
+
+test('createAgent names a registry of another copy of the package', async () => {
+  const { ToolRegistry: Another } = { ToolRegistry: class ToolRegistry {} };
+  const toolboxes = [new Another()] as never;
+  await expect(createAgent({ model: 'm', provider: new OfflineProvider(), toolboxes })).rejects.toThrow(
+    /a ToolRegistry, but one of another copy of toolwright.*npm ls toolwright/s,
+  );
+});

@@ -581,6 +581,7 @@ describe('agentTools', () => {
     ]);
     expect(namesIn({ mode: 'read-only' })).toEqual([]);
     expect(agentTools(table, { names: ['look'] })[0]?.description).not.toContain('deploy');
+    expect(() => agentTools({ agents: {} } as never)).toThrow(/agents.*new Agents\(/s);
     expect(() => agentTools(table, { names: ['lok'] })).toThrow("there is no agent 'lok'");
   });
 
