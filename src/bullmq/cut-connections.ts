@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BackendFactory, IQueueBackend } from 'bullmq';
 import { withinLimits } from '../kernel/async.js';
@@ -8,6 +9,11 @@ interface Client {
 }
 interface Pool {
   on(event: 'acquire', listener: (client: Client) => void): unknown;
+}
+
+/** What BullMQ makes the connection from that hears what is told over channels. */
+interface ClientModule {
+  readonly Client: new (config: unknown) => EventEmitter;
 }
 
 /** What BullMQ's classes have in common. */
@@ -27,7 +33,8 @@ const heardClients = new WeakSet<Client>();
 
 /**
  * A backend whose connections may be cut. On PostgreSQL, BullMQ takes one out of its pool without listening to its
- * loss, which would end the process; what was under way rejects all the same.
+ * loss, and listens to that of the connection for channels a moment too late: either would end the process. What was
+ * under way rejects all the same.
  */
 export function outlivingCuts<Factory extends BackendFactory<IQueueBackend, unknown> | undefined>(
   factory: Factory,
@@ -35,11 +42,23 @@ export function outlivingCuts<Factory extends BackendFactory<IQueueBackend, unkn
   if (factory === undefined) return factory;
   const outliving: BackendFactory<IQueueBackend, unknown> = (...made) => {
     const backend = factory(...made);
-    const { connection } = backend as { readonly connection?: { readonly pool?: Pool } };
+    const { connection } = backend as {
+      readonly connection?: { readonly pool?: Pool; pgModule?: ClientModule };
+    };
     if (connection?.pool !== undefined) hear(connection.pool);
+    if (connection?.pgModule !== undefined)
+      connection.pgModule = { Client: outlivingClient(connection.pgModule) };
     return backend;
   };
   return outliving as Factory;
+}
+
+function outlivingClient({ Client }: ClientModule): ClientModule['Client'] {
+  return class OutlivingClient extends Client {
+    override emit(event: string, ...told: unknown[]): boolean {
+      return (event !== 'error' || this.listenerCount('error') > 0) && super.emit(event, ...told);
+    }
+  };
 }
 
 function hear(pool: Pool): void {

@@ -175,6 +175,7 @@ export type HoldRenewal =
 export interface ConversationLog {
   /** Keeps an entry; makes the conversation with its first one. `undefined` for one that is refused. */
   enter(entry: NewInboxEntry): EnteredEntry | undefined | Promise<EnteredEntry | undefined>;
+  /** Who holds a conversation has to let it go: one whose holder died is due, whether or not anything entered it. */
   hold(lease: ConversationLease): HoldOutcome | Promise<HoldOutcome>;
   renew(lease: ConversationLease): HoldRenewal | Promise<HoldRenewal>;
   /** False where the hold was lost, and then nothing changes. */
@@ -194,7 +195,7 @@ export interface ConversationLog {
   events(query: EventQuery): readonly NumberedEvent[] | Promise<readonly NumberedEvent[]>;
   /** Asks for the end of the open turn; false where there is none. */
   askAbort(conversationId: string): boolean | Promise<boolean>;
-  /** Conversations that something entered and that nobody holds, those that wait longest first. */
+  /** Conversations that something entered or whose holder died, and that nobody holds; those that wait longest first. */
   due(limit: number): readonly string[] | Promise<readonly string[]>;
   /**
    * Tells of news, here and in other processes, as soon as they can be known; what it gives ends that. Where others can

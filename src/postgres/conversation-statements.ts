@@ -38,7 +38,7 @@ const TEXTS = {
     UNION ALL SELECT position, false, 0 FROM known`,
   hold: `
     UPDATE :fleet_conversations
-    SET claim = $2, lease_end = ${NOW} + $3, last_write = CASE WHEN claim = $2 THEN last_write END
+    SET claim = $2, lease_end = ${NOW} + $3, is_due = true, last_write = CASE WHEN claim = $2 THEN last_write END
     WHERE conversation_id = $1 AND xmin::text = $4 AND (${FREE} OR claim = $2) RETURNING conversation_id`,
   renew: `
     UPDATE :fleet_conversations SET lease_end = ${NOW} + $3 WHERE ${HELD} RETURNING abort_asked`,

@@ -81,6 +81,7 @@ export class MemoryConversationLog implements ConversationLog {
     if (row === undefined) return { status: 'missing' };
     if (!this.#isFree(row)) return { status: 'taken' };
     row.held = { claim, leaseEnd: this.#now() + leaseMs };
+    row.isDue = true;
     return { status: 'held', conversation: this.#kept(row) };
   }
 

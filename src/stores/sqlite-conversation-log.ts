@@ -41,7 +41,8 @@ const SQL = {
     UPDATE toolwright_conversations
     SET revision = revision + 1, is_due = 1, changed_at = $now WHERE conversation_id = $id`,
   hold: `
-    UPDATE toolwright_conversations SET claim = $claim, lease_end = $leaseEnd WHERE conversation_id = $id AND ${FREE}`,
+    UPDATE toolwright_conversations SET claim = $claim, lease_end = $leaseEnd, is_due = 1
+    WHERE conversation_id = $id AND ${FREE}`,
   renew: `
     UPDATE toolwright_conversations SET lease_end = $leaseEnd WHERE ${HELD} RETURNING abort_asked`,
   held: `SELECT last_event FROM toolwright_conversations WHERE ${HELD}`,

@@ -18,7 +18,7 @@ const CUT_EVERY_MS = 700;
 /** Each renewal in an SQLite file waits for the disk, alone. */
 const LEASE_MS = { postgres: 1000, sqlite: 3000 };
 const WORK_MS = 20;
-const UNLOCKED_LOOKS = 600;
+const UNLOCKED_LOOKS = 180;
 const HOUR_MS = 3_600_000;
 const LIBFAKETIME = ['x86_64-linux-gnu', 'aarch64-linux-gnu']
   .map((kind) => `/usr/lib/${kind}/faketime/libfaketime.so.1`)

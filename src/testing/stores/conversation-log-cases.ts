@@ -202,6 +202,21 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
     },
   },
   {
+    title: 'hold makes a conversation due again when its holder dies, also where nothing was left to be done',
+    async run({ log, other = log, advance }) {
+      await enter(log, 'a');
+      await log.hold(lease('x'));
+      await log.letGo(hold('x'), (await readKept(log)).revision);
+      expectSame('when all was seen', await other.due(10), []);
+      await log.hold(lease('y'));
+      await advance(LEASE);
+      expectSame('when its holder has died', await other.due(10), [ID]);
+      await other.hold(lease('z'));
+      await other.letGo(hold('z'), (await readKept(other)).revision);
+      expectSame('when it was let go', await log.due(10), []);
+    },
+  },
+  {
     title: 'askAbort is heard by the holder of the open turn, and ends with it',
     async run({ log, other = log }) {
       await enter(log, 'a');

@@ -136,6 +136,27 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
     },
   );
 
+  test.each(Array.from({ length: 12 }, (_, count) => count))(
+    'bullmqEngine goes on where PostgreSQL ends a connection with answer %s, before anybody listens to its loss',
+    async (count) => {
+      await using proxy = await LosingProxy.before(url);
+      const ended = { connectionString: proxy.through(url), schema, max: 3 };
+      const engine = bullmqEngine({ connection: ended, backend: createPostgresBackend, queue: newName() });
+      const ending = proxy
+        .holdUntilEnded(count)
+        .then((port) =>
+          client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_port = $1', [
+            port,
+          ]),
+        );
+      await again(() => engine.enqueue(JOB));
+      const worker = await again(() => engine.work({ handle: async () => {} }));
+      await ending;
+      await worker.close();
+      await engine.close();
+    },
+  );
+
   test('bullmqEngine outlives the cut of a connection that the pool of the application had before', async () => {
     await using proxy = await LosingProxy.before(url);
     const pool = new pg.Pool({ connectionString: proxy.through(url), max: 3 });

@@ -10,8 +10,8 @@ export class LosingProxy implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   /** How many answers come through before one is lost. */
   #untilLost: number | undefined;
-  /** Hears of the connection whose answers are held back, once it may be used. */
-  #held: ((serverPort: number) => void) | undefined;
+  /** Hears of the connection whose answers are held back, once it may be used, and how many come through before. */
+  #held: { readonly hear: (serverPort: number) => void; after: number } | undefined;
   #isRefusing = false;
   #refused: (() => void) | undefined;
   /** How many answers were lost. */
@@ -68,11 +68,11 @@ export class LosingProxy implements AsyncDisposable {
 
   /**
    * The next connection hears that it may be used only when the server has ended it, together with that. Resolves with
-   * the port that the server knows it by.
+   * the port that the server knows it by. With `after`, so many answers come through before, over whatever connections.
    */
-  holdUntilEnded(): Promise<number> {
-    return new Promise((resolve) => {
-      this.#held = resolve;
+  holdUntilEnded(after = 0): Promise<number> {
+    return new Promise((hear) => {
+      this.#held = { hear, after };
     });
   }
 
@@ -101,8 +101,8 @@ export class LosingProxy implements AsyncDisposable {
   }
 
   #answer(client: Socket, data: Buffer, server: Socket): void {
-    if (this.#held !== undefined && data.subarray(-READY.length).equals(READY)) {
-      this.#held(server.localPort as number);
+    if (this.#held !== undefined && data.subarray(-READY.length).equals(READY) && this.#held.after-- === 0) {
+      this.#held.hear(server.localPort as number);
       this.#held = undefined;
       const parts = [data];
       server.removeAllListeners('data').on('data', (part) => parts.push(part));
