@@ -54,6 +54,17 @@ const BATCH = 5_000;
 
 const MOST_UNSURE = 10_000;
 
+/** Of how many lost runs one is taken where others are always quicker. */
+const MOST_LOOKED_AT = 64;
+
+type Row = Outcome['rows'][number];
+
+/** A run that is claimed, and its state as it stands. */
+interface HeldState {
+  readonly status: 'claimed';
+  readonly state: string;
+}
+
 /**
  * Keeps runs in PostgreSQL (13 or newer), for any number of processes on any number of machines. Leases end by the
  * server's clock. Its tables are made and brought up to date before it is first used, or by `migrate`.
@@ -140,15 +151,17 @@ export class PostgresRunStore
   }
 
   async claim(lease: RunLease): Promise<ClaimOutcome> {
-    const { rows } = await this.#send(this.#sql.claim, lease, (isRepeated) => [wholeMs(lease), isRepeated]);
-    const [row] = rows;
-    if (row === undefined) return { status: 'missing' };
-    if (row.outcome !== 'claimed') return { status: row.outcome as 'taken' | 'lost' | 'missing' };
-    return { status: 'claimed', state: await this.#readable(lease, String(row.state)) };
+    const outcome = await this.#hold(lease, ({ status, is_held: isHeld }) => {
+      if (status === 'ended') return 'missing';
+      if (isHeld === true) return 'taken';
+      return status === 'suspended' ? undefined : 'lost';
+    });
+    if (outcome.status !== 'claimed') return outcome;
+    return { status: 'claimed', state: await this.#readable(lease, outcome.state) };
   }
 
   async renew(lease: RunLease): Promise<boolean> {
-    return hasRows(await this.#send(this.#sql.renew, lease, () => [wholeMs(lease)]));
+    return hasRows(await this.#send(this.#sql.renew, lease, wholeMs(lease)));
   }
 
   async release(claim: RunClaim, state?: RunState): Promise<boolean> {
@@ -159,7 +172,7 @@ export class PostgresRunStore
   }
 
   async remove(claim: RunClaim): Promise<boolean> {
-    const outcome = await this.#send(this.#sql.remove, claim, () => []);
+    const outcome = await this.#send(this.#sql.remove, claim);
     if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
     // Nobody else removes what is claimed.
     return !hasRows(await this.#database.run(this.#sql.isKept, () => [claim.runId]));
@@ -174,12 +187,12 @@ export class PostgresRunStore
   /** In one round trip. */
   async append(claim: RunClaim, entries: readonly RunEntry[]): Promise<boolean> {
     const values = [this.#nameOf(entries), JSON.stringify(entries)];
-    return hasRows(await this.#send(this.#sql.append, claim, () => values));
+    return hasRows(await this.#send(this.#sql.append, claim, ...values));
   }
 
   async checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): Promise<boolean> {
-    const values = [checkpoint.revision, JSON.stringify(checkpoint)];
-    return hasRows(await this.#send(this.#sql.keep, claim, () => values));
+    const values = [checkpoint.revision, JSON.stringify(checkpoint), randomUUID()];
+    return hasRows(await this.#send(this.#sql.keep, claim, ...values));
   }
 
   async end(claim: RunClaim, entries: readonly RunEntry[]): Promise<boolean> {
@@ -187,16 +200,21 @@ export class PostgresRunStore
   }
 
   async claimLost(lease: Omit<RunLease, 'runId'>): Promise<TakenRun> {
-    const { rows } = await this.#database.run(this.#sql.claimLost, () => [lease.claim, wholeMs(lease)]);
-    return rows[0] === undefined ? { status: 'missing' } : this.#taken(String(rows[0].run_id));
+    for (let among = 1; ; among = Math.min(2 * among, MOST_LOOKED_AT)) {
+      const { rows } = await this.#database.run(this.#sql.lost, () => [among]);
+      const [lost] = rows;
+      if (lost === undefined) return { status: 'missing' };
+      const claim = { runId: String(lost.run_id), claim: lease.claim };
+      if (await this.#finish(this.#sql.hold, claim, wholeMs(lease), lost.version))
+        return this.#taken(claim.runId);
+    }
   }
 
   async seize(lease: SeizeLease): Promise<TakenRun> {
-    const fromAnybody = lease.from === 'anybody';
-    const values = (isRepeated: boolean) => [wholeMs(lease), fromAnybody, isRepeated];
-    if (hasRows(await this.#send(this.#sql.seize, lease, values))) return this.#taken(lease.runId);
-    const isKept = hasRows(await this.#database.run(this.#sql.isKept, () => [lease.runId]));
-    return { status: isKept ? 'taken' : 'missing' };
+    const outcome = await this.#hold(lease, ({ is_held: isHeld }) =>
+      isHeld === true && lease.from === 'nobody' ? 'taken' : undefined,
+    );
+    return outcome.status === 'claimed' ? this.#taken(lease.runId) : { status: outcome.status };
   }
 
   async read(runId: string): Promise<KeptRun | undefined> {
@@ -254,18 +272,33 @@ export class PostgresRunStore
     return this.close();
   }
 
+  /** Claims a run as it was read, unless that refuses it: a copy that comes later finds another one. */
+  async #hold<Refusal extends 'taken' | 'lost' | 'missing'>(
+    lease: RunLease,
+    refuse: (row: Row) => Refusal | undefined,
+  ): Promise<{ readonly status: Refusal | 'missing' } | HeldState> {
+    for (let isUnsure = this.#unsure.has(lease.claim); ; ) {
+      const { rows } = await this.#database.run(this.#sql.claimable, () => [lease.runId]);
+      const [row] = rows;
+      if (row === undefined) return { status: 'missing' };
+      const isOwn = isUnsure && row.claim === lease.claim;
+      const refusal = refuse(isOwn ? { ...row, is_held: false } : row);
+      if (refusal !== undefined) return { status: refusal };
+      const held = await this.#send(this.#sql.hold, lease, wholeMs(lease), row.version);
+      if (held.rows[0] !== undefined) return { status: 'claimed', state: String(held.rows[0].state) };
+      isUnsure ||= held.isRepeated;
+    }
+  }
+
   /** Sends what somebody does who claimed a run. */
   async #send(
     statement: Statement,
     { runId, claim }: RunClaim,
-    valuesFor: (isRepeated: boolean) => readonly unknown[],
+    ...values: readonly unknown[]
   ): Promise<Outcome> {
     const wasUnsure = this.#unsure.has(claim);
     try {
-      const outcome = await this.#database.run(statement, (isRepeated) => [
-        ...[runId, claim],
-        ...valuesFor(wasUnsure || isRepeated),
-      ]);
+      const outcome = await this.#database.run(statement, () => [runId, claim, ...values]);
       this.#unsure.delete(claim);
       return wasUnsure ? { ...outcome, isRepeated: true } : outcome;
     } catch (error) {
@@ -276,7 +309,7 @@ export class PostgresRunStore
 
   /** The same where the statement can be carried out once only: sent again, it finds that it was. */
   async #finish(statement: Statement, claim: RunClaim, ...values: readonly unknown[]): Promise<boolean> {
-    const outcome = await this.#send(statement, claim, () => values);
+    const outcome = await this.#send(statement, claim, ...values);
     if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
     return hasRows(await this.#database.run(this.#sql.hasHeld, () => [claim.runId, claim.claim]));
   }

@@ -8,7 +8,6 @@ const FREED = 'claim = NULL, lease_end = NULL, ended_claim = $2';
 const RUNS = ':runs';
 const ENTRIES = ':run_entries';
 
-const hold = (lease: string) => `claim = $2, lease_end = ${NOW} + ${lease}, generation = generation + 1`;
 const DROPPED = `dropped AS (DELETE FROM ${ENTRIES} AS old USING done WHERE old.run_id = done.run_id)`;
 const ADDED = `added AS (
   INSERT INTO ${ENTRIES} (run_id, write_id, entries) SELECT run_id, $3, $4 FROM done ON CONFLICT DO NOTHING
@@ -24,29 +23,29 @@ const page = (where: string) => pageBehind({ table: RUNS, columns: SUMMARY, id: 
 
 /** `$1` is the run and `$2` the claim, where a statement has them. */
 const TEXTS = {
+  // A copy changes nothing: what is kept is what it brings.
   save: `
-    INSERT INTO ${RUNS} AS kept (run_id, status, revision, state, created_at, changed_at, expires_at, turn_of)
-    SELECT $1, 'suspended', $2::integer, $3, at.now, at.now, $4::bigint, $5 FROM (SELECT ${NOW} AS now) AS at
-    ON CONFLICT (run_id) DO UPDATE
-    SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at,
-      claim = NULL, lease_end = NULL, expires_at = excluded.expires_at, turn_of = excluded.turn_of
-    WHERE kept.status = 'suspended' AND kept.revision <= excluded.revision
-      AND (kept.lease_end IS NULL OR kept.lease_end <= ${NOW})
-    RETURNING run_id`,
-  load: `SELECT state FROM ${RUNS} WHERE run_id = $1 AND status = 'suspended'`,
-  claim: `
-    WITH claimed AS (
-      UPDATE ${RUNS} SET ${hold('$3')}
-      WHERE run_id = $1 AND status = 'suspended' AND (${FREE} OR ($4 AND claim = $2))
-      RETURNING state
+    WITH done AS (
+      INSERT INTO ${RUNS} AS kept (run_id, status, revision, state, created_at, changed_at, expires_at, turn_of)
+      SELECT $1, 'suspended', $2::integer, $3, at.now, at.now, $4::bigint, $5 FROM (SELECT ${NOW} AS now) AS at
+      ON CONFLICT (run_id) DO UPDATE
+      SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at,
+        claim = NULL, lease_end = NULL, expires_at = excluded.expires_at, turn_of = excluded.turn_of
+      WHERE kept.status = 'suspended' AND kept.revision <= excluded.revision
+        AND (kept.lease_end IS NULL OR kept.lease_end <= ${NOW})
+        AND (kept.revision < excluded.revision OR kept.state <> excluded.state)
+      RETURNING run_id
     )
-    SELECT 'claimed' AS outcome, state FROM claimed
-    UNION ALL
-    SELECT CASE
-      WHEN status = 'ended' THEN 'missing'
-      WHEN status = 'suspended' OR NOT ${FREE} THEN 'taken'
-      ELSE 'lost' END, NULL
-    FROM ${RUNS} WHERE run_id = $1 AND NOT EXISTS (SELECT 1 FROM claimed)`,
+    SELECT run_id FROM done
+    UNION ALL SELECT run_id FROM ${RUNS}
+    WHERE run_id = $1 AND status = 'suspended' AND revision = $2::integer AND state = $3 AND ${FREE}`,
+  load: `SELECT state FROM ${RUNS} WHERE run_id = $1 AND status = 'suspended'`,
+  claimable: `
+    SELECT xmin::text AS version, claim, status, NOT ${FREE} AS is_held FROM ${RUNS} WHERE run_id = $1`,
+  // As it was read: a copy that comes later finds another version of the row.
+  hold: `
+    UPDATE ${RUNS} SET claim = $2, lease_end = ${NOW} + $3, generation = generation + 1
+    WHERE run_id = $1 AND xmin::text = $4 RETURNING state`,
   renew: `UPDATE ${RUNS} SET lease_end = ${NOW} + $3 WHERE run_id = $1 AND claim = $2 RETURNING run_id`,
   release: `UPDATE ${RUNS} SET ${FREED} WHERE run_id = $1 AND claim = $2 RETURNING run_id`,
   suspend: `
@@ -65,12 +64,20 @@ const TEXTS = {
     WITH done AS (SELECT run_id FROM ${RUNS} WHERE run_id = $1 AND claim = $2 FOR NO KEY UPDATE),
       ${ADDED}
     SELECT run_id FROM done`,
+  // Leaves its name, '$5', among the entries, by which a copy knows that it is one.
   keep: `
-    WITH done AS (
-      UPDATE ${RUNS} SET status = 'running', revision = $3, state = $4, changed_at = ${NOW}, expires_at = NULL
-      WHERE run_id = $1 AND claim = $2 RETURNING run_id
-    ), ${DROPPED}
-    SELECT run_id FROM done`,
+    WITH held AS (SELECT run_id FROM ${RUNS} WHERE run_id = $1 AND claim = $2 FOR NO KEY UPDATE),
+      done AS (
+        UPDATE ${RUNS} AS kept
+        SET status = 'running', revision = $3, state = $4, changed_at = ${NOW}, expires_at = NULL
+        FROM held
+        WHERE kept.run_id = held.run_id
+          AND NOT EXISTS (SELECT FROM ${ENTRIES} WHERE run_id = $1 AND write_id = $5)
+        RETURNING kept.run_id
+      ), ${DROPPED}, marked AS (
+        INSERT INTO ${ENTRIES} (run_id, write_id, entries) SELECT run_id, $5, '[]' FROM done ON CONFLICT DO NOTHING
+      )
+    SELECT run_id FROM held`,
   end: `
     WITH done AS (
       UPDATE ${RUNS} SET status = 'ended', changed_at = ${NOW}, expires_at = NULL, ${FREED}
@@ -79,17 +86,13 @@ const TEXTS = {
     SELECT run_id FROM done`,
   hasHeld: `SELECT run_id FROM ${RUNS} WHERE run_id = $1 AND (claim = $2 OR ended_claim = $2)`,
   isKept: `SELECT run_id FROM ${RUNS} WHERE run_id = $1`,
-  claimLost: `
-    UPDATE ${RUNS} SET claim = $1, lease_end = ${NOW} + $2, generation = generation + 1
-    WHERE run_id = (
-      SELECT run_id FROM ${RUNS}
+  // One of the '$1' that were lost first: those who look at the same moment take different ones.
+  lost: `
+    SELECT run_id, version FROM (
+      SELECT run_id, xmin::text AS version FROM ${RUNS}
       WHERE status = 'running' AND coalesce(lease_end, 0) <= ${NOW_ONCE} AND run_id <> ${OPEN_TURN}
-      ORDER BY coalesce(lease_end, 0) LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-    )
-    RETURNING run_id`,
-  seize: `
-    UPDATE ${RUNS} SET ${hold('$3')}
-    WHERE run_id = $1 AND ($4 OR ${FREE} OR ($5 AND claim = $2)) RETURNING run_id`,
+      ORDER BY coalesce(lease_end, 0) LIMIT $1
+    ) AS first ORDER BY random() LIMIT 1`,
   read: `
     SELECT ${SUMMARY}, state, (
       SELECT string_agg(entries, ',' ORDER BY seq) FROM ${ENTRIES} WHERE run_id = $1

@@ -145,8 +145,9 @@ async function showPlans() {
   const planned = { version: 3, status: 'running', runId: 'planned', revision: 0 };
   await store.begin({ runId: 'planned', claim: 'plan', leaseMs: DAY }, planned);
   const plans = {
-    claim: [suspended[0], 'plan', 1000, false],
-    claimLost: ['plan', 1000],
+    claimable: [suspended[0]],
+    hold: [suspended[0], 'plan', 1000, await versionOf(suspended[0])],
+    lost: [1],
     expired: [true, 100],
     append: ['planned', 'plan', '00000000-0000-0000-0000-000000000000', '[]'],
     read: [suspended[0]],
@@ -161,6 +162,13 @@ async function showPlans() {
     await pool.query('ROLLBACK');
     console.log(`${name}:\n${rows.map((row) => `  ${row['QUERY PLAN']}`).join('\n')}\n`);
   }
+}
+
+async function versionOf(runId) {
+  const { rows } = await pool.query(`SELECT xmin::text AS version FROM ${schema}.runs WHERE run_id = $1`, [
+    runId,
+  ]);
+  return rows[0].version;
 }
 
 async function timeOf(work) {

@@ -3,6 +3,8 @@ import pg from 'pg';
 import type { OpenTurn } from 'toolwright';
 import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
 import { describePostgres } from '../../services/services.js';
+import { runCheckpoint, stepEntry } from '../stores/run-checkpoint.js';
+import { runState } from '../stores/run-state.js';
 import { LosingProxy } from './losing-proxy.js';
 import { TestSchemas } from './test-schema.js';
 
@@ -49,8 +51,8 @@ describePostgres('PostgresRunStore', (service) => {
     await pool.end();
   });
 
-  /** A conversation that is held, and what sends again the last write that was sent, as a cut connection may. */
-  async function held(schema = schemas.newSchema()) {
+  /** A store, and what sends again the last write that was sent, as a cut connection may. */
+  function copied(schema = schemas.newSchema()) {
     type Pool = NonNullable<PostgresOptions['pool']>;
     let last: Parameters<Pool['query']>[0] | undefined;
     const pool: Pool = {
@@ -60,14 +62,20 @@ describePostgres('PostgresRunStore', (service) => {
         return schemas.pool.query(query);
       },
     };
-    const { conversations: log } = new PostgresRunStore({ pool, schema });
+    const copyOfLast = () => {
+      const again = last;
+      return async () => void (again && (await schemas.pool.query(again)));
+    };
+    return { store: new PostgresRunStore({ pool, schema }), schema, copyOfLast };
+  }
+
+  /** A conversation that is held. */
+  async function held(inSchema = schemas.newSchema()) {
+    const { store, schema, copyOfLast } = copied(inSchema);
+    const { conversations: log } = store;
     const hold = { conversationId: 'c1', claim: 'x' };
     await log.enter({ conversationId: 'c1', key: 'k1', content: { kind: 'prompt', content: 'Hi' } });
     await log.hold({ ...hold, leaseMs: 60_000 });
-    const copyOfLast = () => {
-      const copied = last;
-      return async () => void (copied && (await schemas.pool.query(copied)));
-    };
     const told = async () => {
       const events = await log.events({ conversationId: 'c1', after: 0, limit: 100 });
       return events.map(({ event }) => event.type);
@@ -167,6 +175,111 @@ describePostgres('PostgresRunStore', (service) => {
     await log.letGo(third, 1);
     await late();
     expect((await log.read('c1'))?.isHeld).toBe(false);
+  });
+
+  const leaseOf = (claim: string, runId = 'r') => ({ runId, claim, leaseMs: 60_000 });
+
+  test('PostgresRunStore gives a run to nobody by a copy of a claim, however many have had it since', async () => {
+    const { store, copyOfLast } = copied();
+    await store.save(runState('r', 0));
+    expect(await store.claim(leaseOf('a'))).toMatchObject({ status: 'claimed' });
+    const late = copyOfLast();
+    await late();
+    expect(await store.read('r')).toMatchObject({ generation: 1 });
+    for (const claim of ['a', 'b', 'c']) {
+      if (claim !== 'a') expect(await store.claim(leaseOf(claim))).toMatchObject({ status: 'claimed' });
+      expect(await store.release(leaseOf(claim))).toBe(true);
+      const before = await store.read('r');
+      await late();
+      expect(await store.read('r')).toEqual(before);
+    }
+  });
+
+  test('PostgresRunStore takes a run from nobody by a copy of a seizure', async () => {
+    const { store, copyOfLast } = copied();
+    await store.begin(leaseOf('a'), runCheckpoint('r'));
+    expect(await store.seize({ ...leaseOf('b'), from: 'anybody' })).toMatchObject({ status: 'claimed' });
+    const late = copyOfLast();
+    expect(await store.release(leaseOf('b'))).toBe(true);
+    await late();
+    expect((await store.read('r'))?.leaseEnd).toBeUndefined();
+    expect(await store.seize({ ...leaseOf('c'), from: 'nobody' })).toMatchObject({ status: 'claimed' });
+    await late();
+    expect(await store.append(leaseOf('c'), [])).toBe(true);
+  });
+
+  test('PostgresRunStore gives no other lost run by a copy of claimLost', async () => {
+    const { store, copyOfLast } = copied();
+    for (const runId of ['r1', 'r2']) {
+      await store.begin(leaseOf('a', runId), runCheckpoint(runId));
+      await store.release(leaseOf('a', runId));
+    }
+    const taken = await store.claimLost({ claim: 'b', leaseMs: 60_000 });
+    const late = copyOfLast();
+    await late();
+    const [first, second] =
+      taken.status === 'claimed' && taken.run.runId === 'r1' ? ['r1', 'r2'] : ['r2', 'r1'];
+    expect((await store.read(second))?.leaseEnd).toBeUndefined();
+    await store.release(leaseOf('b', first));
+    await late();
+    expect((await store.read(first))?.leaseEnd).toBeUndefined();
+  });
+
+  test('PostgresRunStore keeps a suspended run as it was by a copy of save', async () => {
+    const { store, schema, copyOfLast } = copied();
+    await store.save(runState('r', 0));
+    const late = copyOfLast();
+    await store.claim(leaseOf('a'));
+    await schemas.age(schema, 120_000);
+    const before = await store.read('r');
+    await late();
+    expect(await store.read('r')).toEqual(before);
+    // Nobody has replaced its holder.
+    expect(await store.release(leaseOf('a'), runState('r', 1))).toBe(true);
+    await late();
+    expect((await store.load('r'))?.revision).toBe(1);
+  });
+
+  test('PostgresRunStore keeps what a run has done by a copy of its checkpoint', async () => {
+    const { store, copyOfLast } = copied();
+    await store.save(runState('r', 0));
+    await store.claim(leaseOf('a'));
+    expect(await store.checkpoint(leaseOf('a'), runCheckpoint('r', ['on'], 1))).toBe(true);
+    const late = copyOfLast();
+    expect(await store.append(leaseOf('a'), [stepEntry('done')])).toBe(true);
+    const before = await store.read('r');
+    await late();
+    expect(await store.read('r')).toEqual(before);
+    expect(before?.entries).toHaveLength(1);
+  });
+
+  test('PostgresRunStore tells the truth of a claim whose answer is lost', async () => {
+    await using proxy = await LosingProxy.before(service.url);
+    const schema = schemas.newSchema();
+    await using store = new PostgresRunStore({ connectionString: proxy.through(service.url), schema });
+    await store.save(runState('r', 0));
+    for (const answers of [0, 1, 2]) {
+      const lease = leaseOf(`claim${answers}`);
+      proxy.loseAnswerAfter(answers);
+      expect(await store.claim(lease)).toMatchObject({ status: 'claimed', state: { runId: 'r' } });
+      expect(await store.claim(leaseOf('other'))).toEqual({ status: 'taken' });
+      expect(await store.release(lease)).toBe(true);
+      const seizure = { ...leaseOf(`seize${answers}`), from: 'nobody' as const };
+      proxy.loseAnswerAfter(answers);
+      expect(await store.seize(seizure)).toMatchObject({ status: 'claimed', run: { runId: 'r' } });
+      expect(await store.release(seizure)).toBe(true);
+    }
+    for (const runId of ['r1', 'r2', 'r3']) {
+      await store.begin(leaseOf('a', runId), runCheckpoint(runId));
+      await store.release(leaseOf('a', runId));
+    }
+    const taken = new Set<string>();
+    for (const answers of [0, 1, 2]) {
+      proxy.loseAnswerAfter(answers);
+      const lost = await store.claimLost({ claim: `lost${answers}`, leaseMs: 60_000 });
+      if (lost.status === 'claimed') taken.add(lost.run.runId);
+    }
+    expect([...taken].sort()).toEqual(['r1', 'r2', 'r3']);
   });
 
   test('PostgresRunStore tells the truth of a hold and of an abort whose answer is lost', async () => {
