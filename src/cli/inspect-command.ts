@@ -61,7 +61,7 @@ async function begin(
     ends.push(() => module.close());
     const registry = registryOfModule(module.exports);
     if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
-    const store = values.store === undefined ? undefined : await openStore(values.store, folder);
+    const store = values.store === undefined ? undefined : await openStore(values.store, surroundings);
     if (store !== undefined) ends.push(() => store.close());
     const inspector = createInspector(registry, optionsOf(module, { name, values, folder, store }));
     ends.push(() => inspector.close());

@@ -7,7 +7,7 @@ import type { ApprovalStore } from '../contract/standing-approvals.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { SqliteRunStore } from '../stores/index.js';
-import { UserFault } from './command.js';
+import { type CommandSurroundings, UserFault } from './command.js';
 
 /** A store that the user named. */
 export interface OpenStore extends CheckpointStore {
@@ -17,31 +17,65 @@ export interface OpenStore extends CheckpointStore {
   close(): void | Promise<void>;
 }
 
-/** Opens what `--store` names: `postgres://…`, with `?schema=` where it is another one, or the path of an SQLite file that is there. */
-export async function openStore(name: string | undefined, folder: string): Promise<OpenStore> {
+/** For whom a store is opened: a worker has it made where it is missing, and waits for a database that is away. */
+type StoreUser = 'operator' | 'worker';
+
+/** Opens what `--store` names: `postgres://…`, with `?schema=` where it is another one, or the path of an SQLite file. */
+export async function openStore(
+  name: string | undefined,
+  { folder, error: say }: Pick<CommandSurroundings, 'folder' | 'error'>,
+  user: StoreUser = 'operator',
+): Promise<OpenStore> {
   if (name === undefined)
     throw new UserFault(
       '--store is missing: postgres://user@host:5432/database, or the path of an SQLite file',
     );
-  if (/^postgres(ql)?:\/\//.test(name)) return openPostgres(name);
+  if (/^postgres(ql)?:\/\//.test(name)) return openPostgres(name, user);
   const path = resolve(folder, name.replace(/^sqlite:/, ''));
-  if (!existsSync(path)) throw new UserFault(`--store: there is no file ${path}`, 1);
+  const isThere = existsSync(path);
+  if (!isThere && user === 'operator') throw new UserFault(`--store: there is no file ${path}`, 1);
   try {
-    return new SqliteRunStore({ path });
+    const store = new SqliteRunStore({ path });
+    if (!isThere) say(`toolwright: --store: made ${path}, which was not there\n`);
+    return store;
   } catch (error) {
-    throw new UserFault(errorMessage(error), 1);
+    throw wrongStore(error);
   }
 }
 
-async function openPostgres(name: string): Promise<OpenStore> {
+async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
   try {
     const { PostgresRunStore } = await import('../postgres/index.js');
-    return new PostgresRunStore(placeIn(name));
+    const store = new PostgresRunStore(placeIn(name));
+    await store.migrate().catch(async (error: unknown) => {
+      if (user === 'worker' && isAway(error)) return;
+      await store.close();
+      throw wrongStore(error);
+    });
+    return store;
   } catch (error) {
-    if (error instanceof InvalidOptionsError) throw new UserFault(`--store: ${oneLine(error)}`, 1);
+    if (error instanceof InvalidOptionsError) throw wrongStore(error);
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new UserFault('a store in PostgreSQL needs pg: npm install pg', 1);
   }
+}
+
+/** Errors of the database and of the connection to it have codes. */
+export function hasCode(error: unknown): boolean {
+  return typeof (error as { readonly code?: unknown } | undefined)?.code === 'string';
+}
+
+/** Codes of Node and of the server, and what `pg` says without one. */
+const AWAY = /^(E[A-Z]+|08...|53...|57P..|Connection terminated|timeout exceeded)/;
+
+function isAway(error: unknown): boolean {
+  return AWAY.test(
+    hasCode(error) ? String((error as { readonly code?: unknown }).code) : errorMessage(error),
+  );
+}
+
+function wrongStore(error: unknown): UserFault {
+  return new UserFault(`--store: ${errorMessage(error).replace(/\s*\n\s*/g, ' ')}`, 1);
 }
 
 /** `?schema=shop` is for the store, and nothing that `pg` knows. */
@@ -49,8 +83,4 @@ function placeIn(name: string): { readonly connectionString: string; readonly sc
   const [, before = name, schema, after = ''] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(name) ?? [];
   if (schema === undefined) return { connectionString: name };
   return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decodeURIComponent(schema) };
-}
-
-function oneLine(error: Error): string {
-  return error.message.replace(/\s*\n\s*/g, ' ');
 }

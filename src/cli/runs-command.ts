@@ -16,7 +16,7 @@ import type { ToolLoopConfig } from '../loop/options.js';
 import { recoverRuns } from '../loop/recover-runs.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { configOfModule, openModule } from './open-module.js';
-import { type OpenStore, openStore } from './open-store.js';
+import { hasCode, type OpenStore, openStore } from './open-store.js';
 
 /** What every part of the command has at hand. */
 interface RunsCall {
@@ -77,7 +77,7 @@ export const runsCommand: Command = {
       throw new UserFault(
         `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
       );
-    const store = await openStore(options.store, surroundings.folder);
+    const store = await openStore(options.store, surroundings);
     try {
       return await part({ store, options, named, surroundings });
     } catch (error) {
@@ -89,11 +89,6 @@ export const runsCommand: Command = {
     }
   },
 };
-
-/** Errors of the database and of the connection to it have codes. */
-function hasCode(error: unknown): boolean {
-  return typeof (error as { readonly code?: unknown } | undefined)?.code === 'string';
-}
 
 const STATUSES: readonly string[] = ['running', 'suspended', 'ended'];
 

@@ -101,14 +101,16 @@ interface WorkParts {
 async function workOfModule(
   { exports }: OpenModule,
   { name, store: named }: NamedModule,
-  { folder }: CommandSurroundings,
+  surroundings: CommandSurroundings,
 ): Promise<Work> {
   const { conversations: own } = exports;
   const isOpen = own instanceof Conversations;
   if (isOpen && exports.config === undefined) return { what: ['conversations'], drain: () => own.close() };
   const config = configOfModule(name, exports);
   const opened =
-    named === undefined && exports.store !== undefined ? undefined : await openStore(named, folder);
+    named === undefined && exports.store !== undefined
+      ? undefined
+      : await openStore(named, surroundings, 'worker');
   const store = opened ?? exports.store;
   const parts = { exports, config, store };
   const conversations = isOpen ? own : openConversations(parts);

@@ -248,7 +248,7 @@ async function migrateAlone(client: PostgresClient, schema: string): Promise<voi
 function isLatest(version: number, schema: string): boolean {
   if (version > LATEST)
     throw new Error(
-      `The schema '${schema}' is of version ${version}, and this version of toolwright knows ${LATEST}.`,
+      `The schema '${schema}' is of version ${version}, and this version of toolwright knows ${LATEST}. Use the one that made it, or a newer one.`,
     );
   return version === LATEST;
 }

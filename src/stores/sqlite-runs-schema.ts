@@ -65,7 +65,7 @@ export function prepareRunsSchema(database: DatabaseSync): void {
   const version = keptVersion(database);
   if (version > VERSION)
     throw new Error(
-      `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}.`,
+      `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}. Use the one that made it, or a newer one.`,
     );
   if (version === VERSION) return;
   if (version < 2) database.exec(version === 0 ? RUNS : RUNS_OF_VERSION_1);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -223,6 +223,24 @@ describe('toolwright worker', () => {
       expect(moved?.dueAt).toBeGreaterThan(Date.now());
     },
   );
+
+  test('makes a store that is not there, and says so', async () => {
+    const path = join(folder, 'new.sqlite');
+    await using worker = startWorker('plain.mjs', '--store', 'new.sqlite');
+    await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
+    expect(existsSync(path)).toBe(true);
+    worker.send('SIGTERM');
+    const { exitCode, stderr } = await worker.ended();
+    expect(exitCode).toBe(0);
+    expect(stderr.split('\n').filter((line) => line.includes('new.sqlite'))).toEqual([
+      `toolwright: --store: made ${path}, which was not there`,
+    ]);
+    const { exitCode: refused, stderr: told } = await refusal('plain.mjs', '--store', 'none/new.sqlite');
+    expect({ refused, told }).toEqual({
+      refused: 1,
+      told: expect.stringMatching(/^toolwright: --store: Cannot open [^\n]+\n$/),
+    });
+  });
 
   test('refuses a config whose guard is misspelt: nothing is taken without it', async () => {
     writeFileSync(join(folder, 'slip.mjs'), `${PLAIN}config.polcy = () => false;`);

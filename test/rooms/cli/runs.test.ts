@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type Approval,
@@ -350,12 +351,40 @@ describeRuns('toolwright runs over SQLite', () => ({
 
 describePostgres('toolwright runs', (service) => {
   const schemas = new TestSchemas(service);
+  test('toolwright runs over PostgreSQL says in one line that a newer version made the tables', async () => {
+    const schema = schemas.newSchema();
+    await using made = new PostgresRunStore({ connectionString: service.url, schema });
+    await made.migrate();
+    await schemas.pool.query(`INSERT INTO ${schema}.migrations (version) VALUES (999)`);
+    const url = new URL(service.url);
+    url.searchParams.set('schema', schema);
+    expect(await runCommand(['runs', 'list', '--store', url.href], tmpdir())).toEqual({
+      code: 1,
+      out: '',
+      error: expect.stringMatching(/^toolwright: --store: The schema '\w+' is of version 999, [^\n]+\n$/),
+    });
+  });
+
   describeRuns('toolwright runs over PostgreSQL', () => {
     const schema = schemas.newSchema();
     const url = new URL(service.url);
     url.searchParams.set('schema', schema);
     return { store: new PostgresRunStore({ connectionString: service.url, schema }), named: url.href };
   });
+});
+
+test('toolwright runs over SQLite says in one line that a newer version made the tables', async () => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
+  const path = join(folder, 'runs.sqlite');
+  new SqliteRunStore({ path }).close();
+  using database = new DatabaseSync(path);
+  database.exec('UPDATE toolwright_schemas SET version = 999');
+  expect(await runCommand(['runs', 'list', '--store', 'runs.sqlite'], folder)).toEqual({
+    code: 1,
+    out: '',
+    error: expect.stringMatching(/^toolwright: --store: [^\n]+ kept in version 999 [^\n]+\n$/),
+  });
+  rmSync(folder, { recursive: true });
 });
 
 test('a store that is not there is a mistake of one line', async () => {
