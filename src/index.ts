@@ -7,7 +7,6 @@ export { describeClass } from '../decorators/describe-class.js';
 export { Param } from '../decorators/param.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
-export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './call/answer-wait.js';
 export type { CheckedArguments } from './call/edited-call.js';
 export type { CallPlace } from './call/effect-key.js';
 export type {
@@ -20,7 +19,6 @@ export type {
   OnUnknown,
   SuspendedInvocation,
 } from './call/invocation.js';
-export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/make-call.js';
 export {
   type FunctionParameter,
   type FunctionParameterType,
@@ -31,6 +29,8 @@ export type { ToolRegistryOptions } from './call/registry-options.js';
 export { TaskQueue, type TaskQueueOptions } from './call/task-queue.js';
 export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';
+export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './call/waits.js';
+export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/watch-calls.js';
 export type {
   AskableLimits,
   Budget,

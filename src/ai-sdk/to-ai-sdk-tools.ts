@@ -1,7 +1,6 @@
-import { answerWait } from '../call/answer-wait.js';
-import { approvalNeed } from '../call/approval.js';
 import type { Invocation, InvokeOptions } from '../call/invocation.js';
 import { ToolRegistry } from '../call/tool-registry.js';
+import { answerWait, approvalNeed } from '../call/waits.js';
 import { type CallScope, SCOPE, type ToolPolicy } from '../contract/call.js';
 import type { Logger } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';

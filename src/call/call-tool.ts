@@ -14,7 +14,18 @@ import {
 import { type Call, type CallHooks, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
 import { createDirectCaller, createRecordedCaller, type LeftCall } from './direct-call.js';
 import { asEdited, countsFor, editedRequest, withApproval } from './edited-call.js';
-import type { BodyEnd, CallEnd, CallRequest, Invocation, Obstacle } from './invocation.js';
+import { HookedCallLife } from './hooked-call.js';
+import type {
+  BodyEnd,
+  CallEnd,
+  CallEnvironment,
+  CallOrigin,
+  CallRequest,
+  Invocation,
+  Obstacle,
+  RecordedEnvironment,
+} from './invocation.js';
+import { CallLog } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import type { Replay } from './replay.js';
 import { callRecord, writeEnd } from './result.js';
@@ -22,19 +33,44 @@ import { failedResult } from './result-text.js';
 import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
-import { endTrace } from './trace-call.js';
+import { endTrace, startTrace } from './trace-call.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
-export type CallAnswer = ToolResult | Invocation;
+type CallAnswer = ToolResult | Invocation;
 
 type Answer = CallAnswer | Promise<CallAnswer>;
+
+/** Makes a call within what surrounds it: its trace, its hooks and its log. Never throws or rejects. */
+export function makeCall(
+  environment: RecordedEnvironment,
+  request: CallRequest,
+  origin: CallOrigin,
+): Invocation | Promise<Invocation>;
+export function makeCall(
+  environment: CallEnvironment,
+  request: CallRequest,
+  origin: CallOrigin,
+): ToolResult | Promise<ToolResult>;
+export function makeCall(
+  environment: CallEnvironment,
+  request: CallRequest,
+  { scope, attempt = 1 }: CallOrigin,
+): Answer {
+  const { logger, isRecorded, telemetry, hooks } = environment;
+  const trace = telemetry?.isOn ? startTrace(telemetry, { environment, request, attempt }) : undefined;
+  const log = logger === undefined ? CallLog.none : new CallLog(environment, request);
+  const since = logger !== undefined || isRecorded ? performance.now() : 0;
+  const plain: ReceivedCall = { request, environment, scope, attempt, log, trace, since };
+  const received = hooks === undefined ? plain : { ...plain, hooked: new HookedCallLife(hooks, plain) };
+  return trace === undefined ? callTool(received) : trace.within(() => callTool(received));
+}
 
 /**
  * Takes a call up the staircase, whoever makes it: find ▸ read ▸ check ▸ allow ▸ run ▸ write. Each step can end the
  * call with a result; nothing is thrown. Synchronous as long as the tool is, and one promise where it is not: a
  * promise for each step would cost more than the steps.
  */
-export function callTool(received: ReceivedCall): CallAnswer | Promise<CallAnswer> {
+function callTool(received: ReceivedCall): Answer {
   const { request, environment } = received;
   try {
     const found = environment.find(request.name);

@@ -128,6 +128,9 @@ export interface CallEnvironment {
   readonly canSuspend?: boolean;
 }
 
+/** The same where the record of a call is wanted. */
+export type RecordedEnvironment = CallEnvironment & { readonly isRecorded: true };
+
 /** A call that has its answer: its result, or an acknowledgement with a completion to come. */
 export interface AnsweredInvocation {
   readonly status: 'settled' | 'started';

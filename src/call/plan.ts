@@ -9,7 +9,7 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { isFinishedTool } from '../discovery/freeze-tool.js';
 import { nullableOptionals } from '../schema/nullable-schema.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
-import { approvalNeed } from './approval.js';
+import { approvalNeed } from './waits.js';
 
 /** What can be decided about a tool's calls once, instead of at each of them. */
 export interface CallPlan {

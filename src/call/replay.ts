@@ -7,7 +7,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { plainJson } from '../kernel/json.js';
 import { MILLISECONDS } from '../kernel/options.js';
 import { readSchemaSource } from '../schema/schema-source.js';
-import { expiryIn } from './approval.js';
+import { expiryIn } from './waits.js';
 
 /** What a replay needs to know of its call. */
 export interface ReplayOptions {

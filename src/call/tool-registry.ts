@@ -9,7 +9,7 @@ import { isRecord } from '../kernel/json.js';
 import { FUNCTION, instanceOf } from '../kernel/options.js';
 import type { ToolQuery } from '../search/tool-index.js';
 import { type AskedScope, allowedTools } from './allow.js';
-import { answerDirectly, recordDirectly } from './call-tool.js';
+import { answerDirectly, makeCall, recordDirectly } from './call-tool.js';
 import { isAlone } from './direct-call.js';
 import { type CheckedArguments, checkOnly } from './edited-call.js';
 import type {
@@ -22,7 +22,6 @@ import type {
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
-import { type CallWatcher, makeCall, makeWatched, WATCHED, WATCHER, watchedResult } from './make-call.js';
 import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,
@@ -39,6 +38,7 @@ import { answerText } from './result-text.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
 import { redactionIn } from './trace-call.js';
+import { type CallWatcher, makeWatched, WATCHED, WATCHER, watchedResult } from './watch-calls.js';
 
 /** The answer to {@link ToolRegistry.call}. */
 export interface ToolCallResult {

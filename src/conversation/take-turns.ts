@@ -1,5 +1,5 @@
-import { isExpired } from '../call/approval.js';
 import { completionContent, completionKey } from '../call/completion-entry.js';
+import { isExpired } from '../call/waits.js';
 import type { Answer } from '../contract/call.js';
 import type { InboxContent, InboxEntry, OpenTurn } from '../contract/conversation-log.js';
 import type { JobEngine } from '../contract/job-engine.js';
@@ -14,9 +14,9 @@ import { plainJson } from '../kernel/json.js';
 import { cancelRun } from '../loop/cancel-run.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
-import { driveRun } from '../loop/kept-run.js';
 import { abortedBefore } from '../loop/loop-run.js';
 import { driveLostRun } from '../loop/recover-runs.js';
+import { driveRun } from '../loop/run.js';
 import { isSameOwner } from '../loop/run-owner.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import type {

@@ -1,6 +1,6 @@
-import { answerWait, type WaitAnswer } from '../call/answer-wait.js';
 import type { Invocation } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import { answerWait, type WaitAnswer } from '../call/waits.js';
 import { readArguments } from '../checking/read-arguments.js';
 import type { CallJournal, CallScope } from '../contract/call.js';
 import { type SeenCall, TRIAL, type WatchedCalls } from './watched-calls.js';

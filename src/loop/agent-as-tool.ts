@@ -23,9 +23,9 @@ import {
 } from '../kernel/options.js';
 import type { ToolLoopResult } from './events.js';
 import { type InnerRuns, innerRuns, leftSuspended, toolsOfAgents } from './inner-runs.js';
-import { driveInner, driveRun } from './kept-run.js';
 import { addUsage, NO_USAGE } from './loop-run.js';
 import { LOOP_RULES, type ToolLoopConfig } from './options.js';
+import { driveInner, driveRun } from './run.js';
 
 /** What of a loop's config an agent may set for itself; the run that it is in keeps it, and tells whose it is. */
 type AgentConfig = Pick<

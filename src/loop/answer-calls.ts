@@ -1,11 +1,17 @@
-import { approvalNeed } from '../call/approval.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { callRecord } from '../call/result.js';
 import { abortedResult, failedResult, notesOf, resultText } from '../call/result-text.js';
+import { approvalNeed } from '../call/waits.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { tellQuestion, withQuestion } from './budget-question.js';
+import { foundBy } from './deferred-calls.js';
+import type { EventSink } from './events.js';
+import { InnerRuns, innerRuns } from './inner-runs.js';
+import { isToBeKept, keepResult, keptBy } from './kept-results.js';
+import { abortedRun, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
 import {
   assistantMessage,
   type CallingMessage,
@@ -14,13 +20,7 @@ import {
   openMessage,
   type ParsedCall,
   toolMessage,
-} from './assistant-message.js';
-import { tellQuestion, withQuestion } from './budget-question.js';
-import { foundBy } from './deferred-calls.js';
-import type { EventSink } from './events.js';
-import { InnerRuns, innerRuns } from './inner-runs.js';
-import { isToBeKept, keepResult, keptBy } from './kept-results.js';
-import { abortedRun, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
+} from './messages.js';
 import { beginningTasks, runInOrder } from './order.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
 

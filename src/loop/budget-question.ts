@@ -2,9 +2,9 @@ import { callRecord } from '../call/result.js';
 import { failedResult } from '../call/result-text.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../contract/run-state.js';
 import { toolResult } from '../contract/tool-result.js';
-import { parseCall } from './assistant-message.js';
 import { type BudgetQuestion, shown } from './budget-accounts.js';
 import type { LoopEnd, LoopRun } from './loop-run.js';
+import { parseCall } from './messages.js';
 import { inBillionths } from './prices.js';
 import { openWaits, suspendRun } from './suspend.js';
 

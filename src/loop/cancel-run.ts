@@ -5,8 +5,8 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { FILLED_TEXT, optionTable, required } from '../kernel/options.js';
 import { ClaimedRun } from './claimed-run.js';
 import { foldRun } from './fold-run.js';
-import { driveClaimed } from './kept-run.js';
 import { resumeWith } from './resume.js';
+import { driveClaimed } from './run.js';
 
 /** A run that is to end. */
 export interface CancelledRun {

@@ -15,7 +15,7 @@ import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../kernel/options.js';
 import { numberCalls } from './ask-model.js';
 import { historyFaults } from './given-history.js';
-import { SentMessages } from './sent-messages.js';
+import { SentMessages } from './messages.js';
 import { askRecorded } from './trace-run.js';
 
 /** A tool as `complete` takes it: only what a model is offered. */

@@ -11,9 +11,9 @@ import { toDefinition } from '../discovery/define-tool.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { EmbeddedTools, mergeRankings, type ToolEmbedder } from '../search/embedded-tools.js';
-import { type ParsedCall, parseCall } from './assistant-message.js';
 import { readOn } from './kept-results.js';
 import type { LoopRun } from './loop-run.js';
+import { type ParsedCall, parseCall } from './messages.js';
 import { CALL_TOOL, divide, READ_RESULT, SEARCH_PARAMETERS, SEARCH_TOOLS } from './offered-tools.js';
 
 /** The calls of a reply, with searches answered and calls of `call_tool` as those of the tools that they name. */

@@ -1,19 +1,24 @@
+import type { InvokeOptions, Invoker } from '../call/invocation.js';
+import { jobsOf } from '../call/job-dispatch.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
-import type { RequestTrace } from '../contract/telemetry.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { onAbort } from '../kernel/async.js';
+import { anySignal, onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { TEXT_TOOLS } from '../text/with-text-tools.js';
 import { answerCalls } from './answer-calls.js';
-import { askAgain } from './ask-again.js';
-import { askModel, detectCalls, type Failure, numberCalls, type Reply } from './ask-model.js';
-import { assistantMessage, parseCall } from './assistant-message.js';
-import { beginRun } from './begin-run.js';
+import { BudgetedRequests, RequestHooks } from './around-requests.js';
+import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
 import { resolveCalls } from './deferred-calls.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
-import { answerFromText, endWithAnswer } from './final-answer.js';
-import { noteInnerRun } from './inner-runs.js';
+import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
+import { givenHistory } from './given-history.js';
+import { LoopGuard, RetryBudget } from './guard.js';
+import { innerWaits, judgeCompletion, noteInnerRun } from './inner-runs.js';
+import { keepingOf } from './kept-results.js';
 import {
   abortedRun,
   addUsage,
@@ -21,15 +26,21 @@ import {
   type LoopEnd,
   type LoopRun,
   type LostRun,
+  NO_USAGE,
+  type RunHooks,
   type RunStart,
   type RunSurroundings,
-  targetOf,
   watchedRun,
 } from './loop-run.js';
-import { type ResumeConfig, type ToolLoopConfig } from './options.js';
-import { buildRequest, type Offer, prepareRequest } from './request.js';
+import { assistantMessage, parseCall, SentMessages } from './messages.js';
+import { onlyKnown } from './offered-tools.js';
+import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
+import { requestReply, WITHOUT_TOOLS } from './request.js';
+import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
+import { ownerOf } from './run-owner.js';
+import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
-import { askWithin, driveTraced, requestEnd, traceOfRequest } from './trace-run.js';
+import { driveTraced, traceOfRun } from './trace-run.js';
 
 /** The one loop: ask, run the calls, answer them, ask again. */
 export async function driveLoop(
@@ -85,7 +96,7 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
   const { detector } = config;
   while (run.iterations < maxIterations) {
-    const asked = await ask(run);
+    const asked = await requestReply(run);
     const reply = detector === undefined ? asked : detectCalls(asked, { detector, tools });
     if (!reply.ok) return endWithoutReply(run, reply);
     const { response } = reply;
@@ -176,52 +187,6 @@ function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
   });
 }
 
-const ABORTED: Reply = { ok: false, reason: 'aborted' };
-
-/** Asks the model once: what the request is made with, the request, its reply. */
-function ask(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
-  const { config, sink, signal } = run;
-  if (signal?.aborted) return Promise.resolve(ABORTED);
-  return sink === undefined && !isPrepared(config) ? send(run, offer) : prepareAndSend(run, offer);
-}
-
-function isPrepared({ prepareStep, compactHistory }: ToolLoopConfig): boolean {
-  return prepareStep !== undefined || compactHistory !== undefined;
-}
-
-async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
-  const { config, sink, signal } = run;
-  const heard = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
-  if (heard !== undefined) await heard;
-  // The reader may have aborted the run on hearing that; then nothing is asked.
-  if (signal?.aborted) return ABORTED;
-  const settings = isPrepared(config) ? await prepareRequest(run) : undefined;
-  if (signal?.aborted) return ABORTED;
-  // A promise that is returned takes longer to arrive than one that is awaited.
-  return await send(run, settings === undefined ? offer : { ...offer, settings });
-}
-
-function send(run: LoopRun, offer: Offer): Promise<Reply> {
-  run.iterations += 1;
-  const { sink, hasReader } = run;
-  const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
-  const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
-  const trace = run.trace === undefined ? undefined : traceOfRequest(run, asked);
-  const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart, trace });
-  if (trace !== undefined) return endRequest(trace, askWithin(run, trace, { ...asked, onFailure }));
-  const { provider, request } = asked;
-  return run.hooks?.ask(run, { ...asked, onFailure }) ?? askModel(provider, request, { onPart, onFailure });
-}
-
-async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
-  const reply = await asking;
-  trace.end(requestEnd(reply));
-  return reply;
-}
-
-const WITH_TOOLS: Offer = { withTools: true };
-const WITHOUT_TOOLS: Offer = { withTools: false };
-
 async function endWithoutReply(run: LoopRun, reply: Extract<Reply, { ok: false }>): Promise<LoopEnd> {
   if (reply.reason === 'aborted') return abortedRun(run.signal, reply.streamed);
   const { error } = reply;
@@ -238,7 +203,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const error = new ToolwrightError('ToolLoopLimitReached', message);
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
-  const reply = await ask(run, WITHOUT_TOOLS);
+  const reply = await requestReply(run, WITHOUT_TOOLS);
   if (!reply.ok) return endWithoutReply(run, reply);
   const { response } = reply;
   const { content } = response;
@@ -289,4 +254,136 @@ async function keepRun(
     const message = `The suspended run could not be kept: ${errorMessage(cause)}`;
     return { ...result, status: 'failed', error: new ToolwrightError('RunStoreFailed', message, { cause }) };
   }
+}
+
+const ITERATIONS = 20;
+/** Models without native calls get fewer requests. */
+const TEXT_ITERATIONS = 5;
+const TOOL_TIMEOUT_MS = 120_000;
+
+/**
+ * Prepares a run; throws only what the author did wrong. No part of it is spread: it would be made key by key then, which
+ * takes several times as long.
+ */
+function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroundings): LoopRun {
+  const { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf } = surroundings;
+  const lost = 'lost' in start ? start.lost : undefined;
+  const resumed = 'suspended' in start ? start.suspended : lost;
+  const before = 'progress' in start ? start.progress : resumed;
+  const model = before?.model ?? given.model ?? missingModel();
+  const config = (model === given.model ? given : { ...given, model }) as ToolLoopConfig;
+  const messages =
+    'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
+  const tools = toolsOf(config, before?.tools);
+  const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
+  const isLimited = (config.budget ?? surroundingBudget.getStore()) !== undefined;
+  const budget = isLimited ? budgetOf(config, { scope, before }) : undefined;
+  const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
+  const owner = scope.owner === undefined ? undefined : ownerOf(scope);
+  const keeping = config.store && keepingOf(config, tools);
+  const standing = config.store && standingLookup(config.store, { runId, owner });
+  const options = callOptionsOf(keeping ? { ...config, ...keeping } : config, tools, { standing, budget });
+  const { telemetry = tools.telemetry } = config;
+  const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options);
+  return {
+    config,
+    runId,
+    owner,
+    turnOf: before?.turnOf ?? turnOf,
+    tools,
+    offered: before?.tools ?? NO_NAMES,
+    results: keeping?.results,
+    maxResultChars: keeping?.maxResultChars,
+    signal,
+    sink,
+    hasReader,
+    onStep,
+    keeper,
+    scope: { ...scope, signal },
+    retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: before?.retries }),
+    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, before?.guard),
+    maxIterations: config.maxIterations ?? (TEXT_TOOLS in config.provider ? TEXT_ITERATIONS : ITERATIONS),
+    fallback: config.fallback?.map((next) => ('chat' in next ? { provider: next } : next)) ?? NO_FALLBACK,
+    failedOver: 0,
+    providerRetries: 0,
+    lastNumber: undefined,
+    isAnswerAsked: false,
+    isAskedAgain: false,
+    offer: undefined,
+    sentFirst: undefined,
+    trace: telemetry && traceOfRun(telemetry, { runId, config, scope, before: before?.trace }),
+    budget,
+    hooks: tools.hooks.length > 0 || config.hooks || budget ? hooksOf(tools, config, budget) : undefined,
+    invoke: budget === undefined ? invoke : invokerWithin(budget, invoke),
+    synchronous: new Set(),
+    resumed,
+    messages,
+    sent: new SentMessages(messages, config.logger),
+    toolCalls: before?.toolCalls.map(restoredRecord) ?? [],
+    iterations: before?.iterations ?? 0,
+    usage: before?.usage ?? NO_USAGE,
+    output: config.output === undefined ? undefined : new FinalAnswer(config.output),
+  };
+}
+
+function hooksOf(
+  tools: ToolRegistry,
+  config: ToolLoopConfig,
+  budget: RunBudget | undefined,
+): RunHooks | undefined {
+  const hooks = RequestHooks.among(tools, config);
+  return budget === undefined ? hooks : new BudgetedRequests(budget, hooks);
+}
+
+function missingModel(): never {
+  throw new InvalidOptionsError([
+    { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
+  ]);
+}
+
+const NO_NAMES: readonly string[] = [];
+const NO_FALLBACK: readonly ProviderTarget[] = [];
+
+/** Runs that a call begins spend from the budget of the run that makes it. */
+function invokerWithin(budget: RunBudget, invoke: Invoker): Invoker {
+  return (call, scope, attempt) => budget.within(() => invoke(call, scope, attempt));
+}
+
+/** The tools that a run is given; of one that goes on, no others than it was offered before. */
+function toolsOf({ tools = [] }: ToolLoopConfig, before: readonly string[] | undefined): ToolRegistry {
+  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+  return before === undefined ? registry : onlyKnown(registry, before);
+}
+
+/** What most runs say: always the same object, so that a registry makes one invoker for all of them. */
+const PLAIN_OPTIONS: InvokeOptions = Object.freeze({ toolTimeoutMs: TOOL_TIMEOUT_MS, innerWaits });
+
+/** Only what the run says: what it leaves out is the registry's. */
+function callOptionsOf(
+  config: ToolLoopConfig,
+  tools: ToolRegistry,
+  { standing, budget }: Pick<InvokeOptions, 'standing'> & { readonly budget: RunBudget | undefined },
+): InvokeOptions {
+  const hooks = budget === undefined ? config.hooks : [...(config.hooks ?? []), budget.hook];
+  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store, telemetry } = config;
+  const { answerWithinMs } = config;
+  const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? TOOL_TIMEOUT_MS;
+  const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);
+  const isUnlimited = answerWithinMs === undefined && maxResultChars === undefined;
+  if (isPlain && isUnlimited && standing === undefined)
+    return toolTimeoutMs === TOOL_TIMEOUT_MS ? PLAIN_OPTIONS : { toolTimeoutMs, innerWaits };
+  return {
+    toolTimeoutMs,
+    innerWaits,
+    ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
+    ...(tasks ? { tasks } : {}),
+    ...(logger ? { logger } : {}),
+    ...(telemetry ? { telemetry } : {}),
+    ...(policy ? { policy } : {}),
+    ...(hooks ? { hooks } : {}),
+    ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
+    ...(maxResultChars === undefined ? {} : { maxResultChars }),
+    ...(answerWithinMs === undefined ? {} : { answerWithinMs }),
+    ...(standing === undefined ? {} : { standing }),
+  };
 }

@@ -6,9 +6,9 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { RunState, StoredInnerRun, StoredRunResult } from '../contract/run-state.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { plainJson } from '../kernel/json.js';
-import type { ParsedCall } from './assistant-message.js';
 import type { ToolLoopResult } from './events.js';
 import type { LoopRun } from './loop-run.js';
+import type { ParsedCall } from './messages.js';
 
 /** The inner runs of the call that runs here. */
 export const innerRuns = new AsyncLocalStorage<InnerRuns>();

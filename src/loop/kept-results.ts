@@ -13,8 +13,8 @@ import { toDefinition } from '../discovery/define-tool.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
-import type { ParsedCall } from './assistant-message.js';
 import type { LoopRun } from './loop-run.js';
+import type { ParsedCall } from './messages.js';
 import { READ_RESULT, READ_SCHEMA } from './offered-tools.js';
 import type { ResumeConfig } from './options.js';
 

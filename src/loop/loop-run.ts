@@ -1,6 +1,6 @@
 import type { Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
-import type { CallWatcher } from '../call/make-call.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import type { CallWatcher } from '../call/watch-calls.js';
 import type { CallRecord, CallScope, HookNote } from '../contract/call.js';
 import {
   type LLMProvider,
@@ -16,14 +16,13 @@ import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state
 import type { RequestTrace, RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type AskListeners, hasUsageParts, type Reply } from './ask-model.js';
-import type { CallingMessage, CallOutcome, ParsedCall } from './assistant-message.js';
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
+import type { CallingMessage, CallOutcome, ParsedCall, SentMessages } from './messages.js';
 import type { OfferedTools } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
-import type { SentMessages } from './sent-messages.js';
 
 /** Keeps what a run does while it does it. What a promise here has told is committed, or the run is aborted. */
 export interface RunKeeper {
@@ -197,12 +196,6 @@ export function watchedRun(run: LoopRun, watcher: CallWatcher): LoopRun {
 }
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
-
-/** Who the run asks now. */
-export function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
-  // An index of -1 is looked for as a name, which is slow.
-  return failedOver === 0 ? config : (fallback[failedOver - 1] ?? config);
-}
 
 /** Adds the tokens of one reply, where it told them. */
 export function addUsage(run: LoopRun, usage: Usage | undefined): void {

@@ -1,5 +1,5 @@
-import { isExpired } from '../call/approval.js';
 import type { OnUnknown } from '../call/invocation.js';
+import { isExpired } from '../call/waits.js';
 import type { CallScope } from '../contract/call.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type KeptRun } from '../contract/run-checkpoint.js';
 import type { RunState } from '../contract/run-state.js';
@@ -10,10 +10,10 @@ import { COUNT, either, FUNCTION, oneOf, optionTable, RECORD, required, SIGNAL }
 import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
-import { driveClaimed } from './kept-run.js';
 import type { RunSurroundings } from './loop-run.js';
 import { type ResumeConfig, readResume } from './options.js';
 import { resumeWith } from './resume.js';
+import { driveClaimed } from './run.js';
 import { checkOwner } from './run-owner.js';
 
 /** What became of a run that was taken over. */

@@ -1,22 +1,71 @@
-import type {
-  LLMRequest,
-  Message,
-  RequestMetadata,
-  ToolChoice,
-  ToolSchema,
-} from '../contract/llm-provider.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { SafeLog } from '../call/log.js';
+import type { LLMRequest, Message, RequestMetadata, ToolChoice } from '../contract/llm-provider.js';
+import type { RequestTrace } from '../contract/telemetry.js';
+import { isRecord } from '../kernel/json.js';
+import { askModel, type Failure, type PartListener, type Reply } from './ask-model.js';
 import { compactedHistory } from './compact-history.js';
 import type { FinalAnswer } from './final-answer.js';
-import { type LoopRun, targetOf } from './loop-run.js';
+import type { LoopRun } from './loop-run.js';
 import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget } from './options.js';
 import { type StepSettings, settingsOf } from './step-settings.js';
+import { askWithin, requestEnd, traceOfRequest } from './trace-run.js';
+
+/** Whether the model is offered the tools, and what else its request is made with. */
+interface Offer {
+  readonly withTools: boolean;
+  readonly settings?: StepSettings;
+}
+
+const WITH_TOOLS: Offer = { withTools: true };
+export const WITHOUT_TOOLS: Offer = { withTools: false };
+
+const ABORTED: Reply = { ok: false, reason: 'aborted' };
+
+/** Asks the model once: what the request is made with, the request, its reply. */
+export function requestReply(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
+  const { config, sink, signal } = run;
+  if (signal?.aborted) return Promise.resolve(ABORTED);
+  const isPrepared = config.prepareStep !== undefined || config.compactHistory !== undefined;
+  return sink === undefined && !isPrepared ? send(run, offer) : prepareAndSend(run, offer);
+}
+
+async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
+  const { config, sink, signal } = run;
+  const heard = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
+  if (heard !== undefined) await heard;
+  // The reader may have aborted the run on hearing that; then nothing is asked.
+  if (signal?.aborted) return ABORTED;
+  const { prepareStep, compactHistory } = config;
+  const settings = prepareStep || compactHistory ? await prepareRequest(run) : undefined;
+  if (signal?.aborted) return ABORTED;
+  // A promise that is returned takes longer to arrive than one that is awaited.
+  return await send(run, settings === undefined ? offer : { ...offer, settings });
+}
+
+function send(run: LoopRun, offer: Offer): Promise<Reply> {
+  run.iterations += 1;
+  const { sink, hasReader } = run;
+  const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
+  const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+  const trace = run.trace === undefined ? undefined : traceOfRequest(run, asked);
+  const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart, trace });
+  if (trace !== undefined) return endRequest(trace, askWithin(run, trace, { ...asked, onFailure }));
+  const { provider, request } = asked;
+  return run.hooks?.ask(run, { ...asked, onFailure }) ?? askModel(provider, request, { onPart, onFailure });
+}
+
+async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
+  const reply = await asking;
+  trace.end(requestEnd(reply));
+  return reply;
+}
 
 /** What the run's `prepareStep` and `compactHistory` say of its next request. */
-export async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
+async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
   const { config, iterations, messages, usage, signal } = run;
   const { prepareStep, compactHistory, model } = config;
-  if (prepareStep === undefined && compactHistory === undefined) return undefined;
   const known = { step: iterations + 1, usage, signal };
   try {
     const settings =
@@ -34,22 +83,23 @@ export async function prepareRequest(run: LoopRun): Promise<StepSettings | undef
   }
 }
 
-/** Whether the model is offered the tools, and what else its request is made with. */
-export interface Offer {
-  readonly withTools: boolean;
-  readonly settings?: StepSettings;
+/** Who the run asks now. */
+function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
+  // An index of -1 is looked for as a name, which is slow.
+  return failedOver === 0 ? config : (fallback[failedOver - 1] ?? config);
 }
 
 /** The next request of a run. */
-export function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer): LLMRequest {
+function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer): LLMRequest {
   const { config, signal, sent } = run;
   const { provider, model: own = config.model } = targetOf(run);
   // The model of one step is the provider's that it was chosen for.
   const model = run.failedOver > 0 ? own : (settings.model ?? own);
   const options = settings.llmOptions ?? config.llmOptions ?? {};
   const answer = withTools ? run.output?.offer(provider, model) : undefined;
-  const target = { provider, model };
-  const definitions = withTools ? offeredTools(run, settings, { answer, target }) : [];
+  const tools = settings.tools && withTools ? run.tools.view({ allow: [...settings.tools] }) : run.tools;
+  const offered = withTools ? offeredDefinitions(run, tools, { provider, model }) : [];
+  const definitions = answer !== undefined && 'tool' in answer ? [...offered, answer.tool] : offered;
   const hasTools = definitions.length > 0;
   const key = provider.itemKey?.(model);
   const history = settings.messages === undefined ? sent.for(key) : sent.others(settings.messages, key);
@@ -83,20 +133,6 @@ const NO_SETTINGS: StepSettings = {};
 type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
 
 type AnswerOffer = ReturnType<FinalAnswer['offer']> | undefined;
-
-function offeredTools(
-  run: LoopRun,
-  { tools: names }: StepSettings,
-  { answer, target }: { readonly answer: AnswerOffer; readonly target: ProviderTarget },
-): readonly ToolSchema[] {
-  const { tools } = run;
-  const offered = offeredDefinitions(
-    run,
-    names === undefined ? tools : tools.view({ allow: [...names] }),
-    target,
-  );
-  return answer !== undefined && 'tool' in answer ? [...offered, answer.tool] : offered;
-}
 
 function choiceFor(run: LoopRun, { toolChoice }: StepSettings, answer: AnswerOffer): ToolChoice | undefined {
   if (run.isAnswerAsked && answer !== undefined && 'tool' in answer)
@@ -137,4 +173,94 @@ function withoutToolOptions(options: Readonly<Record<string, unknown>>): Readonl
   if (!('tool_choice' in options) && !('parallel_tool_calls' in options)) return options;
   const { tool_choice: _, parallel_tool_calls: __, ...others } = options;
   return others;
+}
+
+const DEFAULT_RETRIES = 2;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 8_000;
+/** A server that asks for a longer wait than this is not waited for. */
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/** A request that failed, and how it was made. */
+interface FailedRequest {
+  readonly failure: Failure;
+  readonly offer: Offer;
+  readonly onPart?: PartListener | undefined;
+  readonly trace: RequestTrace | undefined;
+}
+
+/**
+ * What becomes of a request that failed: the same once more where the failure may pass, then the next provider of
+ * the run, which is asked from then on. Once a part of the reply was told nothing is tried again: it would be told
+ * twice.
+ */
+async function askAgain(run: LoopRun, failed: FailedRequest): Promise<Reply> {
+  const { failure, offer, onPart } = failed;
+  let { trace } = failed;
+  let reply: Reply = failure;
+  for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.isTold && !reply.isFinal; ) {
+    const { cause } = reply.error;
+    tries += triesOf(cause);
+    const { providerRetries = DEFAULT_RETRIES } = run.config;
+    const wait = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
+    if (wait === undefined) {
+      if (run.failedOver === run.fallback.length) break;
+      run.failedOver += 1;
+      tries = 0;
+    }
+    await tellOfRetry(run, reply, wait ?? 0);
+    if (!(await hasPassed(wait ?? 0, run.signal))) reply = { ok: false, reason: 'aborted' };
+    else {
+      run.providerRetries += 1;
+      const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+      if (wait !== undefined)
+        trace?.event({ type: 'request-retry', delayMs: wait, error: reply.error.cause });
+      else {
+        // Another model is another request.
+        trace?.end(requestEnd(reply));
+        trace = traceOfRequest(run, asked);
+      }
+      reply = await askWithin(run, trace, asked);
+    }
+  }
+  trace?.end(requestEnd(reply));
+  return reply;
+}
+
+/** A client that tries again by itself says how often it did. */
+function triesOf(cause: unknown): number {
+  return isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
+}
+
+/** Milliseconds until the same request may be made again; `undefined` where it would not help. */
+function waitBefore(tries: number, cause: unknown): number | undefined {
+  // The AI SDK's errors say `isRetryable`.
+  if (!isRecord(cause) || !(cause.retryable ?? cause.isRetryable)) return undefined;
+  const { retryAfterMs } = cause;
+  if (typeof retryAfterMs === 'number' && retryAfterMs >= 0)
+    return retryAfterMs <= LONGEST_RETRY_AFTER_MS ? retryAfterMs : undefined;
+  const longest = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS);
+  // Clients that failed together would come back together.
+  return longest * (0.5 + Math.random() / 2);
+}
+
+async function tellOfRetry(run: LoopRun, { error }: Failure, delayMs: number): Promise<void> {
+  const { config, sink, iterations: iteration } = run;
+  const model = targetOf(run).model ?? config.model;
+  new SafeLog(config.logger).warn('The provider failed and the request is made again', {
+    model,
+    delayMs: Math.round(delayMs),
+    error: error.message,
+  });
+  await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
+}
+
+async function hasPassed(delayMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+  if (delayMs === 0) return !signal?.aborted;
+  try {
+    await pause(delayMs, undefined, { signal });
+    return true;
+  } catch {
+    return false;
+  }
 }

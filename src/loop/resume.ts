@@ -1,7 +1,6 @@
-import { withAnswer } from '../call/answer-wait.js';
-import { expiryReason, isExpired } from '../call/approval.js';
 import type { CheckedArguments } from '../call/edited-call.js';
 import { ToolRegistry } from '../call/tool-registry.js';
+import { expiryReason, isExpired, withAnswer } from '../call/waits.js';
 import type { Answer, CallJournal, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';

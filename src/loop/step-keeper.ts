@@ -5,10 +5,10 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { nextTurn } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
-import { type CallingMessage, type CallOutcome, openMessage, type ParsedCall } from './assistant-message.js';
 import type { ClaimedRun } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import type { LoopRun, RunKeeper } from './loop-run.js';
+import { type CallingMessage, type CallOutcome, openMessage, type ParsedCall } from './messages.js';
 import { progressOf, storedCall, versionOf } from './suspend.js';
 
 /** What a keeper writes first of the run: that it begins, that it goes on from its suspension, or nothing. */

@@ -7,10 +7,10 @@ import { optionTable, required, STORED_ID } from '../kernel/options.js';
 import { ClaimedRun, type ClaimRequest, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
-import { checkpointStore, driveClaimed, keepsSteps } from './kept-run.js';
 import type { RunSurroundings } from './loop-run.js';
 import { type ResumeConfig, type ResumeOptions, readResume } from './options.js';
 import { type Resumption, resumeWith } from './resume.js';
+import { checkpointStore, driveClaimed, keepsSteps } from './run.js';
 
 /** A suspended run that a store keeps. */
 export interface StoredRun {

@@ -8,9 +8,9 @@ import { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
-import { type CallOutcome, isUnanswered, type ParsedCall, parseCall } from './assistant-message.js';
 import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
+import { type CallOutcome, isUnanswered, type ParsedCall, parseCall } from './messages.js';
 import { sentNames } from './offered-tools.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 

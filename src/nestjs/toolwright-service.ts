@@ -5,19 +5,15 @@ import type { Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import type { Conversations } from '../conversation/conversations.js';
 import { checkOptions } from '../errors/author-fault.js';
-import type { ToolLoopResult } from '../loop/events.js';
-import { type Drive, streamRun, type ToolLoopStream } from '../loop/events.js';
-import { driveRun } from '../loop/kept-run.js';
+import { type Drive, streamRun, type ToolLoopResult, type ToolLoopStream } from '../loop/events.js';
 import { checkRun, readResume } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
-import { resumeToolLoop } from '../loop/run.js';
+import { driveRun, resumeToolLoop } from '../loop/run.js';
 import { driveStoredRun, STORED_RUN } from '../loop/stored-run.js';
 import type { ChatRequestOptions } from './application-chats.js';
 import { ApplicationFleet } from './application-fleet.js';
 import { ApplicationRuns, type OwnerAnswer, type ResumeParts } from './application-runs.js';
-
 import { ApplicationTools } from './application-tools.js';
-
 import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions } from './options.js';
 
 /**

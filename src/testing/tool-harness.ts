@@ -3,7 +3,7 @@ import type { CallScope } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { ToolContextData } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { isolatedContainer, type Override } from '../discovery/containers/tsyringe-resolver.js';
+import { isolatedContainer, type Override } from '../discovery/containers/toolset-host.js';
 import { discoverTools } from '../discovery/discover-tools.js';
 import { invalidArguments, invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';

@@ -66,10 +66,10 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
 
 /** At most this many today, with room for the rooms of providers, stores, engines and the test kit; lower them as they fall. The goal stands beside each. */
 const MOST = {
-  files: 645, // 320
+  files: 637, // 320
   exports: 2600, // 800
   'exports that no other file imports': 3, // 0
-  'files that belong into the one sibling that imports them': 80, // 0
+  'files that belong into the one sibling that imports them': 73, // 0
   'files of less than 40 lines without a reason': 3, // 0
 };
 

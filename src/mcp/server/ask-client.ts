@@ -8,7 +8,7 @@ import {
   inputResponse,
   MissingRequiredClientCapabilityError,
 } from '@modelcontextprotocol/server';
-import { answerWait, type WaitAnswer } from '../../call/answer-wait.js';
+import { answerWait, type WaitAnswer } from '../../call/waits.js';
 import type { CallJournal, Suspension, Wait } from '../../contract/call.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';

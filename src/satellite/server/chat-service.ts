@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { SafeLog } from '../../call/log.js';
 import { unlessAborted } from '../../kernel/async.js';
+import { SentMessages } from '../../loop/messages.js';
 import { ownerOf } from '../../loop/run-owner.js';
-import { SentMessages } from '../../loop/sent-messages.js';
 import { type ChatRequest, isConversationId } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import { checkConversationId, HttpFault, readBody, readChatRequest } from './chat-request.js';

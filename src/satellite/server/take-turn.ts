@@ -6,8 +6,8 @@ import type {
   StoredMessage,
 } from '../../contract/conversation-store.js';
 import type { LLMResponse, Message } from '../../contract/llm-provider.js';
+import type { SentMessages } from '../../loop/messages.js';
 import { isSameOwner } from '../../loop/run-owner.js';
-import type { SentMessages } from '../../loop/sent-messages.js';
 import { askRecorded } from '../../loop/trace-run.js';
 import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.js';
 import type { ChatMessage, ChatResponse } from '../chat-protocol.js';

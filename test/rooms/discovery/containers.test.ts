@@ -12,8 +12,7 @@ import {
   scoped,
   singleton,
 } from 'tsyringe';
-import { toolsetHost } from '../../../src/discovery/containers/toolset-host.js';
-import { isolatedContainer } from '../../../src/discovery/containers/tsyringe-resolver.js';
+import { isolatedContainer, toolsetHost } from '../../../src/discovery/containers/toolset-host.js';
 
 const fresh = (): DependencyContainer => globalContainer.createChildContainer();
 const problems = (container: DependencyContainer, toolset: ClassType, scope?: 'scoped') =>

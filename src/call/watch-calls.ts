@@ -2,12 +2,14 @@ import type { CallScope, ToolPolicy } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { withMethods } from '../kernel/options.js';
-import { type CallAnswer, callTool } from './call-tool.js';
-import type { ReceivedCall } from './context.js';
-import { HookedCallLife } from './hooked-call.js';
-import type { CallEnvironment, CallOrigin, CallRequest, CallStep, Invocation } from './invocation.js';
-import { CallLog } from './log.js';
-import { startTrace } from './trace-call.js';
+import { makeCall } from './call-tool.js';
+import type {
+  CallEnvironment,
+  CallRequest,
+  CallStep,
+  Invocation,
+  RecordedEnvironment,
+} from './invocation.js';
 
 /** What watches a registry. */
 export const WATCHER = withMethods(['aroundCall'], 'createInspector(registry)');
@@ -48,8 +50,6 @@ interface CallParts extends Pick<WatchedCall, 'request' | 'scope'>, Partial<Pick
   readonly environment: RecordedEnvironment;
 }
 
-type RecordedEnvironment = CallEnvironment & { readonly isRecorded: true };
-
 /** Makes a call through the watcher of its registry, where it has one. */
 export function makeWatched(
   watcher: CallWatcher | undefined,
@@ -73,31 +73,4 @@ export async function watchedResult(
     environment: { ...environment, isRecorded: true },
   });
   return result;
-}
-
-/** Makes a call within what surrounds it: its trace, its hooks and its log. Never throws or rejects. */
-export function makeCall(
-  environment: RecordedEnvironment,
-  request: CallRequest,
-  origin: CallOrigin,
-): Invocation | Promise<Invocation>;
-export function makeCall(
-  environment: CallEnvironment,
-  request: CallRequest,
-  origin: CallOrigin,
-): ToolResult | Promise<ToolResult>;
-export function makeCall(
-  environment: CallEnvironment,
-  request: CallRequest,
-  { scope, attempt = 1 }: CallOrigin,
-): CallAnswer | Promise<CallAnswer> {
-  const { logger, isRecorded, telemetry, hooks } = environment;
-  const trace = telemetry?.isOn ? startTrace(telemetry, { environment, request, attempt }) : undefined;
-  const make = (): CallAnswer | Promise<CallAnswer> => {
-    const log = logger === undefined ? CallLog.none : new CallLog(environment, request);
-    const since = logger !== undefined || isRecorded ? performance.now() : 0;
-    const plain: ReceivedCall = { request, environment, scope, attempt, log, trace, since };
-    return callTool(hooks === undefined ? plain : { ...plain, hooked: new HookedCallLife(hooks, plain) });
-  };
-  return trace === undefined ? make() : trace.within(make);
 }
