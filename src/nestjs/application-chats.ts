@@ -13,7 +13,7 @@ import {
 import { optionTable } from '../kernel/options.js';
 import type { ApplicationRuns } from './application-runs.js';
 import { CHAT_RULES, type ChatSettings, type ToolwrightModuleOptions } from './options.js';
-import { asNestResponse } from './web-responses.js';
+import { asNestResponse } from './requests.js';
 
 /** How one request of a chat is answered. */
 export interface ChatRequestOptions extends Pick<ChatSettings, 'protocol'> {

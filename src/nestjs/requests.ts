@@ -1,12 +1,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import { Readable } from 'node:stream';
+import {
+  type CallHandler,
+  type ExecutionContext,
+  type NestInterceptor,
+  StreamableFile,
+} from '@nestjs/common';
 import { type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
 import { Observable } from 'rxjs';
 import { CallContext } from '../call/context.js';
 import type { InjectionToken } from '../contract/ports.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { contextWithin, hasContextId, type InstanceWrapper, keepContextId } from './nest-internals.js';
-import { asReply } from './web-responses.js';
 
 /** On whose behalf a call is made. */
 export interface CallOrigin {
@@ -146,5 +151,52 @@ export class ToolContainer {
   resolve<Instance>(token: InjectionToken<Instance>): Instance {
     if (token === ToolContainer) return this as unknown as Instance;
     return this.#modules.get<Instance>(token, { strict: false });
+  }
+}
+
+/** Those that this package has made: what handlers of the application return is theirs, and Nest's. */
+const OURS = new WeakSet<Response>();
+
+/** A response that Nest is to send, whichever version of it, and on which platform, this is. */
+export function asNestResponse(response: Response): Response {
+  OURS.add(response);
+  return response;
+}
+
+/** The response of Express, or the reply of Fastify. */
+interface PlatformResponse {
+  status(code: number): unknown;
+  header(name: string, value: string): unknown;
+  readonly raw?: { once(event: 'close', listener: () => void): unknown };
+  once?(event: 'close', listener: () => void): unknown;
+}
+
+/** What a handler gave, as every version of Nest sends it; only responses of our own become something else. */
+function asReply(given: unknown, platform: () => PlatformResponse): unknown {
+  if (!(given instanceof Response) || !OURS.has(given)) return given;
+  const response = platform();
+  for (const [name, value] of given.headers) response.header(name, value);
+  const body = given.body === null ? Readable.from([]) : Readable.fromWeb(given.body as never);
+  // Not every version tells a stream that its reader has left.
+  const leave = (): void => void body.destroy();
+  if (response.raw !== undefined) response.raw.once('close', leave);
+  else response.once?.('close', leave);
+  return new SentResponse(body, { type: given.headers.get('content-type') ?? '' }, () =>
+    response.status(given.status),
+  );
+}
+
+/** Nest sets the status of a route before it asks for the stream. */
+class SentResponse extends StreamableFile {
+  readonly #setStatus: () => void;
+
+  constructor(body: Readable, headers: { readonly type: string }, setStatus: () => void) {
+    super(body, headers);
+    this.#setStatus = setStatus;
+  }
+
+  override getStream(): Readable {
+    this.#setStatus();
+    return super.getStream();
   }
 }

@@ -6,6 +6,7 @@ export type {
 } from '../contract/conversation-store.js';
 export type { NodeHandler, NodeRequest } from '../kernel/node-http.js';
 export type { ChatError, ChatErrorCode, ChatMessage, ChatRequest, ChatResponse } from './chat-protocol.js';
+export { toolRequestPrompt } from './chat-protocol.js';
 export { AssistantError } from './client/chat-transport.js';
 export {
   SatelliteClient,
@@ -15,7 +16,7 @@ export {
 } from './client/satellite-client.js';
 export type { SatelliteEvent, SatelliteListener, SatelliteOutcome } from './client/satellite-run.js';
 export type { AssistantHandlerOptions, SystemPrompt } from './server/assistant-options.js';
-export type { CorsOptions, RateLimit, RateLimitDecision } from './server/check-access.js';
+export type { CorsOptions, RateLimit, RateLimitDecision } from './server/chat-request.js';
 export { MemoryConversationStore, type StoreLimits } from './server/conversation-store.js';
 export {
   type AssistantHandler,
@@ -26,4 +27,3 @@ export {
   SqliteConversationStore,
   type SqliteConversationStoreOptions,
 } from './server/sqlite-conversation-store.js';
-export { toolRequestPrompt } from './tool-request-prompt.js';

@@ -1,13 +1,7 @@
 import '../metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
-export type { ProviderCapability } from './conformance/conformance-case.js';
-export {
-  type HttpBackendBody,
-  type HttpBackendOptions,
-  type HttpBackendRequest,
-  httpBackend,
-} from './conformance/http-backend.js';
+export type { ProviderCapability } from './conformance/bench.js';
 export type {
   ModelCall,
   ModelFailure,
@@ -17,6 +11,12 @@ export type {
   ModelTurn,
   ProviderBackend,
   Sliceable,
+} from './conformance/provider-backend.js';
+export {
+  type HttpBackendBody,
+  type HttpBackendOptions,
+  type HttpBackendRequest,
+  httpBackend,
 } from './conformance/provider-backend.js';
 export {
   type ConformanceCase,
@@ -47,7 +47,6 @@ export {
   budgetLedgerConformance,
   type OpenedLedger,
 } from './stores/budget-cases.js';
-export type { OpenedConversationLog } from './stores/conversation-log-bench.js';
 export {
   type ConversationLogConformanceOptions,
   conversationLogConformance,
@@ -63,7 +62,7 @@ export {
   type OpenedJobStore,
 } from './stores/job-store-cases.js';
 export { type RunStoreConformanceOptions, runStoreConformance } from './stores/run-store-conformance.js';
-export type { OpenedStore } from './stores/store-bench.js';
+export type { OpenedConversationLog, OpenedStore } from './stores/store-bench.js';
 export {
   type HarnessOverride,
   type ToolHarness,

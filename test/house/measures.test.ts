@@ -26,9 +26,7 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/loop/estimate-tokens.ts': 'a guess of its own, which no budget and no run need to know',
   'src/contract/result-cache.ts': 'a port of its own, beside that of the runs',
   'src/postgres/postgres-cache.ts': 'the port of kept results, beside those of runs, jobs and budgets',
-  'src/providers/openai/server-identity.ts': 'a table of hosts',
   'src/mcp/record-message.ts': 'server and client record alike, and neither imports the other',
-  'src/satellite/tool-request-prompt.ts': 'a public text',
   'src/text/formats/all-formats.ts': 'the list that a new format is added to',
   'src/stores/store-checks.ts': 'what the store in memory and that of SQLite refuse alike',
   'src/conversation/expiry-watch.ts': 'timers of conversations, apart from how turns are taken',
@@ -50,14 +48,16 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/loop/events.ts EventChannel': 'its order under slow readers',
   'src/toolbox/permissions/permissions.ts PERMISSIONS_OPTIONS':
     'what the schema of the configuration file says of permissions',
-  'src/mcp/client/tool-list.ts localName': 'name by name, in a table',
+  'src/mcp/client/imported-tool.ts localName': 'name by name, in a table',
   'src/mcp/server/http-sessions.ts EventLog': 'its bounds take more events than a session has',
   'src/metadata/extensible-reflect.ts extensibleReflect':
     'runs when it is imported; the file is named after it',
-  'src/providers/offline/plan-calls.ts rankTools': 'its ranks, which a run does not show',
+  'src/providers/offline/offline-provider.ts fillArguments': 'schema by schema, in a table',
+  'src/providers/offline/offline-provider.ts rankTools': 'its ranks, which a run does not show',
+  'src/providers/offline/offline-provider.ts readText': 'words by words, in a table',
   'src/satellite/client/chat-transport.ts ServerEvent': 'the tests’ own server writes them',
   'src/satellite/client/chat-transport.ts readEvents': 'the tests’ own client reads with it',
-  'src/satellite/server/chat-service.ts KeyQueue': 'its order under many keys',
+  'src/satellite/server/create-assistant-handler.ts KeyQueue': 'its order under many keys',
   'src/satellite/server/take-turn.ts TextGate': 'text cut at every place',
   'src/schema/class-validator-rules.ts RUN_AT_CALL_TIME': 'rule by rule, against class-validator',
   'src/typegen/comments/doc-comment.ts parseDocComment': 'comment by comment, without a compiler',
@@ -66,11 +66,11 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
 
 /** At most this many today, with room for the rooms of providers, stores, engines and the test kit; lower them as they fall. The goal stands beside each. */
 const MOST = {
-  files: 637, // 320
-  exports: 2600, // 800
+  files: 604, // 320
+  exports: 2560, // 800
   'exports that no other file imports': 3, // 0
-  'files that belong into the one sibling that imports them': 73, // 0
-  'files of less than 40 lines without a reason': 3, // 0
+  'files that belong into the one sibling that imports them': 46, // 0
+  'files of less than 40 lines without a reason': 2, // 0
 };
 
 const taken = importedNames();

@@ -4,7 +4,7 @@ import type { ToolRegistry } from '../../call/tool-registry.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { invalidArguments, invalidOptions, refuseOptions } from '../../errors/author-fault.js';
 import { either, FUNCTION, optionTable, withMethods } from '../../kernel/options.js';
-import { importTool } from './imported-tool.js';
+import { importTool, listCandidates } from './imported-tool.js';
 import { CLIENT, LiveClient } from './live-client.js';
 import {
   MCP_TOOLS_RULES,
@@ -14,7 +14,6 @@ import {
   type McpToolChange,
   type McpToolsOptions,
 } from './options.js';
-import { listCandidates } from './tool-list.js';
 
 /**
  * The tools of an MCP server as they are now, as tools of a registry: their calls take its staircase and then

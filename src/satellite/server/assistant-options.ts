@@ -20,7 +20,7 @@ import {
   TEXT,
   withMethods,
 } from '../../kernel/options.js';
-import type { CorsOptions, RateLimit } from './check-access.js';
+import type { CorsOptions, RateLimit } from './chat-request.js';
 
 /** What the model is told before everything else; a function may look at who asks. */
 export type SystemPrompt = string | ((request: Request) => string | Promise<string>);

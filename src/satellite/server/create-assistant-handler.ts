@@ -1,10 +1,25 @@
+import { randomUUID } from 'node:crypto';
+import { SafeLog } from '../../call/log.js';
 import { checkArguments, checkOptions } from '../../errors/author-fault.js';
+import { MAX_TIMER_MS, unlessAborted } from '../../kernel/async.js';
 import { type NodeHandler, nodeListener } from '../../kernel/node-http.js';
 import { FUNCTION, withMethods } from '../../kernel/options.js';
+import { SentMessages } from '../../loop/messages.js';
+import { ownerOf } from '../../loop/run-owner.js';
+import { type ChatRequest, isConversationId } from '../chat-protocol.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
-import { HttpFault } from './chat-request.js';
-import { ChatService } from './chat-service.js';
-import { checkToken, corsHeaders, enforceRateLimit, preflightResponse } from './check-access.js';
+import {
+  checkConversationId,
+  checkToken,
+  corsHeaders,
+  enforceRateLimit,
+  HttpFault,
+  preflightResponse,
+  readBody,
+  readChatRequest,
+} from './chat-request.js';
+import { MemoryConversationStore } from './conversation-store.js';
+import { ownConversation, type TurnReply, type TurnRequest, takeTurn, toChatResponse } from './take-turn.js';
 
 /** Answers a request; rejects only what is no request. */
 export type AssistantHandler = (request: Request) => Promise<Response>;
@@ -97,5 +112,254 @@ function decode(id: string): string {
     return decodeURIComponent(id);
   } catch {
     throw new HttpFault('invalid_request', 'the path is not encoded as it should be');
+  }
+}
+
+/** The two things that can be asked of an assistant; faults are thrown. */
+class ChatService {
+  readonly log: SafeLog;
+  readonly #options: AssistantHandlerOptions;
+  readonly #store;
+  readonly #sent: SentMessages;
+  /**
+   * Requests of one conversation wait for each other: to refuse the second would lose what a user said twice in
+   * a hurry. Those of another process do not wait; the store lets only one of them in.
+   */
+  readonly #queue = new KeyQueue();
+
+  constructor(options: AssistantHandlerOptions) {
+    this.#options = options;
+    this.#store = options.store ?? new MemoryConversationStore();
+    this.log = new SafeLog(options.logger);
+    this.#sent = new SentMessages([], options.logger);
+  }
+
+  /** `POST /v1/chat` */
+  async post(request: Request): Promise<Response> {
+    const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
+    const body = readChatRequest(await readBody(request, maxBodyBytes));
+    const turn = await this.#turnRequest(request, body);
+    if (!wantsEvents(request)) return jsonReply(await this.#take(turn));
+    return eventStreamResponse(
+      async (send, signal) => {
+        try {
+          const onText = (text: string): Promise<void> => send('text-delta', { text });
+          const { response, turnId } = await this.#take({ ...turn, signal, onText });
+          await send('response', response, turnId);
+        } catch (thrown) {
+          await send('error', this.faultOf(thrown, { signal }).body);
+        }
+      },
+      { heartbeatMs, signal: request.signal },
+    );
+  }
+
+  /** `GET /v1/chat/{conversation_id}`: the last reply again, with the request that is pending. */
+  async get(conversationId: string, request: Request): Promise<Response> {
+    const id = checkConversationId(conversationId);
+    const owner = await this.#ownerOf(request);
+    const conversation = ownConversation(await this.#store.load(id), owner);
+    if (conversation === undefined)
+      throw new HttpFault('conversation_not_found', 'there is no such conversation, or it has expired');
+    return jsonReply({ turnId: conversation.turnId, response: toChatResponse(id, conversation) });
+  }
+
+  /** What a client is told of anything that was thrown. */
+  faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): HttpFault {
+    if (thrown instanceof HttpFault) return thrown;
+    // Nobody hears of it, and nothing went wrong here.
+    if (signal.aborted) return new HttpFault('internal_error', 'the client went away');
+    this.log.error('Request failed', { error: thrown });
+    return new HttpFault('internal_error', 'something went wrong here');
+  }
+
+  async #turnRequest(request: Request, body: ChatRequest): Promise<TurnRequest> {
+    const { systemPrompt } = this.#options;
+    return {
+      conversationId: body.conversation_id ?? randomUUID(),
+      messages: body.messages,
+      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
+      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
+      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
+      owner: await this.#ownerOf(request),
+      signal: request.signal,
+    };
+  }
+
+  async #ownerOf(request: Request): Promise<unknown> {
+    const { owner } = this.#options;
+    return owner && ownerOf({ owner: await owner(request) });
+  }
+
+  #take(turn: TurnRequest): Promise<TurnReply> {
+    const { maxMessages = 1000 } = this.#options;
+    const services = {
+      model: this.#options,
+      store: this.#store,
+      log: this.log,
+      sent: this.#sent,
+      maxMessages,
+    };
+    return this.#queue.run(turn.conversationId, turn.signal, () => takeTurn(turn, services));
+  }
+}
+
+function turnIdOf(value: string | null | undefined, header: string): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (isConversationId(value)) return value;
+  throw new HttpFault('invalid_request', `${header} must be 1 to 128 letters, digits and . _ ~ : @ -`);
+}
+
+function wantsEvents({ headers }: Request): boolean {
+  return /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(headers.get('accept') ?? '');
+}
+
+function jsonReply({ turnId, response }: TurnReply): Response {
+  const headers = { 'cache-control': 'no-store', ...(turnId === undefined ? {} : { etag: `"${turnId}"` }) };
+  return Response.json(response, { headers });
+}
+
+/** Lets work of one key run one after the other, in order of arrival; other keys do not wait. */
+export class KeyQueue {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  /** Rejects with the signal's reason where it is aborted before the turn has come. */
+  async run<Value>(key: string, signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+    const before = this.#tails.get(key);
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+    // Who leaves the queue early must not let those behind him pass those before him.
+    const tail = before === undefined ? done : before.then(() => done);
+    this.#tails.set(key, tail);
+    try {
+      if (before !== undefined) await unlessAborted(before, signal);
+      return await work();
+    } finally {
+      finish();
+      void tail.then(() => {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      });
+    }
+  }
+}
+
+/** Sends one event, and waits while the client reads nothing; `id` is what it may name as the last one it saw. */
+type SendEvent = (event: string, data: unknown, id?: string) => Promise<void>;
+
+/** Options of {@link eventStreamResponse}. */
+interface EventStreamOptions {
+  /** Milliseconds between two comments; a client that reads nothing for so many times as long is gone. */
+  readonly heartbeatMs: number;
+  /** Ends the work as well as a client that goes away does. */
+  readonly signal: AbortSignal;
+}
+
+/** Bytes that wait for a slow reader; its work waits for the rest. */
+const MOST_WAITING = 64 * 1024;
+
+const SILENT_HEARTBEATS = 4;
+
+/**
+ * A response of server-sent events. It begins at once, so that proxies and clients see it live; `work` must not
+ * reject, and the stream ends when it does.
+ */
+function eventStreamResponse(
+  work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
+  { heartbeatMs, signal }: EventStreamOptions,
+): Response {
+  const source = new EventSource(heartbeatMs);
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => {
+        source.open(controller);
+        void work((...event) => source.send(...event), AbortSignal.any([signal, source.gone])).finally(() =>
+          source.end(),
+        );
+      },
+      pull: () => source.resume(),
+      cancel: (reason) => source.leave(reason),
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING }),
+  );
+  // No proxy is to collect the events before it hands them on.
+  const headers = {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store, no-transform',
+    'x-accel-buffering': 'no',
+  };
+  return new Response(body, { headers });
+}
+
+/** What writes into the body of a response. */
+class EventSource {
+  readonly #heartbeatMs: number;
+  readonly #gone = new AbortController();
+  readonly #encoder = new TextEncoder();
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #heartbeat: NodeJS.Timeout | undefined;
+  /** Somebody waits until the client reads on. */
+  #reading: PromiseWithResolvers<void> | undefined;
+
+  constructor(heartbeatMs: number) {
+    this.#heartbeatMs = heartbeatMs;
+  }
+
+  /** Aborted when nobody reads any more. */
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  open(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+    this.#heartbeat = setInterval(() => this.#beat(), Math.min(this.#heartbeatMs, MAX_TIMER_MS));
+  }
+
+  async send(event: string, data: unknown, id?: string): Promise<void> {
+    const name = id === undefined ? '' : `id: ${id}\n`;
+    this.#write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
+    if (this.#isFull) await this.#waitForReader();
+  }
+
+  /** The client has read something. */
+  resume(): void {
+    this.#reading?.resolve();
+    this.#reading = undefined;
+  }
+
+  leave(reason: unknown): void {
+    clearInterval(this.#heartbeat);
+    this.#gone.abort(reason);
+    this.resume();
+  }
+
+  end(): void {
+    clearInterval(this.#heartbeat);
+    if (!this.gone.aborted) this.#controller?.close();
+  }
+
+  get #isFull(): boolean {
+    return !this.gone.aborted && (this.#controller?.desiredSize ?? 0) <= 0;
+  }
+
+  /** Who does not read needs no sign of life, and it would wait with the rest. */
+  #beat(): void {
+    if (!this.#isFull) this.#write(': still there\n\n');
+  }
+
+  #write(text: string): void {
+    if (!this.gone.aborted) this.#controller?.enqueue(this.#encoder.encode(text));
+  }
+
+  async #waitForReader(): Promise<void> {
+    this.#reading ??= Promise.withResolvers<void>();
+    const limit = Math.min(this.#heartbeatMs * SILENT_HEARTBEATS, MAX_TIMER_MS);
+    const timer = setTimeout(() => this.#giveUp(), limit).unref();
+    await this.#reading.promise;
+    clearTimeout(timer);
+  }
+
+  #giveUp(): void {
+    const reason = new Error('the client does not read its events');
+    this.#controller?.error(reason);
+    this.leave(reason);
   }
 }

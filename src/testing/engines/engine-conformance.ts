@@ -1,9 +1,15 @@
-import type { JobEngine } from '../../contract/job-engine.js';
+import type { Job, JobEngine } from '../../contract/job-engine.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { FUNCTION, MILLISECONDS, optionTable, required } from '../../kernel/options.js';
 import { ATTEMPT_CASES, CANCEL_CASES } from './attempt-cases.js';
-import { DELIVERY_CASES } from './delivery-cases.js';
-import { EngineBench, type EngineCase, type JobEngineBackend } from './engine-bench.js';
+import {
+  Countdown,
+  EngineBench,
+  type EngineCase,
+  expectEqual,
+  expectThat,
+  type JobEngineBackend,
+} from './engine-bench.js';
 
 const BACKEND = optionTable<JobEngineBackend>('jobEngineConformance', {
   open: required(FUNCTION),
@@ -63,3 +69,202 @@ export async function holdJobs(engine: JobEngine): Promise<void> {
     },
   });
 }
+
+const idsOf = ({ handled }: EngineBench): string[] => handled.map(({ job }) => job.id);
+
+/** Which jobs are run, by whom, in which order, and when. */
+const DELIVERY_CASES: readonly EngineCase[] = [
+  {
+    title: 'gives a job to a worker on another connection as it was enqueued',
+    async run(bench) {
+      const [sender, receiver] = [await bench.open(), await bench.open()];
+      const job = bench.job({ runId: 'run:1', arguments: { text: 'äö "quoted" 😀', empty: null } });
+      const given = new Countdown(1);
+      await sender.enqueue(job);
+      await bench.work(receiver, async () => given.tell());
+      await bench.within(given.done, 'a job that waits is run');
+      expectEqual(bench.handled[0]?.job, job, 'the job is the one that was enqueued');
+    },
+  },
+  {
+    title: 'runs a job once, however often it is enqueued by its id, also after it has ended',
+    async run(bench) {
+      const [sender, other] = [await bench.open(), await bench.open()];
+      const job = bench.job();
+      const last = bench.job({ id: 'last' });
+      const [first, all] = [new Countdown(1), new Countdown(2)];
+      await Promise.all([sender.enqueue(job), other.enqueue(job), sender.enqueue(job)]);
+      const worker = await bench.work(other, async () => {
+        first.tell();
+        all.tell();
+      });
+      await bench.within(first.done, 'a job is run');
+      // A worker that is closed has told the engine of the end of its job.
+      await worker.close();
+      await bench.work(other, async () => all.tell());
+      await other.enqueue(job);
+      await sender.enqueue(last);
+      await bench.within(all.done, 'a job is run');
+      expectEqual(idsOf(bench), [job.id, last.id], 'jobs that were run');
+    },
+  },
+  {
+    title: 'takes any text for an id',
+    async run(bench) {
+      const [sender, receiver] = [await bench.open(), await bench.open()];
+      const ids = ['7', 'a:b:c', 'äö/%?', 'x'.repeat(200), crypto.randomUUID()];
+      const all = new Countdown(ids.length);
+      for (const id of ids) await sender.enqueue(bench.job({ id }));
+      await bench.work(receiver, async () => all.tell());
+      await bench.within(all.done, 'jobs of any id are run');
+      expectEqual(idsOf(bench).sort(), [...ids].sort(), 'ids of the jobs that were run');
+    },
+  },
+  {
+    title: 'shares jobs among workers, each job for one of them',
+    async run(bench) {
+      const [sender, one, other] = [await bench.open(), await bench.open(), await bench.open()];
+      const jobs = Array.from({ length: 40 }, () => bench.job());
+      const all = new Countdown(jobs.length);
+      await bench.work(one, async () => all.tell(), 3);
+      await bench.work(other, async () => all.tell(), 3);
+      await Promise.all(jobs.map((job) => sender.enqueue(job)));
+      await bench.within(all.done, 'all jobs are run');
+      expectEqual(idsOf(bench).sort(), jobs.map(({ id }) => id).sort(), 'jobs that were run');
+    },
+  },
+  {
+    title: 'runs as many jobs at the same time as `concurrency` says, and no more',
+    async run(bench) {
+      const engine = await bench.open();
+      const [meeting, all] = [new Countdown(3), new Countdown(7)];
+      let [running, most] = [0, 0];
+      await bench.work(
+        engine,
+        async () => {
+          running += 1;
+          most = Math.max(most, running);
+          meeting.tell();
+          await bench.within(meeting.done, 'three jobs run at the same time');
+          await new Promise((resolve) => setImmediate(resolve));
+          running -= 1;
+          all.tell();
+        },
+        3,
+      );
+      for (let count = 0; count < 7; count += 1) await engine.enqueue(bench.job());
+      await bench.within(all.done, 'all jobs are run');
+      expectEqual(most, 3, 'jobs at the same time');
+    },
+  },
+  {
+    title: 'runs jobs of a higher number of `priority` after those of a lower one',
+    async run(bench) {
+      const engine = await bench.open();
+      const all = new Countdown(4);
+      const order: readonly [string, number | undefined][] = [
+        ['late', 9],
+        ['middle', 3],
+        ['first', undefined],
+        ['soon', 1],
+      ];
+      for (const [id, priority] of order)
+        await engine.enqueue(bench.job({ id }), priority === undefined ? {} : { priority });
+      await bench.work(engine, async () => all.tell());
+      await bench.within(all.done, 'all jobs are run');
+      expectEqual(idsOf(bench), ['first', 'soon', 'middle', 'late'], 'the order of jobs');
+    },
+  },
+  {
+    title: 'runs a job with a `delay` no earlier than that, and others before it',
+    async run(bench) {
+      const engine = await bench.open();
+      const all = new Countdown(2);
+      await bench.work(engine, async () => all.tell());
+      const since = performance.now();
+      await engine.enqueue(bench.job({ id: 'later' }), { delay: 700 });
+      await engine.enqueue(bench.job({ id: 'now' }));
+      await bench.within(all.done, 'all jobs are run');
+      expectEqual(idsOf(bench), ['now', 'later'], 'the order of jobs');
+      const waited = (bench.handled[1]?.at ?? 0) - since;
+      // Clocks count whole milliseconds.
+      expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
+    },
+  },
+  {
+    title: 'drains a worker that is closed, and leaves what has not begun to others',
+    async run(bench) {
+      const [sender, one, other] = [await bench.open(), await bench.open(), await bench.open()];
+      const [begun, all] = [new Countdown(1), new Countdown(1)];
+      const gate = Promise.withResolvers<void>();
+      let hasEnded = false;
+      const worker = await bench.work(one, async () => {
+        begun.tell();
+        await gate.promise;
+        hasEnded = true;
+      });
+      await sender.enqueue(bench.job());
+      await bench.within(begun.done, 'a job is run');
+      const closed = worker.close().then(() => hasEnded);
+      const left: Job = bench.job({ id: 'left' });
+      await sender.enqueue(left);
+      gate.resolve();
+      expectEqual(
+        await bench.within(closed, 'a worker closes'),
+        true,
+        'the job had ended when its worker was closed',
+      );
+      await bench.work(other, async () => all.tell());
+      await bench.within(all.done, 'what was left is run by another worker');
+      expectEqual(bench.handled.at(-1)?.job, left, 'the job that was left');
+    },
+  },
+  {
+    title: 'tells news on other connections, whole and in order, until the listening ends',
+    async run(bench) {
+      const [sender, listener] = [await bench.open(), await bench.open()];
+      const heard: unknown[] = [];
+      const all = new Countdown(3);
+      const endBroken = await listener.subscribe(() => {
+        throw new Error('a listener that throws');
+      });
+      const end = await listener.subscribe((news) => {
+        heard.push(news);
+        all.tell();
+      });
+      const updates = [{ percent: 10 }, 'ä'.repeat(20_000), null];
+      for (const update of updates) await sender.publish({ type: 'progress', jobId: 'a:b', update });
+      await bench.within(all.done, 'news is heard');
+      const expected = updates.map((update) => ({ type: 'progress', jobId: 'a:b', update }));
+      expectEqual(heard, expected, 'what was heard');
+      await end();
+      await endBroken();
+      const last = new Countdown(1);
+      await listener.subscribe(() => last.tell());
+      await sender.publish({ type: 'end', jobId: 'a:b' });
+      await bench.within(last.done, 'news is heard');
+      expectEqual(heard.length, 3, 'what was heard after the listening had ended');
+    },
+  },
+  {
+    title: 'gives the job of a worker that was killed to another one',
+    needsProcess: true,
+    async run(bench) {
+      const engine = await bench.open();
+      const [held, again] = [new Countdown(1), new Countdown(1)];
+      await engine.subscribe((news) => {
+        if (news.type === 'progress' && news.update === 'held') held.tell();
+      });
+      const process = await bench.backend.startWorker?.(bench.queue);
+      const job = bench.job();
+      await engine.enqueue(job);
+      await bench.within(held.done, 'the process takes the job');
+      await process?.kill();
+      await bench.work(engine, async () => again.tell());
+      await bench.within(again.done, 'the job is given to another worker');
+      expectEqual(idsOf(bench), [job.id], 'jobs that were run');
+      expectEqual(bench.handled[0]?.attempt.attempt, 2, 'the number of the attempt');
+      expectEqual(await engine.deadJobs(), [], 'dead jobs');
+    },
+  },
+];

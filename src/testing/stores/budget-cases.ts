@@ -8,8 +8,7 @@ import { checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { openedCases } from './opened-cases.js';
-import { LEASE } from './store-bench.js';
+import { LEASE, openedCases } from './store-bench.js';
 
 /** A ledger under test, with nothing in it. */
 export interface OpenedLedger {

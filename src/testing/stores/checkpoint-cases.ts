@@ -1,6 +1,5 @@
 import type { RunSummary } from '../../contract/run-checkpoint.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
-import type { OpenedCase } from './opened-cases.js';
 import {
   type CheckpointBench,
   expectRefused,
@@ -10,6 +9,7 @@ import {
   leaseOf,
   MINUTE,
   NO_JSON,
+  type OpenedCase,
   sampleCheckpoint,
   sampleEnd,
   sampleState,

@@ -5,13 +5,14 @@ import {
   hold,
   ID,
   keysOf,
+  LEASE,
   lease,
+  ODD_TEXT,
+  type OpenedCase,
   type OpenedConversationLog,
   PROMPT,
   readKept,
-} from './conversation-log-bench.js';
-import { ODD_TEXT, type OpenedCase } from './opened-cases.js';
-import { LEASE } from './store-bench.js';
+} from './store-bench.js';
 
 const ODD_NAMES = [
   'c',

@@ -16,13 +16,16 @@ import {
   hold,
   ID,
   keysOf,
+  LEASE,
   lease,
+  MINUTE,
+  ODD_TEXT,
+  type OpenedCase,
   type OpenedConversationLog,
+  openedCases,
   PROMPT,
   readKept,
-} from './conversation-log-bench.js';
-import { ODD_TEXT, type OpenedCase, openedCases } from './opened-cases.js';
-import { LEASE, MINUTE } from './store-bench.js';
+} from './store-bench.js';
 
 /** Options of {@link conversationLogConformance}. */
 export interface ConversationLogConformanceOptions {

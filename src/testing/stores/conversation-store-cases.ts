@@ -3,7 +3,7 @@ import { checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { ODD_TEXT, type OpenedCase, openedCases } from './opened-cases.js';
+import { ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
 
 /** A store of an assistant’s conversations under test: none so far. */
 export interface OpenedConversationStore {

@@ -6,8 +6,7 @@ import { checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { ODD_TEXT, type OpenedCase, openedCases } from './opened-cases.js';
-import { expectRefused, LEASE, MINUTE } from './store-bench.js';
+import { expectRefused, LEASE, MINUTE, ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
 
 /** Started work under test: none so far. */
 export interface OpenedJobStore {

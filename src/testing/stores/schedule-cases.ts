@@ -1,8 +1,7 @@
 import type { RunStore } from '../../contract/run-state.js';
 import type { Schedule, StoreWithSchedules } from '../../contract/schedule-store.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
-import { ODD_TEXT, type OpenedCase } from './opened-cases.js';
-import { MINUTE, type OpenedStore } from './store-bench.js';
+import { MINUTE, ODD_TEXT, type OpenedCase, type OpenedStore } from './store-bench.js';
 
 type Opened = OpenedStore<RunStore & StoreWithSchedules>;
 

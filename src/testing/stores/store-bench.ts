@@ -1,4 +1,13 @@
 import type {
+  ConversationHold,
+  ConversationLease,
+  ConversationLog,
+  InboxContent,
+  InboxEntry,
+  KeptConversation,
+  OpenTurn,
+} from '../../contract/conversation-log.js';
+import type {
   CheckpointStore,
   RunCheckpoint,
   RunEntry,
@@ -7,6 +16,7 @@ import type {
 } from '../../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState, RunStore } from '../../contract/run-state.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
+import type { ConformanceCase } from '../conformance/provider-conformance.js';
 
 /** A store under test, with nothing in it. */
 export interface OpenedStore<Store extends RunStore = RunStore> {
@@ -165,4 +175,87 @@ export async function expectRefused(what: string, work: () => unknown, name?: st
   );
   expectThat(error !== undefined, `${what} is not refused`);
   if (name !== undefined) expectSame(`what ${what} is refused with`, (error as Error).name, name);
+}
+
+/** Conversations under test: none so far. */
+export interface OpenedConversationLog {
+  readonly log: ConversationLog;
+  /** The same through another connection; without it, what two do at once is done with `log` alone. */
+  readonly other?: ConversationLog;
+  /** Lets so many milliseconds go by: puts the clock forward, or all times that are kept back. */
+  advance(ms: number): void | Promise<void>;
+  close?(): void | Promise<void>;
+}
+
+export const ID = 'c1';
+export const PROMPT: InboxContent = { kind: 'prompt', content: 'Hi' };
+
+export function lease(claim: string, conversationId = ID): ConversationLease {
+  return { conversationId, claim, leaseMs: LEASE };
+}
+
+export function hold(claim: string): ConversationHold {
+  return { conversationId: ID, claim };
+}
+
+export function enter(log: ConversationLog, key: string, content = PROMPT) {
+  return log.enter({ conversationId: ID, key, content });
+}
+
+/** A conversation that has to be there. */
+export async function readKept(log: ConversationLog, id = ID): Promise<KeptConversation> {
+  const kept = await log.read(id);
+  if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} is not there`);
+  return kept;
+}
+
+/** Begins the first turn with what entered first. */
+export async function beginTurn(log: ConversationLog, claim: string): Promise<OpenTurn> {
+  const [entry] = (await readKept(log)).inbox;
+  const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };
+  expectSame('commit of a turn', await log.commit(hold(claim), { turn }), true);
+  return turn;
+}
+
+export function keysOf({ inbox }: KeptConversation): readonly string[] {
+  return inbox.map(({ key }) => key);
+}
+
+/** What databases take for something else: quotes, a NUL, half a character, other planes. */
+export const ODD_TEXT = `'";-- \u0000 \ud83d \u{1f600} \u2028 %s $1 \\`;
+
+/** What `open` of a suite gives, as far as it has to be ended. */
+interface Closable {
+  close?(): void | Promise<void>;
+}
+
+/** A case before it has something to try. */
+export interface OpenedCase<Opened> {
+  /** The method that it is about, and what that does. */
+  readonly title: string;
+  run(opened: Opened): Promise<void>;
+}
+
+/** What a suite is about, and how it is opened for each case anew. */
+interface Suite<Opened> {
+  readonly name: string;
+  readonly open: () => Opened | Promise<Opened>;
+}
+
+/** Cases for any test runner, each with something of its own that is closed behind it. */
+export function openedCases<Opened extends Closable>(
+  { name, open }: Suite<Opened>,
+  drafts: readonly OpenedCase<Opened>[],
+): readonly ConformanceCase[] {
+  return drafts.map(({ title, run }) => ({
+    title: `${name}.${title}`,
+    run: async () => {
+      const opened = await open();
+      try {
+        await run(opened);
+      } finally {
+        await opened.close?.();
+      }
+    },
+  }));
 }

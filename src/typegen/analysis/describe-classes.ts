@@ -2,9 +2,15 @@ import type { SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
 import { type CodeReference, definedParts } from '../types/type-walk.js';
 import { listProperties } from '../types/write-properties.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
-import { allDecorators, knownDecorators } from './decorator-roles.js';
+import {
+  allDecorators,
+  type FoundToolset,
+  findToolsets,
+  genericToolsets,
+  knownDecorators,
+  lineage,
+} from './decorator-roles.js';
 import { describeMethod } from './describe-method.js';
-import { type FoundToolset, findToolsets, genericToolsets, lineage } from './find-toolsets.js';
 import { classReference, classSymbol, constructorOf, openWalk, reportWalk } from './refer-to-class.js';
 
 /** Everything that the generated file says: toolsets, then the DTO classes and the services they lead to. */

@@ -4,8 +4,7 @@ import { type ClassReference, CodeReference, type TypeProblem, type TypeWalk } f
 import { methodNames } from '../types/write-object-type.js';
 import { writeType } from '../types/write-type.js';
 import { type Finding, lineOf, type ProjectScan } from './class-draft.js';
-import { allDecorators, decorationOf } from './decorator-roles.js';
-import { lineage } from './find-toolsets.js';
+import { allDecorators, decorationOf, lineage } from './decorator-roles.js';
 
 const AS_DATA =
   'an interface of its data, @Param({ schema: … }), or a DTO class with decorators on its properties';

@@ -4,16 +4,19 @@ import {
   type Compiler,
   type CompilerView,
   fileOf,
+  isOwnSource,
   mappedFolders,
   type ProjectOptions,
+  type ProjectRoots,
+  rememberAnswers,
   type SignatureHandle,
   type SourceFile,
   type SymbolHandle,
   type SyntaxNode,
   sourceText,
   type TypeHandle,
+  tupleRole,
 } from './compiler-view.js';
-import { isOwnSource, type ProjectRoots, rememberAnswers, tupleRole } from './remember-answers.js';
 
 /** The compiler behind the classic API: TypeScript 5.9 and 6.0. */
 export function classicCompiler(api: ClassicApi): Compiler {

@@ -4,17 +4,20 @@ import {
   type Compiler,
   type CompilerView,
   fileOf,
+  isOwnSource,
   mappedFolders,
   type Numbers,
   type ProjectOptions,
+  type ProjectRoots,
+  rememberAnswers,
   type SourceFile,
   type SourceText,
   type SymbolHandle,
   type SyntaxNode,
   sourceText,
   type TypeHandle,
+  tupleRole,
 } from './compiler-view.js';
-import { isOwnSource, type ProjectRoots, rememberAnswers, tupleRole } from './remember-answers.js';
 
 /** What the native compiler is made of: two modules of one package. */
 interface NativeParts {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { fillArguments } from '../../../src/providers/offline/fill-arguments.js';
-import { readText } from '../../../src/providers/offline/read-text.js';
+import { fillArguments, readText } from '../../../src/providers/offline/offline-provider.js';
 
 type Schema = Parameters<typeof fillArguments>[0];
 

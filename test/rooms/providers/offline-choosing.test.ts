@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { rankTools } from '../../../src/providers/offline/plan-calls.js';
+import { rankTools } from '../../../src/providers/offline/offline-provider.js';
 import { ASSISTANT_TOOLS, callsFor, offer } from './offline-tools.js';
 
 describe('one request', () => {

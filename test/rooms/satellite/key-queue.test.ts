@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { KeyQueue } from '../../../src/satellite/server/chat-service.js';
+import { KeyQueue } from '../../../src/satellite/server/create-assistant-handler.js';
 
 const never = new AbortController().signal;
 

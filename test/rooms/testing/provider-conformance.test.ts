@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { providerConformance } from 'toolwright/testing';
-import { CAPABILITIES } from '../../../src/testing/conformance/conformance-case.js';
+import { CAPABILITIES } from '../../../src/testing/conformance/bench.js';
 import { PROVIDERS } from './conformance-backends.js';
 
 describe.each(PROVIDERS)('$name', (provider) => {

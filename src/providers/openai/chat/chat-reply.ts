@@ -6,16 +6,17 @@ import type {
   ReplyOrigin,
   ToolCall,
 } from '../../../contract/llm-provider.js';
-import { citedAttachment, imageAttachment } from '../reply-attachments.js';
-import { toUsage } from '../usage.js';
 import {
   argumentsOf,
+  citedAttachment,
+  imageAttachment,
   inputText,
   isWholeInput,
   jsonList,
   jsonRecord,
   jsonText,
   originOf,
+  toUsage,
   type WireRecord,
 } from '../wire-json.js';
 import { DialectFields } from './dialect-fields.js';

@@ -1,5 +1,5 @@
 import type { AssistantMessage, MessageToolCall } from '../../../contract/llm-provider.js';
-import { wantsReasoningContent, wantsThoughtSignature } from '../model-family.js';
+import { wantsReasoningContent, wantsThoughtSignature } from '../server-and-model.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
 
 /** Fields whose texts a stream brings in pieces. */

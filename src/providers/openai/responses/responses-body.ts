@@ -12,9 +12,18 @@ import type {
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
 import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
-import { foundTools, isSearchCall, toSearchOutput, toSearchTool } from './found-tools.js';
-import { callItems, textOf } from './output-items.js';
-import { customInput, type TextTools, textToolsOf, toCustomTool } from './text-tools.js';
+import {
+  callItems,
+  customInput,
+  foundTools,
+  isSearchCall,
+  type TextTools,
+  textOf,
+  textToolsOf,
+  toCustomTool,
+  toSearchOutput,
+  toSearchTool,
+} from './output-items.js';
 
 const ENCRYPTED = 'reasoning.encrypted_content';
 

@@ -5,7 +5,6 @@ import type {
   LLMStreamPart,
   ToolCall,
 } from '../../../contract/llm-provider.js';
-import { toUsage } from '../usage.js';
 import {
   argumentsOf,
   inputText,
@@ -13,11 +12,21 @@ import {
   jsonRecord,
   jsonText,
   originOf,
+  toUsage,
   type WireRecord,
 } from '../wire-json.js';
-import { isSearchCall } from './found-tools.js';
-import { attachmentsOf, BETWEEN_THOUGHTS, callItems, reasoningOf, saidIn, textOf } from './output-items.js';
-import { customItems, type TextTools, textToolsOf } from './text-tools.js';
+import {
+  attachmentsOf,
+  BETWEEN_THOUGHTS,
+  callItems,
+  customItems,
+  isSearchCall,
+  reasoningOf,
+  saidIn,
+  type TextTools,
+  textOf,
+  textToolsOf,
+} from './output-items.js';
 
 /** Also those that a server works on in the background, which nobody here would fetch later. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
