@@ -261,8 +261,10 @@ export class Permissions {
       rule === undefined || isByMode
         ? { decision: mode, by: 'mode', because: `mode '${this.#mode}'` }
         : { ...rule, by: 'rule' };
-    if (base.decision !== 'allow') return reasonOf(judged, base);
     const always = alwaysAsks(judged, rule);
+    // Of what is not understood, that says more than the mode.
+    const isUnknown = judged.touch?.action === 'unknown' && base.by === 'mode';
+    if (base.decision !== 'allow' && !isUnknown) return reasonOf(judged, base);
     if (always !== undefined) return reasonOf(judged, { decision: 'ask', by: 'always', because: always });
     const guarded = this.#protected.find((one) => one.fits(judged) === 'yes');
     if (guarded !== undefined && (rule === undefined || rule.weight < guarded.weight))

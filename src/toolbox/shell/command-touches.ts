@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { Touch } from '../../contract/touch.js';
 import { folderPath } from '../paths/folder-path.js';
 import { globMatcher } from '../paths/glob.js';
-import { impliesFolder } from './implied-folder.js';
+import { changesOf, changesPackage, impliesFolder, programsIn } from './implied-folder.js';
 import { type CommandWord, readScript, type ScriptCommand, type ScriptFile } from './read-script.js';
 import { type PackageScript, programOf, textOf } from './started.js';
 import { startedBy } from './started-programs.js';
@@ -36,6 +36,7 @@ const HARMLESS = /^\/dev\/(null|zero|full|random|urandom|stdin|stdout|stderr|tty
 export function commandTouches(command: string, folder: string, view: FolderView): readonly Touch[] {
   const reader = new TouchReader(view, folder);
   reader.script(command, 0);
+  reader.compareChanges();
   const touches = [...reader.touches.values()];
   if (touches.length <= MOST_TOUCHES) return touches;
   return [...touches.slice(0, MOST_TOUCHES), { action: 'unknown', why: 'it does too many things' }];
@@ -45,8 +46,12 @@ class TouchReader {
   /** By what they say: the same is told once. */
   readonly touches = new Map<string, Touch>();
   readonly #view: FolderView;
+  readonly #changes: LineChange[] = [];
+  readonly #sources: LineSource[] = [];
   #folder: string | undefined;
   #moves = 0;
+  #at = 0;
+  #loose = 0;
 
   constructor(view: FolderView, folder: string) {
     this.#view = view;
@@ -57,9 +62,49 @@ class TouchReader {
     const { steps, unclear } = readScript(script);
     for (const why of unclear) this.#doubt(why);
     for (const step of steps) {
+      // What is done several times, or beside other things, has no place among them.
+      this.#loose += step.isAside ? 1 : 0;
       if ('words' in step) this.#command(step, level);
       else this.#file(step);
+      this.#loose -= step.isAside ? 1 : 0;
     }
+  }
+
+  /** What was read to tell what runs says nothing, where the line changes it before. */
+  compareChanges(): void {
+    for (const source of this.#changes.length === 0 ? [] : this.#sources) {
+      const { path } = this.#view.resolve(source.path);
+      const changes = this.#changes.filter(
+        (change) => change.at < source.at || (change.at > source.at && (change.isLoose || source.isLoose)),
+      );
+      if (changes.some((change) => mayChange(change, path)))
+        this.#doubt(`it may change '${this.#shown(path)}', which says what it runs`);
+    }
+  }
+
+  #place() {
+    return { at: this.#at, isLoose: this.#loose > 0 };
+  }
+
+  #source(path: string): void {
+    this.#sources.push({ ...this.#place(), path });
+  }
+
+  #change(words: readonly CommandWord[], mentions: (word: CommandWord) => readonly string[]): void {
+    const { reach, words: named = words.slice(1), isSure } = changesOf(words);
+    if (reach === 'tree') this.#changes.push({ ...this.#place(), path: this.#view.root, isDeep: true });
+    if (reach === 'nothing' || reach === 'tree') return;
+    const programs = programsIn(words);
+    for (const word of named.filter((one) => !programs.includes(one)))
+      for (const path of mentions(word))
+        this.#changes.push({
+          ...this.#place(),
+          path: posix.resolve(this.#view.root, path),
+          isDeep: reach === 'folders',
+        });
+    // It may be any file.
+    if (isSure === true && named.some((word) => word.kind === 'unknown'))
+      this.#changes.push({ ...this.#place(), path: this.#view.root, isDeep: true });
   }
 
   #add(touch: Touch): void {
@@ -75,7 +120,11 @@ class TouchReader {
       this.#doubt('commands start commands too many times over');
       return;
     }
-    const implied = impliesFolder(words) ? this.#mention('.', 1) : [];
+    this.#at += 1;
+    const implied = [
+      ...(impliesFolder(words) ? this.#mention('.', 1) : []),
+      ...(isPackageChange(words) ? this.#mention('package.json', 1) : []),
+    ];
     const named = words.flatMap((word, index) => this.#mentions(word, index));
     const mentions = [...new Set([...named, ...implied])];
     const patterns = words.flatMap((word) => (word.kind === 'files' ? this.#pattern(word.pattern) : []));
@@ -94,11 +143,30 @@ class TouchReader {
     }
     const { commands, scripts, packageScripts, files, writes, unclear } = startedBy(words);
     for (const why of unclear) this.#doubt(why);
+    if (commands.length + scripts.length === 0) this.#change(words, (word) => this.#mentions(word, 1));
+    this.#sourcesOf(words, level);
+    const isRepeated = /^(xargs|find)$/.test(programOf(words[0]) ?? '');
+    this.#loose += isRepeated ? 1 : 0;
     for (const file of files) this.#programFile(file);
     for (const path of writes) this.#file({ action: 'write', path });
     for (const inner of commands) if (inner.length > 0) this.#command({ words: inner }, level + 1);
     for (const inner of scripts) this.script(inner, level + 1);
     for (const inner of packageScripts) this.#packageScript(inner, level + 1);
+    this.#loose -= isRepeated ? 1 : 0;
+  }
+
+  /** Files that say what a command does, beside those that are read here. */
+  #sourcesOf(words: readonly CommandWord[], level: number): void {
+    for (const word of programsIn(words)) {
+      const file = this.#absolute(textOf(word) ?? '');
+      if (file !== undefined) this.#source(file.path);
+    }
+    const program = textOf(words[0]);
+    if (program === undefined || this.#folder === undefined) return;
+    const isInPath = level > 0 && !program.includes('/');
+    const found = program === 'git' ? HOOK_FOLDERS : isInPath ? [`${PROGRAMS}/${program}`] : [];
+    for (const folder of foldersUpward(this.#view, this.#folder))
+      for (const path of found) this.#source(posix.join(folder, path));
   }
 
   /** After one change of folder it is known where it is; after two it might not be. */
@@ -116,13 +184,16 @@ class TouchReader {
   }
 
   #file({ action, path }: ScriptFile): void {
+    this.#at += 1;
     const text = textOf(path);
     const absolute = text === undefined ? undefined : this.#absolute(text);
     if (absolute === undefined) {
       this.#doubt(`which file it ${action === 'read' ? 'reads' : 'writes'} is not known before`);
       return;
     }
-    if (!HARMLESS.test(absolute.path)) this.#add({ action, path: this.#shown(absolute.path) });
+    if (HARMLESS.test(absolute.path)) return;
+    this.#add({ action, path: this.#shown(absolute.path) });
+    if (action === 'write') this.#changes.push({ ...this.#place(), path: absolute.path, isDeep: false });
   }
 
   #absolute(text: string) {
@@ -223,11 +294,14 @@ class TouchReader {
     if (file === undefined || this.#shown(file.path).startsWith('/')) return;
     const start = this.#view.text(file.path)?.slice(0, 200);
     const isOther = start !== undefined && (/^#!(?!.*sh\b)/.test(start) || start.includes('\0'));
-    if (!isOther) this.#doubt(`what '${text}' runs does not stand in the command`);
+    if (isOther) this.#source(file.path);
+    else this.#doubt(`what '${text}' runs does not stand in the command`);
   }
 
   #packageScript({ name, rest, missing }: PackageScript, level: number): void {
     const scripts = this.#folder === undefined ? undefined : scriptsIn(this.#view, this.#folder);
+    for (const folder of this.#folder === undefined ? [] : foldersUpward(this.#view, this.#folder))
+      for (const name of SCRIPT_FILES) this.#source(posix.join(folder, name));
     const script = scripts !== undefined && Object.hasOwn(scripts, name) ? scripts[name] : undefined;
     if (scripts === undefined || (typeof script !== 'string' && missing !== 'nothing')) {
       this.#doubt(`there is no script '${name}' to be looked at`);
@@ -262,9 +336,52 @@ function hasManyFolders({ pattern }: { readonly pattern: string }): boolean {
 const ADDRESS = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i;
 const BEHIND_SCHEME = /(?:^|[^a-z0-9+.-])(?!file:)[a-z][a-z0-9+.-]*:$/i;
 
+/** A file or folder that a line may change, and where in it. */
+interface LineChange {
+  readonly at: number;
+  readonly isLoose: boolean;
+  readonly path: string;
+  /** And what is in it. */
+  readonly isDeep: boolean;
+}
+
+/** What was read, or is read by then, to tell what runs: a file, or a folder with such files. */
+type LineSource = Omit<LineChange, 'isDeep'>;
+
+function mayChange({ path, isDeep }: LineChange, source: string): boolean {
+  return path === source || path.startsWith(`${source}/`) || (isDeep && source.startsWith(`${path}/`));
+}
+
+/** Files by which package managers find scripts, and what they run them with. */
+const SCRIPT_FILES = [
+  'package.json',
+  '.npmrc',
+  '.yarnrc',
+  '.yarnrc.yml',
+  '.pnpmfile.cjs',
+  'pnpm-workspace.yaml',
+  'bunfig.toml',
+];
+const PROGRAMS = 'node_modules/.bin';
+const HOOK_FOLDERS = ['.husky', '.githooks'];
+
+function isPackageChange([program, ...args]: readonly CommandWord[]): boolean {
+  return (
+    /^(npm|pnpm|yarn|yarnpkg|bun)$/.test(programOf(program) ?? '') &&
+    changesPackage(args.map((word) => textOf(word) ?? ''))
+  );
+}
+
+/** A folder, and those that it is in, up to the root. */
+function foldersUpward({ root }: FolderView, folder: string): readonly string[] {
+  const folders: string[] = [];
+  for (let at = folder; at.startsWith(`${root}/`); at = posix.dirname(at)) folders.push(at);
+  return folder === root || folders.length > 0 ? [...folders, root] : [];
+}
+
 /** Of the nearest `package.json`, upwards to the root. */
 function scriptsIn(view: FolderView, folder: string): Readonly<Record<string, unknown>> | undefined {
-  for (let at = folder; at === view.root || at.startsWith(`${view.root}/`); at = posix.dirname(at)) {
+  for (const at of foldersUpward(view, folder)) {
     const text = view.text(posix.join(at, 'package.json'));
     if (text === undefined) continue;
     try {

@@ -124,3 +124,121 @@ function gitImplies(texts: readonly string[]): boolean {
   if (marks === undefined || (rest.includes('--') && rest.at(-1) !== '--')) return false;
   return marks.test('') || rest.some((text) => marks.test(text));
 }
+
+/** What a command may change of what its words name. */
+export interface Changes {
+  /** `files`: no more than it names; `folders`: and what is in folders that it names; `tree`: all of a repository. */
+  readonly reach: 'nothing' | 'files' | 'folders' | 'tree';
+  /** The words that may name it; default: all. */
+  readonly words?: Words;
+  /** It is known to write: words that are not known may be any file. */
+  readonly isSure?: true;
+}
+
+const NOTHING: Changes = { reach: 'nothing' };
+const READ = new Set(
+  'cat head tail wc grep egrep fgrep rg ag ack ls echo printf test [ true false : cd pwd stat file diff cmp comm cut tr basename dirname realpath readlink du jq od hexdump md5sum sha1sum sha256sum nl tac rev fold sleep date which type find awk gawk mawk nawk mkdir rmdir touch chmod chown'.split(
+    ' ',
+  ),
+);
+/** Programs that change what they are given where an option says so. */
+const CHANGE_WITH: Readonly<Record<string, RegExp>> = {
+  biome: /^--(fix|write|apply|unsafe)/,
+  eslint: /^(--fix|-o|--output)/,
+  prettier: /^(-w|--write)/,
+  sed: /^(-[a-zA-Z]*i|--in-place)/,
+  sort: /^(-[a-zA-Z]*o|--output)/,
+  tree: /^-[a-zA-Z]*o/,
+  tsc: /^--?(out|init|w|b)/i,
+};
+const FILL_FOLDERS = new Set(
+  '7z bsdtar cpio mv pax patch rsync scp tar unzip wget curl cp install ln'.split(' '),
+);
+const WRITES = new Set(['dd', 'tee', 'truncate', ...FILL_FOLDERS]);
+const COPIES = new Set(['cp', 'install', 'ln', 'rsync', 'scp']);
+const MANAGERS = new Set(['npm', 'pnpm', 'yarn', 'yarnpkg', 'bun']);
+const PACKAGE: Words = [{ kind: 'known', text: 'package.json' }];
+const HERE: Words = [{ kind: 'known', text: '.' }];
+
+/** What a command may change by itself; of programs that nobody knows, the files that they are given. */
+export function changesOf(words: Words): Changes {
+  const changes = changesBy(words);
+  const program = programOf(words[0]) ?? '';
+  return WRITES.has(program) || Object.hasOwn(CHANGE_WITH, program) ? { ...changes, isSure: true } : changes;
+}
+
+function changesBy(words: Words): Changes {
+  const program = programOf(words[0]) ?? '';
+  const args = words.slice(1);
+  const texts = args.map((word) => (word.kind === 'files' ? word.text : (textOf(word) ?? '')));
+  if (READ.has(program)) return NOTHING;
+  if (program === 'git') return gitChanges(texts);
+  if (MANAGERS.has(program))
+    return changesPackage(texts) ? { reach: 'files', words: PACKAGE } : { reach: 'files', words: args };
+  const option = Object.hasOwn(CHANGE_WITH, program) ? CHANGE_WITH[program] : undefined;
+  if (option !== undefined && !texts.some((text) => option.test(text))) return NOTHING;
+  if (!FILL_FOLDERS.has(program)) return { reach: 'files', words: args };
+  if (COPIES.has(program)) return { reach: 'folders', words: targetsOf(args, program) };
+  const names = dashed(program, texts);
+  // What is no extraction writes an archive, and reads folders.
+  if (/tar$/.test(program) && !names.some((text) => /^(-[a-zA-Z]*x|--(extract|get))/.test(text)))
+    return { reach: 'files', words: args };
+  const isNamed =
+    program === 'mv' || (program === 'curl' && !texts.some((text) => /^(-\w*O|--remote-n)/.test(text)));
+  return { reach: 'folders', words: isNamed ? args : [...args, ...HERE] };
+}
+
+/** `npm pkg set`, `npm init`: they change the `package.json` without naming it. */
+export function changesPackage(texts: readonly string[]): boolean {
+  const [command = '', ...rest] = texts.filter((text) => !text.startsWith('-'));
+  return /^(init|set-script)$/.test(command) || (command === 'pkg' && rest[0] !== 'get');
+}
+
+/** What stands behind the first operand, and what `-t` names. */
+function targetsOf(args: Words, program: string): Words {
+  const named = args.filter((word, index) => {
+    const text = textOf(word) ?? '';
+    return (
+      /^(-[a-zA-Z]*t.|--target-directory=)/.test(text) ||
+      /^(-[a-zA-Z]*t|--target-directory)$/.test(textOf(args[index - 1]) ?? '')
+    );
+  });
+  if (named.length > 0 && program !== 'rsync') return named;
+  const first = args.findIndex((word) => textOf(word)?.startsWith('-') !== true);
+  const behind = args.slice(first + 1);
+  return program === 'ln' && behind.length === 0 ? HERE : behind;
+}
+
+const GIT_READS =
+  /^(add|blame|branch|cat-file|commit|count-objects|describe|diff|diff-tree|fetch|fsck|gc|grep|help|log|ls-files|ls-remote|ls-tree|merge-base|notes|push|range-diff|reflog|remote|rev-list|rev-parse|shortlog|show|show-ref|status|tag|version|whatchanged)$/;
+const GIT_NAMED = /^(mv|rm|restore|clone|archive|format-patch|bundle)$/;
+
+function gitChanges(texts: readonly string[]): Changes {
+  const at = texts.findIndex((text) => !text.startsWith('-'));
+  const name = texts[at] ?? '';
+  const rest = texts.slice(at + 1);
+  if (at < 0 || GIT_READS.test(name)) return NOTHING;
+  if (/^(stash|worktree)$/.test(name) && /^(list|show)$/.test(rest[0] ?? '')) return NOTHING;
+  if (name === 'reset' && !rest.some((text) => /^--(hard|merge|keep)/.test(text))) return NOTHING;
+  const begins = Object.hasOwn(BEGINS_BRANCH, name) ? BEGINS_BRANCH[name] : undefined;
+  if (begins !== undefined && rest.length === 2 && begins.test(rest[0] ?? '')) return NOTHING;
+  const hasPatterns = rest.some((text) => /^:|[*?[]|^--pathspec-from/.test(text));
+  const isNamed =
+    GIT_NAMED.test(name) || (name === 'checkout' && rest.includes('--') && rest.at(-1) !== '--');
+  return isNamed && !hasPatterns ? { reach: 'folders' } : { reach: 'tree' };
+}
+
+const LANGUAGES =
+  /^(node|nodejs|tsx|ts-node|deno|bun|python|pypy|ruby|perl|php|lua|luajit|Rscript|groovy|scala|julia|elixir|racket|swipl|ocaml|crystal|osascript|go|java|kotlin|swift|dart|jest|vitest|mocha|ava|tap|pytest|rspec|phpunit)[\d.]*$/;
+
+/** Files whose text is the program: the first word, and of what has options before it, any. */
+export function programsIn(words: Words): Words {
+  const [first, ...args] = words;
+  if (!LANGUAGES.test(programOf(first) ?? '')) return [];
+  const operands = args.filter((word) => textOf(word)?.startsWith('-') !== true);
+  const isPlain =
+    textOf(args[0])?.startsWith('-') === false && !/^(run|test|exec)$/.test(textOf(args[0]) ?? '');
+  return isPlain && !RUNS_TESTS.test(programOf(first) ?? '') ? operands.slice(0, 1) : operands;
+}
+
+const RUNS_TESTS = /^(jest|vitest|mocha|ava|tap|pytest|rspec|phpunit)$/;

@@ -46,6 +46,8 @@ const STEPS: Readonly<Record<string, readonly string[]>> = {
 const CHANGES_SCRIPT =
   /^(--?(script-shell|shell|prefix|node-options|workspaces?|include-workspace-root|ws|filter|recursive|cwd|dir|git|editor|viewer|browser|userconfig|globalconfig|before|require|import|eval|use-yarnrc|shell-emulator|scripts-prepend-node-path|g|global|location)(=|$)|-[wCFr])/;
 
+const CHANGES_SETTINGS = /^(set|delete|rm|unset|edit|fix)$/;
+
 function lifeCycle(command: string): Started {
   const names = Object.hasOwn(STEPS, command) ? (STEPS[command] ?? []) : [];
   return starts({ packageScripts: names.map((name) => ({ name, rest: [], missing: 'nothing' })) });
@@ -73,6 +75,8 @@ function ownCommand(command: string, rest: Words, program: string): Started | un
     return both(lifeCycle(command), isOther ? unclear(why) : NOTHING);
   }
   if (command === 'init' && others.length === 0) return NOTHING;
+  if (command === 'config' && others.some((word) => CHANGES_SETTINGS.test(textOf(word) ?? 'set')))
+    return unclear(`'${program} config' changes which programs it runs, and how`);
   const edits = rest.some((word) => textOf(word) === 'edit');
   if ((OWN.test(command) || command === 'audit') && !edits)
     // For some versions of yarn and pnpm it is the name of a script.

@@ -18,6 +18,8 @@ export interface ScriptCommand {
 export interface ScriptFile {
   readonly action: 'read' | 'write';
   readonly path: CommandWord;
+  /** As that of a command. */
+  readonly isAside?: boolean;
 }
 
 /** What a script does, as far as its text says. */
@@ -171,7 +173,7 @@ class ScriptReader {
     const isNumber = path.kind === 'known' && /^(\d+|-|\d+-)$/.test(path.text);
     if ((operator === '>&' || operator === '<&') && isNumber) return;
     if (path.kind === 'known' && /^\/dev\/(tcp|udp)\//.test(path.text)) this.doubt('it opens a connection');
-    this.steps.push({ action: operator === '<' ? 'read' : 'write', path });
+    this.steps.push({ action: operator === '<' ? 'read' : 'write', path, isAside: this.#aside > 0 });
   }
 
   /** What a word is; commands within it are read too, once. */
