@@ -7,7 +7,8 @@ import type { ToolContext } from './tool-context.js';
  *
  * - `read` and `write`: a file or a folder, relative to the folder that the tool works in, with `/`, without `..`;
  *   an absolute path is outside of it. Whatever changes, creates or removes is `write`. `isDeep`: and all that is in
- *   the folder.
+ *   the folder. `absolute`: where that is, of a path that is told from a folder of the user’s elsewhere: rules that
+ *   name it hold, and nobody is asked about it because it is elsewhere.
  * - `run`: a program and its arguments, word by word; `undefined` stands for words that are not known before it
  *   runs. What a program starts in turn is an entry of its own. `mentions`: the paths that its words may be; one
  *   that ends in `/` is a folder with all that is in it. `patterns`: what the shell puts paths in for (`*.ts`).
@@ -16,7 +17,12 @@ import type { ToolContext } from './tool-context.js';
  * - `unknown`: it cannot be told, and why.
  */
 export type Touch =
-  | { readonly action: 'read' | 'write'; readonly path: string; readonly isDeep?: true }
+  | {
+      readonly action: 'read' | 'write';
+      readonly path: string;
+      readonly isDeep?: true;
+      readonly absolute?: string;
+    }
   | {
       readonly action: 'run';
       readonly words: readonly (string | undefined)[];

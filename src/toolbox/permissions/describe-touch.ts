@@ -8,9 +8,9 @@ const MOST_CHARACTERS = 200;
 export function describeTouch(touch: Touch): string {
   switch (touch.action) {
     case 'read':
-      return `reads ${quoted(touch.path)}${touch.isDeep ? ' and what is in it' : ''}`;
+      return `reads ${quoted(touch.absolute ?? touch.path)}${touch.isDeep ? ' and what is in it' : ''}`;
     case 'write':
-      return `changes ${quoted(touch.path)}${touch.isDeep ? ' and what is in it' : ''}`;
+      return `changes ${quoted(touch.absolute ?? touch.path)}${touch.isDeep ? ' and what is in it' : ''}`;
     case 'run':
       return `runs ${quoted(touch.words.map((word) => word ?? '…').join(' '))}`;
     case 'open':

@@ -263,7 +263,10 @@ function pathMatcher(pattern: string, isStrict: boolean): (touch: Touch) => Fit 
       return fit === 'no' && mayFit ? 'maybe' : fit;
     }
     if (touch.action !== 'read' && touch.action !== 'write') return 'no';
-    return fitPath(touch.path, touch.isDeep === true);
+    const fit = fitPath(touch.path, touch.isDeep === true);
+    return fit === 'no' && isOutside && touch.absolute !== undefined
+      ? fitPath(touch.absolute, touch.isDeep === true)
+      : fit;
   };
 }
 

@@ -29,8 +29,9 @@ export async function touchesOf({
 
 function isTouch(value: unknown): value is Touch {
   if (!isRecord(value)) return false;
-  const { action, path, words, mentions = [], patterns = [], program = '', url, why } = value;
-  if (action === 'read' || action === 'write') return typeof path === 'string';
+  const { action, path, words, mentions = [], patterns = [], program = '', absolute = '', url, why } = value;
+  if (action === 'read' || action === 'write')
+    return typeof path === 'string' && typeof absolute === 'string';
   if (action === 'run')
     return (
       areTexts(words, 'or not known') &&

@@ -1,6 +1,7 @@
 import { constants, type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { parse as parseYaml } from 'yaml';
 import type { Touch } from '../../contract/touch.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
@@ -185,7 +186,7 @@ async function realFile(skill: Skill, path: string): Promise<string | undefined>
 
 /**
  * What is read for a file of a skill, as it is named and with links followed. Its place is told from `root`; that of
- * a skill elsewhere from its folder of skills, since whoever named that meant it to be read.
+ * a skill elsewhere from its folder of skills, since whoever named that meant it to be read, and with its absolute path.
  */
 export async function skillTouches(skill: Skill, path: string | undefined, root: string): Promise<Touch[]> {
   const named = path ?? FILE;
@@ -193,13 +194,16 @@ export async function skillTouches(skill: Skill, path: string | undefined, root:
   if (file === undefined) return [];
   const bases = [root, skill.home].map((base) => resolve(base));
   const real = await Promise.all(bases.map((base) => realpath(base).catch(() => base)));
-  const placeOf = (one: string) => {
+  const touchOf = (one: string): readonly Touch[] => {
     for (const [index, base] of bases.entries()) {
-      const place = pathWithin(one, base) ?? pathWithin(one, real[index] ?? base);
-      if (place !== undefined) return [place];
+      const path = pathWithin(one, base) ?? pathWithin(one, real[index] ?? base);
+      if (path === undefined) continue;
+      return [{ action: 'read', path, ...(index === 0 ? {} : { absolute: one.split(sep).join('/') }) }];
     }
     return [];
   };
-  const paths = [resolve(skill.folder, named), file].flatMap(placeOf);
-  return [...new Set(paths)].map((one) => ({ action: 'read', path: one }));
+  const touches = [resolve(skill.folder, named), file].flatMap(touchOf);
+  return touches.filter(
+    (one, index) => touches.findIndex((other) => isDeepStrictEqual(other, one)) === index,
+  );
 }

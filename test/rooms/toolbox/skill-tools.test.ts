@@ -128,6 +128,31 @@ describe('skillTools', () => {
     expect(await reads([{ decision: 'deny', path: 'u/SKILL.md' }], 'skill_u')).toBe(false);
   });
 
+  test('what a skill outside of the folder reads is judged by rules of absolute paths, too', async () => {
+    write('project/skills/w/SKILL.md', '---\nname: w\ndescription: W\n---\ntext of w');
+    write('real/u/SKILL.md', '---\nname: u\ndescription: U\n---\ntext of u');
+    write('real/u/notes.txt', 'notes');
+    symlinkSync('real', join(folder, 'elsewhere'));
+    const root = join(folder, 'project');
+    const read = async (rule: { path: string; decision?: 'ask' }, file?: string) => {
+      const rules = [{ decision: 'deny', ...rule } as const];
+      const { policy } = new Permissions({ mode: 'auto', rules });
+      const folders = [join(root, 'skills'), join(folder, 'elsewhere')];
+      const tools = new ToolRegistry({ policy }).register(...skillTools({ folder: folders, root }));
+      const { isError, forLLM } = await tools.execute('skill_u', file === undefined ? {} : { file });
+      return isError ? forLLM : 'read';
+    };
+    for (const home of ['elsewhere', 'real']) {
+      const denied = await read({ path: join(folder, home, '**') });
+      expect(denied).toContain(`reads '${join(folder, home, 'u/SKILL.md')}'`);
+      const asked = await read({ decision: 'ask', path: join(folder, home, 'u/notes.txt') }, 'notes.txt');
+      expect(asked).toContain('nobody can give it here');
+      expect(await read({ path: join(folder, home, 'u/notes.txt') })).toBe('read');
+    }
+    expect(await read({ path: '/elsewhere/**' })).toBe('read');
+    expect(await read({ path: '**/elsewhere/**' })).toBe('read');
+  });
+
   test('a skill that a link leads out to is refused, and one that becomes such a link gives nothing', async () => {
     write('ext/SKILL.md', '---\nname: z\ndescription: Z\n---\ntext');
     write('ext/secret.txt', 'secret');
