@@ -126,7 +126,7 @@ function gitImplies(texts: readonly string[]): boolean {
 }
 
 /** What a command may change of what its words name. */
-export interface Changes {
+interface Changes {
   /** `files`: no more than it names; `folders`: and what is in folders that it names; `tree`: all of a repository. */
   readonly reach: 'nothing' | 'files' | 'folders' | 'tree';
   /** The words that may name it; default: all. */
