@@ -2,6 +2,7 @@ import type { Answer, CallScope } from '../contract/call.js';
 import { RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
 import { invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { optionTable, required, STORED_ID } from '../kernel/options.js';
 import { ClaimedRun, type ClaimRequest, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
@@ -86,12 +87,20 @@ export async function driveStoredRun(
     return driveClaimed(config, start, { claimed, first: 'checkpoint', surroundings });
   }
   const { claimed, state } = await claimRun({ store, runId, leaseMs });
-  const result = await drive({ ...config, store }, { claimed, state }, resumption);
+  const { left } = resumption.surroundings;
+  const unfollow = left === undefined ? () => {} : onAbort(left, () => claimed.abandon(leftSuspended(runId)));
+  const result = await drive({ ...config, store }, { claimed, state }, resumption).finally(unfollow);
   claimed.lost.throwIfAborted();
   if (result.state !== undefined) return result;
   const ended = await forget(claimed, result);
   if (config.onLimit === 'throw' && ended.status === 'limit') throw ended.error;
   return ended;
+}
+
+/** Somebody may give the answers again: as where this process had died. */
+function leftSuspended(runId: string): ToolwrightError {
+  const message = `Run '${runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
+  return new ToolwrightError('RunClaimed', message);
 }
 
 async function drive(

@@ -163,9 +163,16 @@ export class ToolwrightService {
     const run = await this.#runs.stored(runId, store);
     const resumed = await this.#runs.resume(prepared, run, answeredBy);
     const { scope = {}, ...read } = readResume(resumed);
+    const { leaseMs } = resumed.config;
     const resumption = { ...read, scope, answers };
     const surroundings = { scope, left: this.#runs.leaving };
-    return this.#runs.track(driveStoredRun(resumed.config, { store, runId }, { resumption, surroundings }));
+    return this.#runs.track(
+      driveStoredRun(
+        resumed.config,
+        { store, runId, ...(leaseMs && { leaseMs }) },
+        { resumption, surroundings },
+      ),
+    );
   }
 
   /**

@@ -130,6 +130,18 @@ async function openShop(options: ToolwrightModuleOptions, replies: readonly obje
   return shop;
 }
 
+/** Again for as long as a lease has not ended. */
+async function retried<Value>(work: () => Promise<Value>): Promise<Value> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if ((error as Error).name !== 'RunClaimed') throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
 const calling = (name: string) => ({ toolCalls: [{ id: 'call_1', name }] });
 
 function describeFleet(newSharedStore: () => NonNullable<ToolwrightModuleOptions['store']>): void {
@@ -349,6 +361,31 @@ describe('ToolwrightModule in a fleet', () => {
         toolCalls: [{ status: 'success' }],
       });
     }
+  });
+
+  test('a shutdown leaves a run whose steps are not kept as it was suspended, and it is resumed anew', async () => {
+    const store = newStore();
+    const options = { store, leaseMs: 300, shutdownTimeoutMs: 20, worker: false };
+    const request = { user: 'ada', role: 'customer' };
+    const web = await openShop(options, [calling('sign')]);
+    const { state, pending = [] } = await web.toolwright.run([{ role: 'user', content: 'Sign' }], {
+      request,
+    });
+    const { runId = '' } = state ?? {};
+    const answers = pending.map(({ id }) => ({ id, approved: true }));
+    const shop = await openShop(options, [calling('rest')]);
+    const resting = once(events, 'resting');
+    const resumed = shop.toolwright.resumeStored(runId, answers, { request });
+    resumed.catch(() => {});
+    await resting;
+    await shop.module.close();
+    await expect(resumed).rejects.toMatchObject({
+      name: 'RunClaimed',
+      message: expect.stringMatching(/left as it was suspended.*answers were not kept/),
+    });
+    const other = await openShop(options, [{ content: 'Done' }]);
+    const end = await retried(() => other.toolwright.resumeStored(runId, answers, { request }));
+    expect(end).toMatchObject({ status: 'completed', toolCalls: [{ name: 'sign', status: 'success' }] });
   });
 
   test('a worker goes on with a run that nobody holds, for its owner', async () => {
