@@ -200,8 +200,14 @@ export type {
   LogLevel,
   ScopedResolver,
 } from './contract/ports.js';
-export type { ResultCache, StoreWithCache } from './contract/result-cache.js';
-export type { KeptResult, ResultKey, ResultStore, StoreWithResults } from './contract/result-store.js';
+export type {
+  KeptResult,
+  ResultCache,
+  ResultKey,
+  ResultStore,
+  StoreWithCache,
+  StoreWithResults,
+} from './contract/result-store.js';
 export type {
   CheckpointStore,
   KeptRun,
@@ -328,14 +334,11 @@ export {
   runJobs,
 } from './jobs/run-jobs.js';
 export { type AgentAsToolOptions, type AgentContext, agentAsTool } from './loop/agent-as-tool.js';
-export { type AnsweredRun, type AnswerStoredRunOptions, answerStoredRun } from './loop/answer-stored-run.js';
 export type {
   CallDetector,
   DetectedCalls,
   Detector,
 } from './loop/ask-model.js';
-export { type CancelledRun, cancelRun } from './loop/cancel-run.js';
-export type { CompactHistory } from './loop/compact-history.js';
 export { type CompensateOptions, type Compensation, compensateRun } from './loop/compensate-run.js';
 export {
   type BareTool,
@@ -359,8 +362,16 @@ export type {
 export { PRICES } from './loop/prices.js';
 export { type RecoveredRun, type RecoverOptions, recoverRuns } from './loop/recover-runs.js';
 export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './loop/run.js';
-export type { PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';
-export { resumeStoredRun, type StoredRun } from './loop/stored-run.js';
+export type { CompactHistory, PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';
+export {
+  type AnsweredRun,
+  type AnswerStoredRunOptions,
+  answerStoredRun,
+  type CancelledRun,
+  cancelRun,
+  resumeStoredRun,
+  type StoredRun,
+} from './loop/stored-run.js';
 export {
   type NoStrictForm,
   type StrictForm,

@@ -6,7 +6,7 @@ import {
   wrappedChecker,
 } from '../checking/checker.js';
 import type { ToolDefinition } from '../contract/tool.js';
-import { isFinishedTool } from '../discovery/freeze-tool.js';
+import { isFinishedTool } from '../discovery/define-tool.js';
 import { nullableOptionals } from '../schema/nullable-schema.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
 import { approvalNeed } from './waits.js';

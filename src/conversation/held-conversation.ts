@@ -9,7 +9,7 @@ import type {
 import type { JsonObject } from '../contract/json-schema.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { LeaseRenewal } from '../loop/lease-renewal.js';
+import { LeaseRenewal } from '../loop/claimed-run.js';
 import { EventWriter } from './event-writer.js';
 
 /** Events that are read at once. */

@@ -11,14 +11,13 @@ import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-faul
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
-import { cancelRun } from '../loop/cancel-run.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
 import { abortedBefore } from '../loop/loop-run.js';
 import { driveLostRun } from '../loop/recover-runs.js';
 import { driveRun } from '../loop/run.js';
 import { isSameOwner } from '../loop/run-owner.js';
-import { driveStoredRun } from '../loop/stored-run.js';
+import { cancelRun, driveStoredRun } from '../loop/stored-run.js';
 import type {
   ConversationsConfig,
   ConversationsOptions,

@@ -13,7 +13,7 @@ import {
   type ToolsetHost,
   toolsetHost,
 } from './containers/toolset-host.js';
-import { freezeTool } from './freeze-tool.js';
+import { freezeTool } from './define-tool.js';
 import { type PlannedTool, planToolset } from './plan-toolset.js';
 
 /** Options of {@link discoverTools}. */

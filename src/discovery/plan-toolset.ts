@@ -20,7 +20,7 @@ import {
   type ParameterFault,
   type SignatureResult,
 } from './bind-parameters.js';
-import { illegalName, TOOL_NAME, toSnakeCase } from './freeze-tool.js';
+import { illegalName, TOOL_NAME, toSnakeCase } from './define-tool.js';
 import {
   isInjectedType,
   type MethodFacts,

@@ -2,7 +2,7 @@ import { isCutDetails, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';
 import type { CallScope } from '../contract/call.js';
 import type { HookedCall, Hooks } from '../contract/hooks.js';
-import { STORE_WITH_CACHE, type StoreWithCache } from '../contract/result-cache.js';
+import { STORE_WITH_CACHE, type StoreWithCache } from '../contract/result-store.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkOptions } from '../errors/author-fault.js';

@@ -6,10 +6,9 @@ import type { RunState, RunStore } from '../contract/run-state.js';
 import { checkAnswers } from '../conversation/check-answers.js';
 import { keepsConversations } from '../conversation/conversations-options.js';
 import { isRecord } from '../kernel/json.js';
-import { answerStoredRun } from '../loop/answer-stored-run.js';
 import type { ResumeConfig } from '../loop/options.js';
 import { resumeToolLoop } from '../loop/run.js';
-import { resumeStoredRun } from '../loop/stored-run.js';
+import { answerStoredRun, resumeStoredRun } from '../loop/stored-run.js';
 import { listsRuns } from './shown-runs.js';
 import type { SeenRun, WatchedRuns } from './watched-runs.js';
 

@@ -251,14 +251,11 @@ function normalizeCall(call: Partial<ToolCall> | null | undefined): ToolCall {
 /** Arguments are text or plain JSON; what a `Date` or a `Map` is then, the tool's schema decides. */
 function normalizeArguments(args: unknown): ToolCall['arguments'] {
   if (args === undefined || args === null) return {};
-  return (isPlain(args) ? args : (plainJson(args) ?? String(args))) as ToolCall['arguments'];
-}
-
-function isPlain(args: unknown): boolean {
-  if (typeof args !== 'object' || args === null)
-    return typeof args !== 'symbol' && typeof args !== 'function';
-  if (Array.isArray(args)) return true;
-  return isPlainObject(args) && !('toJSON' in args);
+  const isPlain =
+    typeof args === 'object'
+      ? Array.isArray(args) || (isPlainObject(args) && !('toJSON' in args))
+      : typeof args !== 'symbol' && typeof args !== 'function';
+  return (isPlain ? args : (plainJson(args) ?? String(args))) as ToolCall['arguments'];
 }
 
 /** Calls that were found in a text; a call without an id is numbered by the loop. */
@@ -332,11 +329,12 @@ interface NumberedCalls {
  * twice in the same reply, gets `call_1`, `call_2`, …, continuing from the history.
  */
 export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls): readonly ToolCall[] {
-  if (calls.length === 1 && isUsable(calls[0]?.id)) return calls;
-  if (calls.every(({ id }) => isUsable(id)) && areDistinct(calls)) return calls;
+  // A call without an id has an empty one by now.
+  if (calls.length === 1 && calls[0]?.id !== '') return calls;
+  if (calls.every(({ id }) => id !== '') && areDistinct(calls)) return calls;
   const seen = new Set<string>();
   return calls.map((call) => {
-    if (isUsable(call.id) && !seen.has(call.id)) {
+    if (call.id !== '' && !seen.has(call.id)) {
       seen.add(call.id);
       return call;
     }
@@ -356,10 +354,6 @@ function areDistinct(calls: readonly ToolCall[]): boolean {
     for (let before = 0; before < later; before += 1)
       if (calls[before]?.id === calls[later]?.id) return false;
   return true;
-}
-
-function isUsable(id: unknown): id is string {
-  return typeof id === 'string' && id !== '';
 }
 
 function highestNumber(history: readonly Message[]): number {

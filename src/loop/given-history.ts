@@ -44,9 +44,26 @@ export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 's
     return [faultAt('', ['they are no array', "messages: [{ role: 'user', content: '…' }]"])];
   const counted: readonly FaultKind[] = COUNTED[care];
   const faults: InvalidOption[] = [];
-  walkHistory(messages, (index, kind, problem) => {
+  const tell: TellFault = (index, kind, problem) => {
     if (counted.includes(kind)) faults.push(faultAt(`[${index}]`, problem));
-  });
+  };
+  let open = NO_CALLS;
+  for (const [index, message] of messages.entries()) {
+    const isAnswer = isRecord(message) && message.role === 'tool';
+    const calls = isRecord(message) && message.role === 'assistant' ? callsOf(message) : NONE;
+    if (!isAnswer) {
+      if (open.ids.size > 0) tellOpen(open, tell);
+      open = calls.length > 0 ? openCallsOf(index, calls) : NO_CALLS;
+    }
+    const unclear = unclearProblem(message);
+    if (unclear !== undefined) tell(index, 'unclear', unclear);
+    else if (!isAnswer && open.ids.size < calls.length) tell(index, 'odd', SAME_ID);
+    if (!isAnswer) continue;
+    const { tool_call_id: id } = message;
+    if (open.ids.has(id) && !open.answered.has(id)) open.answered.add(id);
+    else if (unclear === undefined) tell(index, 'odd', strayProblem(id));
+  }
+  if (open.ids.size > 0) tellOpen(open, tell);
   return faults;
 }
 
@@ -66,26 +83,6 @@ interface OpenCalls {
 
 /** Of most messages there are none. */
 const NO_CALLS: OpenCalls = { index: -1, ids: new Set(), answered: new Set() };
-
-function walkHistory(messages: readonly unknown[], tell: TellFault): void {
-  let open = NO_CALLS;
-  for (const [index, message] of messages.entries()) {
-    const isAnswer = isRecord(message) && message.role === 'tool';
-    const calls = isRecord(message) && message.role === 'assistant' ? callsOf(message) : NONE;
-    if (!isAnswer) {
-      if (open.ids.size > 0) tellOpen(open, tell);
-      open = calls.length > 0 ? openCallsOf(index, calls) : NO_CALLS;
-    }
-    const unclear = unclearProblem(message);
-    if (unclear !== undefined) tell(index, 'unclear', unclear);
-    else if (!isAnswer && open.ids.size < calls.length) tell(index, 'odd', SAME_ID);
-    if (!isAnswer) continue;
-    const { tool_call_id: id } = message;
-    if (open.ids.has(id) && !open.answered.has(id)) open.answered.add(id);
-    else if (unclear === undefined) tell(index, 'odd', strayProblem(id));
-  }
-  if (open.ids.size > 0) tellOpen(open, tell);
-}
 
 const NONE: readonly unknown[] = [];
 

@@ -17,7 +17,7 @@ import type {
 import type { Logger } from '../contract/ports.js';
 import type { RunState, StoredCall, StoredInnerRun, WireCall } from '../contract/run-state.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { TOOL_NAME } from '../discovery/freeze-tool.js';
+import { TOOL_NAME } from '../discovery/define-tool.js';
 
 /** What of a reply its message keeps beside the calls. */
 type SpokenReply = Pick<LLMResponse, 'content' | 'reasoning' | 'providerItems'>;

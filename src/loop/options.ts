@@ -50,11 +50,10 @@ import {
 import type { ToolEmbedder } from '../search/embedded-tools.js';
 import type { Detector } from './ask-model.js';
 import { LEASE } from './claimed-run.js';
-import type { CompactHistory } from './compact-history.js';
 import { type HistoryCare, historyFaults } from './given-history.js';
 import { LOOP_GUARD, type LoopGuardOptions } from './guard.js';
 import { ownerFaults } from './run-owner.js';
-import { type PrepareStep, TOOL_CHOICE } from './step-settings.js';
+import { type CompactHistory, type PrepareStep, TOOL_CHOICE } from './step-settings.js';
 
 /** Who is asked; without a model, for the run's. */
 export interface ProviderTarget {

@@ -4,12 +4,11 @@ import type { LLMRequest, Message, RequestMetadata, ToolChoice } from '../contra
 import type { RequestTrace } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
 import { askModel, type Failure, type PartListener, type Reply } from './ask-model.js';
-import { compactedHistory } from './compact-history.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopRun } from './loop-run.js';
 import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget } from './options.js';
-import { type StepSettings, settingsOf } from './step-settings.js';
+import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
 import { askWithin, requestEnd, traceOfRequest } from './trace-run.js';
 
 /** Whether the model is offered the tools, and what else its request is made with. */

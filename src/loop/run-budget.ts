@@ -16,11 +16,14 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import {
   type Account,
+  type Beyond,
   type BudgetQuestion,
   type CountedBefore,
   costOfCall,
+  grantShared,
   mayHaveRun,
   RunAccount,
+  reserveShared,
   type SharedAccount,
   sharedAccounts,
   shown,
@@ -31,7 +34,6 @@ import { askingFaults, countsCost, MISSING_LEDGER, missingPrice, wrongBudget } f
 import { estimateTokens } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
-import { type Beyond, grantShared, reserveShared } from './shared-budgets.js';
 
 /** The budget of the run whose call runs here: runs that begin in it are its children. */
 export const surroundingBudget = new AsyncLocalStorage<RunBudget>();

@@ -1,17 +1,29 @@
-import type { Answer, CallScope } from '../contract/call.js';
+import type { Answer, CallScope, PendingCall } from '../contract/call.js';
+import { CHECKPOINT_STORE, type CheckpointStore, type RunCheckpoint } from '../contract/run-checkpoint.js';
 import { RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
-import { invalidOptions } from '../errors/author-fault.js';
+import { checkOptions, invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { optionTable, required, STORED_ID } from '../kernel/options.js';
+import { plainJson } from '../kernel/json.js';
+import {
+  FILLED_TEXT,
+  JSON_VALUE,
+  optionTable,
+  protecting,
+  required,
+  STORED_ID,
+  secret,
+} from '../kernel/options.js';
 import { ClaimedRun, type ClaimRequest, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
+import { foldRun } from './fold-run.js';
 import type { RunSurroundings } from './loop-run.js';
-import { type ResumeConfig, type ResumeOptions, readResume } from './options.js';
+import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
 import { type Resumption, resumeWith } from './resume.js';
 import { checkpointStore, driveClaimed, keepsSteps } from './run.js';
+import { signState } from './suspend.js';
 
 /** A suspended run that a store keeps. */
 export interface StoredRun {
@@ -146,9 +158,7 @@ interface Claimed<Store extends RunStore> {
  *
  * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517).
  */
-export async function claimRun<Store extends RunStore>(
-  request: ClaimRequest<Store>,
-): Promise<Claimed<Store>> {
+async function claimRun<Store extends RunStore>(request: ClaimRequest<Store>): Promise<Claimed<Store>> {
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
   const since = performance.now();
@@ -164,3 +174,156 @@ export async function claimRun<Store extends RunStore>(
   claimed.hold(since);
   return { claimed, state: outcome.state };
 }
+
+/** A suspended run of a store that keeps runs under way, too. */
+export interface AnsweredRun {
+  readonly store: CheckpointStore;
+  readonly runId: string;
+}
+
+/** What answers bring along. */
+export interface AnswerStoredRunOptions {
+  /** On whose behalf the run takes place; it has to be the run's owner. */
+  readonly owner?: unknown;
+  /** Who answered, where that is not the owner: any JSON. */
+  readonly answeredBy?: unknown;
+  /** That of the run's config, where it has one. */
+  readonly stateSecret?: string;
+  /** The tools of the run: edited arguments are checked against them, and refused without them. */
+  readonly tools?: ResumeConfig['tools'];
+}
+
+const ANSWERED_RUN = optionTable<AnsweredRun>('the answered run', {
+  store: required(CHECKPOINT_STORE),
+  runId: required(FILLED_TEXT),
+});
+
+const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
+  owner: JSON_VALUE,
+  answeredBy: JSON_VALUE,
+  stateSecret: protecting(secret(FILLED_TEXT)),
+  tools: LOOP_RULES.tools,
+});
+
+/** How long others wait where this process dies in between. */
+const LEASE_MS = 10_000;
+
+/**
+ * Keeps answers of a suspended run without going on with it here. With the last of them the run is one under way that
+ * nobody holds: the next `recoverRuns`, in whatever process, goes on with it. Gives what it still waits for.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517), `InvalidAnswer` (514), `RunNotAllowed` (523); the
+ *   run is then as it was. InvalidOptionsError (521) for options that are wrong.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * await answerStoredRun({ store, runId }, [{ id: 'approval_…', approved: true }], { owner: { user: 'u1' } });
+ * ```
+ */
+export async function answerStoredRun(
+  run: AnsweredRun,
+  answers: readonly Answer[],
+  options: AnswerStoredRunOptions = {},
+): Promise<readonly PendingCall[]> {
+  checkOptions(run, ANSWERED_RUN);
+  checkOptions(options, ANSWER_OPTIONS);
+  const { store, runId } = run;
+  const { owner, answeredBy, stateSecret, tools } = options;
+  const { claimed, state } = await claimRun({ store, runId, leaseMs: LEASE_MS });
+  try {
+    const scope = owner === undefined ? {} : { owner };
+    const given = { answers, answeredBy: plainJson(answeredBy), scope, isCertain: true };
+    const start = await resumeWith({ stateSecret, tools, store }, state, given);
+    const answered = ('suspended' in start ? start.suspended : state) as RunState;
+    const isKept =
+      answered.pending.length > 0
+        ? await store.release(claimed.claim, resigned(answered, stateSecret))
+        : await leaveToOthers(store, claimed.claim, answered);
+    if (!isKept) throw claimedByAnother(runId);
+    claimed.leave();
+    return answered.pending;
+  } catch (error) {
+    await claimed.giveBack();
+    throw error;
+  }
+}
+
+/** The state with the answers that it has; it is another one than before. */
+function resigned(state: RunState, stateSecret: string | undefined): RunState {
+  const changed = { ...state, revision: state.revision + 1 };
+  return signState(changed, { secret: stateSecret, isOwned: state.owner !== undefined });
+}
+
+/** A run with all its answers is one under way; freed, it can be recovered. */
+async function leaveToOthers(
+  store: CheckpointStore,
+  claim: Parameters<CheckpointStore['checkpoint']>[0],
+  { pending: _pending, signature: _signature, ...state }: RunState,
+): Promise<boolean> {
+  const checkpoint: RunCheckpoint = { ...state, status: 'running' };
+  return (await store.checkpoint(claim, checkpoint)) && (await store.release(claim));
+}
+
+/** A run that is to end. */
+export interface CancelledRun {
+  readonly store: CheckpointStore;
+  readonly runId: string;
+  /** Why; stands in the error of the run. */
+  readonly reason?: string;
+}
+
+const CANCELLED_RUN = optionTable<CancelledRun>('cancelRun', {
+  store: required(CHECKPOINT_STORE),
+  runId: required(FILLED_TEXT),
+  reason: FILLED_TEXT,
+});
+
+/**
+ * Ends a run of a store, also one that another process holds: it is taken from that process, whose writes are refused
+ * from then on and which aborts it with `RunClaimed`. Calls without a result are answered as aborted, so that the
+ * history is valid. False where the run had ended before.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunStoreFailed` (518); InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * await cancelRun({ store, runId, reason: 'the customer has left' });
+ * ```
+ */
+export async function cancelRun(options: CancelledRun): Promise<boolean> {
+  checkOptions(options, CANCELLED_RUN);
+  const { store, runId, reason = 'the run was cancelled' } = options;
+  const claimed = new ClaimedRun({ store, runId, leaseMs: LEASE_MS });
+  const since = performance.now();
+  const taken = await store.seize({ ...claimed.claim, leaseMs: LEASE_MS, from: 'anybody' });
+  if (taken.status !== 'claimed')
+    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  claimed.hold(since);
+  const { run } = taken;
+  if (run.status === 'ended') {
+    await claimed.giveBack();
+    return false;
+  }
+  const { owner } = run.state;
+  const scope = owner === undefined ? {} : { owner };
+  const config = { ...NOBODY, signal: AbortSignal.abort(new DOMException(reason, 'AbortError')) };
+  const isSuspended = run.status === 'suspended';
+  await driveClaimed(
+    config,
+    () =>
+      isSuspended
+        ? resumeWith(config, run.state as RunState, { answers: [], scope, isCertain: true })
+        : { lost: foldRun(run) },
+    { claimed, first: isSuspended ? 'checkpoint' : 'nothing', surroundings: { scope } },
+  );
+  return true;
+}
+
+/** An aborted run asks nobody. */
+const NOBODY = {
+  provider: { chat: () => Promise.reject(new Error('A cancelled run asks no model.')) },
+  tools: [],
+  checkpoint: 'step' as const,
+};

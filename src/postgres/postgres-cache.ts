@@ -1,4 +1,4 @@
-import type { ResultCache } from '../contract/result-cache.js';
+import type { ResultCache } from '../contract/result-store.js';
 import type { StoredResult } from '../contract/run-state.js';
 import type { Database } from './database.js';
 import { NOW, NOW_ONCE, namedStatements } from './statements.js';

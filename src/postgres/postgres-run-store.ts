@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
-import type { ResultCache, StoreWithCache } from '../contract/result-cache.js';
-import type { ResultStore, StoreWithResults } from '../contract/result-store.js';
+import type { ResultCache, ResultStore, StoreWithCache, StoreWithResults } from '../contract/result-store.js';
 import type {
   CheckpointStore,
   ExpiredQuery,

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { ResultCache } from '../contract/result-cache.js';
+import type { ResultCache } from '../contract/result-store.js';
 import type { StoredResult } from '../contract/run-state.js';
 import { type Prepared, preparedIn } from './open-database.js';
 

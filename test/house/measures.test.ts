@@ -24,7 +24,6 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/kernel/visible-text.ts': 'five rooms make text visible, and none of them the others’ way',
   'src/metadata/extensible-reflect.ts': 'has to run before reflect-metadata: package.json names it',
   'src/loop/estimate-tokens.ts': 'a guess of its own, which no budget and no run need to know',
-  'src/contract/result-cache.ts': 'a port of its own, beside that of the runs',
   'src/postgres/postgres-cache.ts': 'the port of kept results, beside those of runs, jobs and budgets',
   'src/mcp/record-message.ts': 'server and client record alike, and neither imports the other',
   'src/text/formats/all-formats.ts': 'the list that a new format is added to',
@@ -66,7 +65,7 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
 
 /** At most this many today, with room for the rooms of providers, stores, engines and the test kit; lower them as they fall. The goal stands beside each. */
 const MOST = {
-  files: 604, // 320
+  files: 597, // 320
   exports: 2560, // 800
   'exports that no other file imports': 3, // 0
   'files that belong into the one sibling that imports them': 46, // 0

@@ -38,7 +38,14 @@ export function inspectDependencies(container: DependencyContainer, root: Provid
     const done = visit.singleton === undefined ? visited : visitedBelowSingleton;
     if (done.has(visit.class)) continue;
     done.add(visit.class);
-    inspectClass(container, { visit, findings });
+    const parameters = constructorParameters(visit.class);
+    if (parameters === 'unknown') {
+      note(findings, unknownConstructor(visit.class));
+      continue;
+    }
+    for (const [index, parameter] of parameters.entries())
+      if (!inspectParameter(container, { visit, parameter, findings }))
+        note(findings, missingProvider({ class: visit.class, parameters, index, path: visit.path }));
   }
   return { faults: [...findings.faults.values()], providers: findings.providers };
 }
@@ -48,23 +55,6 @@ interface Findings {
   readonly faults: Map<string, DependencyFault>;
   readonly providers: Map<InjectionToken, ProvidedClass>;
   readonly queue: Visit[];
-}
-
-function inspectClass(
-  container: DependencyContainer,
-  of: { readonly visit: Visit; readonly findings: Findings },
-): void {
-  const { visit, findings } = of;
-  const parameters = constructorParameters(visit.class);
-  if (parameters === 'unknown') {
-    note(findings, unknownConstructor(visit.class));
-    return;
-  }
-  parameters.forEach((parameter, index) => {
-    const isMissing = !inspectParameter(container, { ...of, parameter });
-    if (isMissing)
-      note(findings, missingProvider({ class: visit.class, parameters, index, path: visit.path }));
-  });
 }
 
 /** Follows one parameter; `false` where nothing provides it. */

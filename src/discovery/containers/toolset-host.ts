@@ -39,11 +39,11 @@ export interface ToolsetHost {
 
 /** The host for a container; default: tsyringe's global one. */
 export function toolsetHost(container: ToolContainer = loadTsyringe().container): ToolsetHost {
-  return isTsyringe(container) ? tsyringeHost(container) : portHost(container);
-}
-
-function isTsyringe(container: ToolContainer): container is DependencyContainer {
-  return 'createChildContainer' in container && typeof container.createChildContainer === 'function';
+  const isTsyringe =
+    'createChildContainer' in container && typeof container.createChildContainer === 'function';
+  return isTsyringe
+    ? tsyringeHost(container as DependencyContainer)
+    : portHost(container as InstanceResolver);
 }
 
 function portHost(resolver: InstanceResolver): ToolsetHost {

@@ -20,7 +20,7 @@ import type { Telemetry, TraceCarrier } from '../../contract/telemetry.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import { type ContentPart, ToolResult } from '../../contract/tool-result.js';
-import { TOOL_NAME } from '../../discovery/freeze-tool.js';
+import { TOOL_NAME } from '../../discovery/define-tool.js';
 import { warnAuthor } from '../../errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../kernel/async.js';
 import { canonicalJson, isRecord } from '../../kernel/json.js';

@@ -2,7 +2,7 @@ import type { Tool as McpTool } from '@modelcontextprotocol/server';
 import { NAME_FILTER_RULES, type NameFilter } from '../../call/registration.js';
 import type { Logger } from '../../contract/ports.js';
 import { TELEMETRY, type Telemetry } from '../../contract/telemetry.js';
-import { TOOL_NAME } from '../../discovery/freeze-tool.js';
+import { TOOL_NAME } from '../../discovery/define-tool.js';
 import { BOOLEAN, FUNCTION, LOGGER, MILLISECONDS, protecting, type RulesOf } from '../../kernel/options.js';
 
 /**

@@ -2,7 +2,7 @@ import { ToolRegistry } from '../../call/tool-registry.js';
 import { BUDGET, type Budget, type BudgetLimits, keepsBudgets } from '../../contract/budget.js';
 import type { StoreWithBudgets } from '../../contract/budget-ledger.js';
 import type { SchemaSource } from '../../contract/json-schema.js';
-import { TOOL_NAME } from '../../discovery/freeze-tool.js';
+import { TOOL_NAME } from '../../discovery/define-tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../errors/author-fault.js';
 import { isRecord } from '../../kernel/json.js';
 import {

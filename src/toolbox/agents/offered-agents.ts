@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
-import { freezeTool } from '../../discovery/freeze-tool.js';
+import { freezeTool } from '../../discovery/define-tool.js';
 import { checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
 import { LIST, optionTable, protecting, withMethods } from '../../kernel/options.js';
 import type { Agents } from './agents.js';
