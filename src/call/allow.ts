@@ -13,7 +13,7 @@ import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { withinLimits } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
-import { argumentsBefore } from './check-arguments.js';
+import { argumentsBefore, checkedFacts } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
 import type { BodyEnd, CallEnd, CallEnvironment, HeldEnd, Obstacle } from './invocation.js';
 import { CallLog } from './log.js';
@@ -304,8 +304,10 @@ export async function allowedTools(
     const entry = environment.find(name);
     if (entry === undefined) continue;
     const { offered: tool } = entry;
+    const request = { id: '', name, arguments: {} };
+    const plan = planOf(entry, tool, environment.coerce);
     const isFound = await isAllowed({
-      request: { id: '', name, arguments: {} },
+      request,
       environment: { ...environment, policies },
       scope,
       attempt: 1,
@@ -313,12 +315,10 @@ export async function allowedTools(
       trace: undefined,
       since: 0,
       tool,
-      plan: planOf(entry, tool, environment.coerce),
-      sent: {},
+      plan,
+      facts: checkedFacts(request, plan, { isUnseen: true }),
       checked: {},
       args: {},
-      repairs: [],
-      removed: [],
       context: undefined,
       task: undefined,
     });

@@ -6,8 +6,9 @@ import { namesByNearness } from '../kernel/nearest-name.js';
 import { allowCall, askAtOnce, hinderedEnd, journalOf, suspendCall, suspendedEnd } from './allow.js';
 import {
   argumentsBefore,
+  type CheckedFacts,
   checkArguments,
-  keptArguments,
+  checkedFacts,
   type ReadyArguments,
   withHydrated,
 } from './check-arguments.js';
@@ -94,7 +95,7 @@ export const recordDirectly = createRecordedCaller(takeUp);
 
 /** Goes on in steps with a direct call that has come to more than its result. */
 function takeUp<TheAnswer extends CallAnswer>(left: LeftCall): TheAnswer | Promise<TheAnswer>;
-function takeUp({ received, plan, accepted, at, sent }: LeftCall): Answer {
+function takeUp({ received, plan, accepted, at, facts }: LeftCall): Answer {
   const { tool } = plan;
   try {
     if (at.how === 'broken') return broken(received, at.error);
@@ -104,7 +105,7 @@ function takeUp({ received, plan, accepted, at, sent }: LeftCall): Answer {
       const ready = withHydrated({ tool, plan, ...sentAs }, at.hydrated);
       return checked(received, { tool, plan, ready });
     }
-    const call = readyCall(received, { tool, plan, checked: accepted, args: at.args, sent });
+    const call = readyCall(received, { tool, plan, checked: accepted, args: at.args, facts });
     return at.how === 'threw' ? conclude(call, at) : endBody(call, at.value, conclude);
   } catch (cause) {
     return broken(received, cause);
@@ -190,18 +191,20 @@ function checked(
 interface ReadyParts
   extends Found,
     Pick<Call, 'checked' | 'args'>,
-    Partial<Pick<Call, 'repairs' | 'removed' | 'sent'>> {
+    Partial<Pick<Call, 'facts'> & Pick<CheckedFacts, 'repairs' | 'removed'>> {
   readonly isAccepted?: true;
 }
 
 function readyCall(
   { request, environment, scope, attempt, log, trace, since, hooked }: ReceivedCall,
-  { tool, plan, checked, args, repairs = NONE, removed = NONE, sent, isAccepted }: ReadyParts,
+  { tool, plan, checked, args, repairs = NONE, removed = NONE, facts, isAccepted }: ReadyParts,
 ): Call {
   if (log.isRead) log.mended({ repairs, removed });
   const asked = request.journal === undefined ? request : withJournalFor(checked, request);
   // The tool may change what it is given; nobody looks at what was sent where there is no record and no context.
-  const isSeen = environment.isRecorded || !tool.ignoresContext;
+  const isUnseen = !environment.isRecorded && tool.ignoresContext;
+  // Of edited arguments, what the model had sent.
+  const isFit = isAccepted && asked === request;
   return {
     request: asked,
     environment,
@@ -213,13 +216,9 @@ function readyCall(
     hooked,
     tool,
     plan,
-    // Of edited arguments, what the model had sent.
-    sent:
-      sent ?? (isSeen ? keptArguments(request, plan, isAccepted && asked === request) : request.arguments),
+    facts: facts ?? checkedFacts(request, plan, { repairs, removed, isAccepted: isFit, isUnseen }),
     checked,
     args,
-    repairs,
-    removed,
     context: undefined,
     task: undefined,
   };

@@ -153,11 +153,34 @@ export function argumentsBefore({ request, plan, checked }: CheckedCall): JsonOb
   return again?.ok ? again.value : checked;
 }
 
-/** What was sent, as it stays whatever the tool does to its arguments. */
-export function keptArguments(request: CallRequest, { check }: CallPlan, isAccepted = false): unknown {
-  const { arguments: sent } = request;
-  if (isReadApart(request) || !isRecord(sent)) return sent;
-  return isAccepted ? check.copy(sent) : copyOfJson(sent);
+/** What the record of a call tells of arguments that fit. */
+export interface CheckedFacts {
+  /** What was sent, as it stays whatever the tool does to its arguments. */
+  readonly sent: unknown;
+  /** What had to be mended before they fitted. */
+  readonly repairs: readonly string[];
+  /** Paths of keys that the schema does not know and that were taken away. */
+  readonly removed: readonly string[];
+}
+
+/** What the check gave, and what is made of it. */
+interface Fit extends Partial<Omit<CheckedFacts, 'sent'>> {
+  /** Nothing had to be said of them. */
+  readonly isAccepted?: boolean | undefined;
+  /** Nobody looks at what was sent. */
+  readonly isUnseen?: boolean;
+}
+
+/** Notes that the arguments of a call fit: the short way and the steps both do it here, before the tool runs. */
+export function checkedFacts(
+  request: CallRequest,
+  { check }: CallPlan,
+  { repairs = NONE, removed = NONE, isAccepted, isUnseen }: Fit,
+): CheckedFacts {
+  const { arguments: given } = request;
+  const isKept = isUnseen || isReadApart(request) || !isRecord(given);
+  const sent = isKept ? given : isAccepted ? check.copy(given) : copyOfJson(given);
+  return { sent, repairs, removed };
 }
 
 /** Whether the tool gets a copy of what was sent, made by whoever read it. */

@@ -14,7 +14,7 @@ import {
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, type Limits, onAbort } from '../kernel/async.js';
-import { argumentsBefore } from './check-arguments.js';
+import { argumentsBefore, type CheckedFacts } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, HeldEnd } from './invocation.js';
 import type { CallLog } from './log.js';
@@ -44,16 +44,12 @@ export interface ReceivedCall {
 export interface Call extends ReceivedCall {
   readonly tool: ToolDefinition;
   readonly plan: CallPlan;
-  /** The arguments as they were sent: what the tool does to its own does not show here. */
-  readonly sent: unknown;
+  /** What is told of the arguments. */
+  readonly facts: CheckedFacts;
   /** In JSON form, as they fit the schema. */
   readonly checked: JsonObject;
   /** As `execute` takes them. */
   readonly args: JsonObject;
-  /** What had to be mended before the arguments fitted. */
-  readonly repairs: readonly string[];
-  /** Paths of keys that the schema does not know and that were taken away. */
-  readonly removed: readonly string[];
   /** Absent as long as nobody needs one. */
   context: CallContext | undefined;
   /** The standing approval that let it through. */
@@ -199,7 +195,7 @@ export class CallContext extends ToolContext {
   }
 
   get rawArguments(): unknown {
-    return this.#call.sent;
+    return this.#call.facts.sent;
   }
 
   get logger(): Logger {

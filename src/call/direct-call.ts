@@ -3,7 +3,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { Hydrated } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { keptArguments } from './check-arguments.js';
+import { type CheckedFacts, checkedFacts } from './check-arguments.js';
 import type { ReceivedCall } from './context.js';
 import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { CallLog } from './log.js';
@@ -17,8 +17,8 @@ export interface LeftCall {
   /** The arguments, which fit the schema. */
   readonly accepted: JsonObject;
   readonly at: LeftAt;
-  /** As they were sent, where the record of the call is wanted. */
-  readonly sent?: unknown;
+  /** What is told of them, where the record of the call is wanted. */
+  readonly facts?: CheckedFacts;
 }
 
 /** Hydration that threw, arguments with faults or still to come, a body that gave no plain data, or one that threw. */
@@ -130,11 +130,11 @@ export function createRecordedCaller(
     const since = performance.now();
     const checked = acceptRead(tool, request);
     if (checked === undefined) return undefined;
-    const sent = keptArguments(request, plan, true);
+    const facts = checkedFacts(request, plan, ACCEPTED);
     const leave = (at: LeftAt) =>
       takeOver({
         received: { ...receivedCall(environment, request, origin), since },
-        ...{ plan, accepted: checked, at, sent },
+        ...{ plan, accepted: checked, at, facts },
       });
     let value: unknown;
     try {
@@ -144,13 +144,13 @@ export function createRecordedCaller(
     }
     if (value instanceof Promise || !isReady(value)) return leave({ how: 'returned', args: checked, value });
     const result = writeBare(tool, value, environment);
-    const call = { request, attempt, since, sent, checked, repairs: NONE, removed: NONE };
+    const call = { request, attempt, since, checked, facts };
     const record = callRecord(call, { status: result.isError ? 'error' : 'success', result });
     return { status: 'settled', result, record };
   };
 }
 
-const NONE: readonly string[] = [];
+const ACCEPTED = { isAccepted: true } as const;
 
 function receivedCall(
   environment: CallEnvironment,

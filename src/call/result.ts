@@ -16,6 +16,7 @@ import {
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
 import { isPlainData } from '../kernel/json.js';
+import type { CheckedFacts } from './check-arguments.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, DescribeError } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
@@ -353,26 +354,24 @@ function isPart(part: unknown): part is ContentPart {
 }
 
 /** What a record tells of a call, which may have ended before its arguments were ready. */
-type RecordedCall = {
+interface RecordedCall {
   readonly request: CallRequest;
   readonly attempt: number;
   readonly since: number;
-} & (
-  | ({ readonly sent: unknown; readonly checked: JsonObject } & Pick<CallRecord, 'repairs' | 'removed'>)
-  | { readonly checked?: undefined }
-);
+  readonly checked?: JsonObject;
+  readonly facts?: CheckedFacts;
+}
 
 /** The record of a call that has ended, or that was answered without being made. */
 export function callRecord(call: RecordedCall, { status, result, taskId }: CallEnd): CallRecord {
-  const { request, attempt, since } = call;
-  const ready = call.checked === undefined ? undefined : call;
+  const { request, attempt, since, checked, facts } = call;
   return {
     id: request.id,
     name: request.name,
-    rawArguments: ready === undefined ? request.arguments : ready.sent,
-    arguments: ready?.checked,
-    repairs: ready?.repairs ?? NONE,
-    removed: ready?.removed ?? NONE,
+    rawArguments: facts === undefined ? request.arguments : facts.sent,
+    arguments: checked,
+    repairs: facts?.repairs ?? NONE,
+    removed: facts?.removed ?? NONE,
     attempts: attempt,
     durationMs: since === 0 ? 0 : performance.now() - since,
     status,

@@ -43,7 +43,7 @@ function answeredIn(journal: CallJournal | undefined): readonly PendingKind[] {
 /** The call has its answer. */
 export function endTrace(
   trace: CallTrace,
-  call: ReceivedCall & Partial<Pick<Call, 'tool' | 'checked' | 'repairs' | 'removed'>>,
+  call: ReceivedCall & Partial<Pick<Call, 'tool' | 'checked' | 'facts'>>,
   { status, result, suspension, taskId }: CallEnd,
 ): void {
   const { hooked, checked, request } = call;
@@ -54,8 +54,8 @@ export function endTrace(
     arguments: checked ?? (hooked === undefined ? request.arguments : undefined),
     cost:
       COSTS.has(status) && !hooked?.isAnswered && request.startedBy === undefined ? costOf(call) : undefined,
-    repairs: call.repairs ?? NONE,
-    removed: call.removed ?? NONE,
+    repairs: call.facts?.repairs ?? NONE,
+    removed: call.facts?.removed ?? NONE,
     ...(suspension === undefined ? {} : { waits: suspension.waits.map(({ kind }) => kind) }),
     taskId,
   });

@@ -1,4 +1,4 @@
-import type { CallJournal, CallRecord } from '../contract/call.js';
+import type { CallJournal } from '../contract/call.js';
 import type { CheckpointStore, RunCheckpoint, RunEntry, StoredEnd } from '../contract/run-checkpoint.js';
 import type { RunState, StoredCall } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -248,16 +248,21 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
   throw new ToolwrightError('RunStoreFailed', 'The run cannot be kept: JSON cannot say its history.');
 }
 
-/** What came of a call, in any case as JSON: what cannot be said is left out, and the text of the result is not. */
+/** What came of a call, in any case as JSON: fields that cannot be said are left out, and the others are not. */
 function keptCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
-  const stored = plainJson(storedCall(outcome, call));
+  const kept = storedCall(outcome, call);
+  const stored = plainJson(kept);
   if (stored !== undefined) return stored as StoredCall;
   const { id, name } = call;
-  if ('call' in outcome) return { status: 'held', id, name, arguments: '' };
-  const { repairs, removed, attempts, durationMs, status, result } = outcome as CallRecord;
-  const { forLLM, silent, isError, async } = result;
-  const told = { id, name, rawArguments: '', repairs, removed, attempts, durationMs, status };
-  return { status: 'settled', record: { ...told, result: { forLLM, silent, isError, async } } };
+  if (kept.status !== 'settled') return { status: 'held', id, name, arguments: kept.arguments };
+  const { result, ...record } = kept.record;
+  return { status: 'settled', record: { ...sayable(record), result: sayable(result) } };
+}
+
+/** Those fields of an object that JSON can say. */
+function sayable<Fields extends object>(fields: Fields): Fields {
+  const plain = Object.entries(fields).map(([name, value]) => [name, plainJson(value)] as const);
+  return Object.fromEntries(plain.filter(([, value]) => value !== undefined)) as Fields;
 }
 
 function told(error: unknown): NonNullable<StoredEnd['error']> {

@@ -12,7 +12,7 @@ import {
   Tool,
   ToolContext,
   type ToolDefinition,
-  type ToolResult,
+  ToolResult,
   Toolset,
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
@@ -108,6 +108,25 @@ describe('compensateRun', () => {
       { status: 'compensated' },
     ]);
     expect(shop.log).toHaveLength(3);
+  });
+
+  test('undoes an effect of whose record JSON can say only some', async () => {
+    const shop = new Shop();
+    const ring: Record<string, unknown> = {};
+    ring.self = ring;
+    const content = [{ type: 'text', content: 'sold', ring }] as const;
+    const execute = () => new ToolResult({ forLLM: 'sold', forUser: 'Sold', content });
+    const tools = [shop.tool('sell', { execute })];
+    await shop.sell([[4]], tools);
+    const [record] = foldRun(shop.store.read('r')!).toolCalls;
+    expect(record).toMatchObject({
+      rawArguments: { n: 4 },
+      arguments: { n: 4 },
+      result: { forUser: 'Sold' },
+    });
+    expect(record?.result).not.toHaveProperty('content');
+    expect(await compensateRun(shop.store, 'r', { tools })).toMatchObject([{ status: 'compensated' }]);
+    expect(shop.log).toEqual([['sell', 4, 'sold']]);
   });
 
   test('tells which effects nobody can undo', async () => {
