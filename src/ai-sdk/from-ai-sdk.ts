@@ -23,11 +23,11 @@ import {
   RECORD,
   WHOLE,
 } from '../kernel/options.js';
-import { type StrictMode, StrictTools } from '../schema/strict/strict-tools.js';
+import { type StrictMode, StrictTools } from '../schema/strict/strict-schema.js';
 import type { AiSdkProviderTool } from './ai-sdk-tool.js';
 import { toCallOptions } from './call-options.js';
+import { nameOf } from './to-prompt.js';
 import { ReplyAssembly, toResponse } from './to-response.js';
-import { nameOf } from './user-parts.js';
 
 /** A provider that streams and keeps what models sign. */
 export type AiSdkProvider = LLMProvider & Required<Omit<LLMProvider, 'chat'>>;

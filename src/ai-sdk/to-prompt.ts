@@ -1,13 +1,17 @@
 import type {
   LanguageModelV4,
+  LanguageModelV4FilePart,
   LanguageModelV4Message,
+  LanguageModelV4TextPart,
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
+  SharedV4FileData,
+  SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import type { Message, ToolMessage } from '../contract/llm-provider.js';
+import type { Message, ToolMessage, UserMessage } from '../contract/llm-provider.js';
 import type { Content } from '../contract/tool-result.js';
+import { isRecord } from '../kernel/json.js';
 import { restoreParts } from './kept-parts.js';
-import { userParts } from './user-parts.js';
 
 /** Whose prompt it is. */
 interface PromptOptions {
@@ -88,4 +92,142 @@ export function toOutput(
   if (files.length === 0) return { type: isError ? 'error-text' : 'text', value: text };
   const texts = text === '' ? [] : [{ type: 'text' as const, text }];
   return { type: 'content', value: [...texts, ...files] };
+}
+
+type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
+
+/**
+ * What a user message says, in the words of this package, of the AI SDK or of Chat Completions.
+ *
+ * @throws TypeError for a part that no model could be sent, and for an address that this one does not take.
+ */
+async function userParts({ content }: UserMessage, model: LanguageModelV4): Promise<UserPart[]> {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  const read = content.map((part) => userPart(part, model));
+  const parts = read.filter((part) => part.type !== 'text' || part.text !== '');
+  for (const part of parts) if (part.type === 'file') await checkAddress(part, model);
+  return parts;
+}
+
+function userPart(part: unknown, model: LanguageModelV4): UserPart {
+  const given = isRecord(part) ? part : {};
+  const read = READERS[String(given.type)]?.(given, model);
+  if (read === undefined) {
+    const problem = isRecord(part)
+      ? `a part of the type '${String(given.type)}'`
+      : `a part that is ${typeof part}`;
+    throw new TypeError(
+      `A user message has ${problem}, which cannot be sent to ${nameOf(model)}; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }`,
+    );
+  }
+  return isRecord(given.providerOptions)
+    ? { ...read, providerOptions: given.providerOptions as SharedV4ProviderOptions }
+    : read;
+}
+
+type Given = Readonly<Record<string, unknown>>;
+type PartReader = (part: Given, model: LanguageModelV4) => UserPart | undefined;
+
+const AUDIO_TYPES: Readonly<Record<string, string>> = { mp3: 'audio/mpeg', wav: 'audio/wav' };
+
+const READERS: Readonly<Record<string, PartReader>> = {
+  text: ({ text, content }) => {
+    const told = text ?? content;
+    return typeof told === 'string' ? { type: 'text', text: told } : undefined;
+  },
+  image: (part) => filePart(part.image ?? part.data, { mediaType: 'image', ...described(part) }),
+  image_url: ({ image_url: image }) => filePart(isRecord(image) ? image.url : image, { mediaType: 'image' }),
+  file: (part, { provider }) => {
+    if (!isRecord(part.file)) return filePart(part.data, described(part));
+    const { file_id: id, file_data: data, filename } = part.file;
+    const source =
+      typeof id === 'string'
+        ? { type: 'reference', reference: { [provider.split('.')[0] ?? provider]: id } }
+        : data;
+    return filePart(source, { mediaType: 'application', ...described({ filename }) });
+  },
+  input_audio: ({ input_audio: audio }) => {
+    const { data, format } = isRecord(audio) ? audio : ({} as Given);
+    return filePart(data, { mediaType: AUDIO_TYPES[String(format)] ?? 'audio' });
+  },
+};
+
+/** What is said of a file beside its data. */
+interface FileDescription {
+  readonly mediaType?: string;
+  readonly filename?: string;
+}
+
+function described({ mimeType, mediaType = mimeType, filename }: Given): FileDescription {
+  return {
+    ...(typeof mediaType === 'string' && { mediaType }),
+    ...(typeof filename === 'string' && { filename }),
+  };
+}
+
+function filePart(
+  source: unknown,
+  { mediaType, filename }: FileDescription,
+): LanguageModelV4FilePart | undefined {
+  const read = fileData(source);
+  const type = read?.mediaType ?? mediaType;
+  if (read === undefined || type === undefined) return undefined;
+  return { type: 'file', data: read.data, mediaType: type, ...(filename !== undefined && { filename }) };
+}
+
+/** Data of a file, and its type where the data says that itself. */
+function fileData(
+  source: unknown,
+): { readonly data: SharedV4FileData; readonly mediaType?: string } | undefined {
+  if (source instanceof URL) return fileData(source.href);
+  if (source instanceof ArrayBuffer) return { data: { type: 'data', data: new Uint8Array(source) } };
+  if (source instanceof Uint8Array) return { data: { type: 'data', data: source } };
+  if (isRecord(source)) {
+    if (source.type === 'data') return fileData(source.data);
+    if (source.type === 'url') return fileData(source.url);
+    return source.type === 'reference' || source.type === 'text'
+      ? { data: source as unknown as SharedV4FileData }
+      : undefined;
+  }
+  if (typeof source !== 'string' || source === '') return undefined;
+  const inline = /^data:([^;,]*)([^,]*),(.*)$/s.exec(source);
+  if (inline !== null) {
+    const [, mediaType, coding = '', text = ''] = inline;
+    const data = coding.endsWith(';base64') ? text : Buffer.from(decodeURIComponent(text)).toString('base64');
+    return { data: { type: 'data', data }, ...(mediaType && { mediaType }) };
+  }
+  // Base64 has no colon.
+  return /^[a-z][a-z\d+.-]*:/i.test(source) && URL.canParse(source)
+    ? { data: { type: 'url', url: new URL(source) } }
+    : { data: { type: 'data', data: source } };
+}
+
+/** Whatever an address leads to, it is not fetched from here: a message may come from anybody. */
+async function checkAddress(
+  { data, mediaType }: LanguageModelV4FilePart,
+  model: LanguageModelV4,
+): Promise<void> {
+  if (data.type !== 'url') return;
+  const { href } = data.url;
+  const supported = Object.entries((await model.supportedUrls) ?? {}).filter(([type]) =>
+    fits(type, mediaType),
+  );
+  if (supported.some(([, patterns]) => patterns.some((pattern) => href.search(pattern) !== -1))) return;
+  throw new TypeError(
+    `${nameOf(model)} takes no ${mediaType} from ${data.url.protocol}//${data.url.host}; send its data: data:${mediaType.includes('/') ? mediaType : `${mediaType}/…`};base64,…`,
+  );
+}
+
+function fits(pattern: string, mediaType: string): boolean {
+  const wanted = pattern
+    .toLowerCase()
+    .replace(/^\*(\/\*)?$/, '')
+    .replace('*', '');
+  const type = mediaType.toLowerCase();
+  return wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
+}
+
+/** A model as messages name it. */
+export function nameOf({ provider, modelId }: LanguageModelV4): string {
+  return `${provider}/${modelId}`;
 }

@@ -7,7 +7,7 @@ import {
 } from '../checking/checker.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { isFinishedTool } from '../discovery/define-tool.js';
-import { nullableOptionals } from '../schema/nullable-schema.js';
+import { nullableOptionals } from '../schema/keywords.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
 import { approvalNeed } from './waits.js';
 

@@ -4,12 +4,19 @@ import { copyOfJson, plainJson } from '../kernel/json.js';
 import { isSchemaNode } from '../schema/keywords.js';
 import { boundFaults, boundsTest, closedSchema } from './closed-schema.js';
 import { type CompiledSchema, improvingTest, schemaCheck } from './compile.js';
-import { createFiller, type DefaultsOf, fittingDefaults, NO_DEFAULTS } from './defaults.js';
 import { describeErrors, type ValueFault } from './faults.js';
 import type { SchemaError } from './interpreter/judge.js';
 import { readArguments } from './read-arguments.js';
 import { refuseMalformed } from './schema-faults.js';
-import { createTidier, type Tidier, type TidyOptions } from './tidy-arguments.js';
+import {
+  createFiller,
+  createTidier,
+  type DefaultsOf,
+  fittingDefaults,
+  NO_DEFAULTS,
+  type Tidier,
+  type TidyOptions,
+} from './tidy-arguments.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
 export type Checked =

@@ -6,8 +6,7 @@ import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { type Completion, type CompletionBlock, complete } from '../loop/complete.js';
 import { type CommandSurroundings, UserFault } from './command.js';
-import type { EvalCase, ExpectedCall } from './eval-cases.js';
-import { valueDifference } from './eval-matchers.js';
+import { type EvalCase, type ExpectedCall, valueDifference } from './eval-cases.js';
 import type { OpenModule } from './open-module.js';
 
 /** Who is asked, and how. */

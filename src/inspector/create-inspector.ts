@@ -1,6 +1,9 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -11,13 +14,10 @@ import type { RunWatcher } from '../loop/loop-run.js';
 import { EventFeed } from './event-feed.js';
 import { checkInspector, type InspectorOptions } from './options.js';
 import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
-import { pageFile, SAFE_HEADERS } from './page-files.js';
 import { PendingBoard } from './pending-board.js';
 import { Recordings } from './recording.js';
-import { RequestGuard } from './request-guard.js';
 import { followStore } from './shown-runs.js';
-import { TrialCalls } from './trial-calls.js';
-import { TrialChats } from './trial-chats.js';
+import { TrialCalls, TrialChats } from './trials.js';
 import { WatchedCalls } from './watched-calls.js';
 import { WatchedRuns } from './watched-runs.js';
 
@@ -208,4 +208,117 @@ function closed(server: Server): Promise<void> {
     server.close(() => resolve());
     server.closeAllConnections();
   });
+}
+
+/** Names of this machine, which no page of elsewhere has. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+
+/** What requests are held against. */
+interface GuardOptions {
+  readonly token: string;
+  readonly allowedHosts: readonly string[];
+}
+
+/** Why a request is refused. */
+interface Refusal {
+  readonly status: 401 | 403 | 415;
+  readonly message: string;
+}
+
+/**
+ * Refuses requests under a foreign name (a page whose host name was pointed at this machine: DNS rebinding) and
+ * those of foreign pages; what has effects or secrets needs the token, which no page has but the one it was given to.
+ */
+class RequestGuard {
+  readonly #token: Buffer;
+  readonly #hosts: ReadonlySet<string>;
+
+  constructor({ token, allowedHosts }: GuardOptions) {
+    this.#token = Buffer.from(token);
+    this.#hosts = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  }
+
+  /** For everything that is served, the files of the page included. */
+  refusal({ headers, url }: Request): Refusal | undefined {
+    const host = (headers.get('host') ?? new URL(url).host).toLowerCase();
+    if (!LOOPBACK.test(host) && !this.#hosts.has(host))
+      return { status: 403, message: `Host ${host} is not allowed: allowedHosts names it` };
+    const origin = headers.get('origin');
+    if (
+      origin !== null &&
+      !['http', 'https'].some((scheme) => origin.toLowerCase() === `${scheme}://${host}`)
+    )
+      return { status: 403, message: 'pages of other origins may not call this' };
+    const site = headers.get('sec-fetch-site');
+    // A person may follow a link to the page itself.
+    const isOpened = headers.get('sec-fetch-mode') === 'navigate';
+    if (site !== null && site !== 'same-origin' && site !== 'none' && !isOpened)
+      return { status: 403, message: 'pages of other sites may not call this' };
+    return undefined;
+  }
+
+  /** For the calls of the page. */
+  refusalOfCall({ headers, method }: Request): Refusal | undefined {
+    const given = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '')?.[1];
+    if (given === undefined || !this.#isToken(given))
+      return { status: 401, message: 'the token is missing or is not that of this inspector' };
+    const type = headers.get('content-type') ?? '';
+    if (method === 'POST' && !/^application\/json\b/.test(type))
+      return { status: 415, message: 'the body is to be application/json' };
+    return undefined;
+  }
+
+  #isToken(given: string): boolean {
+    const bytes = Buffer.from(given);
+    return bytes.length === this.#token.length && timingSafeEqual(bytes, this.#token);
+  }
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  'index.html': 'text/html; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+  'page.css': 'text/css; charset=utf-8',
+};
+
+/** Nothing of elsewhere, nothing inline, and no page may put this one into a frame. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** What every answer says of itself. */
+const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': POLICY,
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'cache-control': 'no-store',
+};
+
+let folder: string | undefined;
+
+/** A file of the page; nothing where it has no such file. */
+async function pageFile(name: string): Promise<Response | undefined> {
+  const file = name === '' ? 'index.html' : name;
+  if (!Object.hasOwn(TYPES, file)) return undefined;
+  folder ??= pageFolder(import.meta.dirname);
+  const text = await readFile(join(folder, file), 'utf8');
+  return new Response(text, { headers: { ...SAFE_HEADERS, 'content-type': TYPES[file] ?? '' } });
+}
+
+/** The build moves this file; what it writes of the page lies in one place. */
+function pageFolder(from: string): string {
+  const found = join(from, 'dist', 'inspector');
+  if (existsSync(found)) return found;
+  const parent = dirname(from);
+  if (parent === from) throw new Error('the page of the inspector is not built: npm run build');
+  return pageFolder(parent);
 }

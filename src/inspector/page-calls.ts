@@ -6,7 +6,7 @@ import type { EventFeed } from './event-feed.js';
 import type { ChosenScope, InspectorOptions } from './options.js';
 import type { PendingBoard } from './pending-board.js';
 import { type Recording, type Recordings, recordCall, recordRun, scopeFromRequest } from './recording.js';
-import { replay } from './replay.js';
+import { callTexts, replay, saveTest, writeTest } from './replay.js';
 import {
   callDetail,
   callLine,
@@ -19,11 +19,9 @@ import {
 } from './shown-runs.js';
 import { shownValue } from './shown-value.js';
 import { toolCard, toolSummaries } from './tool-cards.js';
-import type { TrialAnswer, TrialCalls } from './trial-calls.js';
-import type { ChatModel, TrialChats } from './trial-chats.js';
+import type { ChatModel, TrialAnswer, TrialCalls, TrialChats } from './trials.js';
 import type { WatchedCalls } from './watched-calls.js';
 import type { WatchedRuns } from './watched-runs.js';
-import { callTexts, saveTest, writeTest } from './written-test.js';
 
 /** All that the page can ask for. */
 export interface PageParts {

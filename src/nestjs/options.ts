@@ -104,7 +104,7 @@ interface InspectorSettings
     ListenOptions {}
 
 /** What of the options of `Conversations` a Nest application says. */
-export interface ConversationSettings
+interface ConversationSettings
   extends Pick<ConversationsOptions, 'maxConcurrency' | 'pollMs'>,
     Pick<ConversationsConfig, 'systemPrompt'> {}
 

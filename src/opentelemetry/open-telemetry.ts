@@ -15,13 +15,11 @@ import type {
 import type { ToolResult } from '../contract/tool-result.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { BOOLEAN, either, objectOf, optionTable, withMethods } from '../kernel/options.js';
-import { CallSpan, TaskSpan } from './call-span.js';
+import { CallSpan, MessageSpan, TaskSpan } from './call-span.js';
 import type { RecordedContent } from './content.js';
-import { createInstruments, type Instruments } from './instruments.js';
 import { loadApi } from './load-api.cjs';
-import { MessageSpan } from './message-span.js';
 import { RequestSpan, RunSpan } from './run-span.js';
-import type { Recorder } from './spans.js';
+import { createInstruments, type Instruments, type Recorder } from './spans.js';
 
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {

@@ -3,7 +3,9 @@ import {
   type GenerateProjectOptions,
   generateProject,
 } from '../cli/generate-project.js';
-import { PLUGIN_NAME } from './generate-now.js';
+
+/** What build tools call the plugin when they complain. */
+const PLUGIN_NAME = 'toolwright';
 
 /** The part of Vite’s resolved configuration that is read. */
 export interface ViteConfig {

@@ -1,4 +1,5 @@
 export type { GenerateProjectOptions } from '../cli/generate-project.js';
+export type { NestPluginOptions, NestProgram } from './before.js';
 export { before, ReadonlyVisitor } from './before.js';
 export {
   type EsbuildBuild,
@@ -15,4 +16,3 @@ export {
   type WebpackPlugin,
   webpack,
 } from './bundler-plugins.js';
-export type { NestPluginOptions, NestProgram } from './generate-now.js';

@@ -1,5 +1,4 @@
-import { isWeak, kindredOf } from './kindred-words.js';
-import { namesIn, requestTerms, termsOf } from './terms.js';
+import { isWeak, kindredOf, namesIn, requestTerms, termsOf } from './terms.js';
 import { type SearchedTool, toolTerms } from './tool-terms.js';
 
 /** What a search is to give. */

@@ -58,6 +58,7 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/satellite/client/chat-transport.ts readEvents': 'the tests’ own client reads with it',
   'src/satellite/server/create-assistant-handler.ts KeyQueue': 'its order under many keys',
   'src/satellite/server/take-turn.ts TextGate': 'text cut at every place',
+  'src/schema/class-validator-rules.ts portablePattern': 'expression by expression, against its own flags',
   'src/schema/class-validator-rules.ts RUN_AT_CALL_TIME': 'rule by rule, against class-validator',
   'src/typegen/comments/doc-comment.ts parseDocComment': 'comment by comment, without a compiler',
   'src/typegen/types/declared-order.ts orderedPath': 'path by path, without a compiler',
@@ -65,11 +66,11 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
 
 /** At most this many today, with room for the rooms of providers, stores, engines and the test kit; lower them as they fall. The goal stands beside each. */
 const MOST = {
-  files: 597, // 320
-  exports: 2560, // 800
-  'exports that no other file imports': 3, // 0
-  'files that belong into the one sibling that imports them': 46, // 0
-  'files of less than 40 lines without a reason': 2, // 0
+  files: 570, // 320
+  exports: 2520, // 800
+  'exports that no other file imports': 2, // 0
+  'files that belong into the one sibling that imports them': 24, // 0
+  'files of less than 40 lines without a reason': 1, // 0
 };
 
 const taken = importedNames();

@@ -28,7 +28,7 @@ export const EQUIVALENT = [
     reason: 'What was computed before is computed again, to the same text.',
   },
   {
-    path: 'src/checking/hydration/revive-described.ts',
+    path: 'src/checking/hydration/create-hydrator.ts',
     source: 'if (referred === undefined) return undefined;',
     to: 'false',
     reason: 'A reference to nothing holds no instances, so that nobody asks how to revive it.',
@@ -47,7 +47,7 @@ export const EQUIVALENT = [
     reason: 'What is not known to be canonical is written the longer way, to the same text.',
   },
   {
-    path: 'src/checking/hydration/revive-described.ts',
+    path: 'src/checking/hydration/create-hydrator.ts',
     source:
       "if (first === undefined || others.length === 0 || typeof value !== 'object' || value === null) return first;",
     to: "(first === undefined || others.length === 0) && (typeof value !== 'object')",

@@ -1,8 +1,16 @@
-import { apertusTools, bareJson, fencedJson, mistralMarks, taggedJson } from './json-formats.js';
+import {
+  apertusTools,
+  bareJson,
+  deepseekTokens,
+  fencedJson,
+  harmonyChannel,
+  kimiTokens,
+  mistralMarks,
+  taggedJson,
+} from './json-formats.js';
 import { gemmaCalls, pythonicCalls } from './literal-calls.js';
 import { argKeyTags, functionTag, invokeTags } from './tag-formats.js';
 import type { TextCallFormat } from './text-call-format.js';
-import { deepseekTokens, harmonyChannel, kimiTokens } from './token-formats.js';
 
 /** Every format, in the order in which those with the same opener are tried. */
 export const ALL_FORMATS: readonly TextCallFormat[] = [

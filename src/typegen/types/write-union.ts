@@ -1,4 +1,4 @@
-import { nullableSchema } from '../../schema/nullable-schema.js';
+import { nullableSchema } from '../../schema/keywords.js';
 import type { TypeHandle } from '../compiler/compiler-view.js';
 import { type DeclaredPart, declaredOrder } from './declared-order.js';
 import { settleSchema } from './finish-schema.js';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { portablePattern } from '../../../src/schema/portable-pattern.js';
+import { portablePattern } from '../../../src/schema/class-validator-rules.js';
 
 /** Written as literals, the linter would mend what they are about. */
 const SETS = '[[a-z]&&[aeiou]]';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { jsonSpan } from '../../../src/text/json-span.js';
+import { jsonSpan } from '../../../src/text/text-cursor.js';
 import { runs } from '../../setup/runs.js';
 
 const container = fc.oneof(fc.array(fc.jsonValue()), fc.dictionary(fc.string(), fc.jsonValue()));
