@@ -6,16 +6,19 @@ import {
 } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
+import { adviseForFile } from './config-file.js';
 
 /** Everything that is wrong with what an agent is made from, so that it is told all at once. */
 export class AgentFaults {
   readonly #options: InvalidOption[] = [];
   readonly #declarations: AuthorFault[] = [];
   readonly #whereOf: (option: string) => string;
+  readonly #files: readonly string[];
 
-  /** `whereOf` tells where an option stands: in code, or in a file. */
-  constructor(whereOf: (option: string) => string) {
+  /** `whereOf` tells where an option stands: in code, or in one of the files. */
+  constructor(whereOf: (option: string) => string, files: readonly string[] = []) {
     this.#whereOf = whereOf;
+    this.#files = files;
   }
 
   get isEmpty(): boolean {
@@ -63,9 +66,13 @@ export class AgentFaults {
 
   /** Throws what was found, if anything was. */
   throwAll(): void {
-    if (this.#options.length > 0)
-      throw new InvalidOptionsError([...this.#options, ...this.#declarations.map(asOption)]);
+    const options = this.#options.map((fault) => (this.#isOfFile(fault) ? adviseForFile(fault) : fault));
+    if (options.length > 0) throw new InvalidOptionsError([...options, ...this.#declarations.map(asOption)]);
     if (this.#declarations.length > 0) throw new ToolDeclarationError(this.#declarations);
+  }
+
+  #isOfFile({ where }: InvalidOption): boolean {
+    return this.#files.some((path) => where === path || where.startsWith(`${path}, `));
   }
 
   #keep(option: string, error: unknown): void {

@@ -263,7 +263,7 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
     checkpoint: oneOf('step', 'call'),
     systemPrompt: TEXT,
     budget: BUDGET,
-    provider: required(named(NAMES.provider, "new OpenAIProvider(), 'openai' or 'offline'")),
+    provider: required(named(NAMES.provider, "new OpenAIProvider(), or 'openai' or 'offline'")),
     folder: FILLED_TEXT,
     toolboxes: TOOLBOX_LIST,
     skills: FOLDERS,

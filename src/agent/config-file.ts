@@ -5,6 +5,7 @@ import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { type BroughtText, isWithin, readBroughtFile } from '../toolbox/paths/folder-path.js';
+import { AGENT_OPTIONS } from './agent-options.js';
 
 /** What a configuration file says. */
 export interface ConfigFile {
@@ -15,6 +16,69 @@ export interface ConfigFile {
   readonly options: Readonly<Record<string, unknown>>;
   /** What is wrong with it, whatever the options mean. */
   readonly faults: readonly InvalidOption[];
+}
+
+/** Advice that JSON cannot follow: it is for code. */
+const FOR_CODE =
+  /\bnew [A-Z]|\w\(|@\w|=>|\bof your own$|^(another )?Infinity\b|^((.+: )?an? (function|store|AbortSignal|object with)\b)/;
+const JSON_BEGINS = /^(['"{[\d]|(true|false|one|an?|the|any|in|another)\b)/;
+
+/**
+ * A fault of an option that stands in a file, with advice for JSON in the place of that for code: names and texts in
+ * double quotes, and nothing that only code can say.
+ */
+export function adviseForFile<Fault extends InvalidOption>(fault: Fault): Fault {
+  const [root = ''] = fault.option.split(/[.[]/, 1);
+  const name =
+    fault.option
+      .replace(/(\[\d+\])+$/, '')
+      .split('.')
+      .at(-1) ?? root;
+  // Those about files are told as such.
+  if (ABOUT_FILES.includes(fault.option)) return fault;
+  const isOption = AGENT_OPTIONS.rules.has(root) && !ABOUT_FILES.includes(root);
+  if (isOption && !isForFiles(root)) return { ...fault, fix: `no ${root}: ${ONLY_CODE}` };
+  const fix = namesForFile(fault.fix)
+    .split(/(?<=\S)((?:[,;])? or )/)
+    .reduce(withoutCode, '')
+    .replace(/ of createAgent\b/, '');
+  return { ...fault, fix: fix === '' ? `no ${name}: ${ONLY_CODE}` : asJson(fix) };
+}
+
+const ONLY_CODE = 'it is for code, and a file cannot say it';
+
+function isForFiles(option: string): boolean {
+  return !ABOUT_FILES.includes(option) && AGENT_OPTIONS.rules.get(option)?.schema !== undefined;
+}
+
+/** Of all options of an agent, those that a file may have. */
+function namesForFile(fix: string): string {
+  if (!fix.startsWith('one of model,')) return fix;
+  return `one of ${fix.slice('one of '.length).split(', ').filter(isForFiles).join(', ')}`;
+}
+
+/** Alternatives stand at even places, and between them what joins them. */
+function withoutCode(kept: string, part: string, index: number, parts: readonly string[]): string {
+  if (index % 2 === 1) return kept;
+  if (FOR_CODE.test(part)) {
+    // What it is about stays: `root: the absolute path of a folder: process.cwd()`.
+    const head = index === 0 && parts.length > 1 ? /^(.*: )/.exec(part)?.[1] : undefined;
+    return kept === '' ? (head ?? '') : kept;
+  }
+  return kept === '' || kept.endsWith(': ') ? kept + part : kept + (parts[index - 1] ?? '') + part;
+}
+
+function asJson(fix: string): string {
+  return fix
+    .replace(/(?<=^|[\s([{])'([^'\n]*)'(?=$|[\s)\]},.;:])/g, (_, text: string) => JSON.stringify(text))
+    .replace(/,\s*[A-Z]\w*(?=\s*[\],])/g, '')
+    .replace(/\[\w+, …\]/g, '[…]')
+    .replace(/(?<=[{,]\s*)([A-Za-z_$][\w$]*)(?=:\s)/g, '"$1"')
+    .replace(/(?<=^|; or )([\w.[\]]+): (.+)/, (whole, path: string, value: string) => {
+      if (!JSON_BEGINS.test(value)) return whole;
+      // An entry of a list has no name.
+      return path.endsWith(']') ? value : `"${path.split('.').at(-1)}": ${value}`;
+    });
 }
 
 /** What a file says of itself and is no option: the schema that editors go by. */

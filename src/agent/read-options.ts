@@ -43,10 +43,13 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
     const [name = ''] = option.split(/[.[]/, 1);
     return file !== undefined && Object.hasOwn(file.options, name) && !Object.hasOwn(own, name);
   };
-  const faults = new AgentFaults((option) => {
-    if (option.startsWith('folderConfigFile') && ofFolder !== undefined) return ofFolder.path;
-    return isOfFile(option) ? (file?.path ?? '') : 'createAgent';
-  });
+  const faults = new AgentFaults(
+    (option) => {
+      if (option.startsWith('folderConfigFile') && ofFolder !== undefined) return ofFolder.path;
+      return isOfFile(option) ? (file?.path ?? '') : 'createAgent';
+    },
+    [file, ofFolder].flatMap((one) => one?.path ?? []),
+  );
   for (const fault of [...fileFaults, ...(file?.faults ?? [])]) faults.tell(fault);
   // What is there, but undefined, is the file's to say; where that is silent, a rule may not want it.
   const options = { ...given, ...file?.options, ...own } as unknown as AgentOptions;

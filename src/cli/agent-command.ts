@@ -3,7 +3,7 @@ import { homedir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { AGENT_OPTIONS, type AgentOptions, type Toolbox } from '../agent/agent-options.js';
-import { readConfigFile } from '../agent/config-file.js';
+import { adviseForFile, readConfigFile } from '../agent/config-file.js';
 import { createAgent } from '../agent/create-agent.js';
 import {
   InvalidOptionsError,
@@ -169,7 +169,7 @@ function readConfig(name: string | undefined, { folder }: CommandSurroundings): 
     where: path,
     option: `permissions.${fault.option}`,
   }));
-  refuseOptions([...faults, ...wrong, ...wrongRules]);
+  refuseOptions([...faults, ...[...wrong, ...wrongRules].map(adviseForFile)]);
   return { path, options, folder: dirname(path) };
 }
 
@@ -212,12 +212,15 @@ function openFiles(
   return { files, toolboxes: isLeft ? [fileTools(files), ...toolboxes] : toolboxes };
 }
 
-function openRoot(root: string, path = 'toolwright agent'): DiskFileSystem {
+const COMMAND = 'toolwright agent';
+
+function openRoot(root: string, path = COMMAND): DiskFileSystem {
   try {
     return new DiskFileSystem({ root });
   } catch (error) {
     if (!(error instanceof InvalidOptionsError)) throw error;
-    throw new InvalidOptionsError(error.faults.map((fault) => ({ ...fault, where: `${path}, files` })));
+    const faults = error.faults.map((fault) => ({ ...fault, where: `${path}, files` }));
+    throw new InvalidOptionsError(path === COMMAND ? faults : faults.map(adviseForFile));
   }
 }
 

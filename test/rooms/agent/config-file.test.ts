@@ -143,6 +143,73 @@ describe('createAgent from a file', () => {
     ]);
   });
 
+  test.each<[object, string, string]>([
+    [{ permissions: 3 }, 'permissions', '"permissions": { "mode": "ask", "rules": […] }'],
+    [{ permissions: { mode: 'asks' } }, 'permissions.mode', '"mode": "read-only" or "ask" or "auto"'],
+    [{ permissions: { rules: [{ allow: 1 }] } }, 'permissions.rules[0].allow', '"decision": "allow"'],
+    [
+      { permissions: { rules: [{ decision: 'allow' }] } },
+      'permissions.rules',
+      '"rules": [{ "decision": "allow", "path": "src/**" }], or [{ "decision": "allow", "tool": "*" }] where everything is meant',
+    ],
+    [{ permissions: { rules: [3] } }, 'permissions.rules[0]', '{ "decision": "allow", "path": "src/**" }'],
+    [
+      { permissions: { userOf: 'me' } },
+      'permissions.userOf',
+      'no userOf: it is for code, and a file cannot say it',
+    ],
+    [{ policy: 'x' }, 'policy', 'no policy: it is for code, and a file cannot say it'],
+    [{ hooks: ['x'] }, 'hooks[0]', 'no hooks: it is for code, and a file cannot say it'],
+    [{ provider: 'x' }, 'provider', 'one of "openai", "offline"'],
+    [{ provider: 0 }, 'provider', '"provider": "openai" or "offline"'],
+    [{ store: 0 }, 'store', '"store": { "sqlite": { "path": "agent.sqlite" } }'],
+    [{ toolboxes: 0 }, 'toolboxes', '"toolboxes": ["files", "shell"]'],
+    [{ tools: [] }, 'tools', '"toolboxes": […]'],
+    [{ maxIterations: 'x' }, 'maxIterations', '"maxIterations": a whole number, 0 or more'],
+    [
+      { toolboxes: [{ files: { root: 3 } }] },
+      'toolboxes[0].root',
+      '"root": the absolute path of a folder: "/srv/project"',
+    ],
+    [{ toolboxes: ['schedule'] }, 'toolboxes[0]', '"store": { "sqlite": { "path": "agent.sqlite" } }'],
+    [
+      { toolboxes: [{ shell: { environment: 3 } }] },
+      'toolboxes[0].environment',
+      '"environment": "clean", or "inherit", or { "NAME": "value" }',
+    ],
+    [
+      { provider: { openai: { apiKey: 'x' } } },
+      'provider.openai.apiKey',
+      '{ "env": "NAME" }, the name of a variable',
+    ],
+  ])(
+    'createAgent gives advice that fits a file for %j, and for code what fits code',
+    async (wrong, at, advice) => {
+      const options = { provider: 'offline', model: 'm', ...wrong };
+      const faultsIn = async (made: Promise<unknown>) => {
+        const error: unknown = await made.then(
+          () => undefined,
+          (reason: unknown) => reason,
+        );
+        const { faults } = error as { readonly faults: readonly { option: string; fix: string }[] };
+        return faults.filter(({ option }) => option === at).map(({ fix }) => fix);
+      };
+      expect(await faultsIn(createAgent({ configFile: await file('a.json', options) }))).toEqual([advice]);
+      if (at !== 'provider.openai.apiKey')
+        expect(await faultsIn(createAgent(options as never))).not.toEqual([advice]);
+    },
+  );
+
+  test('createAgent names no options to a file that are for code', async () => {
+    const configFile = await file('agent.json', { provider: 'offline', model: 'm', nonsense: 1 });
+    const told = await createAgent({ configFile }).catch(String);
+    expect(told).toContain('one of model, detector');
+    expect(told).not.toMatch(/compactHistory|policy|configFile/);
+    const folderConfigFile = await file('folder.json', { permissions: { mode: 'x' } });
+    const made = createAgent({ provider: 'offline', model: 'm', folderConfigFile });
+    await expect(made).rejects.toThrow('Write instead: "mode": "read-only" or "ask" or "auto"');
+  });
+
   test('createAgent refuses a file that is not there, is no JSON, or no object', async () => {
     const missing = createAgent({ configFile: join(folder, 'none.json') });
     expect(await faultsOf(missing)).toEqual(['none.json: : there is no such file']);

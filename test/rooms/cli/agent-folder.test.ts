@@ -56,5 +56,6 @@ test('toolwright agent tells mistakes of a configuration file with its name, and
   expect(root).toContain('./root.json, files: root names /nowhere/at/all, which is not there');
   const wrong = await told(folder, '--config', 'rules.json');
   expect(wrong).toContain("./rules.json: rules[1].decision is 'never'");
+  expect(wrong).toContain('Write instead: "decision": "allow" or "ask" or "deny"');
   expect(wrong).not.toMatch(/createAgent|rules\[4\]/);
 });
