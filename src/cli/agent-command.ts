@@ -246,12 +246,6 @@ const ASKED: PermissionRule = {
   reason: 'what is on the network is the words of strangers',
 };
 
-/** The list of tasks, and words to the user, which nobody needs to be asked about. */
-const HARMLESS: readonly PermissionRule[] = ['write_tasks', 'send_message'].map((tool) => ({
-  decision: 'allow',
-  tool,
-}));
-
 function permissionsOf(
   { mode }: AgentArguments,
   { config, folder }: { readonly config: NamedConfig; readonly folder: string },
@@ -260,15 +254,11 @@ function permissionsOf(
     throw new UserFault(`--mode is one of ${MODES.join(', ')}, not '${mode}'`);
   const given = isRecord(config.options.permissions) ? config.options.permissions : {};
   const { file, rules = [] } = given;
-  const { toolboxes } = config.options;
-  const hasTasks = !Array.isArray(toolboxes) || toolboxes.includes('tasks');
   return {
     ...given,
     ...(mode === undefined ? {} : { mode: mode as PermissionMode }),
     // What is no list is left for createAgent to refuse.
-    rules: (Array.isArray(rules)
-      ? [ASKED, ...(hasTasks ? HARMLESS : []), ...rules]
-      : rules) as readonly PermissionRule[],
+    rules: (Array.isArray(rules) ? [ASKED, ...rules] : rules) as readonly PermissionRule[],
     file: typeof file === 'string' ? resolve(config.folder, file) : join(stateFolder(), 'permissions.json'),
     // Paths and commands mean something else in another folder.
     userOf: () => `${userInfo().username} in ${folder}`,

@@ -35,14 +35,15 @@ export type Touch =
 
 /**
  * Says what a call would touch: of arguments that fit the schema, before the call. It changes nothing. Where it
- * throws, the call touches what is unknown.
+ * throws, the call touches what is unknown; a call that touches nothing gives an empty list. `'as annotated'`: of this
+ * call, the annotations of its tool say enough, as of a tool without `touches`.
  *
  * @example
  * ```ts
  * const touches: Touches = ({ file }) => [{ action: 'write', path: String(file) }];
  * ```
  */
-export type Touches = (
-  args: JsonObject,
-  context: ToolContext,
-) => readonly Touch[] | Promise<readonly Touch[]>;
+export type Touches = (args: JsonObject, context: ToolContext) => SaidTouches | Promise<SaidTouches>;
+
+/** What {@link Touches} may give. */
+type SaidTouches = readonly Touch[] | 'as annotated';

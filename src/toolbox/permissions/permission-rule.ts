@@ -121,6 +121,8 @@ export interface Judged {
   readonly arguments: JsonObject;
   /** Nothing where the call as such is meant. */
   readonly touch?: Touch;
+  /** The tool has said that it touches nothing. */
+  readonly touchesNothing?: boolean;
 }
 
 /** `maybe`: of words that are not known yet, or of a folder with something in it that would fit. */

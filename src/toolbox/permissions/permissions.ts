@@ -158,18 +158,23 @@ export class Permissions {
    */
   async explain(request: PolicyRequest): Promise<Verdict> {
     checkOptions(request, REQUEST);
-    const touches = await touchesOf(request);
+    const said = await touchesOf(request);
+    const touches = said === 'as annotated' ? [] : said;
     const judged = touches.map((touch) => ({ ...aboutOf(request), touch }));
     const yeses = this.#rulesOfYeses(request.context);
     const reasons = judged.map((one) => this.#judge(one, request, yeses));
-    if (touches.length === 0) reasons.push(this.#judge(aboutOf(request), request, yeses));
+    if (touches.length === 0)
+      reasons.push(
+        this.#judge({ ...aboutOf(request), touchesNothing: said !== 'as annotated' }, request, yeses),
+      );
     reasons.sort((one, other) => RANK[other.decision] - RANK[one.decision]);
     return { decision: reasons[0]?.decision ?? 'deny', reasons };
   }
 
   /** Whether a call is denied whatever it touches and whose it is: then it need not be offered. */
   denies(call: Pick<PolicyRequest, 'tool' | 'arguments'>): boolean {
-    return this.#judge(aboutOf(call), call, []).decision === 'deny';
+    const touchesNothing = call.tool.touches !== undefined;
+    return this.#judge({ ...aboutOf(call), touchesNothing }, call, []).decision === 'deny';
   }
 
   /**
@@ -272,10 +277,10 @@ export class Permissions {
     return reasonOf(judged, base);
   }
 
-  #byMode({ touch }: Judged, { tool }: Pick<PolicyRequest, 'tool'>): Permission {
+  #byMode({ touch, touchesNothing }: Judged, { tool }: Pick<PolicyRequest, 'tool'>): Permission {
     const isReading =
       touch === undefined
-        ? tool.touches !== undefined || tool.annotations?.readOnly === true
+        ? touchesNothing === true || tool.annotations?.readOnly === true
         : touch.action === 'read';
     if (isReading) return 'allow';
     if (touch?.action === 'unknown') return 'ask';

@@ -16,10 +16,11 @@ export async function touchesOf({
   tool,
   arguments: args,
   context,
-}: PolicyRequest): Promise<readonly Touch[]> {
-  if (tool.touches === undefined) return [];
+}: PolicyRequest): Promise<readonly Touch[] | 'as annotated'> {
+  if (tool.touches === undefined) return 'as annotated';
   try {
     const touches: unknown = await tool.touches(args, context);
+    if (touches === 'as annotated') return touches;
     if (Array.isArray(touches) && touches.every(isTouch)) return touches;
   } catch {
     // It has not said it.

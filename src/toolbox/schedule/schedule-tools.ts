@@ -2,6 +2,7 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { Schedule, ScheduleTiming } from '../../contract/schedule-store.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
+import type { Touch } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { Schedules, type SchedulesOptions } from './schedules.js';
 
@@ -67,6 +68,7 @@ export class ScheduleTools {
       openWorld: false,
     },
     sequential: true,
+    touches: 'touchesOfNew',
   })
   async schedulePrompt(
     @Param({ ...TEXT, required: true }) text: string,
@@ -112,6 +114,7 @@ export class ScheduleTools {
       openWorld: false,
     },
     sequential: true,
+    touches: 'touchesOfEnd',
   })
   async cancelSchedule(
     @Param({ description: 'Its id, as list_schedules gives it', required: true }) id: string,
@@ -122,6 +125,22 @@ export class ScheduleTools {
     if (await this.schedules.cancel(id, of)) return new ToolResult({ forLLM: `${id} is cancelled.` });
     const left = this.#describe(await this.schedules.list(of));
     return failure(`There is no schedule '${id}': it was due, it was cancelled, or it never was. ${left}`);
+  }
+
+  /** What cannot be scheduled touches nothing: nobody is asked about it before it fails. */
+  async touchesOfNew(_: unknown, context?: ToolContext): Promise<readonly Touch[] | 'as annotated'> {
+    const of = ownerOf(context);
+    return of !== undefined && (await this.schedules.reaches(of.conversationId)) ? 'as annotated' : [];
+  }
+
+  /** Nor does what is not there to be cancelled. */
+  async touchesOfEnd(
+    { id }: { readonly id?: unknown },
+    context?: ToolContext,
+  ): Promise<readonly Touch[] | 'as annotated'> {
+    const of = ownerOf(context);
+    const own = of === undefined ? [] : await this.schedules.list(of);
+    return own.some((schedule) => schedule.id === id) ? 'as annotated' : [];
   }
 
   #describe(schedules: readonly Schedule[]): string {

@@ -172,6 +172,13 @@ export class Schedules {
     );
   }
 
+  /** Whether prompts arrive in a conversation: it is one of the store, as far as that tells. */
+  async reaches(conversationId: string): Promise<boolean> {
+    return (
+      this.#conversations === undefined || (await this.#conversations.read(conversationId)) !== undefined
+    );
+  }
+
   /** The schedules of an owner in a conversation, the first to come first. */
   async list(of: ScheduleOwner): Promise<readonly Schedule[]> {
     const { conversationId } = of;

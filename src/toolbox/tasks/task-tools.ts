@@ -1,6 +1,7 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
+import type { Touch } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { ownerText } from '../../kernel/json.js';
 
@@ -82,6 +83,7 @@ export class TaskTools {
       openWorld: false,
     },
     sequential: true,
+    touches: 'touchesNothing',
   })
   async writeTasks(
     @Param({ description: 'All tasks, in order', schema: TASKS, required: true }) tasks: readonly TaskItem[],
@@ -101,6 +103,11 @@ export class TaskTools {
   async readTasks(context?: ToolContext): Promise<string> {
     return describeTasks(await this.lists.read(keyOf(context)));
   }
+
+  /** Notes of the model’s own: policies need not ask about them. */
+  touchesNothing(): readonly Touch[] {
+    return [];
+  }
 }
 
 /** Outside of a conversation each run has a list, and without a run each owner: nobody sees that of another one. */
@@ -119,12 +126,18 @@ export class MessageTools {
     description:
       'Say something to the user now, while you go on working: what you found, or what you do next. Your last answer is shown without this.',
     annotations: { title: 'Message', readOnly: false, destructive: false, openWorld: false },
+    touches: 'touchesNothing',
   })
   sendMessage(
     @Param({ description: 'What the user reads', required: true, minLength: 1, maxLength: 10_000 })
     text: string,
   ): ToolResult {
     return new ToolResult({ forLLM: 'Shown to the user.', forUser: text });
+  }
+
+  /** Words to the user are what an answer is, too. */
+  touchesNothing(): readonly Touch[] {
+    return [];
   }
 }
 
