@@ -38,10 +38,8 @@ export function adviseForFile<Fault extends InvalidOption>(fault: Fault): Fault 
   if (ABOUT_FILES.includes(fault.option)) return fault;
   const isOption = AGENT_OPTIONS.rules.has(root) && !ABOUT_FILES.includes(root);
   if (isOption && !isForFiles(root)) return { ...fault, fix: `no ${root}: ${ONLY_CODE}` };
-  const fix = namesForFile(fault.fix)
-    .split(/(?<=\S)((?:[,;])? or )/)
-    .reduce(withoutCode, '')
-    .replace(/ of createAgent\b/, '');
+  const parts = namesForFile(fault.fix).split(/(?<=\S)((?:[,;])? or )/);
+  const fix = withoutCode(parts).replace(/ of createAgent\b/, '');
   return { ...fault, fix: fix === '' ? `no ${name}: ${ONLY_CODE}` : asJson(fix) };
 }
 
@@ -58,14 +56,15 @@ function namesForFile(fix: string): string {
 }
 
 /** Alternatives stand at even places, and between them what joins them. */
-function withoutCode(kept: string, part: string, index: number, parts: readonly string[]): string {
-  if (index % 2 === 1) return kept;
-  if (FOR_CODE.test(part)) {
+function withoutCode(parts: readonly string[]): string {
+  let kept = '';
+  for (let at = 0; at < parts.length; at += 2) {
+    const part = parts[at] ?? '';
+    if (!FOR_CODE.test(part)) kept += (kept === '' || kept.endsWith(': ') ? '' : parts[at - 1]) + part;
     // What it is about stays: `root: the absolute path of a folder: process.cwd()`.
-    const head = index === 0 && parts.length > 1 ? /^(.*: )/.exec(part)?.[1] : undefined;
-    return kept === '' ? (head ?? '') : kept;
+    else if (at === 0 && parts.length > 1) kept = /^.*: /.exec(part)?.[0] ?? '';
   }
-  return kept === '' || kept.endsWith(': ') ? kept + part : kept + (parts[index - 1] ?? '') + part;
+  return kept.endsWith(': ') ? '' : kept;
 }
 
 function asJson(fix: string): string {
