@@ -63,8 +63,10 @@ export class BrokerNews {
   async close(): Promise<void> {
     this.#listeners.clear();
     this.#closing.abort(new Error(ENGINE_CLOSED));
-    const opened = [this.#opened, this.#producer].filter((one) => one !== undefined);
-    await Promise.all(opened.map(closeOrCut));
+    await Promise.all([
+      this.#opened && closeOrCut(this.#opened, { asked: 'never' }),
+      this.#producer && closeOrCut(this.#producer),
+    ]);
   }
 
   /** A stream is read from when the reading begins, which nothing tells: so a word of our own is sent until it comes back. */

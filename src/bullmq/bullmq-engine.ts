@@ -168,7 +168,9 @@ class BullmqEngine implements JobEngine {
     worker.on('lockRenewalFailed', (ids) => {
       for (const id of ids) this.#running.lose(jobIdOf(id));
     });
-    const opened = { close: () => closeOrCut(worker).then(() => void this.#workers.delete(opened)) };
+    const opened = {
+      close: () => closeOrCut(worker, { asked: 'while' }).then(() => void this.#workers.delete(opened)),
+    };
     this.#workers.add(opened);
     try {
       await unlessAborted(worker.waitUntilReady(), this.#closed.signal);

@@ -87,15 +87,25 @@ export function close(opened: Openable): void {
  * Closes in good order, however long the jobs of a worker take. Where the broker is away, that would last until it is
  * back: then the connections are cut, and what was not told is found by others when leases have ended.
  */
-export async function closeOrCut(opened: Openable): Promise<void> {
-  if (!(await isThere(opened))) return cut(opened);
+export async function closeOrCut(opened: Openable, looking: Looking = {}): Promise<void> {
+  const { asked = 'before' } = looking;
+  if (!(await isThere(opened, { asks: asked === 'before' }))) return cut(opened);
   const closed = new AbortController();
   const closing = opened.close().finally(() => closed.abort());
-  await Promise.race([closing, cutWhenAway(opened, closed.signal)]);
+  await Promise.race([closing, cutWhenAway(opened, closed.signal, { asks: asked !== 'never' })]);
 }
 
-async function cutWhenAway(opened: Openable, closed: AbortSignal): Promise<void> {
-  while (!closed.aborted && (await isThere(opened)))
+/** When a broker is asked whether it is there. */
+interface Looking {
+  /**
+   * `while`: of a worker, which takes no more jobs from the moment at which it closes; `never`: where a connection
+   * waits for news, and answers nothing until they come.
+   */
+  readonly asked?: 'before' | 'while' | 'never';
+}
+
+async function cutWhenAway(opened: Openable, closed: AbortSignal, asking: Asking): Promise<void> {
+  while (!closed.aborted && (await isThere(opened, asking)))
     await pause(AWAY_MS, undefined, { signal: closed }).catch(() => {});
   if (!closed.aborted) await cut(opened);
 }
@@ -107,31 +117,56 @@ async function cut(opened: Openable): Promise<void> {
   await withinLimits(cutting, LIMITS).catch(() => {});
 }
 
+/** A client of Redis as far as it is asked how it is; a pool of PostgreSQL has no state. */
+interface Connected {
+  readonly status?: string;
+  /** What BullMQ asks of every kind of client. */
+  get?(key: string): Promise<unknown>;
+}
+
+/** Whether it is more than looked at. */
+interface Asking {
+  readonly asks: boolean;
+}
+
 /** Whether the broker can be told something, perhaps after a moment. */
-async function isThere(opened: Openable): Promise<boolean> {
-  const { client } = opened.getBackend() as { readonly client?: Promise<{ readonly status?: string }> };
+async function isThere(opened: Openable, { asks }: Asking): Promise<boolean> {
+  const { client } = opened.getBackend() as { readonly client?: Promise<Connected> };
+  let known: Connected | undefined;
   try {
-    const { status } =
-      (await withinLimits(
-        opened.waitUntilReady().then(() => client),
-        LIMITS,
-      )) ?? {};
-    // A pool of PostgreSQL has no state: it connects anew for what it is asked, or rejects.
-    if (status === undefined || isLive(status)) return true;
+    known = await withinLimits(
+      opened.waitUntilReady().then(() => client),
+      LIMITS,
+    );
   } catch {
     return false;
   }
-  const known = await client;
-  for (let waited = 0; waited < AWAY_MS; waited += LOOK_EVERY_MS) {
+  for (let waited = 0; !isLive(known); waited += LOOK_EVERY_MS) {
+    if (waited >= AWAY_MS) return false;
     await pause(LOOK_EVERY_MS);
-    if (isLive(known?.status)) return true;
   }
-  return false;
+  return !asks || (await answers(known)) || answers(known);
+}
+
+/** A connection may stay while nobody answers any more. A failure is an answer: what is asked then fails, too. */
+async function answers(known: Connected | undefined): Promise<boolean> {
+  if (known?.status === 'wait') return true;
+  const asked = known?.get?.('toolwright');
+  if (asked === undefined) return true;
+  return withinLimits(
+    asked.then(
+      () => true,
+      () => true,
+    ),
+    LIMITS,
+  ).catch(() => false);
 }
 
 const LIMITS = { signal: undefined, timeoutMs: AWAY_MS };
 
 /** What clients of one Redis and of a cluster are when they are connected, and those that connect when they are used. */
-function isLive(status: string | undefined): boolean {
-  return status === 'ready' || status === 'connect' || status === 'wait';
+function isLive(known: Connected | undefined): boolean {
+  const { status } = known ?? {};
+  // A pool of PostgreSQL has no state: it connects anew for what it is asked, or rejects.
+  return status === undefined || status === 'ready' || status === 'connect' || status === 'wait';
 }

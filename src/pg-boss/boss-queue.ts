@@ -1,5 +1,6 @@
 import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions } from 'pg-boss';
 import type { DeadJob, DeadJobQuery, Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
+import { withinLimits } from '../kernel/async.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 
 /** Which queue, and for how long a silent worker holds its jobs. */
@@ -238,7 +239,17 @@ export class BossQueue {
 
   async stop(): Promise<void> {
     await this.#ready?.catch(() => {});
-    if (this.#ready !== undefined) await this.#boss.stop({ graceful: false });
+    await this.#boss.stop({ graceful: false });
+  }
+
+  /** Whether the database says anything, be it an error, or nothing was asked of it yet. */
+  async answers(withinMs: number): Promise<boolean> {
+    if (this.#ready === undefined) return true;
+    const asked = this.database.executeSql('SELECT 1').then(
+      () => true,
+      () => true,
+    );
+    return withinLimits(asked, { signal: undefined, timeoutMs: withinMs }).catch(() => false);
   }
 
   get #deadName(): string {

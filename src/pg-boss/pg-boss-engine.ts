@@ -1,3 +1,5 @@
+import { Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { PgBoss } from 'pg-boss';
 import type {
   DeadJob,
@@ -97,10 +99,37 @@ export function pgBossEngine(options: PgBossEngineOptions): JobEngine {
 /** Dead workers are looked for as often as that, in seconds. */
 const SUPERVISE_SECONDS = 5;
 
-function bossOf({ connection, schema = 'pgboss', queue, logger }: PgBossEngineOptions): PgBoss {
+/** How long a database may say nothing at the end, twice, until its connections are cut. */
+const SILENT_MS = 2_000;
+
+/** The connections of a pg-boss of the engine's own. */
+class OwnConnections {
+  readonly #open = new Set<Socket>();
+  #isCut = false;
+
+  /** What `pg` makes a connection from. */
+  readonly stream = (): Socket => {
+    const socket = new Socket();
+    this.#open.add(socket);
+    socket.once('close', () => this.#open.delete(socket));
+    socket.once('connect', () => this.#isCut && socket.destroy());
+    return socket;
+  };
+
+  /** All that is asked rejects from now on. */
+  cut(): void {
+    this.#isCut = true;
+    for (const socket of this.#open) socket.destroy();
+  }
+}
+
+function bossOf(options: PgBossEngineOptions, { stream }: OwnConnections): PgBoss {
+  const { connection, schema = 'pgboss', queue, logger } = options;
   if (typeof connection !== 'string') return connection;
   const timing = { superviseIntervalSeconds: SUPERVISE_SECONDS, monitorIntervalSeconds: SUPERVISE_SECONDS };
-  const boss = new PgBoss({ connectionString: connection, schema, ...timing });
+  // pg-boss hands on to `pg` what it does not know itself.
+  const own: object = { stream };
+  const boss = new PgBoss({ ...own, connectionString: connection, schema, ...timing });
   boss.on('error', (error) => logger?.warn(troubleOf(queue, error), { error }));
   return boss;
 }
@@ -115,12 +144,13 @@ class PgBossEngine implements JobEngine {
   readonly #options: PgBossEngineOptions;
   readonly #workers = new Set<BossWorker>();
   readonly #running = new RunningJobs();
+  readonly #connections = new OwnConnections();
   #hearsWords: Promise<unknown> | undefined;
 
   constructor(options: PgBossEngineOptions) {
     const { queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
     this.#options = options;
-    this.#queue = new BossQueue(bossOf(options), { name: queue, heartbeatSeconds });
+    this.#queue = new BossQueue(bossOf(options, this.#connections), { name: queue, heartbeatSeconds });
     this.#news = new BossNews(this.#queue, { name: `${schema} ${queue}`, onError: this.#onError });
   }
 
@@ -175,9 +205,27 @@ class PgBossEngine implements JobEngine {
   }
 
   async close(): Promise<void> {
+    const closed = new AbortController();
+    const closing = this.#closeInOrder().finally(() => closed.abort());
+    await Promise.race([closing, this.#cutWhenSilent(closed)]);
+  }
+
+  async #closeInOrder(): Promise<void> {
     await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
     await this.#news.close();
     if (typeof this.#options.connection === 'string') await this.#queue.stop();
+  }
+
+  /** What cannot be told a database that says nothing is found by others when heartbeats have ended. */
+  async #cutWhenSilent({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    for (let silences = 0; silences < 2; ) {
+      const isSilent = !(await this.#queue.answers(SILENT_MS));
+      if (signal.aborted) return;
+      silences = isSilent ? silences + 1 : 0;
+      if (!isSilent) await pause(SILENT_MS, undefined, { signal }).catch(() => {});
+    }
+    this.#connections.cut();
+    await pause(SILENT_MS, undefined, { signal }).catch(() => {});
   }
 
   #wake({ delay }: JobOptions): void {
