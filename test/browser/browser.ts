@@ -29,6 +29,21 @@ export function chromiumPath(): string | undefined {
 /** A busy machine may be many times slower, and no test is about speed. */
 const PATIENCE_MS = 60_000;
 
+/**
+ * What Chromium does without: the pages of its address bar, which each window opens in a process of its own, and what
+ * Playwright leaves out. Only the last list of features counts.
+ */
+const NOT_NEEDED = [
+  ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup'],
+  ...['AimEnabled', 'LensOverlay', 'MediaRouter', 'OptimizationHints', 'PaintHolding', 'PreconnectToSearch'],
+  ...['NetworkTimeServiceQuerying', 'HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable'],
+  ...[
+    'AvoidUnnecessaryBeforeUnloadCheckSync',
+    'DestroyProfileOnBrowserClose',
+    'ThirdPartyStoragePartitioning',
+  ],
+];
+
 /** `describe` with a Chromium; without one its tests are skipped, and the end of the run says so. */
 export function describeBrowser(title: string, tests: (browser: TestBrowser) => void): void {
   const executablePath = chromiumPath();
@@ -42,6 +57,7 @@ export function describeBrowser(title: string, tests: (browser: TestBrowser) => 
     beforeAll(async () => {
       // Its sandbox does not run as root, nor its shared memory in a container.
       const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'];
+      args.push(`--disable-features=${NOT_NEEDED.join(',')}`);
       browser = await chromium.launch({ executablePath, args, timeout: PATIENCE_MS });
     });
     afterEach(async () => {
