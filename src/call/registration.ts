@@ -1,4 +1,4 @@
-import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/author-schema.js';
+import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/given-schema.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Tool, ToolDefinition } from '../contract/tool.js';

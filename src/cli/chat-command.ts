@@ -9,8 +9,7 @@ import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { ChatPrinter } from './chat-printer.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import { registryOfModule } from './mcp-command.js';
-import { NO_TOOLS, type OpenModule, openModule } from './open-module.js';
+import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
 const OPTIONS = {

@@ -13,8 +13,7 @@ import {
   runCases,
 } from './eval-ask.js';
 import { readCases } from './eval-cases.js';
-import { registryOfModule } from './mcp-command.js';
-import { NO_TOOLS, type OpenModule, openModule } from './open-module.js';
+import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
 
 /** `toolwright eval <module> <cases>`: whether a model chooses the right tools with the right arguments. */
 export const evalCommand: Command = {

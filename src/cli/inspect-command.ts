@@ -6,8 +6,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { createInspector, type Inspector, type InspectorOptions } from '../inspector/index.js';
 import { isRecord } from '../kernel/json.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import { registryOfModule } from './mcp-command.js';
-import { NO_TOOLS, type OpenModule, openModule, toolsOfModule } from './open-module.js';
+import { NO_TOOLS, type OpenModule, openModule, registryOfModule, toolsOfModule } from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
 import { endAsked } from './worker-command.js';
 

@@ -1,11 +1,10 @@
 import { basename } from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
-import { ToolRegistry } from '../call/tool-registry.js';
-import { discoverTools } from '../discovery/discover-tools.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import { NO_TOOLS, type OpenModule, openModule, toolsOfModule } from './open-module.js';
+import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { packageVersion } from './package-version.js';
 
 interface McpOptions {
@@ -125,16 +124,4 @@ function filteredRegistry(exports: OpenModule['exports'], { module, allow, deny 
   if (registry === undefined) throw new UserFault(`${module} exports ${NO_TOOLS}`, 1);
   checkPatterns(registry, { allow, deny });
   return registry.view({ ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) });
-}
-
-/**
- * The registry that a module exports, or one of the toolset classes and tools that it brings.
- *
- * @throws ToolDeclarationError (502) for every mistake in what the module declares.
- */
-export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
-  const found = toolsOfModule(module);
-  if (found === undefined) return undefined;
-  const { registry, toolsets, tools } = found;
-  return registry ?? new ToolRegistry().register(...discoverTools({ toolsets }), ...tools);
 }

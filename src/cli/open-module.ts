@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { ToolRegistry } from '../call/tool-registry.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import { discoverTools } from '../discovery/discover-tools.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { InspectorOptions } from '../inspector/index.js';
@@ -148,4 +149,16 @@ function isToolset(value: unknown): value is ClassType {
 function hasMethods(value: unknown, names: readonly string[]): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
+}
+
+/**
+ * The registry that a module exports, or one of the toolset classes and tools that it brings.
+ *
+ * @throws ToolDeclarationError (502) for every mistake in what the module declares.
+ */
+export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
+  const found = toolsOfModule(module);
+  if (found === undefined) return undefined;
+  const { registry, toolsets, tools } = found;
+  return registry ?? new ToolRegistry().register(...discoverTools({ toolsets }), ...tools);
 }

@@ -12,8 +12,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type JobRunner, type RunJobsOptions, runJobs } from '../jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../loop/options.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import { registryOfModule } from './mcp-command.js';
-import { configOfModule, type OpenModule, openModule } from './open-module.js';
+import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 
 /** What a worker does, and its end. */

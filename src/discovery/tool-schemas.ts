@@ -1,4 +1,4 @@
-import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/author-schema.js';
+import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/given-schema.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
 import type { SchemaFault } from '../checking/schema-faults.js';
 import { resolveReference } from '../checking/unions.js';

@@ -3,11 +3,18 @@ import type { ModuleRef } from '@nestjs/core';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
-import { type AuthorFault, checkOptions, ToolDeclarationError } from '../errors/author-fault.js';
-
+import {
+  type AuthorFault,
+  checkOptions,
+  InvalidOptionsError,
+  ToolDeclarationError,
+} from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { anySignal } from '../kernel/async.js';
+import { canonicalJson } from '../kernel/json.js';
 import type { LoopEvent, ToolLoopStream } from '../loop/events.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
+import { ownerOf } from '../loop/run-owner.js';
 import { isSignedWith, validateState } from '../loop/suspend.js';
 import type { RunningCalls } from './calls.js';
 import {
@@ -18,8 +25,8 @@ import {
   type RunOptions,
   type ToolwrightModuleOptions,
 } from './options.js';
-import { RunOwners, type ToolVisibility } from './owners-and-visibility.js';
 import { type RequestContexts, ToolContainer } from './requests.js';
+import type { ToolVisibility } from './tool-caller.js';
 
 /** Who asks for a run. */
 interface Asker {
@@ -263,4 +270,78 @@ const NO_STORE: AuthorFault = {
   where: 'ToolwrightService.resumeStored',
   problem: 'there is no store that a run could be resumed from',
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
+};
+
+/** What the options say of owners. */
+type OwnerOptions = Pick<ToolwrightModuleOptions, 'owner' | 'mayAnswer' | 'scopeOf'>;
+
+/** Somebody who answers a run. */
+interface Answerer {
+  readonly request: object | undefined;
+  readonly owner: unknown;
+}
+
+/** On whose behalf runs take place, and who may answer for whom. */
+class RunOwners {
+  readonly #options: OwnerOptions;
+
+  constructor(options: OwnerOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the application has said who owns what. */
+  get areKnown(): boolean {
+    return this.#options.owner !== undefined;
+  }
+
+  /** The owner that a request stands for: what its scope names, or what `owner` says of it. */
+  of(request: object | undefined, scope: Pick<CallScope, 'owner'>): unknown {
+    if (scope.owner !== undefined) return ownerOf(scope);
+    const { owner: ownerOfRequest } = this.#options;
+    if (ownerOfRequest === undefined || request === undefined) return undefined;
+    const owner = ownerOfRequest(request as never);
+    // As JSON, every promise would be the same owner.
+    if (owner instanceof Promise) {
+      owner.catch(() => {});
+      throw new InvalidOptionsError([PROMISED]);
+    }
+    return ownerOf({ owner });
+  }
+
+  /** Whether a run is the answerer's own. A missing owner is the same as no other one. */
+  isOwn(run: OwnedRun, { owner }: Answerer): boolean {
+    if (run.owner === undefined || owner === undefined) return run.owner === owner;
+    return canonicalJson(run.owner) === canonicalJson(owner);
+  }
+
+  /**
+   * The scope of the owner of a run which somebody else answers.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) unless `mayAnswer` says exactly `true`.
+   */
+  async scopeFor(run: OwnedRun, { request }: Answerer): Promise<OwnerScope> {
+    const { mayAnswer, scopeOf } = this.#options;
+    if (mayAnswer === undefined || scopeOf === undefined) throw notAllowed();
+    let isAllowed: unknown;
+    try {
+      isAllowed = await mayAnswer(request as never, run);
+    } catch (cause) {
+      throw notAllowed(cause);
+    }
+    if (isAllowed !== true) throw notAllowed();
+    return scopeOf(run.owner as never);
+  }
+}
+
+function notAllowed(cause?: unknown): ToolwrightError {
+  const message =
+    'The run was not resumed. It has another owner, for whom this request may not answer. Nothing has run.';
+  return new ToolwrightError('RunNotAllowed', message, cause === undefined ? undefined : { cause });
+}
+
+const PROMISED = {
+  where: 'ToolwrightModule',
+  option: 'owner',
+  problem: 'owner returns a promise',
+  fix: 'owner: (request) => ({ user: request.user.id }), from what a guard has put there',
 };

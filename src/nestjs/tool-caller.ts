@@ -1,11 +1,16 @@
+import { Logger } from '@nestjs/common';
+import { loggedFields } from '../call/log.js';
+import { createRedaction, type Redaction } from '../call/redact.js';
 import { failedResult } from '../call/result-text.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { handlerArguments, type RunningCalls, type ToolCallInfo } from './calls.js';
 import { type Enhancers } from './enhancers.js';
+import { LogEntry } from './error-texts.js';
 import type { CallTarget, TargetInContext } from './handlers.js';
 import { instanceOf, isStatic } from './nest-internals.js';
-import type { ToolVisibility } from './owners-and-visibility.js';
+import type { ToolwrightModuleOptions } from './options.js';
 import type { Awaitable, CallPipeline, OpenedCall } from './pipeline.js';
 import type { CallOrigin, RequestContexts } from './requests.js';
 
@@ -154,4 +159,40 @@ export class ToolCaller {
 function admitted(prepared: PreparedCall, reason: string | undefined): string | undefined {
   prepared.isAdmitted = reason === undefined;
   return reason;
+}
+
+/** Which tools a request sees, by the `visible` of the options: those of which it says `true`, and nothing else. */
+export class ToolVisibility {
+  readonly #visible: ToolwrightModuleOptions['visible'];
+  readonly #redaction: Redaction;
+  readonly #logger = new Logger('Toolwright');
+
+  constructor({ visible, redact }: Pick<ToolwrightModuleOptions, 'visible' | 'redact'>) {
+    this.#visible = visible;
+    this.#redaction = createRedaction(redact);
+  }
+
+  /** Whether anything may be hidden at all. */
+  get isLimited(): boolean {
+    return this.#visible !== undefined;
+  }
+
+  async shows(request: object | undefined, tool: ToolDefinition): Promise<boolean> {
+    if (this.#visible === undefined) return true;
+    try {
+      return (await this.#visible(request as never, tool)) === true;
+    } catch (error) {
+      const fields = loggedFields({ error }, this.#redaction);
+      this.#logger.error(new LogEntry(`The tool '${tool.name}' is hidden: visible threw`, fields));
+      return false;
+    }
+  }
+
+  /** The names of the tools that a request does not see. */
+  async hidden(request: object | undefined, tools: ToolRegistry): Promise<readonly string[]> {
+    if (this.#visible === undefined) return [];
+    const all = tools.tools();
+    const shown = await Promise.all(all.map((tool) => this.shows(request, tool)));
+    return all.filter((_tool, index) => !shown[index]).map(({ name }) => name);
+  }
 }

@@ -44,10 +44,9 @@ import {
   type ToolwrightModuleOptions,
   type ToolwrightOptionsFactory,
 } from './options.js';
-import { ToolVisibility } from './owners-and-visibility.js';
 import { CallPipeline } from './pipeline.js';
 import { RequestContexts, RequestInterceptor } from './requests.js';
-import { ToolCaller } from './tool-caller.js';
+import { ToolCaller, ToolVisibility } from './tool-caller.js';
 import { FeatureTools } from './tool-finder.js';
 import { ToolwrightService } from './toolwright-service.js';
 

@@ -12,7 +12,7 @@ import { isSpecType } from '@modelcontextprotocol/server';
 import { CallContext } from '../../call/context.js';
 import { createNameFilter } from '../../call/registration.js';
 import { textOf } from '../../call/result.js';
-import { readForeignSchema } from '../../checking/foreign-schema.js';
+import { readForeignSchema } from '../../checking/given-schema.js';
 import type { ToolAnnotations } from '../../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { Logger } from '../../contract/ports.js';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
-import { authorSchemaFaults } from '../../../src/checking/author-schema.js';
 import { createChecker, createResultChecker } from '../../../src/checking/checker.js';
+import { authorSchemaFaults } from '../../../src/checking/given-schema.js';
 
 function withDefault(schema: JsonSchema, fallback: unknown): JsonSchema {
   return {
