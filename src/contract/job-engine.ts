@@ -30,6 +30,8 @@ export interface Job {
   readonly runId?: string;
   /** Where the call stands in a trace, which the work links to. */
   readonly trace?: TracePlace;
+  /** How often it was revived because too many workers had died of it; only where it was. */
+  readonly revivals?: number;
 }
 
 /** The pause before an attempt that follows a failed one. */
@@ -50,6 +52,11 @@ export interface JobOptions {
   readonly priority?: number;
   /** Milliseconds before the first attempt; default 0. */
   readonly delay?: number;
+  /**
+   * How often the work is tried anew after more than ten workers died of it, at growing distances; default 5. Engines
+   * know nothing of it: who looks through the outbox of the store does that.
+   */
+  readonly revivals?: number;
 }
 
 /** One try at a job. */

@@ -15,6 +15,8 @@ interface Sweep {
 
 const BATCH = 100;
 const LONGEST_PAUSE_MS = 3_600_000;
+/** Each means more than ten deaths: it may be the work that workers die of. */
+const MOST_REVIVALS = 5;
 
 /** Enqueues what the store holds and no engine has: its process died in between, or a broker lost it. */
 export class OutboxSweeper {
@@ -61,10 +63,13 @@ export class OutboxSweeper {
     if (dead !== undefined && stored.attempt > 0 && !workersDied) return this.#bury(dead);
     const { engine, jobs, logger } = this.#sweep;
     const { job, options } = stored;
+    const { revivals = 0 } = dead?.job ?? {};
+    if (workersDied && revivals >= (options.revivals ?? MOST_REVIVALS)) return this.#bury(dead);
     if (dead === undefined) await engine.enqueue(job, options);
     else {
       const delay = workersDied ? pauseBefore(stored) : 0;
-      if (await engine.revive(job, { ...options, delay }))
+      const revived = workersDied ? { ...job, revivals: revivals + 1 } : job;
+      if (await engine.revive(revived, { ...options, delay }))
         logger?.warn('A job that was given up before its attempts were used up is tried again', {
           jobId: job.id,
           error: dead.error,
@@ -79,9 +84,13 @@ export class OutboxSweeper {
     return new Map(dead.map((entry) => [entry.job.id, entry]));
   }
 
-  async #bury({ job, error }: DeadJob): Promise<void> {
+  async #bury({ job, error, workersDied = false }: DeadJob): Promise<void> {
     const { engine, jobs } = this.#sweep;
-    const message = `The work of the tool '${job.tool}' was given up: ${error}`;
+    const times = (job.revivals ?? 0) + 1;
+    const why = workersDied
+      ? `more workers died of it than its engine lets, ${times === 1 ? 'once' : `${times} times`} (${error})`
+      : error;
+    const message = `The work of the tool '${job.tool}' was given up: ${why}`;
     if (await completeJob(jobs, job, failedResult('TaskInterrupted', message)))
       await engine.publish({ type: 'end', jobId: job.id });
   }

@@ -85,6 +85,7 @@ const BACKGROUND = objectOf<BackgroundOptions>(
     },
     delay: PAUSE,
     concurrency: COUNT,
+    revivals: { ...WHOLE, fix: '0, or how often work of which workers die is tried anew' },
   },
   { fix: '{ attempts: 3 }', meant: { retries: 'attempts: …', delayMs: 'delay: …' } },
 );

@@ -95,6 +95,23 @@ function started(engine: JobEngine = new MemoryJobEngine(), store = new MemoryRu
   return { engine, store };
 }
 
+/** A worker that begins jobs and fails, so that nobody records how they ended. */
+function deadly({ engine, store }: Pick<RunJobsOptions, 'engine' | 'store'>, message: string) {
+  return engine.work({
+    handle: async ({ id }) => {
+      await store.jobs.beginJob(id, 1);
+      throw new Error(message);
+    },
+  });
+}
+
+/** From now on the engine says of all dead jobs that their workers died. */
+function workersDie(engine: JobEngine): void {
+  const { deadJobs } = engine;
+  engine.deadJobs = async (query) =>
+    (await deadJobs.call(engine, query)).map((dead) => ({ ...dead, workersDied: true }));
+}
+
 test('runToolLoop leaves the work of a background tool to the engine, as a name and arguments', async () => {
   const { engine, store } = started();
   const [tool] = discoverTools({ toolsets: [MailTools] });
@@ -319,16 +336,9 @@ describe('runJobs', () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
-    const deadly = await engine.work({
-      handle: async ({ id }) => {
-        store.jobs.beginJob(id, 1);
-        throw new Error('its workers died');
-      },
-    });
-    await deadly.close();
-    const { deadJobs, revive } = engine;
-    engine.deadJobs = async (query) =>
-      (await deadJobs.call(engine, query)).map((dead) => ({ ...dead, workersDied: true }));
+    await (await deadly({ engine, store }, 'its workers died')).close();
+    workersDie(engine);
+    const { revive } = engine;
     const delays: unknown[] = [];
     engine.revive = (job, options) => {
       delays.push(options?.delay);
@@ -342,17 +352,44 @@ describe('runJobs', () => {
     expect(delays).toEqual([tried]);
   });
 
+  test('runJobs gives a job up of which workers die each time that it is tried anew, and tells its conversation', async () => {
+    const { engine, store } = started();
+    const background = { revivals: 2 };
+    const tool = defineTool({ name: 'work', description: 'Works', background, execute: () => 'done' });
+    await store.conversations.enter({
+      conversationId: 'c1',
+      key: 'k1',
+      content: { kind: 'prompt', content: 'Go' },
+    });
+    const config = { provider: calling('work', {}), model: 'm', tools: [tool], engine, store, runId: 'c1.1' };
+    await runToolLoop(config, USER, { conversationId: 'c1' });
+    workersDie(engine);
+    let revivals = 0;
+    const { work, revive } = engine;
+    engine.revive = (job, options) => {
+      revivals += 1;
+      return revive.call(engine, job, options);
+    };
+    engine.work = () => deadly({ engine: { ...engine, work: work.bind(engine) }, store }, 'killed');
+    const ended = Promise.withResolvers<string>();
+    await engine.subscribe(({ jobId }) => ended.resolve(jobId));
+    await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
+    const given = await store.jobs.job(await ended.promise);
+    const text = "The work of the tool 'work' was given up: more workers died of it than its engine lets";
+    expect(given?.result?.forLLM).toContain(text);
+    expect(revivals).toBe(2);
+    expect(await engine.deadJobs()).toMatchObject([{ job: { tool: 'work' }, workersDied: true }]);
+    expect((await store.conversations.read('c1'))?.inbox.at(-1)?.content).toMatchObject({
+      kind: 'completion',
+      text: expect.stringContaining(text),
+    });
+  });
+
   test('runJobs ends a job as given up whose last failure could not be recorded', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
-    const deadly = await engine.work({
-      handle: async ({ id }) => {
-        store.jobs.beginJob(id, 1);
-        throw new Error('no store');
-      },
-    });
-    await deadly.close();
+    await (await deadly({ engine, store }, 'no store')).close();
     const { worker } = await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
     const ended = Promise.withResolvers<string>();
     await engine.subscribe(({ jobId }) => ended.resolve(jobId));
