@@ -10,7 +10,14 @@ import { checkId, HttpFault } from './http-fault.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 import { hasAnswers } from './turn-readings.js';
 import { turnOfMessage } from './ui-message-request.js';
-import { digestOf, messageIdOf, messageKey, type SentPart, userContent } from './user-messages.js';
+import {
+  checkNewMessage,
+  digestOf,
+  messageIdOf,
+  messageKey,
+  type SentPart,
+  userContent,
+} from './user-messages.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -146,6 +153,7 @@ async function prompt({ messages, runId }: AgUiInput, view: ConversationView | u
       (entry) => entry && messageIdOf(entry.key) === id,
     );
     if (waits !== undefined) return { kind: 'again', of: 'prompt', key: waits.key };
+    checkNewMessage(id);
     return { kind: 'prompt', key: messageKey(id, runId), content };
   }
   const isSame = canonicalJson(view.messages[turn.begins]?.content ?? null) === canonicalJson(content);

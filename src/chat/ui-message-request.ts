@@ -5,7 +5,14 @@ import type { AskedChat, Decision } from './chat-request.js';
 import { asksSeveral, clientAnswers } from './client-answers.js';
 import { checkBodyNames, checkIds, settledIds } from './client-names.js';
 import { checkId, HttpFault } from './http-fault.js';
-import { digestOf, messageIdOf, messageKey, type SentPart, userContent } from './user-messages.js';
+import {
+  checkNewMessage,
+  digestOf,
+  messageIdOf,
+  messageKey,
+  type SentPart,
+  userContent,
+} from './user-messages.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -52,6 +59,7 @@ function prompt(view: ConversationView | undefined, { id, content }: Said): Deci
   refuseWhileWaiting(view);
   const turn = turnOfMessage(view, id);
   if (turn !== undefined) return { kind: 'again', of: 'prompt', key: turn.key };
+  checkNewMessage(id);
   return { kind: 'prompt', key: messageKey(id), content };
 }
 
@@ -70,9 +78,7 @@ async function edit(view: ConversationView | undefined, { id, content }: Said): 
 function answerAnew(view: ConversationView | undefined, wanted: string | undefined): Decision {
   refuseWhileWaiting(view);
   if (wanted === undefined) throw unknownMessage();
-  const turn = view?.history.find(
-    ({ number, key }) => `turn-${number}` === wanted || messageIdOf(key) === wanted,
-  );
+  const turn = view?.history.find(({ number }) => `turn-${number}` === wanted) ?? turnOfMessage(view, wanted);
   const message = turn && view?.messages[turn.begins];
   const id = turn && messageIdOf(turn.key);
   if (turn === undefined || message?.role !== 'user' || id === undefined) throw unknownMessage();

@@ -24,6 +24,18 @@ export async function digestOf(value: unknown): Promise<string> {
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
+/** Ids by which clients know turns, and what is in them: a message of the user cannot have one. */
+const OF_SERVER = /^turn-\d/;
+
+/** Refuses an id for a message that is new here, under which clients know something else, or will. */
+export function checkNewMessage(id: string): void {
+  if (OF_SERVER.test(id))
+    throw new HttpFault(
+      422,
+      'Ids that begin with `turn-` and a number are the server’s: another id, please.',
+    );
+}
+
 type Fields = Readonly<Record<string, unknown>>;
 
 /** A file that a user sends along: a `data:` address, or one that the model's provider can read. */

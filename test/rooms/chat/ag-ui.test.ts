@@ -359,6 +359,15 @@ describe('createChatHandler with ag-ui', () => {
     ]);
   });
 
+  test('a message of the user under an id of the server’s is refused', async () => {
+    const asked: LLMRequest[] = [];
+    const { handler } = start({}, namingProvider(asked));
+    const messages = [{ id: 'turn-1.1', role: 'user', content: 'One' }];
+    const told = JSON.stringify(await post(handler, { runId: 'r1', messages }));
+    expect(told).toContain('begin with `turn-` and a number');
+    expect(asked).toEqual([]);
+  });
+
   test('tools, context, state and history of a client reach no model', async () => {
     const asked: LLMRequest[] = [];
     const { handler } = start({}, namingProvider(asked));

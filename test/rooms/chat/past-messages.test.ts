@@ -94,6 +94,24 @@ describe('createChatHandler', () => {
     expect(textsOf(await history())).toEqual(['One', 'answer 1']);
   });
 
+  test('a message of the user under an id of the server’s is refused, so that no id means two messages', async () => {
+    const { asked, chat, history, say } = start();
+    await say(said('One', 'm1'));
+    for (const id of ['turn-1', 'turn-2', 'turn-02', 'turn-1.1', 'turn-1.1.call_0']) {
+      const refused = await chat.post({ id: 'c1', messages: [said('Two', id)] });
+      expect([id, refused.status, await refused.text()]).toEqual([
+        id,
+        422,
+        expect.stringContaining('begin with `turn-` and a number'),
+      ]);
+    }
+    for (const id of ['turn-x', 'turn', 'my turn-1']) await say(said('Two', id));
+    expect(asked).toHaveLength(4);
+    const anew = { id: 'c1', trigger: 'regenerate-message', messageId: 'turn-1', messages: [] };
+    await readMessage(await chat.post(anew));
+    expect(textsOf(await history())).toEqual(['One', 'answer 5']);
+  });
+
   test('a chat that waits for answers is neither edited nor answered anew', async () => {
     const { chat, say } = start();
     await say(said('One', 'm1'));
