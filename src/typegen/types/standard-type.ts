@@ -44,13 +44,25 @@ const writeSet: StandardWriter = ({ type, path }, walk) => {
 
 const NUMBERS = ['Number', 'NumberLiteral'];
 
+/** What a name in JSON cannot be. */
+const NO_KEYS = [
+  ...['Object', 'NonPrimitive', 'ESSymbol', 'UniqueESSymbol'],
+  ...['Boolean', 'BooleanLiteral', 'BigInt', 'BigIntLiteral'],
+];
+
 const writeMap: StandardWriter = ({ type, path }, walk) => {
   const [key, value] = walk.view.typeArguments(type);
+  const keys = key === undefined ? [] : definedParts(walk, key);
+  const foreign = keys.find((part) => hasFlag(walk, part, ...NO_KEYS));
+  if (foreign !== undefined)
+    return fault(walk, path, {
+      problem: `is a Map whose keys are ${walk.view.textOf(foreign)}: names in JSON are texts`,
+      fix: 'a Map whose keys are strings or numbers, or a list of pairs',
+    });
   const values = value === undefined ? {} : writeSchema({ type: value, path: `${path}{}` }, walk);
-  const isNumber =
-    key !== undefined && definedParts(walk, key).every((part) => hasFlag(walk, part, ...NUMBERS));
-  const keys = isNumber ? { propertyNames: { pattern: NUMBER_KEY } } : {};
-  return { schema: { type: 'object', ...keys, additionalProperties: values, instanceOf: MAP } };
+  const isNumber = key !== undefined && keys.every((part) => hasFlag(walk, part, ...NUMBERS));
+  const names = isNumber ? { propertyNames: { pattern: NUMBER_KEY } } : {};
+  return { schema: { type: 'object', ...names, additionalProperties: values, instanceOf: MAP } };
 };
 
 const refused =

@@ -32,6 +32,23 @@ const CASES: readonly (readonly [
   ['never', { param: 'x: never', path: 'x', problem: 'is never' }],
   ['undefined', { param: 'x: undefined', path: 'x', problem: 'has no value in JSON' }],
   ['a promise', { param: 'x: Record<string, Promise<string>>', path: 'x{}', problem: 'is a promise' }],
+  ['a map by dates', { param: 'x: Map<Date, string>', path: 'x', problem: 'is a Map whose keys are Date' }],
+  [
+    'a map by objects, in a property',
+    {
+      param: 'x: { a: ReadonlyMap<{ id: number }, string> }',
+      path: 'x.a',
+      problem: 'keys are { id: number; }',
+    },
+  ],
+  [
+    'a map by names or objects',
+    { param: 'x: Map<string | RegExp, 1>', path: 'x', problem: 'keys are RegExp' },
+  ],
+  ['a map by lists', { param: 'x: Map<string[], 1>[]', path: 'x[]', problem: 'keys are string[]' }],
+  ['a map by booleans', { param: 'x: Map<boolean, 1>', path: 'x', problem: 'keys are boolean' }],
+  ['a map by bigints', { param: 'x: Map<bigint, 1>', path: 'x', problem: 'keys are bigint' }],
+  ['a map by symbols', { param: 'x: Map<symbol, 1>', path: 'x', problem: 'keys are symbol' }],
   ['an ArrayBuffer', { param: 'x: [ArrayBuffer]', path: 'x[0]', problem: 'is an ArrayBuffer' }],
   [
     'a class with methods',
