@@ -3,5 +3,13 @@ export type Api = typeof import('@opentelemetry/api');
 
 /** The API of OpenTelemetry, loaded when something is first recorded through it. */
 export function loadApi(): Api {
-  return require('@opentelemetry/api');
+  // Bundlers take what is required within `try` for a package that may be missing.
+  try {
+    return require('@opentelemetry/api');
+  } catch (cause) {
+    throw new Error(
+      "toolwright/opentelemetry records through the package '@opentelemetry/api', which cannot be loaded: npm install @opentelemetry/api",
+      { cause },
+    );
+  }
 }

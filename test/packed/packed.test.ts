@@ -2,6 +2,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { build } from 'esbuild';
 import { type Door, doors, publicNames } from '../house/doors.js';
 import type { ExportKind } from '../house/module-exports.js';
 import { runCompiler } from '../processes/run-compiler.js';
@@ -192,6 +193,31 @@ describe('without the optional packages', () => {
       const tools = new ToolRegistry().register(defineTool({ name: 'a', description: 'A', execute: () => 'fine' }));
       console.log((await tools.execute('a')).forLLM);`;
     expect(runScript(bare, code)).toEqual({ exitCode: 0, stdout: 'fine\n', stderr: '' });
+  });
+
+  test('a bundle of it is made, and says what is missing where that is used', async () => {
+    const entry = join(bare.folder, 'bundled.mjs');
+    writeFileSync(
+      entry,
+      `import { defineTool, ToolRegistry } from 'toolwright';
+      import { openTelemetry } from 'toolwright/opentelemetry';
+      const tools = new ToolRegistry().register(defineTool({ name: 'a', description: 'A', execute: () => 'fine' }));
+      console.log((await tools.execute('a')).forLLM);
+      try { openTelemetry(); } catch (error) { console.log(error.message); }`,
+    );
+    const outfile = join(bare.folder, 'bundle.mjs');
+    const { errors } = await build({
+      ...{ entryPoints: [entry], outfile, absWorkingDir: bare.folder, logLevel: 'silent' },
+      ...{ bundle: true, platform: 'node', format: 'esm' },
+    });
+    expect(errors).toEqual([]);
+    const missing =
+      "toolwright/opentelemetry records through the package '@opentelemetry/api', which cannot be loaded: npm install @opentelemetry/api";
+    expect(runNode([outfile], { folder: bare.folder })).toEqual({
+      exitCode: 0,
+      stdout: `fine\n${missing}\n`,
+      stderr: '',
+    });
   });
 
   test('the doors that need none of them load, and each of the others names the package that it lacks', () => {
