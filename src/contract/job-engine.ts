@@ -150,7 +150,7 @@ export interface JobEngine {
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>>;
   /** Jobs that are tried no more, the latest first. */
   deadJobs(query?: DeadJobQuery): Promise<readonly DeadJob[]>;
-  /** Adds a dead job again, with all its attempts; false, and nothing changes, where none of its id is dead. */
+  /** Adds a dead job again, as it is given, with all its attempts; false, and nothing changes, where none of its id is dead. */
   revive(job: Job, options?: JobOptions): Promise<boolean>;
   /** Closes its workers, which drains them, and then all that it opened itself. Closing twice is no fault. */
   close(): Promise<void>;

@@ -129,14 +129,15 @@ export const ATTEMPT_CASES: readonly EngineCase[] = [
       );
       expectEqual(await other.deadJobs({ jobIds: [ended.id] }), [], 'whether a job is dead that is not');
       isRevived = true;
-      expectEqual(await other.revive(job, options), true, 'a dead job is revived');
+      const revived = { ...job, revivals: 1 };
+      expectEqual(await other.revive(revived, options), true, 'a dead job is revived');
       expectEqual(await other.revive(job, options), false, 'a job is revived twice');
       expectEqual(await engine.deadJobs(), [], 'dead jobs after the last was revived');
       const reviver = await bench.work(other, handle);
       await bench.within(again.done, 'a job that was revived is tried as often as a new one');
       await reviver.close();
       const [lost] = await engine.deadJobs();
-      expectEqual(lost?.job, job, 'the job that is dead again');
+      expectEqual(lost?.job, revived, 'the job that is dead again, as it was revived');
       expectEqual((await engine.deadJobs()).length, 1, 'dead jobs');
     },
   },
