@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { build } from 'esbuild';
 import { type Door, doors, publicNames } from '../house/doors.js';
 import type { ExportKind } from '../house/module-exports.js';
-import { runCompiler } from '../processes/run-compiler.js';
+import { checkFiles, runCompiler } from '../processes/run-compiler.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
 import {
   type Installation,
@@ -254,6 +254,12 @@ describe('a TypeScript program', () => {
 
   test('compiles against the packed types with every check on, and runs', () => {
     cpSync(join(import.meta.dirname, 'fixtures', 'consumer'), installed.folder, { recursive: true });
+    // The types of other packages are theirs to check.
+    const checked: string[] = [];
+    const isOwn = (path: string) => !/^bundled:|\/node_modules\/(?!toolwright\/)/.test(path);
+    const faults = checkFiles(installed.folder, (path) => isOwn(path) && checked.push(path) > 0);
+    expect(faults).toEqual([]);
+    expect(checked.filter((path) => path.endsWith('.d.ts')).length).toBeGreaterThan(200);
     expect(runCompiler('tsconfig.json', { folder: installed.folder, emit: true })).toEqual([]);
     const { stdout, stderr } = runNode([join('out', 'consumer.js')], installed);
     // It has no generated file, and nothing else to be told.

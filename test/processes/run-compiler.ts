@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { API, type Diagnostic } from 'typescript/unstable/sync';
 import { ROOT } from '../house/repository.js';
 import { runNode } from './run-node.js';
@@ -14,14 +14,14 @@ export interface CompilerError {
   readonly message: string;
 }
 
-/** Type-checks a project with the repository's own compiler; writes the result only if told to. */
+/** Type-checks a project with the repository's own compiler; or writes the result, if told to, and checks nothing. */
 export function runCompiler(
   project: string,
   { folder = ROOT, emit = false }: { readonly folder?: string; readonly emit?: boolean } = {},
 ): CompilerError[] {
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   // Several checkers look at the same declarations again, each for itself.
-  const flags = [...(emit ? [] : ['--noEmit']), '--pretty', 'false', '--singleThreaded'];
+  const flags = [emit ? '--noCheck' : '--noEmit', '--pretty', 'false', '--singleThreaded'];
   const run = runNode([compiler, '-p', project, ...flags], { folder });
   const errors = [...run.stdout.matchAll(/^(?:(.+)\((\d+),\d+\): )?error (TS\d+): (.*)$/gm)].map(
     ([, file = '', line = '0', code = '', message = '']) => ({ file, line: Number(line), code, message }),
@@ -30,8 +30,14 @@ export function runCompiler(
   return errors;
 }
 
-/** Type-checks these files of a project, paths in its folder, and of all that they import only what they ask of it. */
-export function checkFiles(folder: string, files: readonly string[]): CompilerError[] {
+/**
+ * Type-checks these files of a project, paths in its folder, and of all that they import only what they ask of it; or
+ * those of all its files and their imports, absolute paths, that are chosen.
+ */
+export function checkFiles(
+  folder: string,
+  files: readonly string[] | ((path: string) => boolean),
+): CompilerError[] {
   const api = new API({ cwd: folder });
   try {
     const project = join(folder, 'tsconfig.json');
@@ -39,8 +45,9 @@ export function checkFiles(folder: string, files: readonly string[]): CompilerEr
     if (program === undefined) throw new Error(`there is no project in ${folder}`);
     const faults = [...program.getConfigFileParsingDiagnostics(), ...program.getProgramDiagnostics()];
     if (faults.length > 0) throw new Error(faults.map(({ text }) => text).join('\n'));
-    return files.flatMap((file) => {
-      const path = join(folder, file);
+    const chosen = typeof files === 'function' ? program.getSourceFileNames().filter(files) : files;
+    return chosen.flatMap((file) => {
+      const path = resolve(folder, file);
       const found = [...program.getSyntacticDiagnostics(path), ...program.getSemanticDiagnostics(path)];
       return found.map((one) => errorOf(one, folder));
     });
