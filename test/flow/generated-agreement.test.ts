@@ -1,11 +1,10 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { JsonSchema } from 'toolwright';
-import { createGenerator } from 'ts-json-schema-generator';
 import { type SchemaTest, schemaTest } from '../../src/checking/compile.js';
 import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
+import { schemasOfTypes } from '../processes/schemas-of-types.js';
 import { closeCompilers, compilerOf, fixture } from '../rooms/typegen/compilers.js';
 import { offeredSchema } from '../rooms/typegen/offered-schema.js';
 import { spoilt } from './random-type.js';
@@ -58,15 +57,15 @@ beforeAll(async () => {
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
   ours = new Map(draft?.tools?.map((tool: MethodDraft) => [tool.name, schemaTest(offeredSchema(tool))]));
-  const generator = createGenerator({
-    path: join(FOLDER, 'src/interfaces.ts'),
-    tsconfig: join(FOLDER, 'tsconfig.json'),
-    skipTypeCheck: true,
+  const folder = 'test/rooms/typegen/fixtures/agreement';
+  const schemas = await schemasOfTypes({
+    path: `${folder}/src/interfaces.ts`,
+    tsconfig: `${folder}/tsconfig.json`,
+    names: Object.keys(GOOD),
     // Both let unknown keys pass: here they are removed before the check.
     additionalProperties: true,
-    topRef: false,
   });
-  theirs = (name) => schemaTest(generator.createSchema(name) as JsonSchema);
+  theirs = (name) => schemaTest(schemas[name]!);
 });
 
 afterAll(closeCompilers);

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { LLMock } from '@copilotkit/aimock';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv, type ValidateFunction } from 'ajv';
@@ -12,10 +11,9 @@ import {
   type ToolChoice,
 } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
-import { createGenerator } from 'ts-json-schema-generator';
 import { toChatBody, toChatStreamBody } from '../../../src/providers/openai/chat/chat-body.js';
 import { toResponsesBody } from '../../../src/providers/openai/responses/responses-body.js';
-import { ROOT } from '../../house/repository.js';
+import { schemasOfTypes } from '../../processes/schemas-of-types.js';
 import { collect, json, LoopbackServer } from './loopback-server.js';
 import { historyAfter } from './openai-dialogue.js';
 import { customCall, functionCall, message, reasoning, responseOf } from './responses-bodies.js';
@@ -26,17 +24,15 @@ type Api = (typeof APIS)[number];
 /** Every property that OpenAI's own client does not know is a fault. */
 let judges: Readonly<Record<Api, ValidateFunction>>;
 
-beforeAll(() => {
-  const path = join(ROOT, 'test/rooms/providers/openai-request-types.ts');
-  const generator = createGenerator({
-    path,
-    tsconfig: join(ROOT, 'test/rooms/providers/openai-request-types.json'),
-    skipTypeCheck: true,
+beforeAll(async () => {
+  const schemas = await schemasOfTypes({
+    path: 'test/rooms/providers/openai-request-types.ts',
+    tsconfig: 'test/rooms/providers/openai-request-types.json',
+    names: ['ChatBody', 'ResponsesBody'],
     additionalProperties: false,
-    topRef: false,
   });
   const judge = (type: string) =>
-    new Ajv({ strict: false, code: { optimize: false } }).compile(generator.createSchema(type));
+    new Ajv({ strict: false, code: { optimize: false } }).compile(schemas[type]!);
   judges = { chat: judge('ChatBody'), responses: judge('ResponsesBody') };
 });
 
