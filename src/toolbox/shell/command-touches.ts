@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { Touch } from '../../contract/touch.js';
-import { folderPath } from '../paths/folder-path.js';
+import { foldedPath, folderPath } from '../paths/folder-path.js';
 import { globMatcher } from '../paths/glob.js';
 import { changesOf, changesPackage, impliesFolder, programsIn } from './implied-folder.js';
 import { type CommandWord, readScript, type ScriptCommand, type ScriptFile } from './read-script.js';
@@ -143,7 +143,8 @@ class TouchReader {
     }
     const { commands, scripts, packageScripts, files, writes, unclear } = startedBy(words);
     for (const why of unclear) this.#doubt(why);
-    if (commands.length + scripts.length === 0) this.#change(words, (word) => this.#mentions(word, 1));
+    if (commands.length + scripts.length === 0 || programOf(words[0]) === 'git')
+      this.#change(words, (word) => this.#mentions(word, 1));
     this.#sourcesOf(words, level);
     const isRepeated = /^(xargs|find)$/.test(programOf(words[0]) ?? '');
     this.#loose += isRepeated ? 1 : 0;
@@ -348,8 +349,10 @@ interface LineChange {
 /** What was read, or is read by then, to tell what runs: a file, or a folder with such files. */
 type LineSource = Omit<LineChange, 'isDeep'>;
 
-function mayChange({ path, isDeep }: LineChange, source: string): boolean {
-  return path === source || path.startsWith(`${source}/`) || (isDeep && source.startsWith(`${path}/`));
+/** Also where capitals make no difference. */
+function mayChange(change: LineChange, read: string): boolean {
+  const [path, source] = [foldedPath(change.path), foldedPath(read)];
+  return path === source || path.startsWith(`${source}/`) || (change.isDeep && source.startsWith(`${path}/`));
 }
 
 /** Files by which package managers find scripts, and what they run them with. */

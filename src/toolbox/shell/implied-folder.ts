@@ -147,15 +147,18 @@ const CHANGE_WITH: Readonly<Record<string, RegExp>> = {
   eslint: /^(--fix|-o|--output)/,
   prettier: /^(-w|--write)/,
   sed: /^(-[a-zA-Z]*i|--in-place)/,
-  sort: /^(-[a-zA-Z]*o|--output)/,
+  sort: /^(-[a-zA-Z]*o|--o)/,
   tree: /^-[a-zA-Z]*o/,
   tsc: /^--?(out|init|w|b)/i,
 };
 const FILL_FOLDERS = new Set(
-  '7z bsdtar cpio mv pax patch rsync scp tar unzip wget curl cp install ln'.split(' '),
+  '7z 7za 7zr 7zz ar brotli bsdcpio bsdtar bunzip2 bzip2 cp cpio curl gtar gunzip gzip install jar lz4 mmv mv patch pax prename rename rsync scp tar unar uncompress unlz4 unrar unxz unzip unzstd wget xz zstd'.split(
+    ' ',
+  ),
 );
 const WRITES = new Set(['dd', 'tee', 'truncate', ...FILL_FOLDERS]);
-const COPIES = new Set(['cp', 'install', 'ln', 'rsync', 'scp']);
+const COPIES = new Set(['cp', 'install', 'rsync', 'scp']);
+const TREE: Changes = { reach: 'tree' };
 const MANAGERS = new Set(['npm', 'pnpm', 'yarn', 'yarnpkg', 'bun']);
 const PACKAGE: Words = [{ kind: 'known', text: 'package.json' }];
 const HERE: Words = [{ kind: 'known', text: '.' }];
@@ -173,20 +176,26 @@ function changesBy(words: Words): Changes {
   const texts = args.map((word) => (word.kind === 'files' ? word.text : (textOf(word) ?? '')));
   if (READ.has(program)) return NOTHING;
   if (program === 'git') return gitChanges(texts);
+  // What is written behind a link is another file than the one that is named.
+  if (program === 'ln' || (program === 'cp' && texts.some((text) => CP_LINKS.test(text)))) return TREE;
   if (MANAGERS.has(program))
     return changesPackage(texts) ? { reach: 'files', words: PACKAGE } : { reach: 'files', words: args };
   const option = Object.hasOwn(CHANGE_WITH, program) ? CHANGE_WITH[program] : undefined;
   if (option !== undefined && !texts.some((text) => option.test(text))) return NOTHING;
   if (!FILL_FOLDERS.has(program)) return { reach: 'files', words: args };
   if (COPIES.has(program)) return { reach: 'folders', words: targetsOf(args, program) };
+  if (program === 'mv' || (program === 'curl' && !texts.some((text) => NAMED_BY_SERVER.test(text))))
+    return { reach: 'folders', words: args };
   const names = dashed(program, texts);
   // What is no extraction writes an archive, and reads folders.
-  if (/tar$/.test(program) && !names.some((text) => /^(-[a-zA-Z]*x|--(extract|get))/.test(text)))
+  if (/tar$/.test(program) && !names.some((text) => /^(-[a-zA-Z]*x|--(ext|ge))/.test(text)))
     return { reach: 'files', words: args };
-  const isNamed =
-    program === 'mv' || (program === 'curl' && !texts.some((text) => /^(-\w*O|--remote-n)/.test(text)));
-  return { reach: 'folders', words: isNamed ? args : [...args, ...HERE] };
+  return { reach: 'folders', words: [...args, ...HERE] };
 }
+
+const CP_LINKS = /^(-[a-zA-Z]*[ls]|--(l|sy))/;
+/** Or by words that are put together with others: `-sSopackage.json`. */
+const NAMED_BY_SERVER = /^(-\w*(O|o\S|K)|--remote-n|--conf)/;
 
 /** `npm pkg set`, `npm init`: they change the `package.json` without naming it. */
 export function changesPackage(texts: readonly string[]): boolean {
@@ -199,14 +208,15 @@ function targetsOf(args: Words, program: string): Words {
   const named = args.filter((word, index) => {
     const text = textOf(word) ?? '';
     return (
-      /^(-[a-zA-Z]*t.|--target-directory=)/.test(text) ||
-      /^(-[a-zA-Z]*t|--target-directory)$/.test(textOf(args[index - 1]) ?? '')
+      /^(-[a-zA-Z]*t.|--t[a-z-]*=)/.test(text) ||
+      /^(-[a-zA-Z]*t|--t[a-z-]*)$/.test(textOf(args[index - 1]) ?? '')
     );
   });
-  if (named.length > 0 && program !== 'rsync') return named;
+  // Of `-rtsub`, the folder is no word of its own.
+  const isHidden = named.some((word) => /^-[a-zA-Z]+t./.test(textOf(word) ?? ''));
+  if (named.length > 0 && program !== 'rsync') return isHidden ? [...args, ...HERE] : named;
   const first = args.findIndex((word) => textOf(word)?.startsWith('-') !== true);
-  const behind = args.slice(first + 1);
-  return program === 'ln' && behind.length === 0 ? HERE : behind;
+  return args.slice(first + 1);
 }
 
 const GIT_READS =
@@ -214,7 +224,7 @@ const GIT_READS =
 const GIT_NAMED = /^(mv|rm|restore|clone|archive|format-patch|bundle)$/;
 
 function gitChanges(texts: readonly string[]): Changes {
-  const at = texts.findIndex((text) => !text.startsWith('-'));
+  const at = texts.findIndex((text, index) => !text.startsWith('-') && texts[index - 1] !== '-C');
   const name = texts[at] ?? '';
   const rest = texts.slice(at + 1);
   if (at < 0 || GIT_READS.test(name)) return NOTHING;
@@ -225,7 +235,8 @@ function gitChanges(texts: readonly string[]): Changes {
   const hasPatterns = rest.some((text) => /^:|[*?[]|^--pathspec-from/.test(text));
   const isNamed =
     GIT_NAMED.test(name) || (name === 'checkout' && rest.includes('--') && rest.at(-1) !== '--');
-  return isNamed && !hasPatterns ? { reach: 'folders' } : { reach: 'tree' };
+  // Its options may say that the words are of another folder.
+  return isNamed && !hasPatterns && at === 0 ? { reach: 'folders' } : TREE;
 }
 
 const LANGUAGES =
