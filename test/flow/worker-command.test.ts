@@ -242,6 +242,14 @@ describe('toolwright worker', () => {
     });
   });
 
+  test('waits for a database that is away, until it is told to end', async () => {
+    await using worker = startWorker('plain.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
+    await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
+    worker.send('SIGTERM');
+    await worker.said(/drained\n/);
+    expect((await worker.ended()).exitCode).toBe(0);
+  });
+
   test('refuses a config whose guard is misspelt: nothing is taken without it', async () => {
     writeFileSync(join(folder, 'slip.mjs'), `${PLAIN}config.polcy = () => false;`);
     const { exitCode, stderr } = await refusal('slip.mjs', '--store', 'runs.sqlite');
