@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { errorResult, ToolRegistry, ToolResult, toolResult, userResult } from 'toolwright';
-import { type CutDetails, cutResult } from '../../../src/call/result-text.js';
 import { answers, runScript } from '../loop/run-script.js';
 import { plainTool } from './plain-tool.js';
 
@@ -9,21 +8,26 @@ const LONG = 'abcdefghij'.repeat(10);
 const mark = (missing: number) => `\n[${missing} more characters were cut off]`;
 const cutAt10 = `abcdefghij${mark(90)}`;
 
-describe('a long result', () => {
-  test('is cut with a mark that says how much is missing, and is whole in its details', () => {
-    expect(cutResult(toolResult(LONG), 10)).toMatchObject({ forLLM: cutAt10, details: { full: LONG } });
+/** A result as the model gets it of a tool that returns it. */
+function cutResult(result: ToolResult, maxResultChars: number): Promise<ToolResult> {
+  return new ToolRegistry({ maxResultChars }).register(plainTool(() => result)).execute('work');
+}
+
+describe('maxResultChars: a long result', () => {
+  test('is cut with a mark that says how much is missing, and is whole in its details', async () => {
+    expect(await cutResult(toolResult(LONG), 10)).toMatchObject({ forLLM: cutAt10, details: { full: LONG } });
   });
 
-  test('of just the limit is left as it is', () => {
+  test('of just the limit is left as it is', async () => {
     const result = toolResult(LONG);
-    expect(cutResult(result, 100)).toBe(result);
-    expect(cutResult(result, Number.POSITIVE_INFINITY)).toBe(result);
+    expect(await cutResult(result, 100)).toBe(result);
+    expect(await cutResult(result, Number.POSITIVE_INFINITY)).toBe(result);
   });
 
-  test('keeps its own details beside the whole text, and everything else', () => {
+  test('keeps its own details beside the whole text, and everything else', async () => {
     const result = new ToolResult({ forLLM: LONG, forUser: 'for you', silent: true, details: { rows: 3 } });
     const error = new Error('x');
-    expect(cutResult(result.withError(error), 10)).toMatchObject({
+    expect(await cutResult(result.withError(error), 10)).toMatchObject({
       forUser: 'for you',
       silent: true,
       error,
@@ -31,33 +35,37 @@ describe('a long result', () => {
     });
   });
 
-  test('is never cut in the middle of a character, and the mark counts what is really missing', () => {
-    expect(cutResult(toolResult('ab😀cd'), 3).forLLM).toBe(`ab${mark(4)}`);
-    expect(cutResult(toolResult('ab😀cd'), 4).forLLM).toBe(`ab😀${mark(2)}`);
-    fc.assert(
-      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), fc.nat(30), (text, limit) => {
-        const result = cutResult(toolResult(text), limit);
-        expect(result.forLLM.isWellFormed()).toBe(true);
-        if (text.length <= limit) return expect(result.forLLM).toBe(text);
-        const [, kept = '', missing] = /^([\s\S]*)\n\[(\d+) more characters were cut off\]$/.exec(
-          result.forLLM,
-        )!;
-        expect(text.startsWith(kept)).toBe(true);
-        expect(kept.length + Number(missing)).toBe(text.length);
-        expect(kept.length).toBeLessThanOrEqual(limit);
-        expect((result.details as CutDetails).full).toBe(text);
-      }),
+  test('is never cut in the middle of a character, and the mark counts what is really missing', async () => {
+    expect((await cutResult(toolResult('ab😀cd'), 3)).forLLM).toBe(`ab${mark(4)}`);
+    expect((await cutResult(toolResult('ab😀cd'), 4)).forLLM).toBe(`ab😀${mark(2)}`);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ unit: 'grapheme', minLength: 1 }),
+        fc.integer({ min: 1, max: 30 }),
+        async (text, limit) => {
+          const result = await cutResult(toolResult(text), limit);
+          expect(result.forLLM.isWellFormed()).toBe(true);
+          if (text.length <= limit) return expect(result.forLLM).toBe(text);
+          const [, kept = '', missing] = /^([\s\S]*)\n\[(\d+) more characters were cut off\]$/.exec(
+            result.forLLM,
+          )!;
+          expect(text.startsWith(kept)).toBe(true);
+          expect(kept.length + Number(missing)).toBe(text.length);
+          expect(kept.length).toBeLessThanOrEqual(limit);
+          expect((result.details as { full: string }).full).toBe(text);
+        },
+      ),
     );
   });
 
-  test('made of parts has its text cut there too, and its pictures stay', () => {
+  test('made of parts has its text cut there too, and its pictures stay', async () => {
     const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const;
     const content = [
       { type: 'text', content: LONG } as const,
       image,
       { type: 'text', content: LONG } as const,
     ];
-    const result = cutResult(new ToolResult({ forLLM: `${LONG}\n${LONG}`, content }), 10);
+    const result = await cutResult(new ToolResult({ forLLM: `${LONG}\n${LONG}`, content }), 10);
     const text = `abcdefghij${mark(191)}`;
     expect(result).toMatchObject({ forLLM: text, content: [{ type: 'text', content: text }, image] });
   });

@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { type RegisteredTool, ToolRegistry } from 'toolwright';
-import type { Tool } from '../../../src/contract/tool.js';
+import { type RegisteredTool, type ToolDefinition, ToolRegistry } from 'toolwright';
 
-function tool(name: string, more: Partial<Tool> = {}): Tool {
+function tool(name: string, more: Partial<ToolDefinition> = {}): ToolDefinition {
   return { name, description: name, parameters: { type: 'object' }, execute: () => name, ...more };
 }
 

@@ -1,8 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
-import { createChecker } from '../../../src/checking/checker.js';
-import { describeFaults } from '../../../src/checking/faults.js';
-import { toldFaults } from './told-faults.js';
+import { createChecker, toldFaults } from './told-faults.js';
 
 const FIRST = "Validation failed for tool 'search':";
 
@@ -25,7 +23,7 @@ const order: JsonSchema = {
   required: ['address', 'items', 'city'],
 };
 
-describe('the text of faults', () => {
+describe('ToolRegistry.invoke tells faults:', () => {
   test('one fault is told in one line below the name of the tool', () => {
     const schema = { type: 'object', properties: { query: { type: 'string' } } };
     expect(toldFaults(schema, { query: 7 })).toEqual([FIRST, '  - query: must be string']);
@@ -87,9 +85,8 @@ describe('the text of faults', () => {
   });
 
   test('a fault of the arguments as a whole has no path', () => {
-    expect(describeFaults('search', [{ path: '', message: 'must be object' }])).toBe(
-      `${FIRST}\n  - must be object`,
-    );
+    const schema = { type: 'object', minProperties: 1 };
+    expect(toldFaults(schema, {})).toEqual([FIRST, '  - must NOT have fewer than 1 properties']);
   });
 
   test('faults describe what was sent: a single value that fits no list is no element 0', () => {

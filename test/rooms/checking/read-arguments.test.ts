@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { readArguments } from '../../../src/checking/read-arguments.js';
+import { readArguments } from './told-faults.js';
 
 const CUT = 'the arguments are cut off in the middle of a value; send them again, complete';
 
-describe('reading arguments', () => {
+describe('ToolRegistry.invoke reads arguments:', () => {
   test.each([undefined, null, '', '  ', 'null', '""', '"null"', '{}', ' {} '])(
     '%j means no arguments',
     (raw) => {

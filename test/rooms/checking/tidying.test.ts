@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonObject, JsonSchema } from 'toolwright';
-import { createChecker } from '../../../src/checking/checker.js';
-import { toldFaults } from './told-faults.js';
+import { createChecker, toldFaults } from './told-faults.js';
 
 const schema: JsonSchema = {
   type: 'object',
@@ -20,7 +19,7 @@ const schema: JsonSchema = {
 };
 const check = createChecker(schema);
 
-describe('extra keys', () => {
+describe('ToolRegistry.invoke: extra keys', () => {
   test('are removed at every depth, and named', () => {
     expect(check({ id: 'a', evil: 1, limit: 1, item: { sku: 's', tags: [], worse: 2 } })).toEqual({
       ok: true,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
-import { createChecker } from '../../../src/checking/checker.js';
-import { toldFaults } from './told-faults.js';
+import { createChecker, toldFaults } from './told-faults.js';
 
 const FIRST = "Validation failed for tool 'search':";
 const Owner: JsonSchema = {
@@ -33,7 +32,7 @@ const pets: JsonSchema = {
   required: ['name'],
 };
 
-describe('faults of unions', () => {
+describe('ToolRegistry.invoke: faults of unions', () => {
   test('a discriminated union tells only the faults of the branch that was meant', () => {
     expect(toldFaults(pets, { name: 'x', pet: { kind: 'dog', owner: { name: 'O' }, age: 'old' } })).toEqual([
       FIRST,

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { rankTools } from '../../../src/providers/offline/offline-provider.js';
-import { ASSISTANT_TOOLS, callsFor, offer } from './offline-tools.js';
+import { callsFor, offer } from './offline-tools.js';
 
 describe('one request', () => {
   test.each([
@@ -67,17 +66,16 @@ describe('nothing to call', () => {
 });
 
 describe('ranking', () => {
-  test('a word of the name outweighs the same word of a description', () => {
+  test('a word of the name outweighs the same word of a description', async () => {
     const named = offer('rename_file', 'Does something');
     const described = offer('do_something', 'Works on a file');
-    const [first = 0, second = 0] = rankTools([named, described], 'the file');
-    expect(first).toBeGreaterThan(second);
-    expect(second).toBeGreaterThan(0);
+    expect(await callsFor('the file', [described, named])).toEqual([['rename_file', {}]]);
+    expect(await callsFor('the file', [described])).toEqual([['do_something', {}]]);
   });
 
-  test('a text with no word in common scores nothing', () => {
-    expect(rankTools(ASSISTANT_TOOLS, 'xylophone')).toEqual([0, 0, 0, 0, 0]);
-    expect(rankTools([], 'notes')).toEqual([]);
+  test('a text with no word in common calls nothing', async () => {
+    expect(await callsFor('xylophone')).toEqual([]);
+    expect(await callsFor('notes', [])).toEqual([]);
   });
 
   test('names in camel case and with dots are read as words', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type SearchedTool, ToolIndex } from '../../../src/index.js';
+import { type SearchedTool, ToolIndex } from 'toolwright';
 import { anyCharacter } from '../../setup/any-character.js';
 
 function indexOf(tools: readonly SearchedTool[]): ToolIndex {

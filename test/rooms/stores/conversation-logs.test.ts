@@ -6,9 +6,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterAll, expect, test } from '@jest/globals';
+import type { ConversationNews } from 'toolwright';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { conversationLogConformance } from 'toolwright/testing';
-import type { ConversationNews } from '../../../src/contract/conversation-log.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'toolwright-conversations-'));
 let files = 0;
