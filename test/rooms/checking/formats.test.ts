@@ -71,7 +71,9 @@ test('url has the verdict of ajv-formats', () => {
     .map((parts) => parts.join(''));
   fc.assert(
     fc.property(likely, (value) => {
-      expect([value, fitsFormat(value, 'url')]).toEqual([value, expected.test(value)]);
+      const verdict = fitsFormat(value, 'url');
+      // Thousands of expectations take longer than the verdicts.
+      if (verdict !== expected.test(value)) expect([value, verdict]).toEqual([value, !verdict]);
     }),
     { numRuns: runs(8_000) },
   );
@@ -82,7 +84,8 @@ test('email has the verdict of the expression that says what it is', () => {
   const expected = /^(?:"[\s\S]*"|[^\x00-\x20"@]+)@[^\x00-\x20@]+\.[^\x00-\x20@]+$/;
   fc.assert(
     fc.property(text, (value) => {
-      expect([value, fitsFormat(value, 'email')]).toEqual([value, expected.test(value)]);
+      const verdict = fitsFormat(value, 'email');
+      if (verdict !== expected.test(value)) expect([value, verdict]).toEqual([value, !verdict]);
     }),
     { numRuns: runs(8_000) },
   );

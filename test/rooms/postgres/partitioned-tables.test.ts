@@ -34,8 +34,7 @@ describePostgres('with PostgreSQL', (service) => {
   async function openEmpty() {
     made ??= makeTables();
     await made;
-    const tables = [...PARTITIONED.split(', '), 'fleet_conversations', 'schedules', 'approvals'];
-    await schemas.pool.query(`TRUNCATE ${tables.map((table) => `${schema}.${table}`).join(', ')}`);
+    await schemas.empty(schema);
     const [store, other] = [open(), open()];
     const close = async () => {
       await store.close();

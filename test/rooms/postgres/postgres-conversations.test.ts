@@ -12,14 +12,16 @@ describePostgres('conversations in PostgreSQL', (service) => {
   const open = (schema = schemas.newSchema()) =>
     new PostgresRunStore({ connectionString: service.url, schema });
 
+  const shared = schemas.newSchema();
   const cases = conversationLogConformance({
     name: 'PostgresRunStore.conversations',
-    open() {
-      const schema = schemas.newSchema();
-      const [store, other] = [open(schema), open(schema)];
+    async open() {
+      const [store, other] = [open(shared), open(shared)];
+      await store.migrate();
+      await schemas.empty(shared);
       return {
         ...{ log: store.conversations, other: other.conversations },
-        advance: (ms) => schemas.ageConversations(schema, ms),
+        advance: (ms) => schemas.ageConversations(shared, ms),
         async close() {
           await store.close();
           await other.close();

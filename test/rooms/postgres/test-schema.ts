@@ -25,6 +25,16 @@ export class TestSchemas {
     return name;
   }
 
+  /** Leaves nothing in the tables of a schema, which is quicker than to make new ones. */
+  async empty(schema: string): Promise<void> {
+    const { rows } = await this.pool.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+       WHERE schemaname = $1 AND tablename <> 'migrations'`,
+      [schema],
+    );
+    await this.pool.query(rows.map(({ name }) => `DELETE FROM ${name}`).join(';'));
+  }
+
   /** Puts all times that are kept back, so that for the server's clock as much has gone by. */
   async age(schema: string, ms: number): Promise<void> {
     await this.pool.query(
