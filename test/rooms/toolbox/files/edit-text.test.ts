@@ -53,10 +53,11 @@ function reference(source: string, edits: readonly TextEdit[]): string | undefin
 describe('edit_file', () => {
   test('makes of 1,000 random texts by random plans what the reference makes, or refuses them and changes nothing', async () => {
     const counts = { made: 0, refused: 0 };
+    const files = new MemoryFileSystem();
+    const tools = new ToolRegistry().register(...fileTools(files));
     await fc.assert(
       fc.asyncProperty(plan, async ([source, edits]) => {
-        const files = new MemoryFileSystem({ 'a.txt': source });
-        const tools = new ToolRegistry().register(...fileTools(files));
+        await files.write('a.txt', Buffer.from(source));
         const { isError } = await tools.execute('edit_file', { path: 'a.txt', edits });
         const expected = reference(source, edits);
         expect([isError, files.texts()]).toEqual([expected === undefined, { 'a.txt': expected ?? source }]);
