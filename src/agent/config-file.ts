@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { KNOWN_SECRETS } from '../call/redact.js';
 import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { isRecord } from '../kernel/json.js';
+import { isRecord, parsedJson } from '../kernel/json.js';
 import { type BroughtText, isWithin, readBroughtFile } from '../toolbox/paths/folder-path.js';
 import { AGENT_OPTIONS } from './agent-options.js';
 
@@ -169,18 +169,10 @@ function parse(
   }
   if (!file.ok) throw refused(file.problem, pathFix);
   const { text } = file;
-  const value = parsed(text);
+  const value = parsedJson(text);
   if (value === undefined) throw refused(`it is no JSON: line ${lineOfFault(text)} is wrong`, content);
   if (!isRecord(value)) throw refused('it is no JSON object', content);
   return value;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The line at which it stops to be the beginning of some JSON. The parser’s own message would show what is in it. */

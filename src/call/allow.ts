@@ -11,7 +11,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { Reconciliation } from '../contract/tool.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { withinLimits } from '../kernel/async.js';
+import { isThenable, withinLimits } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
 import { argumentsBefore, checkedFacts } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
@@ -179,10 +179,6 @@ async function keepYes({ request, log }: Call, { remember }: Asking): Promise<vo
   } catch (error) {
     log.ignored('A yes that was to stand could not be kept; somebody is asked again', { error });
   }
-}
-
-function isThenable<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
-  return typeof value === 'object' && value !== null && 'then' in value;
 }
 
 /** Whether somebody has said yes to calls like this one before. What a policy asks for, nobody has. */

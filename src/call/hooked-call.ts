@@ -30,7 +30,7 @@ export interface SaidWord {
   readonly note?: unknown;
 }
 
-export const NOTHING: SaidWord = {};
+const NOTHING: SaidWord = {};
 
 /** What the loop's own hooks may say in `beforeRun`: the call is not made now, and will be when its run goes on. */
 export class HeldCall {
@@ -61,8 +61,8 @@ export function hooksWith(hooks: readonly Hooks[], moment: HookMoment): readonly
  *
  * @throws TypeError for what a hook cannot have meant.
  */
-export function wordOf(moment: HookMoment, said: unknown): SaidWord | undefined {
-  if (said === undefined || said === null) return undefined;
+export function wordOf(moment: HookMoment, said: unknown): SaidWord {
+  if (said === undefined || said === null) return NOTHING;
   const known = WORDS[moment];
   if (!isRecord(said)) throw new TypeError(`${moment} said ${typeof said}, and not { ${known.join(', ')} }`);
   const unknown = Object.keys(said).filter((key) => !known.includes(key));
@@ -207,7 +207,7 @@ export class HookedCallLife implements CallHooks {
     try {
       const answer = await withinLimits(ask(named.hook), limits);
       if (answer instanceof HeldCall) return { obstacle: { how: 'held' } };
-      const said = wordOf(moment, answer) ?? NOTHING;
+      const said = wordOf(moment, answer);
       if (said.note !== undefined)
         this.#note(named, { did: 'noted', in: moment, note: plainJson(said.note) });
       if (said.refuse === undefined) return { said };

@@ -1,5 +1,6 @@
 import types from 'node:util/types';
 import type { ContentPart } from '../contract/tool-result.js';
+import { isAsyncIterable, isThenable } from '../kernel/async.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
 import { type Reporter, toList, toListLater } from './drain.js';
 
@@ -245,10 +246,6 @@ const MAX_BYTES = 32 * 2 ** 20;
 const TOO_DEEP = 'The tool ran, but its result is nested too deep to be written as JSON. Return less of it.';
 const TOO_LARGE = `it has a file of more than ${MAX_BYTES / 2 ** 20} MB in it. Return a link to it`;
 
-function isThenable(value: object): value is PromiseLike<unknown> {
-  return value instanceof Promise || ('then' in value && typeof value.then === 'function');
-}
-
 /** Makes a whole of its parts, which may still be to come. */
 function whenAll(parts: readonly Formed[], make: (parts: readonly unknown[]) => unknown): Formed {
   const isLater = parts.some((part) => part instanceof Promise);
@@ -334,14 +331,10 @@ export function streamOf(value: object): ByteStream | undefined {
   if (typeof getStream === 'function') {
     const headers: unknown = typeof getHeaders === 'function' ? getHeaders.call(value) : undefined;
     const inner: unknown = getStream.call(value);
-    return isIterable(inner) ? { chunks: inner, ...headersOf(headers) } : undefined;
+    return isAsyncIterable(inner) ? { chunks: inner, ...headersOf(headers) } : undefined;
   }
   const isStream = typeof pipe === 'function' || typeof pipeTo === 'function';
-  return isStream && isIterable(value) ? { chunks: value } : undefined;
-}
-
-function isIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+  return isStream && isAsyncIterable(value) ? { chunks: value } : undefined;
 }
 
 /** What a `StreamableFile` says of its content; Nest's defaults say nothing. */

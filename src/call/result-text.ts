@@ -40,13 +40,13 @@ export function cutResult(result: ToolResult, limit: number): ToolResult {
   return new ToolResult({
     ...result,
     forLLM: text,
-    content: content && cutContent(content, text),
+    content: content && withText(content, text),
     details: cutDetails(result),
   });
 }
 
-/** Providers send the parts, where there are any: their text is cut as well, and pictures stay. */
-function cutContent(content: Content, text: string): Content {
+/** Providers send the parts, where there are any: their text becomes another one, and pictures stay. */
+export function withText(content: Content, text: string): Content {
   return [{ type: 'text', content: text }, ...content.filter(({ type }) => type !== 'text')];
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
-import { isPlainData } from '../kernel/json.js';
+import { isPlainData, parsedJson } from '../kernel/json.js';
 import type { CheckedFacts } from './check-arguments.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, DescribeError } from './invocation.js';
 import type { CallLog } from './log.js';
@@ -149,16 +149,8 @@ function resultFaults(
   if (!isToolResultLike(value, tool)) return check(value);
   if (details !== undefined) return check(details);
   const faults = check(forLLM);
-  const parsed = faults.length === 0 ? undefined : parse(forLLM);
-  return parsed === undefined ? faults : check(parsed.value);
-}
-
-function parse(text: string): { readonly value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
-  }
+  const parsed = faults.length === 0 ? undefined : parsedJson(forLLM);
+  return parsed === undefined ? faults : check(parsed);
 }
 
 /** Looking at what was thrown runs its author's code: a proxy's traps. */

@@ -1,5 +1,5 @@
 import type { ToolContext } from '../contract/tool-context.js';
-import { type Limits, MAX_TIMER_MS, onAbort } from '../kernel/async.js';
+import { isThenable, type Limits, MAX_TIMER_MS, onAbort } from '../kernel/async.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { BodyEnd } from './invocation.js';
 import { isReady } from './result.js';
@@ -59,10 +59,6 @@ function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<
         : settledEnd(call, value).then((end) => onEnd(call, end)),
     (error) => onEnd(call, { how: 'threw', error }),
   );
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
 /** A generator reports through the context, and is stopped by it, also where the tool takes none. */

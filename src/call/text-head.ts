@@ -1,3 +1,5 @@
+import { parsedJson } from '../kernel/json.js';
+
 /** The beginning of a text that is too long. */
 interface Head {
   readonly head: string;
@@ -14,7 +16,7 @@ interface Head {
 export function headOf(text: string, limit: number): Head {
   if (/^\s*[[{]/.test(text.slice(0, 100))) {
     const head = jsonHead(text, limit);
-    if (head !== undefined && isJson(text)) return head;
+    if (head !== undefined && parsedJson(text) !== undefined) return head;
   }
   const head = withoutHalf(text.slice(0, limit));
   return { head, shown: head.length, isJson: false };
@@ -24,15 +26,6 @@ export function headOf(text: string, limit: number): Head {
 export function withoutHalf(text: string): string {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const CLOSING: Readonly<Record<string, string>> = { '[': ']', '{': '}' };

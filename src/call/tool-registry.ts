@@ -362,6 +362,11 @@ export class ToolRegistry {
 
 const REGISTRY = instanceOf(ToolRegistry, 'a ToolRegistry');
 
+/** Tools as a registry, which they may be already. */
+export function registryOf(tools: ToolRegistry | readonly RegisteredTool[] | undefined): ToolRegistry {
+  return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
+}
+
 /** From JavaScript, a call may be anything: then there is no such tool. */
 function recordOrNone<Call>(call: Call): Call {
   return isRecord(call) ? call : ({} as Call);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Message } from '../contract/llm-provider.js';
-import { isRecord } from '../kernel/json.js';
+import { isRecord, parsedJson } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
 import {
   ANYTHING,
@@ -102,7 +102,7 @@ type ReadCase = Omit<EvalCase, 'id'> & { readonly id?: string };
 
 /** A case, or what is wrong with it. */
 function readCase(text: string, names: readonly string[]): ReadCase | string {
-  const written = parse(text);
+  const written = parsedJson(text);
   if (!isRecord(written)) return 'a case is a JSON object on one line';
   const fault = firstFault(written, CASE);
   if (fault !== undefined) return fault;
@@ -116,14 +116,6 @@ function readCase(text: string, names: readonly string[]): ReadCase | string {
   if (typeof calls === 'string') return calls;
   const problem = calls.map((call) => callFault(call, names)).find((found) => found !== undefined);
   return problem ?? { messages: asked, calls, ...(id === undefined ? {} : { id }) };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The calls that are expected, or why nobody can tell. */

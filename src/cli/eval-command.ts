@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
-import { isRecord } from '../kernel/json.js';
+import { isRecord, parsedJson } from '../kernel/json.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import {
   type AskOptions,
@@ -164,7 +164,7 @@ function readBaseline(name: string, { folder, isNeeded }: BaselinePlace): Baseli
     if (isNeeded) throw new UserFault(`there is no baseline ${name}; --accept makes it`, 1);
     return undefined;
   }
-  const read = parse(readFileSync(file, 'utf8'));
+  const read = parsedJson(readFileSync(file, 'utf8'));
   if (!isRecord(read) || !Array.isArray(read.cases) || !read.cases.every(isCount))
     throw new UserFault(`${name} is no baseline of toolwright eval`, 1);
   return { model: String(read.model), cases: read.cases };
@@ -173,14 +173,6 @@ function readBaseline(name: string, { folder, isNeeded }: BaselinePlace): Baseli
 function isCount(value: unknown): value is CaseCount {
   if (!isRecord(value)) return false;
   return typeof value.id === 'string' && Number.isInteger(value.passed) && Number.isInteger(value.runs);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function writeJson(file: string, value: unknown): void {

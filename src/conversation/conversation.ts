@@ -1,4 +1,4 @@
-import { ToolRegistry } from '../call/tool-registry.js';
+import { registryOf } from '../call/tool-registry.js';
 import type { Spending } from '../contract/budget.js';
 import type { Answer, PendingCall } from '../contract/call.js';
 import type { Message, UserMessage } from '../contract/llm-provider.js';
@@ -283,8 +283,4 @@ export class Conversation {
     if (this.#closed !== undefined)
       throw new ToolwrightError('RunAborted', 'The conversation was closed in this process.');
   }
-}
-
-function registryOf(tools: ConversationConfig['tools']): ToolRegistry {
-  return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
 }

@@ -10,7 +10,7 @@ import { recoverAll } from '../loop/recover-runs.js';
 const DEFAULT_LEASE_MS = 30_000;
 
 /** What lost runs go on with. */
-export interface RunRecoveryParts {
+interface RunRecoveryParts {
   /** Where it keeps conversations, too, these go on with their runs themselves. */
   readonly store: CheckpointStore;
   readonly config: (run: KeptRun) => ResumeConfig | Promise<ResumeConfig>;

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CallRecord, CallScope } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
-import { isRecord, plainJson } from '../kernel/json.js';
+import { isRecord, parsedJson, plainJson } from '../kernel/json.js';
 import type { SeenCall } from './watched-calls.js';
 import { type GivenReply, repliesIn, type SeenRun } from './watched-runs.js';
 
@@ -214,11 +214,7 @@ export class Recordings {
 
 /** Another file in the folder is none of ours. */
 function parse(text: string): Recording | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
-    return isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(text);
+  const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
+  return isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
 }

@@ -1,6 +1,6 @@
 import { jobsOf } from '../call/job-dispatch.js';
 import type { RegisteredTool } from '../call/registration.js';
-import { ToolRegistry } from '../call/tool-registry.js';
+import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope, ToolPolicy } from '../contract/call.js';
 import { JOB_ENGINE, type Job, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
@@ -98,7 +98,7 @@ const DEFAULT_CONCURRENCY = 10;
 export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
   checkOptions(options, OPTIONS);
   const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
-  const tools = given instanceof ToolRegistry ? given : new ToolRegistry().register(...given);
+  const tools = registryOf(given);
   const doer = new JobDoer({ ...options, tools, jobs: store.jobs });
   const worker = await engine.work({ concurrency, handle: (job, attempt) => doer.handle(job, attempt) });
   const { sweepMs, silentForMs, logger } = options;

@@ -184,3 +184,13 @@ export function anySignal(...signals: readonly (AbortSignal | undefined)[]): Abo
   const given = [...new Set(signals.filter((signal) => signal !== undefined))];
   return given.length > 1 ? AbortSignal.any(given) : given[0];
 }
+
+/** Whether there is something to be awaited, of whatever promises it is. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+/** Whether values come one after the other, and may be awaited. */
+export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}

@@ -1,6 +1,6 @@
 import { bothPolicies } from '../call/allow.js';
 import { failedResult } from '../call/result-text.js';
-import { ToolRegistry } from '../call/tool-registry.js';
+import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
 import type { Approval, ToolAnnotations } from '../contract/declaration.js';
 import type { JsonObject, SchemaSource } from '../contract/json-schema.js';
@@ -148,7 +148,7 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
 ): ToolDefinition {
   checkOptions(options, OPTIONS as unknown as Parameters<typeof checkOptions>[1]);
   const { tools = [], name, description, timeoutMs = Number.POSITIVE_INFINITY, ...others } = options;
-  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+  const registry = registryOf(tools);
   const { parameters = TASK, approval, annotations } = others;
   const ready = { ...(options as unknown as AgentAsToolOptions), tools: registry };
   const tool = defineTool({

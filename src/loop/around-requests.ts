@@ -1,4 +1,4 @@
-import { hooksWith, type NamedHook, NOTHING, type SaidWord, wordOf } from '../call/hooked-call.js';
+import { hooksWith, type NamedHook, type SaidWord, wordOf } from '../call/hooked-call.js';
 import { SafeLog } from '../call/log.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { type BudgetAmounts, NO_AMOUNTS } from '../contract/budget-ledger.js';
@@ -17,8 +17,18 @@ import type { ToolLoopConfig } from './options.js';
 import { inUnits } from './prices.js';
 import type { Reserved, RunBudget } from './run-budget.js';
 
+/** What surrounds the requests of a run: its budget, and its hooks within. `undefined` where nothing does. */
+export function hooksAround(
+  tools: ToolRegistry,
+  config: ToolLoopConfig,
+  budget: RunBudget | undefined,
+): RunHooks | undefined {
+  const hooks = RequestHooks.among(tools, config);
+  return budget === undefined ? hooks : new BudgetedRequests(budget, hooks);
+}
+
 /** The hooks that have to do with the requests of a run. */
-export class RequestHooks implements RunHooks {
+class RequestHooks implements RunHooks {
   readonly #before: readonly NamedHook[];
   readonly #after: readonly NamedHook[];
   readonly #onError: readonly NamedHook[];
@@ -135,7 +145,7 @@ class AskedRequest {
     try {
       const asked = ask(hook);
       const answer = this.#signal === undefined ? await asked : await unlessAborted(asked, this.#signal);
-      const said = wordOf(moment, answer) ?? NOTHING;
+      const said = wordOf(moment, answer);
       checkForm(said);
       if (said.note !== undefined)
         this.#keep({ hook: name, did: 'noted', in: moment, note: plainJson(said.note) });
@@ -182,7 +192,7 @@ function refusedReply(moment: HookMoment, reason: string, cause?: unknown): Repl
 }
 
 /** Makes the requests of a run as far as its budget reaches, with whatever else surrounds them within. */
-export class BudgetedRequests implements RunHooks {
+class BudgetedRequests implements RunHooks {
   readonly #budget: RunBudget;
   readonly #within: RunHooks | undefined;
 

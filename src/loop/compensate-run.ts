@@ -1,6 +1,6 @@
 import { partKey } from '../call/effect-key.js';
 import type { RegisteredTool } from '../call/registration.js';
-import { ToolRegistry } from '../call/tool-registry.js';
+import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type CallRecord, type CallScope, SCOPE_OPTION } from '../contract/call.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type RunEntry } from '../contract/run-checkpoint.js';
@@ -128,7 +128,7 @@ async function compensateAll(
   claimed: ClaimedRun<CheckpointStore>,
   { tools, scope, logger }: CompensateOptions,
 ): Promise<readonly Compensation[]> {
-  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+  const registry = registryOf(tools);
   const { owner: _, ...surroundings } = scope ?? {};
   const done: Compensation[] = (run.open?.calls ?? []).flatMap((call) =>
     call.status === 'begun' ? [{ callId: call.id, tool: call.name, status: 'unknown' }] : [],

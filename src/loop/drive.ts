@@ -1,6 +1,6 @@
 import type { InvokeOptions, Invoker } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
-import { ToolRegistry } from '../call/tool-registry.js';
+import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
@@ -9,7 +9,7 @@ import { anySignal, onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { TEXT_TOOLS } from '../text/with-text-tools.js';
 import { answerCalls } from './answer-calls.js';
-import { BudgetedRequests, RequestHooks } from './around-requests.js';
+import { hooksAround } from './around-requests.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
 import { resolveCalls } from './deferred-calls.js';
@@ -27,7 +27,6 @@ import {
   type LoopRun,
   type LostRun,
   NO_USAGE,
-  type RunHooks,
   type RunStart,
   type RunSurroundings,
   watchedRun,
@@ -35,7 +34,7 @@ import {
 import { assistantMessage, parseCall, SentMessages } from './messages.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
-import { requestReply, WITHOUT_TOOLS } from './request.js';
+import { requestReply } from './request.js';
 import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
 import { ownerOf } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
@@ -203,7 +202,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const error = new ToolwrightError('ToolLoopLimitReached', message);
   if (config.onLimit === 'throw') throw error;
   if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
-  const reply = await requestReply(run, WITHOUT_TOOLS);
+  const reply = await requestReply(run, { withTools: false });
   if (!reply.ok) return endWithoutReply(run, reply);
   const { response } = reply;
   const { content } = response;
@@ -274,7 +273,7 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
   const config = (model === given.model ? given : { ...given, model }) as ToolLoopConfig;
   const messages =
     'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
-  const tools = toolsOf(config, before?.tools);
+  const tools = before?.tools ? onlyKnown(registryOf(config.tools), before.tools) : registryOf(config.tools);
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
   const isLimited = (config.budget ?? surroundingBudget.getStore()) !== undefined;
   const budget = isLimited ? budgetOf(config, { scope, before }) : undefined;
@@ -313,7 +312,7 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
     sentFirst: undefined,
     trace: telemetry && traceOfRun(telemetry, { runId, config, scope, before: before?.trace }),
     budget,
-    hooks: tools.hooks.length > 0 || config.hooks || budget ? hooksOf(tools, config, budget) : undefined,
+    hooks: tools.hooks.length > 0 || config.hooks || budget ? hooksAround(tools, config, budget) : undefined,
     invoke: budget === undefined ? invoke : invokerWithin(budget, invoke),
     synchronous: new Set(),
     resumed,
@@ -324,15 +323,6 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
     usage: before?.usage ?? NO_USAGE,
     output: config.output === undefined ? undefined : new FinalAnswer(config.output),
   };
-}
-
-function hooksOf(
-  tools: ToolRegistry,
-  config: ToolLoopConfig,
-  budget: RunBudget | undefined,
-): RunHooks | undefined {
-  const hooks = RequestHooks.among(tools, config);
-  return budget === undefined ? hooks : new BudgetedRequests(budget, hooks);
 }
 
 function missingModel(): never {
@@ -347,12 +337,6 @@ const NO_FALLBACK: readonly ProviderTarget[] = [];
 /** Runs that a call begins spend from the budget of the run that makes it. */
 function invokerWithin(budget: RunBudget, invoke: Invoker): Invoker {
   return (call, scope, attempt) => budget.within(() => invoke(call, scope, attempt));
-}
-
-/** The tools that a run is given; of one that goes on, no others than it was offered before. */
-function toolsOf({ tools = [] }: ToolLoopConfig, before: readonly string[] | undefined): ToolRegistry {
-  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
-  return before === undefined ? registry : onlyKnown(registry, before);
 }
 
 /** What most runs say: always the same object, so that a registry makes one invoker for all of them. */

@@ -1,14 +1,14 @@
 import type { Invoker } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import { type KeptPart, readKept, shapeOf } from '../call/read-kept.js';
-import { isCutDetails } from '../call/result-text.js';
+import { isCutDetails, withText } from '../call/result-text.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord } from '../contract/call.js';
 import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolMessage } from '../contract/llm-provider.js';
 import { keepsResults, type ResultStore } from '../contract/result-store.js';
-import { type Content, errorResult, ToolResult } from '../contract/tool-result.js';
+import { errorResult, ToolResult } from '../contract/tool-result.js';
 import { toDefinition } from '../discovery/define-tool.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
@@ -66,10 +66,6 @@ export async function keepResult(run: LoopRun, call: ParsedCall, record: CallRec
 
 function own(details: unknown): { readonly details?: unknown } {
   return details === undefined ? {} : { details };
-}
-
-function withText(content: Content, text: string): Content {
-  return [{ type: 'text', content: text }, ...content.filter(({ type }) => type !== 'text')];
 }
 
 /** The same for the same call, also where it is made again. */

@@ -18,7 +18,6 @@ interface Offer {
 }
 
 const WITH_TOOLS: Offer = { withTools: true };
-export const WITHOUT_TOOLS: Offer = { withTools: false };
 
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 

@@ -1,5 +1,5 @@
 import type { CheckedArguments } from '../call/edited-call.js';
-import { ToolRegistry } from '../call/tool-registry.js';
+import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { expiryReason, isExpired, withAnswer } from '../call/waits.js';
 import type { Answer, CallJournal, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
@@ -226,7 +226,7 @@ function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {
 /** What the run was offered and is given now: nobody checks with tools that it may not use. */
 function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegistry | undefined {
   if (tools === undefined) return undefined;
-  const registry = tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
+  const registry = registryOf(tools);
   return names === undefined ? registry : registry.view({ allow: [...names] });
 }
 

@@ -10,7 +10,7 @@ import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { errorResult, RetryToolCall, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { onAbort } from '../kernel/async.js';
+import { isAsyncIterable, onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { enhancerName } from './error-texts.js';
 
@@ -35,10 +35,6 @@ export async function returnedValue(returned: unknown, context: ToolContext): Pr
 /** The last value of an observable (nothing: `undefined`), which an abort ends; anything else as it is. */
 export function lastValue(value: unknown, context?: ToolContext): unknown {
   return isObservable(value) ? lastEmitted(value, context) : value;
-}
-
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
 
 function lastEmitted(values: Observable<unknown>, context: ToolContext | undefined): Promise<unknown> {

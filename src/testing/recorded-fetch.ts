@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { checkOptions } from '../errors/author-fault.js';
+import { parsedJson } from '../kernel/json.js';
 import { nodeFiles } from '../kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../kernel/options.js';
 import {
@@ -158,16 +159,8 @@ function shownBody(bytes: Uint8Array, type: string, hide: Redact): NonNullable<R
   const body = recordedBytes(same);
   if (typeof body !== 'string') return body;
   const text = hide(body);
-  const json = /json/i.test(type) ? parseJson(text) : undefined;
+  const json = /json/i.test(type) ? parsedJson(text) : undefined;
   return json === undefined ? text : { json };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 interface RecorderOptions {

@@ -6,7 +6,7 @@ import {
   invalidOptions,
   refuseOptions,
 } from '../errors/author-fault.js';
-import { isRecord } from '../kernel/json.js';
+import { isRecord, parsedJson } from '../kernel/json.js';
 import { nodeFiles } from '../kernel/node-module.js';
 import {
   BOOLEAN,
@@ -170,7 +170,7 @@ function readSurface(file: string, update: boolean): ToolSurface | undefined {
     if (!isSet(process.env.CI)) return undefined;
     throw new Error(`there is no ${file}, and in CI none is written: run the test elsewhere and commit it`);
   }
-  const stored = parse(readFileSync(file, 'utf8'));
+  const stored = parsedJson(readFileSync(file, 'utf8'));
   if (!isSurface(stored)) throw new Error(`${file} holds no tool surface; ${HOW_TO_UPDATE}`);
   return stored;
 }
@@ -181,14 +181,6 @@ function writeSurface(file: string, surface: ToolSurface): void {
   const { mkdirSync, writeFileSync } = nodeFiles();
   mkdirSync(file.replace(/[^/\\]*$/, '') || '.', { recursive: true });
   writeFileSync(file, `${JSON.stringify(surface, null, 2)}\n`);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isSurface(value: unknown): value is ToolSurface {

@@ -11,6 +11,7 @@ import {
   type ToolSchema,
 } from '../contract/llm-provider.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { parsedJson } from '../kernel/json.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
 import { CallScanner, numberDrafts, type ScannedPiece } from './call-scanner.js';
 import type { DraftCall } from './formats/text-call-format.js';
@@ -232,7 +233,7 @@ function withCallsAsText(message: AssistantMessage): AssistantMessage {
 }
 
 function callText({ function: { name, arguments: args } }: MessageToolCall): string {
-  const json = isJson(args) ? args : JSON.stringify(args);
+  const json = parsedJson(args) !== undefined ? args : JSON.stringify(args);
   return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${json}}\n</tool_call>`;
 }
 
@@ -240,15 +241,6 @@ function responseText({ content }: ToolMessage, name: string | undefined): strin
   const json = JSON.stringify(name === undefined ? { content } : { name, content });
   // JSON allows `<\/`, so that a result cannot close its own tag and speak for the user.
   return `<tool_response>\n${json.replaceAll('</', '<\\/')}\n</tool_response>`;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { readExactJson } from '../../checking/exact-json.js';
 import type { ReplyAttachment, ReplyOrigin, ToolCall, Usage } from '../../contract/llm-provider.js';
-import { isRecord } from '../../kernel/json.js';
+import { isRecord, parsedJson } from '../../kernel/json.js';
 
 /** An object as it stands on the wire. */
 export type WireRecord = Readonly<Record<string, unknown>>;
@@ -27,12 +27,8 @@ export function jsonText(value: unknown): string {
 
 /** The object that a text is the JSON of, or `undefined` where it is the JSON of something else or of nothing. */
 export function parseJsonRecord(text: string): WireRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(text);
+  return isRecord(value) ? value : undefined;
 }
 
 /** The text of arguments, whether a server sends it or, as some do, the JSON itself. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { MAX_TIMER_MS } from '../../kernel/async.js';
 import { errorMessage } from '../../kernel/error-message.js';
+import { parsedJson } from '../../kernel/json.js';
 import type { ToolRequest } from '../../text/tool-call-parser.js';
 import {
   type ChatErrorCode,
@@ -146,7 +147,7 @@ async function readReply(response: Response, { onText, maxBytes }: ReplyReading)
   const text = await readText(body);
   if (!response.ok) throw readError(text, response);
   const [, turnId] = /^(?:W\/)?"(.*)"$/.exec(response.headers.get('etag') ?? '') ?? [];
-  return { turnId, response: checkReply(parse(text)) };
+  return { turnId, response: checkReply(parsedJson(text)) };
 }
 
 /** Leaving the iteration closes the connection. */
@@ -169,16 +170,16 @@ async function readText(body: Body): Promise<string> {
 
 async function readStream(body: Body, onText?: (text: string) => void): Promise<Reply> {
   for await (const { event, data, id } of readEvents(body)) {
-    if (event === 'response') return { turnId: id, response: checkReply(parse(data)) };
+    if (event === 'response') return { turnId: id, response: checkReply(parsedJson(data)) };
     if (event === 'error') throw readError(data);
-    const delta = event === 'text-delta' ? (parse(data) as { readonly text?: unknown } | null) : null;
+    const delta = event === 'text-delta' ? (parsedJson(data) as { readonly text?: unknown } | null) : null;
     if (typeof delta?.text === 'string') onText?.(delta.text);
   }
   throw new AssistantError('unreachable', 'the stream of the assistant ended before its reply');
 }
 
 function readError(text: string, { status, headers }: Partial<Response> = {}): AssistantError {
-  const body = parse(text) as {
+  const body = parsedJson(text) as {
     readonly error?: { readonly code?: unknown; readonly message?: unknown };
   } | null;
   const { code, message } = body?.error ?? {};
@@ -204,14 +205,6 @@ function checkReply(value: unknown): ChatResponse {
 
 function isToolRequest({ name, arguments: args }: Partial<ToolRequest>): boolean {
   return typeof name === 'string' && typeof args === 'object' && args !== null && !Array.isArray(args);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** One server-sent event. */

@@ -8,7 +8,7 @@ import type {
   ToolCall,
   ToolSchema,
 } from '../../contract/llm-provider.js';
-import { copyOfJson, isRecord } from '../../kernel/json.js';
+import { copyOfJson, isRecord, parsedJson } from '../../kernel/json.js';
 import { findReference } from '../find-reference.js';
 import { subschemas } from '../keywords.js';
 import type { Extras } from './compound-plans.js';
@@ -319,12 +319,8 @@ export class StrictTools {
 
 /** What is no JSON of an object is shown as it is. */
 function parseArguments(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(text);
+  return isRecord(value) ? value : undefined;
 }
 
 const NO_TOOLS: readonly ToolSchema[] = [];

@@ -1,4 +1,4 @@
-import { ToolRegistry } from '../../call/tool-registry.js';
+import { registryOf, ToolRegistry } from '../../call/tool-registry.js';
 import type { Budget } from '../../contract/budget.js';
 import type { CallScope } from '../../contract/call.js';
 import type { ToolDefinition } from '../../contract/tool.js';
@@ -189,10 +189,6 @@ export class Agents {
     else this.#waitedFor.delete(key);
     return true;
   }
-}
-
-function registryOf(tools: NamedAgent['tools'] = []): ToolRegistry {
-  return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...tools);
 }
 
 /** Each owner has a conversation alone; the calls of one outside of any are together. */

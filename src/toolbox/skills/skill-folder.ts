@@ -20,7 +20,7 @@ export interface Skill {
 }
 
 /** The skills of a folder, and what is wrong with those that are none. */
-export interface FoundSkills {
+interface FoundSkills {
   readonly skills: readonly Skill[];
   readonly faults: readonly AuthorFault[];
   /** Why it is no folder of skills at all. */
