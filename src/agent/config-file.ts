@@ -21,7 +21,7 @@ export interface ConfigFile {
 /** Advice that JSON cannot follow: it is for code. */
 const FOR_CODE =
   /\bnew [A-Z]|\w\(|@\w|=>|\bof your own$|^(another )?Infinity\b|^((.+: )?an? (function|store|AbortSignal|object with)\b)/;
-const JSON_BEGINS = /^(['"{[\d]|(true|false|one|an?|the|any|in|another)\b)/;
+const JSON_BEGINS = /^(['"{[\d…]|(true|false|one|an?|the|any|in|another)\b)/;
 
 /**
  * A fault of an option that stands in a file, with advice for JSON in the place of that for code: names and texts in
@@ -40,13 +40,15 @@ export function adviseForFile<Fault extends InvalidOption>(fault: Fault): Fault 
   if (isOption && !isForFiles(root)) return { ...fault, fix: `no ${root}: ${ONLY_CODE}` };
   const parts = namesForFile(fault.fix).split(/(?<=\S)((?:[,;])? or )/);
   const fix = withoutCode(parts).replace(/ of createAgent\b/, '');
-  return { ...fault, fix: fix === '' ? `no ${name}: ${ONLY_CODE}` : asJson(fix) };
+  return { ...fault, fix: fix === '' ? `no ${name}: ${ONLY_CODE}` : asJson(fix, name) };
 }
 
 const ONLY_CODE = 'it is for code, and a file cannot say it';
 
 function isForFiles(option: string): boolean {
-  return !ABOUT_FILES.includes(option) && AGENT_OPTIONS.rules.get(option)?.schema !== undefined;
+  const schema = AGENT_OPTIONS.rules.get(option)?.schema;
+  // A list in which nothing may be is one of what only code has.
+  return !ABOUT_FILES.includes(option) && schema !== undefined && schema.maxItems !== 0;
 }
 
 /** Of all options of an agent, those that a file may have. */
@@ -67,16 +69,17 @@ function withoutCode(parts: readonly string[]): string {
   return kept.endsWith(': ') ? '' : kept;
 }
 
-function asJson(fix: string): string {
+function asJson(fix: string, name: string): string {
   return fix
     .replace(/(?<=^|[\s([{])'([^'\n]*)'(?=$|[\s)\]},.;:])/g, (_, text: string) => JSON.stringify(text))
     .replace(/,\s*[A-Z]\w*(?=\s*[\],])/g, '')
     .replace(/\[\w+, …\]/g, '[…]')
     .replace(/(?<=[{,]\s*)([A-Za-z_$][\w$]*)(?=:\s)/g, '"$1"')
     .replace(/(?<=^|; or )([\w.[\]]+): (.+)/, (whole, path: string, value: string) => {
-      if (!JSON_BEGINS.test(value)) return whole;
+      const last = path.split('.').at(-1);
+      if (last !== name && !JSON_BEGINS.test(value)) return whole;
       // An entry of a list has no name.
-      return path.endsWith(']') ? value : `"${path.split('.').at(-1)}": ${value}`;
+      return path.endsWith(']') ? value : `"${last}": ${value}`;
     });
 }
 

@@ -160,6 +160,13 @@ describe('createAgent from a file', () => {
     ],
     [{ policy: 'x' }, 'policy', 'no policy: it is for code, and a file cannot say it'],
     [{ hooks: ['x'] }, 'hooks[0]', 'no hooks: it is for code, and a file cannot say it'],
+    [{ fallback: [1] }, 'fallback[0]', 'no fallback: it is for code, and a file cannot say it'],
+    [{ cwd: 'x' }, 'cwd', '"folder": …'],
+    [
+      { toolboxes: [{ web: { allow: 3 } }] },
+      'toolboxes[0].allow',
+      '"allow": names of hosts: ["example.com", "*.example.com"]',
+    ],
     [{ provider: 'x' }, 'provider', 'one of "openai", "offline"'],
     [{ provider: 0 }, 'provider', '"provider": "openai" or "offline"'],
     [{ store: 0 }, 'store', '"store": { "sqlite": { "path": "agent.sqlite" } }'],
