@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   Conversations,
   type ConversationsConfig,
@@ -116,8 +116,13 @@ describe('Conversations over SqliteRunStore', () => describeFleet(inFile));
 describePostgres('Conversations over PostgresRunStore', (service) => {
   const schemas = new TestSchemas(service);
   const connectionString = service.url;
+  const schema = schemas.newSchema();
+  beforeAll(async () => {
+    await using store = new PostgresRunStore({ connectionString, schema });
+    await store.migrate();
+  });
+  beforeEach(() => schemas.empty(schema));
   describeFleet(() => {
-    const schema = schemas.newSchema();
     const openStore = () => {
       const store = new PostgresRunStore({ connectionString, schema });
       stores.push(store);

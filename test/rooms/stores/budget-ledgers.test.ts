@@ -115,14 +115,15 @@ testLedger('SqliteRunStore', () => {
 
 describePostgres('budgets in PostgreSQL', (service) => {
   const schemas = new TestSchemas(service);
-  testLedger('PostgresRunStore', () => {
-    const schema = schemas.newSchema();
+  const schema = schemas.newSchema();
+  testLedger('PostgresRunStore', async () => {
     const open = () => new PostgresRunStore({ connectionString: service.url, schema });
     const [store, other] = [open(), open()];
+    await store.migrate();
+    await schemas.empty(schema);
     return {
       ...{ ledger: store.budgets, other: other.budgets, cache: store.cache },
       advance: async (ms) => {
-        await store.migrate();
         const { pool } = schemas;
         await pool.query(
           `UPDATE ${schema}.reservations SET lease_end = lease_end - $1, began_at = CASE WHEN window_ms = 0 THEN 0 ELSE began_at - $1 END`,
