@@ -42,6 +42,11 @@ export function createChecker(parameters: JsonSchema): (args: unknown) => Checke
   };
 }
 
+/** All that the model is told of a call that is rejected, line by line. */
+export function toldLines(schema: JsonSchema, args: unknown): readonly string[] {
+  return caller(schema)(args).result.forLLM.split('\n');
+}
+
 /** What the model is told of arguments that do not fit, line by line; empty where they fit. */
 export function toldFaults(schema: JsonSchema, args: unknown, destructive = false): readonly string[] {
   const { status, result } = caller(schema, destructive)(args);

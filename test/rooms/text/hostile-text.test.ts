@@ -1,11 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ToolCallParser } from 'toolwright';
-import { CallScanner } from '../../../src/text/call-scanner.js';
-import { knownTools } from '../../../src/text/known-tools.js';
 import { leastGrowth } from '../../setup/least-growth.js';
 import { isLong, runs } from '../../setup/runs.js';
 import { modelText, NAMES } from './model-texts.js';
+import { streamedCalls } from './streamed-calls.js';
 
 const LONG = isLong ? 200_000 : 100_000;
 const MOST = 40;
@@ -17,21 +16,7 @@ function callTexts(text: string, tools: readonly string[] | undefined): readonly
   return toolCalls.map((call) => JSON.stringify([call.name, call.arguments]));
 }
 
-/** What a scanner gives for a text in chunks: the text pieces joined, the calls in between. */
-function outcome(text: string, size: number): unknown[] {
-  const scanner = new CallScanner(knownTools(NAMES));
-  const pieces = [];
-  for (let at = 0; at < text.length; at += size) pieces.push(...scanner.push(text.slice(at, at + size)));
-  pieces.push(...scanner.end());
-  const joined: unknown[] = [''];
-  for (const piece of pieces) {
-    if (piece.kind === 'calls') joined.push(piece.calls, '');
-    else joined.push(joined.pop() + piece.text);
-  }
-  return joined;
-}
-
-describe('any text', () => {
+describe('ToolCallParser and withTextTools: any text', () => {
   test('no beginning of a text holds a call that the whole does not hold at the same place, unless reasoning ends later', () => {
     fc.assert(
       fc.property(modelText, fc.nat(), fc.boolean(), (text, length, isNamed) => {
@@ -45,10 +30,10 @@ describe('any text', () => {
     );
   });
 
-  test('chunks of any size give what the whole text gives', () => {
-    fc.assert(
-      fc.property(modelText, fc.constantFrom(1, 2, 3, 7), (text, size) => {
-        expect(outcome(text, size)).toEqual(outcome(text, Number.POSITIVE_INFINITY));
+  test('chunks of any size give what the whole text gives', async () => {
+    await fc.assert(
+      fc.asyncProperty(modelText, fc.constantFrom(1, 2, 3, 7), async (text, size) => {
+        expect(await streamedCalls(text, NAMES, size)).toEqual(await streamedCalls(text, NAMES));
       }),
       { numRuns: runs(300) },
     );
@@ -73,7 +58,7 @@ describe('any text', () => {
   });
 });
 
-describe('a long text made to be slow', () => {
+describe('ToolCallParser and withTextTools: a long text made to be slow', () => {
   const hostile = [
     '{',
     '[',
@@ -141,14 +126,14 @@ describe('a long text made to be slow', () => {
   });
 
   test.each(hostile)('of %j is read in passing in small chunks', async (unit) => {
-    await expectLinear(unit, LONG / 8, (text) =>
-      expect(outcome(text, 7).filter((piece) => typeof piece !== 'string')).toEqual([]),
+    await expectLinear(unit, LONG / 8, async (text) =>
+      expect((await streamedCalls(text, NAMES, 7)).calls).toEqual([]),
     );
   });
 
-  test('of a single call is a call', () => {
+  test('of a single call is a call', async () => {
     const text = JSON.stringify({ name: 'add', arguments: { text: '{"\\<'.repeat(LONG / 5) } });
-    expect(outcome(text, 7).filter((piece) => typeof piece !== 'string')).toHaveLength(1);
+    expect((await streamedCalls(text, NAMES, 7)).calls).toHaveLength(1);
     const nested = `{"name":"add","arguments":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
     expect(new ToolCallParser().parse(nested).toolCalls).toHaveLength(1);
   });
