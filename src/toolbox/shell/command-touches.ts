@@ -23,6 +23,7 @@ export interface FolderView {
 const MOST_LEVELS = 8;
 const MOST_TOUCHES = 500;
 const MOST_NAMES = 500;
+const MOST_TOLD = 3;
 
 /** Paths that everybody may name. */
 const HARMLESS = /^\/dev\/(null|zero|full|random|urandom|stdin|stdout|stderr|tty|fd\/\d+)$/;
@@ -72,14 +73,17 @@ class TouchReader {
 
   /** What was read to tell what runs says nothing, where the line changes it before. */
   compareChanges(): void {
+    const found = new Set<string>();
     for (const source of this.#changes.length === 0 ? [] : this.#sources) {
       const { path } = this.#view.resolve(source.path);
       const changes = this.#changes.filter(
         (change) => change.at < source.at || (change.at > source.at && (change.isLoose || source.isLoose)),
       );
-      if (changes.some((change) => mayChange(change, path)))
-        this.#doubt(`it may change '${this.#shown(path)}', which says what it runs`);
+      if (changes.some((change) => mayChange(change, path))) found.add(`'${this.#shown(path)}'`);
     }
+    const names = [...[...found].slice(0, MOST_TOLD), ...(found.size > MOST_TOLD ? ['…'] : [])];
+    const say = found.size === 1 ? 'says' : 'say';
+    if (found.size > 0) this.#doubt(`it may change ${names.join(', ')}, which ${say} what it runs`);
   }
 
   #place() {
@@ -143,7 +147,8 @@ class TouchReader {
     }
     const { commands, scripts, packageScripts, files, writes, unclear } = startedBy(words);
     for (const why of unclear) this.#doubt(why);
-    if (commands.length + scripts.length === 0 || programOf(words[0]) === 'git')
+    const isOwn = commands.length + scripts.length + packageScripts.length === 0;
+    if (isOwn || programOf(words[0]) === 'git' || isPackageChange(words))
       this.#change(words, (word) => this.#mentions(word, 1));
     this.#sourcesOf(words, level);
     const isRepeated = /^(xargs|find)$/.test(programOf(words[0]) ?? '');
@@ -356,15 +361,8 @@ function mayChange(change: LineChange, read: string): boolean {
 }
 
 /** Files by which package managers find scripts, and what they run them with. */
-const SCRIPT_FILES = [
-  'package.json',
-  '.npmrc',
-  '.yarnrc',
-  '.yarnrc.yml',
-  '.pnpmfile.cjs',
-  'pnpm-workspace.yaml',
-  'bunfig.toml',
-];
+const SCRIPT_FILES =
+  'package.json .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs pnpm-workspace.yaml bunfig.toml'.split(' ');
 const PROGRAMS = 'node_modules/.bin';
 const HOOK_FOLDERS = ['.husky', '.githooks'];
 

@@ -136,6 +136,8 @@ const CHANGE_AND_RUN = [
   "npm pkg set scripts.fine='touch ran' && npm run fine",
   'npm pkg delete scripts.x; npm test',
   'npm init -y && npm run fine',
+  'pnpm pkg set scripts.fine=x && pnpm fine',
+  'yarn init -y && yarn fine',
   'echo \'{"scripts":{"fine":"touch ran"}}\' > package.json; npm run fine',
   "cat > package.json <<'X' && npm run fine\n{}\nX",
   "sed -i 's/echo fine/touch ran/' package.json && npm run fine",
@@ -200,7 +202,7 @@ const CHANGE_AND_RUN = [
 
 describe('Permissions, of a line that changes what it runs,', () => {
   beforeEach(() => {
-    const scripts = { fine: 'echo fine', up: 'echo up', a: 'node a.js', lint: 'lint x' };
+    const scripts = { fine: 'echo fine', up: 'echo up', a: 'node a.js', lint: 'lint x', jest: 'jest' };
     root = newFolder({
       'package.json': JSON.stringify({ name: 'p', version: '1.0.0', scripts: { ...scripts, test: 'echo' } }),
       'other.json': '{}',
@@ -228,6 +230,11 @@ describe('Permissions, of a line that changes what it runs,', () => {
     expect((await tools.execute('run_command', { command: 'npm run fine' })).forLLM).toContain('fine');
   });
 
+  test('name a few of the files, where it may change all of them', async () => {
+    const { forLLM } = await tools.execute('run_command', { command: 'git stash && npm run fine' });
+    expect(forLLM).toContain("it may change 'package.json', '.npmrc', '.yarnrc', …, which say what it runs");
+  });
+
   test.each([
     'cat package.json && npm run fine',
     'grep fine package.json; npm run fine',
@@ -241,6 +248,10 @@ describe('Permissions, of a line that changes what it runs,', () => {
     'npm pkg get scripts && npm run fine',
     'npm ls; npm run fine',
     'npm run fine && npm pkg set version=2',
+    'npm run jest -- out/a.test.js',
+    'yarn jest out/a.test.js && npm run jest out/a.test.js',
+    'npx jest out/a.test.js; npx jest out/a.test.js',
+    'tsc --outDir out && node out/a.js',
     'npm run fine > out/a.txt 2>&1',
     'npm run fine | tee out/b.txt',
     'cp package.json out && npm run fine',
