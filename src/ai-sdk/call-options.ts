@@ -12,7 +12,7 @@ import { checkOptions } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import { HEADERS, LIST, NUMBER, oneOf, optionTable, RECORD } from '../kernel/options.js';
 import { isStrictForm } from '../schema/strict/strict-schema.js';
-import type { AiSdkProviderTool } from './ai-sdk-tool.js';
+import type { AiSdkProviderTool } from './to-ai-sdk-tools.js';
 import { toPrompt } from './to-prompt.js';
 
 /** What a request is made with, beside itself. */

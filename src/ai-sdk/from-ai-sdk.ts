@@ -24,8 +24,8 @@ import {
   WHOLE,
 } from '../kernel/options.js';
 import { type StrictMode, StrictTools } from '../schema/strict/strict-schema.js';
-import type { AiSdkProviderTool } from './ai-sdk-tool.js';
 import { toCallOptions } from './call-options.js';
+import type { AiSdkProviderTool } from './to-ai-sdk-tools.js';
 import { nameOf } from './to-prompt.js';
 import { ReplyAssembly, toResponse } from './to-response.js';
 

@@ -1,11 +1,11 @@
+export { type AiSdkProvider, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
 export type {
   AiSdkExecution,
   AiSdkProviderTool,
   AiSdkSchema,
   AiSdkTool,
   AiSdkToolOutput,
-} from './ai-sdk-tool.js';
-export { type AiSdkProvider, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
+} from './to-ai-sdk-tools.js';
 export {
   type AiSdkCall,
   type AiSdkScope,

@@ -1,5 +1,16 @@
 import type { ToolCall } from '../contract/llm-provider.js';
-import { ALL_FORMATS } from './formats/all-formats.js';
+import {
+  apertusTools,
+  bareJson,
+  deepseekTokens,
+  fencedJson,
+  harmonyChannel,
+  kimiTokens,
+  mistralMarks,
+  taggedJson,
+} from './formats/json-formats.js';
+import { gemmaCalls, pythonicCalls } from './formats/literal-calls.js';
+import { argKeyTags, functionTag, invokeTags } from './formats/tag-formats.js';
 import type { DraftCall, TextCallFormat } from './formats/text-call-format.js';
 import { type KnownToolSource, type KnownTools, knownTools, type UnknownTools } from './known-tools.js';
 import {
@@ -9,6 +20,23 @@ import {
   type ReasoningMark,
 } from './reasoning-marks.js';
 import { createLiteralIndex, type FoundLiteral, TextCursor } from './text-cursor.js';
+
+/** Every format, in the order in which those with the same opener are tried. */
+const ALL_FORMATS: readonly TextCallFormat[] = [
+  taggedJson,
+  functionTag,
+  argKeyTags,
+  invokeTags,
+  gemmaCalls,
+  apertusTools,
+  mistralMarks,
+  deepseekTokens,
+  kimiTokens,
+  harmonyChannel,
+  fencedJson,
+  pythonicCalls,
+  bareJson,
+];
 
 /** A stretch of the scanned text: plain text as it stood there, or the calls that stood there. */
 export type ScannedPiece =

@@ -26,7 +26,6 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/loop/estimate-tokens.ts': 'a guess of its own, which no budget and no run need to know',
   'src/postgres/postgres-cache.ts': 'the port of kept results, beside those of runs, jobs and budgets',
   'src/mcp/record-message.ts': 'server and client record alike, and neither imports the other',
-  'src/text/formats/all-formats.ts': 'the list that a new format is added to',
   'src/stores/store-checks.ts': 'what the store in memory and that of SQLite refuse alike',
   'src/conversation/expiry-watch.ts': 'timers of conversations, apart from how turns are taken',
 };
@@ -66,7 +65,7 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
 
 /** At most this many today, with room for the rooms of providers, stores, engines and the test kit; lower them as they fall. The goal stands beside each. */
 const MOST = {
-  files: 568, // 320
+  files: 566, // 320
   exports: 2517, // 800
   'exports that no other file imports': 0, // 0
   'files that belong into the one sibling that imports them': 20, // 0

@@ -74,8 +74,6 @@ function writeAnswer(turn: readonly Message[], tools: readonly ToolSchema[], why
   return `I am the offline stand-in, not a language model, and ${why}. I can do:${known}`;
 }
 
-// Tried in this order; what one pattern took, the later ones do not see, but for numbers in expressions.
-
 type Plan = Readonly<{ name: string; args: JsonObject; score: number }>;
 
 /** The calls that a text asks of the tools, in the order in which it asks for them. */
@@ -239,6 +237,7 @@ const MONTH = `(?<m>${MONTHS.join('|')})(?:r?uary|ch|il|e|y|ust|t|t?ember|ober)?
 const DAY = '(?<d>\\d{1,2})(?:st|nd|rd|th)?';
 const CAPITAL = "(?<![\\p{L}\\p{N}_'’.])\\p{Lu}(?:[\\p{L}\\p{N}&-]|['’](?!s\\b)|(?<=\\b\\p{Lu})\\.)*";
 
+// Tried in this order; what one pattern took, the later ones do not see, but for numbers in expressions.
 const PATTERNS: readonly (readonly [kind: string, pattern: RegExp])[] = [
   ['quoted', /(?<![\p{L}\p{N}])['"`“‘].+?['"`”’](?![\p{L}\p{N}])/gu],
   ['date', /\b(?<y>\d{4})[-./](?<m>\d{1,2})[-./](?<d>\d{1,2})\b/g],

@@ -12,7 +12,7 @@ interface FormatContext {
   readonly isFirst: boolean;
 }
 
-/** One way in which models write calls. One file each; `all-formats.ts` lists them. */
+/** One way in which models write calls. `ALL_FORMATS` of the scanner lists them. */
 export interface TextCallFormat {
   /** What such a call begins with; the format is asked only there. */
   readonly openers: readonly string[];
