@@ -6,6 +6,7 @@ import { isThere, listFiles, readManifest, readText } from './repository.js';
 const NPM_COMMANDS = new Set([
   'ci',
   'install',
+  'pkg',
   'i',
   'start',
   'test',
