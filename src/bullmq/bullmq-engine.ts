@@ -20,11 +20,11 @@ import type {
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
 import { checkOptions } from '../errors/author-fault.js';
+import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import {
-  ANYTHING,
   FUNCTION,
   LOGGER,
   MILLISECONDS,
@@ -32,13 +32,17 @@ import {
   optionTable,
   PAUSE,
   required,
+  secret,
 } from '../kernel/options.js';
 import { BrokerNews, ENGINE_CLOSED } from './broker-news.js';
 import { close, closeOrCut, dropUnready, outlivingCuts } from './cut-connections.js';
 
 /** Options of {@link bullmqEngine}. */
 export interface BullmqEngineOptions {
-  /** Where BullMQ connects to, as its own classes take it: `{ host, port }`, an ioredis client, a `pg.Pool`, … */
+  /**
+   * Where BullMQ connects to: an address (`'redis://127.0.0.1:6379'`, with the `backend` of PostgreSQL
+   * `'postgres://…'`), or what its own classes take: `{ host, port }`, an ioredis client, a `pg.Pool`, …
+   */
   readonly connection: unknown;
   /** BullMQ's `createPostgresBackend`; default: its Redis backend. */
   readonly backend?: unknown;
@@ -60,7 +64,13 @@ const QUEUE_NAME: OptionRule = {
 };
 
 const OPTIONS = optionTable<BullmqEngineOptions>('bullmqEngine', {
-  connection: required({ ...ANYTHING, fix: "{ host: '127.0.0.1', port: 6379 }" }),
+  connection: required(
+    secret({
+      accepts: (value) =>
+        typeof value === 'string' ? URL.canParse(value) : typeof value === 'object' && value !== null,
+      fix: "'redis://127.0.0.1:6379', { host: '127.0.0.1', port: 6379 }, or a client",
+    }),
+  ),
   backend: { ...FUNCTION, fix: "createPostgresBackend of 'bullmq'" },
   queue: QUEUE_NAME,
   prefix: QUEUE_NAME,
@@ -79,7 +89,7 @@ const TOO_MANY_DEATHS = 'job stalled more than allowable limit';
 
 /** What BullMQ keeps of a job. */
 interface Payload {
-  readonly job: Job;
+  readonly job: KeptJob;
 }
 
 /**
@@ -130,7 +140,7 @@ class BullmqEngine implements JobEngine {
     };
     const adding = this.#queue.add(
       job.tool,
-      { job },
+      { job: keptJob(job) },
       {
         jobId: brokerId(job.id),
         attempts,
@@ -197,9 +207,8 @@ class BullmqEngine implements JobEngine {
       isGivenBack = true;
     };
     try {
-      await this.#running.run(data.job, (signal) =>
-        handle(data.job, { signal, attempt, isLast, heartbeat, giveBack }),
-      );
+      const job = jobOf(data.job);
+      await this.#running.run(job, (signal) => handle(job, { signal, attempt, isLast, heartbeat, giveBack }));
     } catch (error) {
       if (!isGivenBack) throw error;
     }
@@ -232,7 +241,7 @@ class BullmqEngine implements JobEngine {
     return failed
       .filter(({ finishedOn }) => finishedOn)
       .map(({ data, failedReason, attemptsStarted }) => ({
-        job: data.job,
+        job: jobOf(data.job),
         error: failedReason,
         attempts: attemptsStarted,
         workersDied: failedReason === TOO_MANY_DEATHS,
@@ -287,7 +296,9 @@ class BullmqEngine implements JobEngine {
   }
 
   get #connection(): { readonly connection: unknown; readonly prefix?: string } {
-    const { connection, prefix } = this.#options;
+    const { connection: given, backend, prefix } = this.#options;
+    const place = backend === undefined ? 'url' : 'connectionString';
+    const connection = typeof given === 'string' ? { [place]: given } : given;
     return { connection, ...(prefix === undefined ? {} : { prefix }) };
   }
 
@@ -302,10 +313,16 @@ class BullmqEngine implements JobEngine {
 
 /** Which queue, and where, without what is secret in an address. */
 function placeOf({ queue = 'toolwright', connection, backend }: BullmqEngineOptions): string {
-  const { host, port, path } = Object(connection) as Partial<Record<'host' | 'port' | 'path', unknown>>;
+  const place = typeof connection === 'string' ? addressOf(connection) : Object(connection);
+  const { host, port, path } = place as Partial<Record<'host' | 'port' | 'path', unknown>>;
   const at = path ?? (host === undefined && port === undefined ? '' : `${host ?? '127.0.0.1'}:${port ?? ''}`);
   const broker = backend === undefined ? 'Redis' : 'PostgreSQL';
   return `queue '${queue}' in ${broker}${at === '' ? '' : ` at ${at}`}`;
+}
+
+function addressOf(url: string): { readonly host: string; readonly port: string } {
+  const { hostname: host, port } = new URL(url);
+  return { host, port };
 }
 
 /** BullMQ takes no id with a colon in it, and none that is a number. */

@@ -91,7 +91,7 @@ export class Conversations {
     if (options.takesTurns === false) return;
     if (jobs !== undefined) this.#jobs = this.#doJobs(jobs);
     this.#unwatch = this.#log.watch((news) => this.#hear(news));
-    const pollMs = options.pollMs ?? Math.min(this.#leaseMs / 3, MAX_TIMER_MS);
+    const pollMs = Math.min(options.pollMs ?? this.#leaseMs / 3, MAX_TIMER_MS);
     this.#poll(pollMs);
     if (keepsSchedules(options.store)) this.#schedules = this.#enterDue(options.store, pollMs);
   }

@@ -3,6 +3,7 @@ import { failedResult } from '../call/result-text.js';
 import type { DeadJob, JobEngine } from '../contract/job-engine.js';
 import type { JobStore, StoredJob } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
+import { MAX_TIMER_MS } from '../kernel/async.js';
 
 /** What is swept, and how often. */
 interface Sweep {
@@ -28,7 +29,7 @@ export class OutboxSweeper {
 
   constructor(sweep: Sweep) {
     this.#sweep = sweep;
-    this.#sweepMs = sweep.sweepMs ?? 5000;
+    this.#sweepMs = Math.min(sweep.sweepMs ?? 5000, MAX_TIMER_MS);
     this.#schedule();
   }
 
@@ -52,9 +53,22 @@ export class OutboxSweeper {
     for (;;) {
       const found = await jobs.unsentJobs({ olderThanMs: this.#sweepMs, silentForMs, limit: BATCH });
       const dead = await this.#deadOf(found);
-      for (const stored of found) await this.#settle(stored, dead.get(stored.job.id));
-      if (found.length < BATCH || !this.#isOpen) return;
+      const failed = await this.#settleAll(found, dead);
+      if (failed > 0 || found.length < BATCH || !this.#isOpen) return;
     }
+  }
+
+  /** One after the other, and each for itself: a job that the engine cannot take keeps no others waiting. */
+  async #settleAll(found: readonly StoredJob[], dead: ReadonlyMap<string, DeadJob>): Promise<number> {
+    let failed = 0;
+    for (const stored of found) {
+      const { id: jobId, tool } = stored.job;
+      await this.#settle(stored, dead.get(jobId)).catch((error) => {
+        failed += 1;
+        this.#sweep.logger?.warn('A job could not be given to the engine', { jobId, tool, error });
+      });
+    }
+    return failed;
   }
 
   async #settle(stored: StoredJob, dead: DeadJob | undefined): Promise<void> {

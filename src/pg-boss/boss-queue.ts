@@ -1,5 +1,6 @@
 import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions } from 'pg-boss';
 import type { DeadJob, DeadJobQuery, Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
+import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { withinLimits } from '../kernel/async.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 
@@ -11,7 +12,7 @@ interface QueuePlace {
 
 /** What pg-boss keeps of a job. */
 interface Payload {
-  readonly job: Job;
+  readonly job: KeptJob;
   readonly attempts: number;
   /** Attempts that have failed. What pg-boss counts are beginnings. */
   readonly failed?: number;
@@ -96,7 +97,7 @@ export class BossQueue {
   async send(job: Job, options: JobOptions, within: { readonly db?: Db } = {}): Promise<boolean> {
     await this.ready();
     const { attempts = 1, backoff, priority = 0, delay = 0 } = options;
-    const data: Payload = { job, attempts };
+    const data: Payload = { job: keptJob(job), attempts };
     const sending: SendOptions = {
       ...within,
       id: uuidOf(job.id),
@@ -115,7 +116,7 @@ export class BossQueue {
       includeMetadata: true,
     });
     return taken.map(({ id, retryCount, retryLimit, data: { job, attempts, failed = 0 } }) => {
-      return { id, retryCount, retryLimit, job, attempts, failed };
+      return { id, retryCount, retryLimit, job: jobOf(job), attempts, failed };
     });
   }
 
@@ -164,13 +165,17 @@ export class BossQueue {
   /** The attempt has failed: the job waits for its next one. */
   async retry(taken: TakenJob, message: string): Promise<void> {
     const { job, attempts, failed, retryLimit } = taken;
-    await this.#leave(taken, { message, data: { job, attempts, failed: failed + 1 }, retryLimit });
+    await this.#leave(taken, {
+      message,
+      data: { job: keptJob(job), attempts, failed: failed + 1 },
+      retryLimit,
+    });
   }
 
   /** The attempt counts for nothing: the job waits for another one. */
   async giveBack(taken: TakenJob): Promise<void> {
     const { job, attempts, failed, retryLimit } = taken;
-    const data = { job, attempts, failed };
+    const data = { job: keptJob(job), attempts, failed };
     await this.#leave(taken, { message: 'given back', data, retryLimit: retryLimit + 1 });
   }
 
@@ -189,7 +194,7 @@ export class BossQueue {
   /** The last attempt has failed: the job is kept among the dead ones, unless it is another worker's by now. */
   async bury(taken: TakenJob, error: string): Promise<void> {
     const { id, job, attempts, retryCount } = taken;
-    const data: DeadPayload = { job, attempts, error, made: retryCount + 1 };
+    const data: DeadPayload = { job: keptJob(job), attempts, error, made: retryCount + 1 };
     await this.#transact(async (db) => {
       await this.#completeIn(db, taken);
       await this.#boss.send(this.#deadName, data, { id, db });
@@ -259,7 +264,7 @@ export class BossQueue {
 
 function deadJob({ data, sourceOutput, sourceRetryCount }: JobWithMetadata<DeadPayload>): DeadJob {
   return {
-    job: data.job,
+    job: jobOf(data.job),
     error: data.error ?? messageIn(sourceOutput),
     attempts: data.made ?? (sourceRetryCount ?? 0) + 1,
     workersDied: data.error === undefined,

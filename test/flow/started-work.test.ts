@@ -272,6 +272,26 @@ describe('runJobs', () => {
     expect((await completed(2)).map(({ result }) => result.forLLM)).toEqual(['done', 'done']);
   });
 
+  test('runJobs enqueues all others where the engine cannot take one of the jobs', async () => {
+    const { engine, store } = started();
+    const execute = ({ text }: { text?: string }) => text ?? '';
+    const parameters = { type: 'object', properties: { text: { type: 'string' } } } as const;
+    const tool = defineTool({ name: 'work', description: 'W', background: true, parameters, execute });
+    const broken = new MemoryJobEngine();
+    broken.enqueue = () => Promise.reject(new Error('the broker is away'));
+    for (const text of ['odd', 'one', 'two']) {
+      const provider = calling('work', { text });
+      await runToolLoop({ provider, model: 'm', tools: [tool], engine: broken, store }, USER);
+    }
+    const { enqueue } = engine;
+    engine.enqueue = (job, options) =>
+      job.arguments.text === 'odd'
+        ? Promise.reject(new Error('no such text'))
+        : enqueue.call(engine, job, options);
+    const { completed } = await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
+    expect((await completed(2)).map(({ result }) => result.forLLM).sort()).toEqual(['one', 'two']);
+  });
+
   test('runJobs keeps a failed job among the dead ones, with its failure as the result', async () => {
     const { engine, store } = started();
     const tool = defineTool({

@@ -32,6 +32,22 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
   const { hostname, port } = new URL(url);
   const connection = { host: hostname, port: Number(port) };
 
+  test('bullmqEngine takes an address, and connects to nothing else', async () => {
+    const queue = newName();
+    const engine = bullmqEngine({ connection: url, queue });
+    await engine.enqueue(JOB);
+    const other = bullmqEngine({ connection, queue });
+    expect(await runJobsOf(other, 1)).toEqual([JOB.id]);
+    const away = bullmqEngine({ connection: 'redis://127.0.0.1:1' });
+    const asked = away.enqueue(JOB).then(
+      () => 'taken',
+      () => 'rejected',
+    );
+    await away.close();
+    expect(await asked).toBe('rejected');
+    await Promise.all([engine.close(), other.close()]);
+  });
+
   testAll('bullmqEngine over Redis', {
     open: (queue) => bullmqEngine({ connection, queue, leaseMs: 1000 }),
     startWorker: (queue) => program.start(['redis', url, queue]),
