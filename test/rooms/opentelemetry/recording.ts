@@ -27,6 +27,8 @@ export interface MetricPoint {
 /** An SDK as an application registers it, and what it has recorded. */
 export class Recording {
   readonly #spans = new InMemorySpanExporter();
+  /** Ids of spans as they began, which clocks of a millisecond do not tell. */
+  readonly #begun: string[] = [];
   readonly #metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   readonly #reader = new PeriodicExportingMetricReader({
     exporter: this.#metrics,
@@ -38,7 +40,15 @@ export class Recording {
   constructor(options: { readonly sampler?: Sampler } = {}) {
     this.#tracers = new TracerProvider({
       ...options,
-      spanProcessors: [new SimpleSpanProcessor({ exporter: this.#spans })],
+      spanProcessors: [
+        {
+          onStart: (span) => void this.#begun.push(span.spanContext().spanId),
+          onEnd() {},
+          forceFlush: async () => {},
+          shutdown: async () => {},
+        },
+        new SimpleSpanProcessor({ exporter: this.#spans }),
+      ],
     });
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
     propagation.setGlobalPropagator(
@@ -50,11 +60,11 @@ export class Recording {
 
   /** The spans that have ended, in the order in which they began. */
   get spans(): readonly ReadableSpan[] {
-    const order = ({ startTime: [seconds, nanos] }: ReadableSpan) => seconds * 1e9 + nanos;
+    const order = (span: ReadableSpan) => this.#begun.indexOf(span.spanContext().spanId);
     return this.#spans.getFinishedSpans().toSorted((one, other) => order(one) - order(other));
   }
 
-  /** Each span with its parent; in order of the alphabet, because clocks do not tell what began first. */
+  /** Each span with its parent, in order of the alphabet. */
   get family(): readonly string[] {
     return this.spans.map((span) => `${span.name} < ${this.parentOf(span) ?? '-'}`).toSorted();
   }
