@@ -8,11 +8,8 @@ import type {
   Wait,
 } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { Reconciliation } from '../contract/tool.js';
-import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
-import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isThenable, withinLimits } from '../kernel/async.js';
-import { isRecord } from '../kernel/json.js';
+import { obstacleOfBegun, wordOn } from './begun-call.js';
 import { argumentsBefore, checkedFacts } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
 import type { BodyEnd, CallEnd, CallEnvironment, HeldEnd, Obstacle } from './invocation.js';
@@ -49,13 +46,9 @@ export function askAtOnce(call: Call): AskedPolicies | undefined {
  */
 export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Promise<Obstacle | undefined> {
   const { request, environment, plan, tool, scope } = call;
-  const { refused, result, approved, outcome } = request.journal ?? {};
-  if (refused !== undefined) {
-    const { reason = 'it was not approved', expired: isExpired = false } = refused;
-    return { how: 'refused', reason, isExpired };
-  }
-  if (result !== undefined) return { how: 'returned', value: clientResult(result.value) };
-  if (outcome?.status === 'done') return { how: 'returned', value: clientResult(outcome.value) };
+  const { approved, outcome } = request.journal ?? {};
+  const told = request.journal && wordOn(request.journal);
+  if (told !== undefined) return told;
   // Before the policies: a refusal would tell of something done that it was not.
   const unknown = request.hasBegun && outcome === undefined ? await obstacleOfBegun(call) : undefined;
   if (unknown !== undefined) return unknown;
@@ -63,9 +56,9 @@ export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Pro
   let { word, next } = asked;
   let asking: Asking | undefined;
   for (;;) {
-    const told = word instanceof Promise ? await word : word;
-    if (typeof told === 'string') return { how: 'refused', reason: told };
-    asking ??= told;
+    const said = word instanceof Promise ? await word : word;
+    if (typeof said === 'string') return { how: 'refused', reason: said };
+    asking ??= said;
     const policy = policies[next];
     if (policy === undefined) break;
     word = wordOf(policy, call);
@@ -114,11 +107,6 @@ function watchedArguments(): { readonly arguments: JsonObject; readonly wereRead
     },
   );
   return { arguments: watched, wereRead: () => wereRead };
-}
-
-/** The client may word its result as `JSON.stringify` writes a `ToolResult`. */
-function clientResult(value: unknown): unknown {
-  return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
 }
 
 /** A policy wants somebody's yes first, and may say why. */
@@ -348,43 +336,4 @@ function asks(word: PolicyDecision): boolean {
 /** What policies of plain JavaScript give may be anything. */
 function isWord(word: PolicyDecision): word is Exclude<PolicyDecision, boolean> {
   return typeof word === 'object' && word !== null;
-}
-
-/**
- * What keeps a call from being made again that had begun when its process died: its result where the tool knows it,
- * or that nobody knows. `undefined` where it may be made.
- */
-async function obstacleOfBegun(call: Call): Promise<Obstacle | undefined> {
-  const { tool, environment, request } = call;
-  const { readOnly, idempotent } = tool.annotations ?? {};
-  // A job has the key of its call: one that was started is not started again.
-  if (readOnly || idempotent || (tool.background && environment.jobs !== undefined)) return undefined;
-  const known = await reconciled(call);
-  if (known.status === 'done') return { how: 'returned', value: known.result };
-  if (known.status === 'not-done' || environment.onUnknown === 'rerun') return undefined;
-  const message = `The process died while '${tool.name}' ran. It is not known whether it was done.`;
-  if (environment.onUnknown === 'error')
-    return { how: 'threw', error: new ToolwrightError('OutcomeUnknown', message) };
-  return { how: 'waits', wait: { kind: 'outcome', index: request.journal?.reruns ?? 0, message } };
-}
-
-/** What the tool itself says of a call that had begun. One that cannot say it knows nothing. */
-async function reconciled(call: Call): Promise<Reconciliation> {
-  const { tool, request, log } = call;
-  if (tool.reconcile === undefined) return { status: 'unknown' };
-  const context = contextOf(call);
-  const { idempotencyKey } = context;
-  const begun = { callId: request.id, idempotencyKey, arguments: argumentsBefore(call) };
-  try {
-    const known: unknown = await withinLimits(tool.reconcile(begun, context), limitsOf(call));
-    if (isReconciliation(known)) return known;
-    log.ignored('What a tool said of a call that had begun says nothing', { known });
-  } catch (error) {
-    log.ignored('A tool could not say what came of a call that had begun', { error });
-  }
-  return { status: 'unknown' };
-}
-
-function isReconciliation(known: unknown): known is Reconciliation {
-  return isRecord(known) && ['done', 'not-done', 'unknown'].includes(String(known.status));
 }

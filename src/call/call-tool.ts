@@ -4,6 +4,7 @@ import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
 import { allowCall, askAtOnce, hinderedEnd, journalOf, suspendCall, suspendedEnd } from './allow.js';
+import { argumentsOfBegun, goneTool, mayBeDone, wordOn, wordOnUnmade } from './begun-call.js';
 import {
   argumentsBefore,
   type CheckedFacts,
@@ -75,7 +76,7 @@ function callTool(received: ReceivedCall): Answer {
   const { request, environment } = received;
   try {
     const found = environment.find(request.name);
-    if (found === undefined) return notFound(received);
+    if (found === undefined) return unmade(received, () => notFound(received));
     const tool = found.open();
     const plan = planOf(found, tool, environment.coerce);
     environment.onStep?.('find');
@@ -83,8 +84,17 @@ function callTool(received: ReceivedCall): Answer {
     const sent = request.journal?.edited === undefined ? request : asEdited(request);
     return checked(received, { tool, plan, ready: checkArguments(tool, plan, sent) });
   } catch (cause) {
-    return broken(received, cause);
+    return unmade(received, () => broken(received, cause));
   }
+}
+
+/** Ends a call that cannot be made: where it may have been before, first by what is known or said of that. */
+function unmade(received: ReceivedCall, fail: () => Answer, found?: Found): Answer {
+  const { request } = received;
+  if (!mayBeDone(request)) return fail();
+  const args = argumentsOfBegun(request);
+  const call = readyCall(received, { ...(found ?? goneTool(request.name)), checked: args, args });
+  return wordOnUnmade(call).then((word) => (word === undefined ? fail() : hinder(call, word)));
 }
 
 /** Makes a call of which nobody wants the record, where the short way leads to its end. */
@@ -135,7 +145,7 @@ function checkHooked(received: ReceivedCall, hooked: CallHooks, { tool, plan }: 
       const ready = checkArguments(tool, plan, asEdited(request));
       return checked({ ...received, request }, { tool, plan, ready });
     })
-    .catch((cause) => broken(received, cause));
+    .catch((cause) => unmade(received, () => broken(received, cause), { tool, plan }));
 }
 
 /** Only a tool's declaration gets here: a schema that is not one, a factory, a constructor, a getter. */
@@ -158,9 +168,10 @@ function checkLater(
 ): Answer {
   const onEnd = (end: BodyEnd): Answer => {
     try {
-      if (end.how === 'threw') return broken(call, end.error);
-      if (end.how !== 'returned') return finish(call, writeEnd({ ...call, tool, plan }, end));
-      return checked(call, { tool, plan, ready: end.value as ReadyArguments });
+      if (end.how === 'returned') return checked(call, { tool, plan, ready: end.value as ReadyArguments });
+      const told = () => finish(call, writeEnd({ ...call, tool, plan }, end));
+      if (end.how === 'aborted') return told();
+      return unmade(call, end.how === 'threw' ? () => broken(call, end.error) : told, { tool, plan });
     } catch (cause) {
       return broken(call, cause);
     }
@@ -179,11 +190,13 @@ function checked(
 ): Answer {
   if (ready instanceof Promise) return checkLater(call, { tool, plan, checking: ready });
   if (call.request.journal?.edited?.isChecked && !countsFor(call.request.journal, ready)) {
-    const { journal: _, ...request } = call.request;
-    return checked({ ...call, request }, { tool, plan, ready: checkArguments(tool, plan, request) });
+    const { journal: _, hasBegun: __, ...request } = call.request;
+    const asSent = (): Answer =>
+      checked({ ...call, request }, { tool, plan, ready: checkArguments(tool, plan, request) });
+    return unmade(call, asSent, { tool, plan });
   }
   call.environment.onStep?.('check');
-  if (!ready.ok) return reject(call, ready);
+  if (!ready.ok) return unmade(call, () => reject(call, ready), { tool, plan });
   const { value, hydrated: args = value, repairs, removed, isAccepted } = ready;
   return proceed(readyCall(call, { tool, plan, checked: value, args, repairs, removed, isAccepted }));
 }
@@ -226,11 +239,12 @@ function readyCall(
 
 const NONE: readonly string[] = [];
 
-/** What was said about other arguments does not count: a changed schema may have changed a default. */
+/** What was said about other arguments does not count, as a schema may have a new default; an end counts. */
 function withJournalFor(checked: Call['checked'], request: CallRequest): CallRequest {
   const { journal, ...others } = request;
   if (journal?.edited !== undefined) return editedRequest(request, journal, checked);
-  return canonicalJson(checked) === canonicalJson(journal?.arguments) ? request : others;
+  const isSame = canonicalJson(checked) === canonicalJson(journal?.arguments);
+  return isSame || (journal !== undefined && wordOn(journal) !== undefined) ? request : others;
 }
 
 /** allow */
@@ -255,9 +269,12 @@ function proceed(call: Call): Answer {
     .catch((cause) => broken(call, cause));
 }
 
+function hinder(call: Call, obstacle: Obstacle): Answer {
+  return finish(call, obstacle.how === 'waits' ? suspendCall(call, obstacle) : writeEnd(call, obstacle));
+}
+
 function enter(call: Call, obstacle: Obstacle | undefined): Answer {
-  if (obstacle !== undefined)
-    return finish(call, obstacle.how === 'waits' ? suspendCall(call, obstacle) : writeEnd(call, obstacle));
+  if (obstacle !== undefined) return hinder(call, obstacle);
   const { hooked } = call;
   if (hooked === undefined) return run(call);
   return hooked

@@ -1,0 +1,115 @@
+import type { CallJournal } from '../contract/call.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { Reconciliation } from '../contract/tool.js';
+import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
+import { freezeTool } from '../discovery/define-tool.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { withinLimits } from '../kernel/async.js';
+import { isRecord } from '../kernel/json.js';
+import { argumentsBefore, readRaw } from './check-arguments.js';
+import { type Call, contextOf, limitsOf } from './context.js';
+import type { CallRequest, Obstacle } from './invocation.js';
+import { type CallPlan, planOf } from './plan.js';
+
+/** Whether a call may have been made before: a failure to make it again would tell of something done that it was not. */
+export function mayBeDone({ hasBegun, journal }: CallRequest): boolean {
+  return hasBegun === true || (journal !== undefined && wordOn(journal) !== undefined);
+}
+
+/** How a call ends of which somebody has said so; `undefined` where it is to be made. */
+export function wordOn({ refused, result, outcome }: CallJournal): Obstacle | undefined {
+  if (refused !== undefined) {
+    const { reason = 'it was not approved', expired: isExpired = false } = refused;
+    return { how: 'refused', reason, isExpired };
+  }
+  if (result !== undefined) return { how: 'returned', value: givenResult(result.value) };
+  return outcome?.status === 'done' ? { how: 'returned', value: givenResult(outcome.value) } : undefined;
+}
+
+/** Whoever gives a result may word it as `JSON.stringify` writes a `ToolResult`. */
+function givenResult(value: unknown): unknown {
+  return isSerializedResult(value) ? ToolResult.fromJSON(value) : value;
+}
+
+/**
+ * The same of a call that cannot be made here: its tool is gone, or does not take its arguments. What somebody has said of
+ * it counts, and a call that had begun is asked about.
+ */
+export async function wordOnUnmade(call: Call): Promise<Obstacle | undefined> {
+  const { request, tool } = call;
+  const word = request.journal && wordOn(request.journal);
+  if (word !== undefined || !request.hasBegun || tool.annotations?.readOnly) return word;
+  return obstacleOf(call, { isMakeable: false });
+}
+
+/**
+ * What keeps a call from being made again that had begun when its process died: its result where the tool knows it,
+ * or that nobody knows. `undefined` where it may be made.
+ */
+export async function obstacleOfBegun(call: Call): Promise<Obstacle | undefined> {
+  const { tool, environment } = call;
+  const { readOnly, idempotent } = tool.annotations ?? {};
+  // A job has the key of its call: one that was started is not started again.
+  if (readOnly || idempotent || (tool.background && environment.jobs !== undefined)) return undefined;
+  return obstacleOf(call, { isMakeable: true });
+}
+
+async function obstacleOf(
+  call: Call,
+  { isMakeable }: { readonly isMakeable: boolean },
+): Promise<Obstacle | undefined> {
+  const { tool, environment, request } = call;
+  const known = await reconciled(call);
+  if (known.status === 'done') return { how: 'returned', value: known.result };
+  // Arguments of which only is known how they were sent may have had another key when they ran.
+  const isSure = isMakeable || request.journal !== undefined;
+  if (known.status === 'not-done' && isSure) return undefined;
+  if (isMakeable && environment.onUnknown === 'rerun') return undefined;
+  const message = `The process died while '${tool.name}' ran. It is not known whether it was done.`;
+  if (environment.onUnknown === 'error')
+    return { how: 'threw', error: new ToolwrightError('OutcomeUnknown', message) };
+  return { how: 'waits', wait: { kind: 'outcome', index: request.journal?.reruns ?? 0, message } };
+}
+
+/** What the tool itself says of a call that had begun. One that cannot say it knows nothing. */
+async function reconciled(call: Call): Promise<Reconciliation> {
+  const { tool, request, log } = call;
+  if (tool.reconcile === undefined) return { status: 'unknown' };
+  const context = contextOf(call);
+  const { idempotencyKey } = context;
+  const begun = { callId: request.id, idempotencyKey, arguments: argumentsBefore(call) };
+  try {
+    const known: unknown = await withinLimits(tool.reconcile(begun, context), limitsOf(call));
+    if (isReconciliation(known)) return known;
+    log.ignored('What a tool said of a call that had begun says nothing', { known });
+  } catch (error) {
+    log.ignored('A tool could not say what came of a call that had begun', { error });
+  }
+  return { status: 'unknown' };
+}
+
+function isReconciliation(known: unknown): known is Reconciliation {
+  return isRecord(known) && ['done', 'not-done', 'unknown'].includes(String(known.status));
+}
+
+/** The arguments of a call that was made before: they were checked then. */
+export function argumentsOfBegun({ journal, read, arguments: sent }: CallRequest): JsonObject {
+  if (journal !== undefined) return journal.arguments;
+  const known = read ?? readRaw(sent);
+  return known.ok ? known.value : {};
+}
+
+/** What stands for a tool that is gone, where something is told of its call. */
+export function goneTool(name: string): { readonly tool: Call['tool']; readonly plan: CallPlan } {
+  const tool = freezeTool(
+    { description: 'Gone' },
+    {
+      name,
+      parameters: { type: 'object' },
+      execute: () => {
+        throw new TypeError(`The tool '${name}' is gone`);
+      },
+    },
+  );
+  return { tool, plan: planOf({}, tool) };
+}

@@ -1,0 +1,184 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  defineTool,
+  type Effect,
+  type JsonSchema,
+  type LLMProvider,
+  type RecoverOptions,
+  recoverRuns,
+  resumeStoredRun,
+  runToolLoop,
+  type ToolDefinition,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+
+const LEASE = 60_000;
+const NEVER = new Promise<never>(() => {});
+
+/** A tool whose version the process that goes on has: its name, what it requires, and all else. */
+interface Version extends Partial<ToolDefinition> {
+  readonly requires?: readonly string[];
+  readonly urgent?: JsonSchema;
+}
+
+/** A run whose process dies in its call of `pay`, and goes on where the tool is another one. */
+class LostCall {
+  now = 1_700_000_000_000;
+  readonly store = new MemoryRunStore({ now: () => this.now });
+  /** The keys of the payments, in order. */
+  readonly paid: string[] = [];
+  readonly asked: Effect[] = [];
+  readonly #provider: LLMProvider;
+  #isDead = true;
+
+  constructor(args: unknown = { to: 'ann' }) {
+    this.#provider = {
+      chat: async ({ messages }) => {
+        const toolCalls = messages.length === 1 ? [{ id: 'c1', name: 'pay', arguments: args as object }] : [];
+        return { content: 'Done', toolCalls: toolCalls as never, finishReason: 'stop' };
+      },
+    };
+  }
+
+  tool({ requires = [], urgent, name = 'pay', ...more }: Version = {}): ToolDefinition {
+    const text = { type: 'string' } as const;
+    const properties = { to: text, reference: text, ...(urgent ? { urgent } : {}) };
+    return defineTool({
+      description: 'Pays',
+      ...more,
+      name,
+      parameters: { type: 'object', properties, required: [...requires] },
+      execute: (_args, { idempotencyKey }) => {
+        this.paid.push(idempotencyKey);
+        return this.#isDead ? NEVER : 'paid now';
+      },
+    });
+  }
+
+  /** What asks the bank, and is told this. */
+  reconcile(known: unknown): Pick<ToolDefinition, 'reconcile'> {
+    return {
+      reconcile: (effect) => {
+        this.asked.push(effect);
+        return known as never;
+      },
+    };
+  }
+
+  async die(version?: Version): Promise<void> {
+    const { store } = this;
+    const config = { ...this.#config(version), store, runId: 'r', leaseMs: LEASE };
+    runToolLoop(config, [{ role: 'user', content: 'Pay' }]).catch(() => {});
+    while (this.paid.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    this.now += LEASE;
+    this.#isDead = false;
+  }
+
+  /** What the run came to, and what its tools have answered. */
+  async recover(version?: Version, options: Partial<RecoverOptions> = {}) {
+    const config = this.#config(version);
+    const [recovered] = await recoverRuns({ store: this.store, config, leaseMs: LEASE, ...options });
+    return this.#told(recovered && 'result' in recovered ? recovered.result : recovered?.error);
+  }
+
+  async answer(version: Version | undefined, answer: object) {
+    const [pending] = this.store.load('r')?.pending ?? [];
+    const answers = [{ id: pending?.id, ...answer } as Answer];
+    return this.#told(
+      await resumeStoredRun(this.#config(version), { store: this.store, runId: 'r' }, answers),
+    );
+  }
+
+  #config(version: Version | undefined) {
+    const tools = [this.tool(version), defineTool({ name: 'other', description: 'Other', execute: () => 1 })];
+    return { provider: this.#provider, model: 'm', tools, checkpoint: 'step' } as const;
+  }
+
+  #told(result: unknown) {
+    const { status, messages, pending } = result as Awaited<ReturnType<typeof runToolLoop>>;
+    const answers = messages?.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+    return {
+      status,
+      answers,
+      pending: pending?.map(({ kind, tool, arguments: args }) => [kind, tool, args]),
+    };
+  }
+}
+
+const GONE: Version = { name: 'pay_invoice' };
+const UNFIT: Version = { requires: ['reference'] };
+const waits = { status: 'suspended', answers: [], pending: [['outcome', 'pay', { to: 'ann' }]] };
+const told = (text: string) => ({ status: 'completed', answers: [expect.stringContaining(text)] });
+
+describe.each([
+  ['is gone', GONE, 'tool not found: pay'],
+  ['takes other arguments', UNFIT, 'reference'],
+])('recoverRuns of a call that had begun, whose tool %s', (_what, version, failure) => {
+  test('asks what came of it, and makes it not again', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    expect(await lost.recover(version)).toEqual(waits);
+    expect(await lost.answer(version, { outcome: 'done', result: 'paid at noon' })).toMatchObject(
+      told('paid at noon'),
+    );
+    expect(lost.paid).toHaveLength(1);
+  });
+
+  test('tells the failure once somebody says that it was not done', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    await lost.recover(version);
+    expect(await lost.answer(version, { outcome: 'not-done' })).toMatchObject(told(failure));
+    expect(lost.paid).toHaveLength(1);
+  });
+
+  test('takes a no for a refusal', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    await lost.recover(version);
+    const answer = { approved: false, reason: 'leave it' };
+    expect(await lost.answer(version, answer)).toMatchObject(told('leave it'));
+  });
+
+  test('tells that nobody knows, where that is wanted', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    const text = "The process died while 'pay' ran. It is not known whether it was done.";
+    expect(await lost.recover(version, { onUnknown: 'error' })).toMatchObject(told(text));
+  });
+
+  test('asks although unknown calls are to be made again: this one cannot be', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    expect(await lost.recover(version, { onUnknown: 'rerun' })).toEqual(waits);
+  });
+});
+
+describe('recoverRuns of a call that had begun', () => {
+  test('asks also of an idempotent one that cannot be made again, and tells the failure of one that only reads', async () => {
+    const one = new LostCall();
+    await one.die({ annotations: { idempotent: true } });
+    expect(await one.recover({ ...UNFIT, annotations: { idempotent: true } })).toEqual(waits);
+    const other = new LostCall();
+    await other.die({ annotations: { readOnly: true } });
+    expect(await other.recover({ ...UNFIT, annotations: { readOnly: true } })).toMatchObject(
+      told('reference'),
+    );
+  });
+
+  test.each([
+    ['done', { status: 'done', result: 'found' }, told('found')],
+    ['not done, under the key of what was sent', { status: 'not-done' }, waits],
+    ['unknown', { status: 'unknown' }, waits],
+  ])(
+    'asks a tool that takes other arguments by now with those of the call: %s',
+    async (_what, known, end) => {
+      const lost = new LostCall();
+      await lost.die();
+      expect(await lost.recover({ ...UNFIT, ...lost.reconcile(known) })).toMatchObject(end);
+      expect(lost.asked).toEqual([{ callId: 'c1', idempotencyKey: lost.paid[0], arguments: { to: 'ann' } }]);
+      expect(lost.paid).toHaveLength(1);
+    },
+  );
+});
