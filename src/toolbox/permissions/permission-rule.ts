@@ -42,10 +42,11 @@ export interface PermissionRule {
   readonly path?: string;
   /**
    * A program and its arguments, word by word; in a word `*` stands for any characters, and `**` at the end for any
-   * further words. What denies or asks fits whatever follows; what allows fits nothing more than it says.
+   * further words. What denies or asks fits whatever follows, and with options between its words; what allows fits nothing
+   * more than it says.
    */
   readonly command?: string;
-  /** Pattern of names of hosts, as `*.example.com`. */
+  /** Pattern of names of hosts, as `*.example.com`; one that ends with a port, as `example.com:8080`, means that alone. */
   readonly host?: string;
   /** Told to whoever is asked, and to the model where the rule denies. */
   readonly reason?: string;
@@ -221,13 +222,13 @@ function valueMatcher(wanted: unknown): (value: unknown) => boolean {
 function touchMatcher(rule: PermissionRule, isStrict: boolean): (touch: Touch) => Fit {
   const path = rule.path === undefined ? undefined : pathMatcher(rule.path, isStrict);
   const words = rule.command?.trim().split(/\s+/);
-  const host = rule.host === undefined ? undefined : textMatcher(rule.host.toLowerCase());
+  const host = rule.host === undefined ? undefined : hostMatcher(rule.host, isStrict);
   return (touch) => {
     if (rule.action !== undefined && rule.action !== touch.action && !isMention(touch, path, isStrict))
       return 'no';
     if (path !== undefined) return path(touch);
     if (words !== undefined) return touch.action === 'run' ? fitCommand(words, touch, isStrict) : 'no';
-    if (host !== undefined) return touch.action === 'open' && host(hostOf(touch.url)) ? 'yes' : 'no';
+    if (host !== undefined) return touch.action === 'open' ? host(touch.url) : 'no';
     return 'yes';
   };
 }
@@ -237,8 +238,56 @@ function isMention(touch: Touch, path: unknown, isStrict: boolean): boolean {
   return touch.action === 'run' && path !== undefined && !isStrict;
 }
 
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).hostname.toLowerCase() : '';
+/** Pattern and address are brought into the one form that the URL standard has for them. */
+function hostMatcher(pattern: string, isStrict: boolean): (url: string) => Fit {
+  const fits = textMatcher(plainPattern(pattern.toLowerCase()));
+  return (url) => {
+    if (WITHOUT_HOST.test(url)) return 'no';
+    const given = hostOf(isStrict || BEGINS_WITH_SCHEME.test(url) ? url : `http://${url}`);
+    if (given === undefined) return isStrict ? 'no' : 'maybe';
+    const { host, port } = given;
+    if (fits(host) || (port !== '' && fits(`${host}:${port}`))) return 'yes';
+    // Some programs fill that in by themselves.
+    return !isStrict && /[{}*,]/.test(host) ? 'maybe' : 'no';
+  };
+}
+
+const WITHOUT_HOST = /^(file|data|blob|about):/i;
+const BEGINS_WITH_SCHEME = /^([a-z][a-z0-9+.-]*:)[/\\]/i;
+const KNOWN_PORTS: Readonly<Record<string, string>> = {
+  'http:': '80',
+  'https:': '443',
+  'ws:': '80',
+  'wss:': '443',
+};
+
+function hostOf(url: string): { readonly host: string; readonly port: string } | undefined {
+  const scheme = BEGINS_WITH_SCHEME.exec(url)?.[1]?.toLowerCase();
+  // The standard reads the host of a scheme that it does not know as it stands.
+  const isOther = scheme !== undefined && !Object.hasOwn(KNOWN_PORTS, scheme);
+  const web = isOther ? `http:${url.slice(scheme.length)}` : url;
+  if (!URL.canParse(web)) return undefined;
+  const { hostname, port, protocol } = new URL(web);
+  if (hostname === '') return undefined;
+  return { host: plainHost(hostname), port: port || (isOther ? '' : (KNOWN_PORTS[protocol] ?? '')) };
+}
+
+/** Without the dot of the root; an address of IPv4 that is written as one of IPv6 is that. */
+function plainHost(hostname: string): string {
+  const [, high, low] = /^\[::ffff:([0-9a-f]+):([0-9a-f]+)\]$/.exec(hostname) ?? [];
+  if (high === undefined || low === undefined) return hostname.replace(/\.$/, '');
+  return [high, low]
+    .map((part) => Number.parseInt(part, 16))
+    .flatMap((part) => [part >> 8, part & 255])
+    .join('.');
+}
+
+function plainPattern(pattern: string): string {
+  const address = /^[^[\]]*:[^[\]]*:[^[\]]*$/.test(pattern) ? `[${pattern}]` : pattern;
+  const [, name = '', port = ''] = /^(.*?)(:[\d*]+)?$/.exec(address) ?? [];
+  const read = (text: string) => (/[*?\\]/.test(text) ? undefined : hostOf(`http://${text}`)?.host);
+  const labels = name.split('.').map((label) => (/[^ -~]/.test(label) ? (read(label) ?? label) : label));
+  return (read(name) ?? labels.join('.').replace(/\.$/, '')) + port;
 }
 
 function pathMatcher(pattern: string, isStrict: boolean): (touch: Touch) => Fit {
@@ -295,17 +344,35 @@ function fitCommand(
   return inFolder === 'no' ? fit : inFolder;
 }
 
-/** Whether the words of a command are those of a rule, one by one. */
+/** Whether the words of a command are those of a rule, one by one; for what denies, options may stand between them. */
 function fitWords(wanted: readonly string[], words: readonly (string | undefined)[], isStrict: boolean): Fit {
+  let places = new Set([0]);
+  let isMaybe = false;
   for (const [index, pattern] of wanted.entries()) {
     if (pattern === '**' && index === wanted.length - 1) return 'yes';
-    if (index >= words.length) return 'no';
-    const word = words[index];
-    // It may be any word, or several, or none.
-    if (word === undefined) return isStrict ? 'no' : 'maybe';
-    if (!fitsWord(pattern, index === 0 && !isStrict ? programIn(word, pattern) : word, isStrict)) return 'no';
+    if (!isStrict && index > 0) passOptions(places, words);
+    const next = new Set<number>();
+    for (const at of places) {
+      const word = words[at];
+      // It may be any word, or several, or none.
+      if (word === undefined) isMaybe ||= at < words.length;
+      else if (fitsWord(pattern, index === 0 && !isStrict ? programIn(word, pattern) : word, isStrict))
+        next.add(at + 1);
+    }
+    places = next;
+    if (places.size === 0) return isMaybe && !isStrict ? 'maybe' : 'no';
   }
   return isStrict && words.length > wanted.length ? 'no' : 'yes';
+}
+
+/** Which options take the next word, each program says itself. */
+function passOptions(places: Set<number>, words: readonly (string | undefined)[]): void {
+  const isOption = (at: number): boolean => /^[-+]/.test(words[at] ?? '');
+  for (const at of places) {
+    if (!isOption(at)) continue;
+    places.add(at + 1);
+    if (at + 1 < words.length && !isOption(at + 1) && !words[at]?.includes('=')) places.add(at + 2);
+  }
 }
 
 function fitsWord(pattern: string, word: string, isStrict: boolean): boolean {

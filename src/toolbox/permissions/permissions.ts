@@ -24,7 +24,7 @@ import {
   SAID_RULES,
 } from './permission-rule.js';
 import { type StandingYes, StandingYeses, type YesScope } from './standing-yes.js';
-import { aboutOf, touchesOf } from './touches-of.js';
+import { aboutOf, addressesIn, touchesOf } from './touches-of.js';
 
 /**
  * What holds where no rule says something. `read-only`: what reads is allowed, the rest is denied. `ask`: what reads
@@ -163,6 +163,11 @@ export class Permissions {
     const judged = touches.map((touch) => ({ ...aboutOf(request), touch }));
     const yeses = this.#rulesOfYeses(request.context);
     const reasons = judged.map((one) => this.#judge(one, request, yeses));
+    const named = addressesIn(touches).map((touch) => ({ ...aboutOf(request), touch }));
+    // A command that may open an address is allowed by rules about commands, never by one about the address.
+    for (const reason of named.map((one) => this.#judge(one, request, yeses)))
+      if (reason.decision !== 'allow' && (reason.rule?.host ?? reason.rule?.action) !== undefined)
+        reasons.push(reason);
     if (touches.length === 0)
       reasons.push(
         this.#judge({ ...aboutOf(request), touchesNothing: said !== 'as annotated' }, request, yeses),

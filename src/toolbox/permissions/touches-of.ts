@@ -47,3 +47,79 @@ function areTexts(value: unknown, how: 'all known' | 'or not known'): boolean {
     value.every((one) => typeof one === 'string' || (one === undefined && how === 'or not known'))
   );
 }
+
+type RunWords = Extract<Touch, { action: 'run' }>['words'];
+
+/** The addresses that commands name: URLs within their words, and hosts where a program takes those. */
+export function addressesIn(touches: readonly Touch[]): readonly Touch[] {
+  const urls = touches.flatMap((touch) => (touch.action === 'run' ? urlsOf(touch.words) : []));
+  return [...new Set(urls)].map((url) => ({ action: 'open', url }));
+}
+
+function urlsOf(words: RunWords): readonly string[] {
+  const program = words[0]?.split('/').at(-1)?.toLowerCase() ?? '';
+  const urls = words.flatMap((word) => urlsIn(word ?? ''));
+  if (TAKES_PLACES.test(program)) {
+    const opens = program !== 'git' || words.some((word) => GIT_OPENS.test(word ?? ''));
+    urls.push(...words.slice(1).flatMap((word) => placeIn(word ?? '', opens)));
+  }
+  if (!TAKES_HOSTS.test(program)) return urls;
+  const options = Object.hasOwn(OTHER_VALUES, program) ? OTHER_VALUES[program] : undefined;
+  for (const [index, word] of words.entries()) {
+    if (index === 0 || options?.test(words[index - 1] ?? '') === true) continue;
+    if (word === undefined || LISTS.test(word)) urls.push(NOT_KNOWN);
+    else urls.push(...hostsIn(word));
+  }
+  return urls;
+}
+
+/** An address of no host: what denies one may be about it. */
+const NOT_KNOWN = 'http://…';
+const URLS = /([a-z][a-z0-9+.-]*):(?=[/\\]{2}|(?<=\b(?:https?|ftp|wss?):)[/\\])[/\\]+/gi;
+/** `{a,b}` and `[1-9]` are for curl to fill in. */
+const AUTHORITY = /^(?:\{[^}]*\}|\[[^\]]*\]|[^/\\?#\s"'<>`,{[])*/;
+
+function urlsIn(word: string): string[] {
+  return [...word.matchAll(URLS)].flatMap((match) => {
+    const rest = word.slice(match.index + match[0].length);
+    const authority = AUTHORITY.exec(rest)?.[0] ?? '';
+    // Not every program ends a host where the standard does.
+    const other = /^[\\?#][^/\s]*@([^/\\?#\s]+)/.exec(rest.slice(authority.length))?.[1];
+    const found = other === undefined ? [authority] : [authority, other];
+    return found.filter((one) => one !== '').map((one) => `${match[1]}://${one}`);
+  });
+}
+
+/** `user@host:path`, `host:path`, `host::module`. */
+const TAKES_PLACES = /^(git|ssh|scp|sftp|rsync|mosh|svn|hg|npm|pnpm|yarn|pip3?|uv)$/;
+const GIT_OPENS = /^(clone|fetch|pull|push|ls-remote|remote|submodule|archive)$/;
+
+function placeIn(word: string, opens: boolean): readonly string[] {
+  const [, user, host] =
+    /^(?:--?[\w-]+=)?([^\s/:@]*@)?(\[[\da-f:]+\]|[^\s/:@[\]]+):(?!\/\/)/i.exec(word) ?? [];
+  return host === undefined || (user === undefined && !opens) ? [] : [`ssh://${host}`];
+}
+
+/** Programs whose words may be hosts as they are. */
+const TAKES_HOSTS =
+  /^(curl|wget2?|aria2c|axel|https?|xh|lynx|links2?|w3m|nc|ncat|netcat|socat|telnet|t?ftp|lftp|sftp|ssh|ssh-keyscan|ssh-copy-id|mosh|ping6?|traceroute|tracepath|mtr|dig|host|nslookup|drill|whois|nmap|openssl)$/;
+/** Options whose values are something else. */
+const OTHER_VALUES: Readonly<Record<string, RegExp>> = {
+  curl: /^(-[a-zA-Z#]*[odHTFbcEuAXmrwYyzCD]|--(output|output-dir|data(-\w+)?|json|header|upload-file|form|cookie|cookie-jar|cert|key|cacert|user|user-agent|request|max-time|connect-timeout|retry|write-out|dump-header))$/,
+  wget: /^(-[a-zA-Z]*[OoaPUtTQ]|--(output-document|output-file|append-output|directory-prefix|user-agent|tries|timeout))$/,
+};
+const LISTS = /^(-[a-zA-Z]*K|--config|--input-file|-i$)/;
+
+function hostsIn(word: string): readonly string[] {
+  const isOption = word.startsWith('-');
+  const value = isOption ? (/^--[\w-]+=(.*)$|^-\w(.+)$/.exec(word)?.slice(1).find(Boolean) ?? '') : word;
+  if (value.search(URLS) >= 0) return [];
+  const hosts = value.split(/[\s,]/).flatMap((part) => {
+    const authority = (AUTHORITY.exec(part)?.[0] ?? '').split('@').at(-1) ?? '';
+    return authority.startsWith('[') ? [authority] : authority.split(':');
+  });
+  // What stands behind the letter of an option is most often more of these.
+  return hosts
+    .filter((host) => host !== '' && !/^\d{1,5}$/.test(host) && (!isOption || /[.:]/.test(host)))
+    .map((host) => `http://${host}`);
+}

@@ -1,4 +1,40 @@
-import type { FolderView } from './command-touches.js';
+import { posix } from 'node:path';
+
+/** What has to be known of a folder to tell what a command would touch in it. */
+export interface FolderView {
+  /** The folder, absolute, without links. */
+  readonly root: string;
+  /** What a path is in the end: links are followed, also of folders of what is not there yet. Absolute. */
+  resolve(path: string): ResolvedPath;
+  /** Names in a folder; nothing where it is none. */
+  names(path: string): readonly string[] | undefined;
+  /** The text of a file; nothing where there is none. */
+  text(path: string): string | undefined;
+}
+
+interface ResolvedPath {
+  readonly path: string;
+  readonly isFolder: boolean;
+}
+
+/** Where the system comes by a path: `..` behind a link leads out of where that leads to. */
+export function followPath(
+  path: string,
+  { from, resolve }: { readonly from: string } & Pick<FolderView, 'resolve'>,
+): ResolvedPath & { /** Names that `..` follows, as they are written. */ readonly left: readonly string[] } {
+  const names = path.split('/').filter((name) => name !== '' && name !== '.');
+  const last = names.lastIndexOf('..');
+  const left: string[] = [];
+  let at = path.startsWith('/') ? '/' : from;
+  for (const name of names.slice(0, last + 1)) {
+    if (name === '..') at = posix.dirname(at);
+    else {
+      left.push(posix.join(at, name));
+      at = resolve(posix.join(at, name)).path;
+    }
+  }
+  return { ...resolve(posix.join(at, ...names.slice(last + 1))), left };
+}
 
 /** How a command is run. */
 export interface CommandRequest {

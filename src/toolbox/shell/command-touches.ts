@@ -1,29 +1,19 @@
 import { posix } from 'node:path';
 import type { Touch } from '../../contract/touch.js';
-import { foldedPath, folderPath } from '../paths/folder-path.js';
+import { folderPath } from '../paths/folder-path.js';
 import { globMatcher } from '../paths/glob.js';
-import { changesOf, changesPackage, impliesFolder, programsIn } from './implied-folder.js';
+import { type FolderView, followPath } from './command-shell.js';
+import { changesOf, changesPackage, impliesFolder, LineChanges, programsIn } from './implied-folder.js';
 import { type CommandWord, readScript, type ScriptCommand, type ScriptFile } from './read-script.js';
 import { type PackageScript, programOf, textOf } from './started.js';
 import { startedBy } from './started-programs.js';
 
-/** What has to be known of a folder to tell what a command would touch in it. */
-export interface FolderView {
-  /** The folder, absolute, without links. */
-  readonly root: string;
-  /** What a path is in the end: links are followed, also of folders of what is not there yet. Absolute. */
-  resolve(path: string): { readonly path: string; readonly isFolder: boolean };
-  /** Names in a folder; nothing where it is none. */
-  names(path: string): readonly string[] | undefined;
-  /** The text of a file; nothing where there is none. */
-  text(path: string): string | undefined;
-}
+type FoundPath = ReturnType<FolderView['resolve']>;
 
 /** How deep commands start others. */
 const MOST_LEVELS = 8;
 const MOST_TOUCHES = 500;
 const MOST_NAMES = 500;
-const MOST_TOLD = 3;
 
 /** Paths that everybody may name. */
 const HARMLESS = /^\/dev\/(null|zero|full|random|urandom|stdin|stdout|stderr|tty|fd\/\d+)$/;
@@ -47,8 +37,7 @@ class TouchReader {
   /** By what they say: the same is told once. */
   readonly touches = new Map<string, Touch>();
   readonly #view: FolderView;
-  readonly #changes: LineChange[] = [];
-  readonly #sources: LineSource[] = [];
+  readonly #line = new LineChanges();
   #folder: string | undefined;
   #moves = 0;
   #at = 0;
@@ -73,17 +62,8 @@ class TouchReader {
 
   /** What was read to tell what runs says nothing, where the line changes it before. */
   compareChanges(): void {
-    const found = new Set<string>();
-    for (const source of this.#changes.length === 0 ? [] : this.#sources) {
-      const { path } = this.#view.resolve(source.path);
-      const changes = this.#changes.filter(
-        (change) => change.at < source.at || (change.at > source.at && (change.isLoose || source.isLoose)),
-      );
-      if (changes.some((change) => mayChange(change, path))) found.add(`'${this.#shown(path)}'`);
-    }
-    const names = [...[...found].slice(0, MOST_TOLD), ...(found.size > MOST_TOLD ? ['…'] : [])];
-    const say = found.size === 1 ? 'says' : 'say';
-    if (found.size > 0) this.#doubt(`it may change ${names.join(', ')}, which ${say} what it runs`);
+    const { resolve } = this.#view;
+    for (const why of this.#line.doubts({ resolve, shown: (path) => this.#shown(path) })) this.#doubt(why);
   }
 
   #place() {
@@ -91,24 +71,24 @@ class TouchReader {
   }
 
   #source(path: string): void {
-    this.#sources.push({ ...this.#place(), path });
+    this.#line.reads({ ...this.#place(), path });
   }
 
   #change(words: readonly CommandWord[], mentions: (word: CommandWord) => readonly string[]): void {
     const { reach, words: named = words.slice(1), isSure } = changesOf(words);
-    if (reach === 'tree') this.#changes.push({ ...this.#place(), path: this.#view.root, isDeep: true });
+    if (reach === 'tree') this.#line.changes({ ...this.#place(), path: this.#view.root, isDeep: true });
     if (reach === 'nothing' || reach === 'tree') return;
     const programs = programsIn(words);
     for (const word of named.filter((one) => !programs.includes(one)))
       for (const path of mentions(word))
-        this.#changes.push({
+        this.#line.changes({
           ...this.#place(),
           path: posix.resolve(this.#view.root, path),
           isDeep: reach === 'folders',
         });
     // It may be any file.
     if (isSure === true && named.some((word) => word.kind === 'unknown'))
-      this.#changes.push({ ...this.#place(), path: this.#view.root, isDeep: true });
+      this.#line.changes({ ...this.#place(), path: this.#view.root, isDeep: true });
   }
 
   #add(touch: Touch): void {
@@ -184,9 +164,15 @@ class TouchReader {
       this.#doubt('in which folder it goes on is not known before');
       return;
     }
-    const to = this.#view.resolve(posix.resolve(this.#folder, target));
+    const to = followPath(target, { from: this.#folder, resolve: this.#view.resolve });
+    // Bash takes `..` by the text where it can, and goes nowhere where there is no such folder.
+    const isPlain = to.left.every((path) => {
+      const real = this.#view.resolve(path);
+      return real.isFolder && real.path === path;
+    });
+    if (!isPlain) this.#doubt(`where '${target}' leads is not known before`);
     if (!to.isFolder) this.#doubt(`'${target}' is no folder`);
-    this.#folder = to.path;
+    this.#folder = isPlain ? to.path : undefined;
   }
 
   #file({ action, path }: ScriptFile): void {
@@ -199,12 +185,22 @@ class TouchReader {
     }
     if (HARMLESS.test(absolute.path)) return;
     this.#add({ action, path: this.#shown(absolute.path) });
-    if (action === 'write') this.#changes.push({ ...this.#place(), path: absolute.path, isDeep: false });
+    if (action === 'write') this.#line.changes({ ...this.#place(), path: absolute.path, isDeep: false });
   }
 
-  #absolute(text: string) {
-    if (text.startsWith('/')) return this.#view.resolve(posix.normalize(text));
-    return this.#folder === undefined ? undefined : this.#view.resolve(posix.join(this.#folder, text));
+  #absolute(text: string): FoundPath | undefined {
+    if (!text.startsWith('/') && this.#folder === undefined) return undefined;
+    const found = followPath(text, { from: this.#folder ?? '/', resolve: this.#view.resolve });
+    for (const path of found.left) this.#line.reads({ ...this.#place(), path, isWay: true });
+    return found;
+  }
+
+  /** What a path may be: for the system, and for programs that take `..` by the text. */
+  #places(text: string): readonly FoundPath[] {
+    const found = this.#absolute(text);
+    if (found === undefined) return [];
+    const read = this.#view.resolve(posix.resolve(this.#folder ?? '/', text));
+    return read.path === found.path ? [found] : [found, read];
   }
 
   /** Relative to the root where it is within it. */
@@ -233,34 +229,36 @@ class TouchReader {
 
   #mention(text: string, index: number): readonly string[] {
     if (/[\n\0]/.test(text)) return [];
-    const absolute = this.#absolute(text);
     // Without a folder only what is absolute can be told; that the folder is not known is told already.
-    if (absolute === undefined) return [];
-    const shown = this.#shown(absolute.path);
-    const isOutside = shown.startsWith('/');
-    // Programs are looked up elsewhere, and most words are no paths.
-    if (isOutside && (HARMLESS.test(shown) || (index === 0 && text.startsWith('/')))) return [];
-    // An address is the path of a file, too, where somebody has made the folders for it: that matters where it leads out.
-    if (!isOutside && ADDRESS.test(text)) return [];
-    return [absolute.isFolder && !isOutside ? `${shown}/` : shown];
+    return this.#places(text).flatMap(({ path, isFolder }) => {
+      const shown = this.#shown(path);
+      const isOutside = shown.startsWith('/');
+      // Programs are looked up elsewhere, and most words are no paths.
+      if (isOutside && (HARMLESS.test(shown) || (index === 0 && text.startsWith('/')))) return [];
+      // An address is the path of a file, too, where somebody has made the folders for it: that matters where it leads out.
+      if (!isOutside && ADDRESS.test(text)) return [];
+      return [isFolder && !isOutside ? `${shown}/` : shown];
+    });
   }
 
   /** What a pattern stands for now, with links followed: one among them may lead anywhere. */
   #fitting(pattern: string): readonly string[] {
-    const { folder, names } = this.#split(pattern);
+    const { folder, before, names } = this.#split(pattern);
     if (folder === undefined) return [];
     const own = this.#shown(folder.path);
-    let found: readonly string[] = [folder.path];
+    let found: readonly string[] = [before];
     for (const [index, name] of names.entries()) {
       const fits = globMatcher(name);
       const isLast = index === names.length - 1;
-      found = found.flatMap((path) => {
-        if (name === '.' || name === '..') return [this.#view.resolve(posix.join(path, name)).path];
+      found = found.flatMap((text) => {
+        if (name === '.' || name === '..') return [`${text}${name}/`];
         // Which of these two fit is not the same in every Bash.
-        const all = ['.', '..', ...(this.#view.names(path) ?? [])];
+        const all = ['.', '..', ...(this.#view.names(this.#absolute(text)?.path ?? '') ?? [])];
         const inside = all.filter((one) => fits(one) && (!one.startsWith('.') || name.startsWith('.')));
-        const resolved = inside.map((one) => this.#view.resolve(posix.join(path, one)));
-        return resolved.filter(({ isFolder }) => isLast || isFolder).map((one) => one.path);
+        return inside
+          .map((one) => text + one)
+          .filter((one) => isLast || this.#absolute(one)?.isFolder)
+          .map((one) => (isLast ? one : `${one}/`));
       });
       // Too many to be told one by one: the folder stands for them.
       if (found.length > MOST_NAMES) return [own.startsWith('/') ? own : `${own}/`];
@@ -281,8 +279,12 @@ class TouchReader {
     const parts = pattern.split('/');
     const first = parts.findIndex((part) => PLACE.test(part));
     const before = parts.slice(0, first).map((part) => part.replace(/\\(.)/g, '$1'));
-    const path = before.length === 0 ? '.' : `${before.join('/')}/`;
-    return { folder: this.#absolute(path), names: parts.slice(first).filter((part) => part !== '') };
+    const path = before.length === 0 ? './' : `${before.join('/')}/`;
+    return {
+      folder: this.#absolute(path),
+      before: path,
+      names: parts.slice(first).filter((part) => part !== ''),
+    };
   }
 
   /** The file that a program is, whatever way and by whatever link it is named. */
@@ -342,27 +344,6 @@ function hasManyFolders({ pattern }: { readonly pattern: string }): boolean {
 const ADDRESS = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i;
 const BEHIND_SCHEME = /(?:^|[^a-z0-9+.-])(?!file:)[a-z][a-z0-9+.-]*:$/i;
 
-/** A file or folder that a line may change, and where in it. */
-interface LineChange {
-  readonly at: number;
-  readonly isLoose: boolean;
-  readonly path: string;
-  /** And what is in it. */
-  readonly isDeep: boolean;
-}
-
-/** What was read, or is read by then, to tell what runs: a file, or a folder with such files. */
-type LineSource = Omit<LineChange, 'isDeep'>;
-
-/** Also where capitals make no difference. */
-function mayChange(change: LineChange, read: string): boolean {
-  const [path, source] = [foldedPath(change.path), foldedPath(read)];
-  return path === source || path.startsWith(`${source}/`) || (change.isDeep && source.startsWith(`${path}/`));
-}
-
-/** Files by which package managers find scripts, and what they run them with. */
-const SCRIPT_FILES =
-  'package.json .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs pnpm-workspace.yaml bunfig.toml'.split(' ');
 const PROGRAMS = 'node_modules/.bin';
 const HOOK_FOLDERS = ['.husky', '.githooks'];
 
@@ -372,6 +353,10 @@ function isPackageChange([program, ...args]: readonly CommandWord[]): boolean {
     changesPackage(args.map((word) => textOf(word) ?? ''))
   );
 }
+
+/** Files by which package managers find scripts, and what they run them with. */
+const SCRIPT_FILES =
+  'package.json .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs pnpm-workspace.yaml bunfig.toml'.split(' ');
 
 /** A folder, and those that it is in, up to the root. */
 function foldersUpward({ root }: FolderView, folder: string): readonly string[] {

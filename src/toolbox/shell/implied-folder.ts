@@ -1,3 +1,4 @@
+import { foldedPath } from '../paths/folder-path.js';
 import { programOf, textOf, type Words } from './started.js';
 
 /** How a program that goes through folders is told where: without a word about it, it is where it runs. */
@@ -253,3 +254,76 @@ export function programsIn(words: Words): Words {
 }
 
 const RUNS_TESTS = /^(jest|vitest|mocha|ava|tap|pytest|rspec|phpunit)$/;
+
+/** A file or folder that a line may change, and where in it. */
+interface LineChange {
+  readonly at: number;
+  readonly isLoose: boolean;
+  readonly path: string;
+  /** And what is in it. */
+  readonly isDeep: boolean;
+}
+
+/** What was read, or is read by then, to tell what runs: a file, or a folder with such files. */
+interface LineSource extends Omit<LineChange, 'isDeep'> {
+  /** A name behind which `..` stands: what it is says where that leads. */
+  readonly isWay?: true;
+}
+
+const MOST_TOLD = 3;
+
+/** What a line changes of what is looked at to tell what it does. */
+export class LineChanges {
+  readonly #changes: LineChange[] = [];
+  readonly #sources: LineSource[] = [];
+
+  changes(change: LineChange): void {
+    this.#changes.push(change);
+  }
+
+  reads(source: LineSource): void {
+    this.#sources.push(source);
+  }
+
+  /** What was read says nothing, where the line changes it before. */
+  doubts({
+    resolve,
+    shown,
+  }: {
+    readonly resolve: (path: string) => { readonly path: string };
+    readonly shown: (path: string) => string;
+  }): readonly string[] {
+    const [turned, changed] = [new Set<string>(), new Set<string>()];
+    for (const source of this.#changes.length === 0 ? [] : this.#sources) {
+      const { path } = resolve(source.path);
+      const changes = this.#changes.filter(
+        (change) => change.at < source.at || (change.at > source.at && (change.isLoose || source.isLoose)),
+      );
+      if (source.isWay !== true) {
+        if (changes.some((change) => mayChange(change, path))) changed.add(`'${shown(path)}'`);
+      } else if (changes.some((one) => mayBecome(one, path) || mayBecome(one, source.path)))
+        turned.add(`'${shown(source.path)}'`);
+    }
+    return [
+      ...(turned.size === 0 ? [] : [`it may make ${listed(turned)} lead elsewhere`]),
+      ...(changed.size === 0
+        ? []
+        : [`it may change ${listed(changed)}, which ${changed.size === 1 ? 'says' : 'say'} what it runs`]),
+    ];
+  }
+}
+
+function listed(names: ReadonlySet<string>): string {
+  return [...[...names].slice(0, MOST_TOLD), ...(names.size > MOST_TOLD ? ['…'] : [])].join(', ');
+}
+
+function mayBecome({ path, isDeep }: LineChange, way: string): boolean {
+  const [changed, one] = [foldedPath(path), foldedPath(way)];
+  return changed === one || (isDeep && one.startsWith(`${changed}/`));
+}
+
+/** Also where capitals make no difference. */
+function mayChange(change: LineChange, read: string): boolean {
+  const [path, source] = [foldedPath(change.path), foldedPath(read)];
+  return path === source || path.startsWith(`${source}/`) || (change.isDeep && source.startsWith(`${path}/`));
+}

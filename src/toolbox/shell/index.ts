@@ -2,9 +2,10 @@ export {
   type CommandEnd,
   type CommandRequest,
   CommandShell,
+  type FolderView,
   type OutputView,
   type RunningCommand,
 } from './command-shell.js';
-export { commandTouches, type FolderView } from './command-touches.js';
+export { commandTouches } from './command-touches.js';
 export { LocalShell, type LocalShellOptions } from './local-shell.js';
 export { type ShellLimits, ShellTools, shellTools } from './shell-tools.js';

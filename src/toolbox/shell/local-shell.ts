@@ -11,10 +11,11 @@ import {
   type CommandEnd,
   type CommandRequest,
   CommandShell,
+  type FolderView,
+  followPath,
   KeptOutput,
   type RunningCommand,
 } from './command-shell.js';
-import type { FolderView } from './command-touches.js';
 import { endGroup, killGroupNow, MARK } from './process-group.js';
 
 /** What a {@link LocalShell} is made from. */
@@ -111,7 +112,7 @@ export class LocalShell extends CommandShell {
   override folderAt(path: string): string {
     const read = folderPath(path, { root: this.#folder });
     if (!read.ok) throw new Error(`${read.problem}.`);
-    const { path: absolute, isFolder } = resolveLinks(posix.join(this.#folder, read.path));
+    const { path: absolute, isFolder } = followPath(path, { from: this.#folder, resolve: resolveLinks });
     if (!isFolder) throw new Error(`'${read.path}' is no folder.`);
     if (absolute !== this.#folder && !absolute.startsWith(`${this.#folder}/`))
       throw new Error(`'${read.path}' leads out of the folder.`);

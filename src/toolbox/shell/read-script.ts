@@ -131,6 +131,12 @@ class ScriptReader {
     for (const part of [...node.prefix, ...node.suffix.filter(({ type }) => type !== 'Word')])
       this.node(part);
     if (node.name === undefined) return;
+    // `{a['…']}>` sets a variable, too, and what is within the brackets is calculated.
+    const names = [node.name, ...node.suffix].filter(
+      (part) => part.type === 'Word' && part.text.startsWith('{'),
+    );
+    if (names.some(({ end }) => node.suffix.some(({ pos }) => pos === end)))
+      this.doubt('it sets a variable in passing');
     const words = [node.name, ...node.args].map((arg) =>
       arg.type === 'Word' ? this.#word(arg) : this.#setting(arg),
     );

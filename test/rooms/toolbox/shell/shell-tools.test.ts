@@ -61,6 +61,11 @@ describe('run_command', () => {
     symlinkSync('/', join(folder, 'out'));
     expect((await run('pwd')).forLLM).toContain(realpathSync(folder));
     expect((await run('pwd', { folder: 'sub' })).forLLM).toContain(`${realpathSync(folder)}/sub\n`);
+    mkdirSync(join(folder, 'a', 'b'), { recursive: true });
+    symlinkSync('../../sub', join(folder, 'a', 'b', 'link'));
+    expect((await run('pwd', { folder: 'a/b/link/..' })).forLLM).toContain(`${realpathSync(folder)}\n`);
+    expect((await run('pwd', { folder: 'a/b/../../sub' })).forLLM).toContain(`${realpathSync(folder)}/sub\n`);
+    expect((await run('pwd', { folder: 'a/b/link/../..' })).isError).toBe(true);
     for (const outside of ['..', '/', 'out', 'out/tmp', 'sub/../..', 'nowhere'])
       expect([outside, (await run('touch evil', { folder: outside })).isError]).toEqual([outside, true]);
     expect(existsSync(join(folder, '..', 'evil'))).toBe(false);
