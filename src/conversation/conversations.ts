@@ -230,11 +230,8 @@ export class Conversations {
     } catch (error) {
       if (!isTimeout(error)) throw error;
       for (const held of this.#held) held.leave();
-      const left = withinLimits(Promise.all(this.#taking.values()), {
-        signal: undefined,
-        timeoutMs: GRACE_MS,
-      });
-      await left.catch(() => {});
+      this.#jobs?.leave();
+      await withinLimits(ending, { signal: undefined, timeoutMs: GRACE_MS }).catch(() => {});
     }
   }
 
@@ -359,7 +356,7 @@ const NOTHING_SEEN = -1;
 /** Conversations that are looked for at once. */
 const MAX_DUE = 100;
 
-/** How long turns that are left may take to notice. */
+/** How long turns and jobs that are left may take to notice. */
 const GRACE_MS = 1_000;
 
 function isTimeout(error: unknown): boolean {

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { withinLimits } from '../kernel/async.js';
-import { type JobRunner, type RunJobsOptions, runJobs } from './run-jobs.js';
+import { beginJobs, type RunJobsOptions } from './run-jobs.js';
+
+type BegunJobs = Awaited<ReturnType<typeof beginJobs>>;
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
@@ -11,7 +13,7 @@ const BEGIN_WITHIN_MS = 5_000;
 /** Does jobs as soon as the engine can be reached, however long that takes. */
 export class BackgroundJobs {
   readonly #closing = new AbortController();
-  readonly #runner: Promise<JobRunner | undefined>;
+  readonly #runner: Promise<BegunJobs | undefined>;
 
   /** `onFailure` hears of each time that the engine could not be reached. */
   constructor(options: RunJobsOptions, onFailure: (error: unknown) => void) {
@@ -26,11 +28,17 @@ export class BackgroundJobs {
     await runner?.close();
   }
 
-  async #begin(options: RunJobsOptions, onFailure: (error: unknown) => void): Promise<JobRunner | undefined> {
+  /** Stops those that run, and leaves them to others. */
+  leave(): void {
+    this.#closing.abort();
+    void this.#runner.then((runner) => runner?.leave());
+  }
+
+  async #begin(options: RunJobsOptions, onFailure: (error: unknown) => void): Promise<BegunJobs | undefined> {
     const { signal } = this.#closing;
     for (let wait = FIRST_PAUSE_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
       try {
-        const runner = await runJobs(options);
+        const runner = await beginJobs(options);
         if (!signal.aborted) return runner;
         await runner.close();
       } catch (error) {

@@ -29,6 +29,7 @@ interface JobWork {
   readonly policy?: ToolPolicy;
   readonly onAsyncResult?: (completion: JobCompletion) => unknown;
   readonly logger?: Logger;
+  readonly missingToolMs?: number;
 }
 
 /** What came of one attempt. */
@@ -36,6 +37,8 @@ interface AttemptEnd {
   readonly result: ToolResult;
   /** Another attempt may do better. */
   readonly isFailure: boolean;
+  /** It was stopped before it had ended. */
+  readonly isStopped?: boolean;
 }
 
 /** For how long a store that is away is waited for: with nothing done yet, and with a result that would be lost. */
@@ -43,6 +46,11 @@ const BEGIN_WITHIN_MS = 30_000;
 const COMPLETE_WITHIN_MS = 300_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
+/** For how long other workers may have the tool of a job, as in a rolling deploy, and how long it is kept from them. */
+const MISSING_TOOL_MS = 600_000;
+const LONGEST_HOLD_MS = 2000;
+/** Jobs without a tool that are remembered. */
+const REMEMBERED = 10_000;
 
 /** For how long something is tried again: until the engine takes the job away, or the time is over. */
 interface Patience {
@@ -56,6 +64,9 @@ export class JobDoer {
   readonly #slots = new ToolSlots();
   readonly #telling = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
+  readonly #leaving = new AbortController();
+  /** Jobs whose tool is missing here: since when that is known, and how long they are kept the next time. */
+  readonly #missing = new Map<string, { readonly since: number; hold: number }>();
 
   constructor(work: JobWork) {
     this.#work = work;
@@ -70,7 +81,9 @@ export class JobDoer {
     try {
       const beginning = await this.#begin(job, attempt);
       if (beginning === undefined) await attempt.giveBack();
-      else if (beginning.status === 'run') await this.#attempt(job, attempt);
+      else if (beginning.status === 'run') {
+        if (!(await this.#leaveToOthers(job, attempt))) await this.#attempt(job, attempt);
+      }
       // Its worker died before the engine, or whoever listens, had heard of it.
       else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
       else logger?.warn('A job came that the store does not know; it is not done', { jobId: job.id });
@@ -82,6 +95,38 @@ export class JobDoer {
   /** From now on a store that is away is not waited for: its jobs are left to others. */
   close(): void {
     this.#closing.abort();
+  }
+
+  /** Stops the jobs that run: they are given back, and others do them. */
+  leave(): void {
+    this.close();
+    this.#leaving.abort(new DOMException('The process that did the job was closed', 'AbortError'));
+  }
+
+  /**
+   * Whether a job was given back because its tool is missing here: in a rolling deploy another worker has it. Time is
+   * taken by no clock that can be set.
+   */
+  async #leaveToOthers({ id, tool }: Job, attempt: JobAttempt): Promise<boolean> {
+    const { tools, logger, missingToolMs = MISSING_TOOL_MS } = this.#work;
+    if (tools.offered(tool) !== undefined) return false;
+    const now = performance.now();
+    const missing = this.#missing.get(id) ?? { since: now, hold: FIRST_PAUSE_MS };
+    this.#missing.delete(id);
+    if (now - missing.since >= missingToolMs) return false;
+    if (missing.since === now)
+      logger?.warn('A job is given back, as its tool is missing here', { jobId: id, tool });
+    this.#missing.set(id, missing);
+    const [oldest] = this.#missing.keys();
+    if (this.#missing.size > REMEMBERED && oldest !== undefined) this.#missing.delete(oldest);
+    const { signal } = attempt;
+    // Kept for ever longer, so that it does not come again at once.
+    const stopped = AbortSignal.any([signal, this.#closing.signal]);
+    await pause(missing.hold, undefined, { signal: stopped }).catch(() => {});
+    missing.hold = Math.min(2 * missing.hold, LONGEST_HOLD_MS);
+    if (signal.aborted) throw signal.reason;
+    await attempt.giveBack();
+    return true;
   }
 
   /** Resolves when all that has ended has been told. */
@@ -105,8 +150,9 @@ export class JobDoer {
   }
 
   async #attempt(job: Job, attempt: JobAttempt): Promise<void> {
-    const { result, isFailure } = await this.#run(job, attempt);
+    const { result, isFailure, isStopped } = await this.#run(job, attempt);
     const { signal } = attempt;
+    if (isStopped && this.#leaving.signal.aborted && !signal.aborted) return attempt.giveBack();
     // Somebody else has the job by now, and it is theirs to complete.
     if (signal.aborted && !isCancelled(signal)) throw signal.reason;
     if (isFailure && !attempt.isLast) throw result.error ?? new Error(resultText(result));
@@ -204,7 +250,7 @@ export class JobDoer {
     return {
       ...given,
       ...job.scope,
-      signal,
+      signal: AbortSignal.any([signal, this.#leaving.signal]),
       onUpdate: (update, call) => {
         engine
           .publish({ type: 'progress', jobId: job.id, update: plainJson(update) ?? null })
@@ -225,7 +271,8 @@ function endOf({ record, result }: Invocation, { job, definition, signal }: Done
   if (isCancelled(signal)) return { result: cancelledResult(job.tool, reasonOf(signal)), isFailure: false };
   const { status } = record;
   if (status === 'rejected') return { result: changedResult(job, definition) ?? result, isFailure: false };
-  return { result, isFailure: status === 'error' || status === 'timed_out' };
+  const isStopped = status === 'aborted';
+  return { result, isFailure: status === 'error' || status === 'timed_out', isStopped };
 }
 
 function isCancelled({ reason }: AbortSignal): boolean {

@@ -157,6 +157,9 @@ export class MemoryJobEngine implements JobEngine {
     entry.state = 'running';
     entry.begun += 1;
     worker.free -= 1;
+    // The others come first the next time: what one gives back is not brought to it again and again.
+    this.#workers.delete(worker);
+    this.#workers.add(worker);
     const running = this.#attempt(worker.handle, entry).finally(() => {
       worker.free += 1;
       worker.running.delete(running);

@@ -47,6 +47,11 @@ export interface RunJobsOptions {
   readonly sweepMs?: number;
   /** How long nothing may be heard of a job that an engine had, before it is enqueued again; default 60,000. */
   readonly silentForMs?: number;
+  /**
+   * How long a job whose tool is missing here is given back, for other workers may have it, before it ends with that it
+   * is missing; in milliseconds since it first came here, default 600,000.
+   */
+  readonly missingToolMs?: number;
 }
 
 /** Does jobs, until it is closed. */
@@ -72,6 +77,7 @@ const OPTIONS = optionTable<RunJobsOptions>('runJobs', {
   logger: LOGGER,
   sweepMs: MILLISECONDS,
   silentForMs: MILLISECONDS,
+  missingToolMs: MILLISECONDS,
 });
 
 const DEFAULT_CONCURRENCY = 10;
@@ -96,6 +102,11 @@ const DEFAULT_CONCURRENCY = 10;
  * ```
  */
 export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
+  return beginJobs(options);
+}
+
+/** The same; `leave` stops the jobs that run, and leaves them to others. */
+export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobDoer, 'leave'>> {
   checkOptions(options, OPTIONS);
   const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
   const tools = registryOf(given);
@@ -104,6 +115,7 @@ export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
   const { sweepMs, silentForMs, logger } = options;
   const sweeper = new OutboxSweeper({ engine, jobs: store.jobs, sweepMs, silentForMs, logger });
   return {
+    leave: () => doer.leave(),
     close: async () => {
       doer.close();
       await Promise.all([worker.close(), sweeper.close()]);

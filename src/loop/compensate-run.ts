@@ -129,7 +129,8 @@ async function compensateAll(
   { tools, scope, logger }: CompensateOptions,
 ): Promise<readonly Compensation[]> {
   const registry = registryOf(tools);
-  const { owner: _, ...surroundings } = scope ?? {};
+  const { owner, turnOf: conversationId } = run;
+  const surroundings = { ...(conversationId === undefined ? {} : { conversationId }), ...scope, owner };
   const done: Compensation[] = (run.open?.calls ?? []).flatMap((call) =>
     call.status === 'begun' ? [{ callId: call.id, tool: call.name, status: 'unknown' }] : [],
   );
@@ -144,7 +145,7 @@ async function compensateAll(
     else if (record.status === 'started') done.push({ ...about, status: 'unknown' });
     else if (tool?.compensate === undefined) done.push({ ...about, status: 'none' });
     else {
-      const result = await undo(tool, { ...record, idempotencyKey }, { scope: surroundings, logger });
+      const result = await undo(tool, { ...record, idempotencyKey }, { run, scope: surroundings, logger });
       const entry = { type: 'compensated', idempotencyKey, ...result } as const;
       await claimed.write({ write: (store, claim) => store.append(claim, [entry]) });
       done.push({ ...about, status: result.isError ? 'failed' : 'compensated', text: result.text });
@@ -154,11 +155,18 @@ async function compensateAll(
   return done;
 }
 
+/** Where something is undone. */
+interface UndoSurroundings {
+  readonly run: Pick<FoldedRun, 'runId' | 'iterations'>;
+  readonly scope: CallScope;
+  readonly logger: Logger | undefined;
+}
+
 /** One compensation, with all that surrounds a call: its context, the limit of its time, the log. */
 async function undo(
   { name, compensate, container, timeoutMs }: ToolDefinition,
   { id, idempotencyKey, arguments: args = {}, result }: CallRecord & { readonly idempotencyKey: string },
-  { scope, logger }: { readonly scope: CallScope; readonly logger: Logger | undefined },
+  { run, scope, logger }: UndoSurroundings,
 ): Promise<{ readonly isError: boolean; readonly text: string }> {
   const effect = { callId: id, idempotencyKey, arguments: args, result };
   const tool = toDefinition(
@@ -174,7 +182,8 @@ async function undo(
     ...tool,
     ...(container ? { container } : {}),
   });
-  const request = { id, name, arguments: {}, idempotencyKey: partKey(idempotencyKey, 'compensate') };
+  const place = { runId: run.runId, step: run.iterations, index: 0 };
+  const request = { id, name, arguments: {}, place, idempotencyKey: partKey(idempotencyKey, 'compensate') };
   const { result: told } = await registry.invoke(request, scope);
   return { isError: told.isError, text: told.forLLM };
 }

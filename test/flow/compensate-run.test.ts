@@ -151,6 +151,21 @@ describe('compensateRun', () => {
     expect(foldRun(shop.store.read('r')!).end).toMatchObject({ status: 'aborted', error: { code: 508 } });
   });
 
+  test.each([undefined, { data: { by: 'clerk' } }])(
+    'tells a compensation whose run it is, with the scope %j',
+    async (scope) => {
+      const shop = new Shop();
+      const seen: unknown[] = [];
+      const compensate: ToolDefinition['compensate'] = (_effect, { owner, runId, data }) => {
+        seen.push([owner, runId, data]);
+      };
+      const tools = [shop.tool('pay', { compensate })];
+      await shop.sell([[1]], tools);
+      await compensateRun(shop.store, 'r', { tools, ...(scope ? { scope } : {}) });
+      expect(seen).toEqual([[{ user: 'u1' }, 'r', scope?.data ?? {}]]);
+    },
+  );
+
   test('leaves a run alone that is not there, that somebody is at, or that has another owner', async () => {
     const shop = new Shop();
     const tools = [shop.tool('reserve')];

@@ -827,6 +827,7 @@ export const OUTER_DOORS: readonly Door[] = [
       logger: console,
       sweepMs: 5000,
       silentForMs: 1000,
+      missingToolMs: 1000,
     },
     {
       protecting: ['jobScope', 'policy'],

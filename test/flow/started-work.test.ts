@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
   Conversation,
+  Conversations,
   cancelJob,
   defineTool,
   discoverTools,
@@ -574,4 +575,77 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     await runToolLoop({ provider, model: 'm', tools: [tool], engine, store, onAsyncResult }, USER);
     expect(await heard.promise).toBe('done');
   });
+});
+
+describe('runJobs, where it does not have the tool of a job', () => {
+  const label = defineTool({
+    name: 'label',
+    description: 'Prints a label',
+    background: true,
+    execute: (_args, { attempt }) => `printed at ${attempt > 1 ? 'a later' : 'the first'} try`,
+  });
+  const mail = defineTool({ name: 'mail', description: 'Mails', background: true, execute: () => 'sent' });
+  const start = async (engine: JobEngine, store: MemoryRunStore) => {
+    const config = { provider: calling('label', {}), model: 'm', tools: [label], engine, store };
+    const run = await runToolLoop(config, USER);
+    return run.toolCalls[0]?.taskId ?? '';
+  };
+
+  test('gives it back until a worker comes that has it', async () => {
+    const { engine, store } = started();
+    const old = await working({ engine, store, tools: [mail] });
+    const id = await start(engine, store);
+    while (((await store.jobs.job(id))?.attempt ?? 0) < 2)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    expect((await store.jobs.job(id))?.result).toBeUndefined();
+    const { completed } = await working({ engine, store, tools: [label] });
+    expect(await completed()).toMatchObject([{ result: { forLLM: 'printed at a later try' } }]);
+    expect(old.completions).toEqual([]);
+  });
+
+  test('ends it once nobody has had it for `missingToolMs`', async () => {
+    const { engine, store } = started();
+    const { completed } = await working({ engine, store, tools: [mail], missingToolMs: 20 });
+    const id = await start(engine, store);
+    expect(await completed()).toMatchObject([
+      { result: { isError: true, forLLM: expect.stringContaining("No worker has the tool 'label'") } },
+    ]);
+    expect((await store.jobs.job(id))?.attempt).toBeGreaterThan(1);
+  });
+
+  test('gives it back at once where it is closed', async () => {
+    const { engine, store } = started();
+    const { worker } = await working({ engine, store, tools: [mail] });
+    const id = await start(engine, store);
+    while ((await store.jobs.job(id))?.status !== 'running')
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    await worker.close();
+    const { completed } = await working({ engine, store, tools: [label] });
+    expect(await completed()).toMatchObject([{ result: { isError: false } }]);
+  });
+});
+
+test('Conversations.close stops jobs that last longer than `timeoutMs`, and leaves them to others', async () => {
+  const { engine, store } = started();
+  const begun = Promise.withResolvers<AbortSignal>();
+  let isLater = false;
+  const slow = defineTool({
+    name: 'slow',
+    description: 'Takes long',
+    background: true,
+    execute: (_args, { signal }) => {
+      if (isLater) return 'done by another';
+      begun.resolve(signal);
+      return new Promise(() => {});
+    },
+  });
+  const config = { provider: calling('slow', {}), model: 'm', tools: [slow] };
+  const conversations = new Conversations({ store, engine, config });
+  await conversations.prompt('c1', 'Go');
+  const signal = await begun.promise;
+  await conversations.close({ timeoutMs: 10 });
+  expect(signal.aborted).toBe(true);
+  isLater = true;
+  const { completed } = await working({ engine, store, tools: [slow] });
+  expect(await completed()).toMatchObject([{ result: { forLLM: 'done by another' } }]);
 });
