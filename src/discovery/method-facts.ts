@@ -160,7 +160,7 @@ export function isContextType(designType: unknown): boolean {
 
 /**
  * Why a generated description no longer fits the method, continuing "it …"; nothing where it fits as far as
- * can be seen. Minifiers rename parameters, so that a short name proves nothing.
+ * can be seen. Minifiers and bundlers rename parameters: a short name, or a numbered one, proves nothing.
  */
 function misfitOf({ parameters, $defs = {} }: DescribedTool, source: MethodSource): string | undefined {
   const { designTypes, parsed, count } = source;
@@ -185,7 +185,8 @@ function misnamed(
   }
   for (const [index, name] of found.entries()) {
     const other = described[index];
-    if (name === undefined || other === undefined || name === other || name.length <= SHORT) continue;
+    if (name === undefined || other === undefined || name.length <= SHORT) continue;
+    if (isRenamed(name, other)) continue;
     return `has a parameter ${name} (#${index}), which its generated description calls ${other}`;
   }
   const shape = parsed.findIndex(
@@ -199,6 +200,12 @@ function misnamed(
   return shape < 0
     ? undefined
     : `has a parameter #${shape} that is optional or a rest only in one of source and description`;
+}
+
+/** Where another name of a bundle is the same, esbuild makes `tags2` of `tags`, others `tags$1` or `_tags`. */
+function isRenamed(name: string, original: string): boolean {
+  const starts = [original, `_${original}`];
+  return starts.some((start) => name.startsWith(start) && /^\$?\d*$/.test(name.slice(start.length)));
 }
 
 /** The longest name that minifiers give. */

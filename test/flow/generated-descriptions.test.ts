@@ -277,8 +277,54 @@ describe('values are revived wherever they stand', () => {
       { at: '2030-01-01T00:00:00Z', trees: [{ at: '2031-01-01T00:00:00Z' }] },
       { at: new Date('2030-01-01T00:00:00Z'), trees: [{ at: new Date('2031-01-01T00:00:00Z') }] },
     ],
+    [
+      'a map of itself',
+      { $ref: '#/$defs/Folder' },
+      { at: '2030-01-01T00:00:00Z', kids: { a: { at: '2031-01-01T00:00:00Z', kids: { b: { kids: {} } } } } },
+      {
+        at: new Date('2030-01-01T00:00:00Z'),
+        kids: new Map([
+          ['a', { at: new Date('2031-01-01T00:00:00Z'), kids: new Map([['b', { kids: new Map() }]]) }],
+        ]),
+      },
+    ],
+    [
+      'sets and maps that contain each other',
+      { type: 'object', additionalProperties: { $ref: '#/$defs/Left' }, instanceOf: Map },
+      { a: { rights: { b: [{ lefts: [] }, { lefts: [{ rights: null }] }] } } },
+      new Map([
+        [
+          'a',
+          {
+            rights: new Map([['b', new Set([{ lefts: new Set() }, { lefts: new Set([{ rights: null }]) }])]]),
+          },
+        ],
+      ]),
+    ],
   ])('%s', async (_, schema, sent, expected) => {
     const $defs = {
+      Folder: {
+        type: 'object',
+        properties: {
+          at: date,
+          kids: { type: 'object', additionalProperties: { $ref: '#/$defs/Folder' }, instanceOf: Map },
+        },
+        required: ['kids'],
+      },
+      Left: {
+        type: 'object',
+        properties: {
+          rights: {
+            type: ['object', 'null'],
+            additionalProperties: { type: 'array', items: { $ref: '#/$defs/Right' }, instanceOf: Set },
+            instanceOf: Map,
+          },
+        },
+      },
+      Right: {
+        type: 'object',
+        properties: { lefts: { type: 'array', items: { $ref: '#/$defs/Left' }, instanceOf: Set } },
+      },
       Tree: {
         type: 'object',
         properties: { at: date, trees: { type: 'array', items: { $ref: '#/$defs/Tree' } } },
@@ -491,6 +537,21 @@ describe('a description that no longer fits', () => {
   ])('%s: a fault in strict mode', (_, parameters, problem) => {
     describeClass(Tools, { tools: { run: { parameters } } });
     expect(problemsOf(Tools, true)).toEqual([`Tools.run: ${problem}`]);
+  });
+
+  test.each([
+    ['first2', 'second33'],
+    ['first$1', '_second'],
+    ['_first2', 'second'],
+  ])('renamed by a bundler as (%s, %s), it fits', (one, two) => {
+    const source = `return class Bundled { run(${one}, ${two}) { return [${one}, ${two}]; } }`;
+    const Bundled = new Function(source)() as Constructor;
+    const run = Object.getOwnPropertyDescriptor(Bundled.prototype, 'run') as PropertyDescriptor;
+    Tool('T')(Bundled.prototype, 'run', run);
+    const parameters = [parameter('first'), parameter('second', 'number')];
+    describeClass(Bundled, { tools: { run: { parameters } } });
+    expect(problemsOf(Bundled, true)).toEqual([]);
+    expect(parametersOf(Bundled, 'run').required).toEqual(['first', 'second']);
   });
 
   test('otherwise a warning, and the tool is what the metadata says', () => {

@@ -228,10 +228,21 @@ function reviveDescribed({ schema, definitions }: DescribedType, reviverOf: Revi
 function describedReviver(schema: DescribedSchema, of: Revivers): Revive | undefined {
   if (!holdsInstances(schema, of, new Set())) return undefined;
   if (schema.$ref !== undefined) return reviveReferred(schema.$ref, of);
+  if (schema.instanceOf === Set || schema.instanceOf === Map) return reviveCollection(schema, of);
   if (schema.instanceOf !== undefined) return of.reviverOf(fromGenerated(schema, of.definitions).type);
   if (schema.anyOf !== undefined) return reviveUnion(schema.anyOf, of);
   if (schema.items !== undefined || schema.prefixItems !== undefined) return reviveTuple(schema, of);
   return reviveObject(schema, of);
+}
+
+/** By the revivers of the same description: a type may contain itself in a `Map` or a `Set` too. */
+function reviveCollection(schema: DescribedSchema, of: Revivers): Revive {
+  const { type } = fromGenerated(schema, of.definitions);
+  const part = type.kind === 'record' ? schema.additionalProperties : schema.items;
+  const revive = isSchemaNode(part) ? describedReviver(part, of) : undefined;
+  const item = revive && orNull(revive);
+  if (type.kind === 'record') return orNull(reviveMap(item && reviveValues(item), type.keys));
+  return orNull(reviveSet(item && reviveItems(item)));
 }
 
 /** Whether anything in a schema has to be revived; without, values stay as they are and cost nothing. */
