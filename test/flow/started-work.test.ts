@@ -575,6 +575,25 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     await runToolLoop({ provider, model: 'm', tools: [tool], engine, store, onAsyncResult }, USER);
     expect(await heard.promise).toBe('done');
   });
+
+  test('runJobs leaves jobs to the worker that has their tool, where another takes them at the same time', async () => {
+    const { hostname, port } = new URL(url);
+    const [connection, queue] = [{ host: hostname, port: Number(port) }, newName()];
+    const { engine, store } = started(bullmqEngine({ connection, queue }));
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    const other = defineTool({ name: 'other', description: 'Other', background: true, execute: () => 1 });
+    const { engine: first } = started(bullmqEngine({ connection, queue }));
+    const old = await working({ engine: first, store, tools: [other] });
+    const { engine: second } = started(bullmqEngine({ connection, queue }));
+    const { completed } = await working({ engine: second, store, tools: [tool], concurrency: 1 });
+    const config = { model: 'm', tools: [tool], engine, store };
+    await Promise.all(
+      Array.from({ length: 8 }, () => runToolLoop({ ...config, provider: calling('work', {}) }, USER)),
+    );
+    const texts = (await completed(8)).map(({ result }) => result.forLLM);
+    expect(texts).toEqual(Array.from({ length: 8 }, () => 'done'));
+    expect(old.completions).toEqual([]);
+  });
 });
 
 describe('runJobs, where it does not have the tool of a job', () => {
