@@ -1,5 +1,9 @@
 import { parseArgs } from 'node:util';
+import { SafeLog } from '../call/log.js';
+import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs } from '../contract/job-store.js';
+import type { LogFields, Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
 import {
@@ -9,7 +13,22 @@ import {
 } from '../conversation/conversations-options.js';
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { type JobRunner, type RunJobsOptions, runJobs } from '../jobs/run-jobs.js';
+import { BackgroundJobs } from '../jobs/background-jobs.js';
+import type { RunJobsOptions } from '../jobs/run-jobs.js';
+import { errorMessage } from '../kernel/error-message.js';
+import {
+  COUNT,
+  FUNCTION,
+  instanceOf,
+  LOGGER,
+  mistakenNames,
+  oneOf,
+  optionTable,
+  protecting,
+  RECORD,
+  wrongValues,
+} from '../kernel/options.js';
+import { visibleLine } from '../kernel/visible-text.js';
 import type { ToolLoopConfig } from '../loop/options.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
@@ -36,26 +55,37 @@ export const workerCommand: Command = {
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('worker takes one module: toolwright worker dist/app.module.js');
-    const { what, drain } = await beginWork({ name, store: values.store }, surroundings);
-    // Before the line: whoever reads it may send a signal at once.
-    const ended = endAsked(surroundings);
-    surroundings.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
-    surroundings.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
-    await drain();
+    const over = new AbortController();
+    const { signal = over.signal } = surroundings;
+    // Before anything that takes long: turns are under way as soon as it begins.
+    const ended = endAsked({ signal: AbortSignal.any([signal, over.signal]) });
+    try {
+      const { what, drain } = await beginWork({ name, store: values.store }, surroundings);
+      surroundings.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
+      surroundings.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
+      await drain();
+    } finally {
+      over.abort();
+    }
     surroundings.error('toolwright: drained\n');
     return 0;
   },
 };
 
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
 /** What asked for the end; until then the process stays. A second signal ends it as if nobody listened. */
-export async function endAsked({ signal }: CommandSurroundings): Promise<string> {
+export async function endAsked({ signal }: Pick<CommandSurroundings, 'signal'>): Promise<string> {
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
+  let hear = (_: string): void => {};
   try {
     return await new Promise((resolve) => {
-      for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => resolve(name));
+      hear = resolve;
+      for (const name of SIGNALS) process.once(name, hear);
       signal?.addEventListener('abort', () => resolve('aborted'));
     });
   } finally {
+    for (const name of SIGNALS) process.off(name, hear);
     clearInterval(alive);
   }
 }
@@ -92,28 +122,84 @@ async function workOfApplication(
 
 /** The parts of a module's work. */
 interface WorkParts {
-  readonly exports: OpenModule['exports'];
+  readonly exports: WorkerExports;
   readonly config: ToolLoopConfig;
   readonly store: unknown;
+  readonly logger: Logger;
+  readonly tools: ToolRegistry;
+}
+
+/** What a worker takes of its module; anything else may stand beside it. */
+interface WorkerExports {
+  readonly config?: unknown;
+  readonly conversations?: Conversations;
+  readonly store?: unknown;
+  readonly engine?: JobEngine;
+  readonly jobScope?: NonNullable<RunJobsOptions['jobScope']>;
+  readonly jobConcurrency?: number;
+  readonly onUnknown?: NonNullable<ConversationsOptions['onUnknown']>;
+  readonly logger?: Logger;
+}
+
+const EXPORTS = optionTable<WorkerExports>('a worker’s module', {
+  config: RECORD,
+  conversations: instanceOf(Conversations, 'new Conversations({ … })'),
+  store: {
+    accepts: (store) => keepsConversations(store) || keepsJobs(store) || isCheckpointStore(store),
+    fix: "new SqliteRunStore({ path: 'runs.sqlite' })",
+  },
+  engine: JOB_ENGINE,
+  jobScope: protecting(FUNCTION),
+  jobConcurrency: COUNT,
+  onUnknown: oneOf('ask', 'error', 'rerun'),
+  logger: LOGGER,
+});
+
+/** What the module exports for a worker; what is wrong or misspelt among it is told in one line. */
+function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports {
+  const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
+  if (faults.length === 0) return exports;
+  const told = faults.map(({ problem, fix }) => `${problem}: write ${fix}`);
+  throw new UserFault(`${name}: ${told.join('; ')}`, 1);
+}
+
+/** The same text is written again after that, where it is still true. */
+const SAY_AGAIN_MS = 300_000;
+
+/** Where a module brings no logger: what is wrong, in one line each, and not at each look. */
+function plainLogger(say: (line: string) => void): Logger {
+  const said = new Map<string, { readonly text: string; readonly at: number }>();
+  const warn = (message: string, { error }: LogFields = {}): void => {
+    const text = visibleLine(error === undefined ? message : `${message}: ${errorMessage(error)}`);
+    const last = said.get(message);
+    if (last?.text === text && performance.now() - last.at < SAY_AGAIN_MS) return;
+    said.set(message, { text, at: performance.now() });
+    say(`toolwright: ${text}\n`);
+  };
+  const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
+  return { debug: () => {}, info: () => {}, warn, error: warn, isLevelEnabled };
 }
 
 async function workOfModule(
-  { exports }: OpenModule,
+  { exports: given }: OpenModule,
   { name, store: named }: NamedModule,
   surroundings: CommandSurroundings,
 ): Promise<Work> {
+  const exports = exportsOf(name, given);
   const { conversations: own } = exports;
-  const isOpen = own instanceof Conversations;
-  if (isOpen && exports.config === undefined) return { what: ['conversations'], drain: () => own.close() };
-  const config = configOfModule(name, exports);
+  if (own !== undefined && exports.config === undefined)
+    return { what: ['conversations'], drain: () => own.close() };
+  const config = configOfModule(name, given);
+  const { logger = config.logger ?? plainLogger(surroundings.error) } = exports;
+  const tools = registryOf(config.tools ?? registryOfModule(given) ?? []);
   const opened =
     named === undefined && exports.store !== undefined
       ? undefined
       : await openStore(named, surroundings, 'worker');
   const store = opened ?? exports.store;
-  const parts = { exports, config, store };
-  const conversations = isOpen ? own : openConversations(parts);
-  const jobs = await openJobs(parts);
+  const parts = { exports, config, store, logger, tools };
+  const conversations = own ?? openConversations(parts);
+  const jobs = openJobs(parts);
   const recovery = isCheckpointStore(store) ? recover({ ...parts, store }) : undefined;
   return {
     what: [
@@ -132,46 +218,46 @@ function isCheckpointStore(store: unknown): store is CheckpointStore {
   return CHECKPOINT_STORE.accepts(store);
 }
 
-function openConversations({ exports, config, store }: WorkParts): Conversations | undefined {
+function openConversations({ exports, config, store, logger }: WorkParts): Conversations | undefined {
   if (!keepsConversations(store)) return undefined;
   const { engine, leaseMs } = config;
+  const { onUnknown } = exports;
   return new Conversations({
     store,
+    logger,
     config: turnConfigOf(config),
     // Jobs are done beside them: each in the scope that the module says.
     ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
-    ...onUnknownOf(exports),
+    ...(onUnknown === undefined ? {} : { onUnknown }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
   });
 }
 
-/** As the module exports it; a wrong one is refused by whoever takes it. */
-function onUnknownOf({ onUnknown }: OpenModule['exports']): Pick<ConversationsOptions, 'onUnknown'> {
-  return onUnknown === undefined ? {} : { onUnknown: onUnknown as ConversationsOptions['onUnknown'] };
-}
-
-async function openJobs({ exports, config, store }: WorkParts): Promise<JobRunner | undefined> {
-  const { engine = config.engine, jobScope, jobConcurrency } = exports;
+/** As soon as the engine can be reached: until then the rest is done. */
+function openJobs({ exports, config, store, logger, tools }: WorkParts): BackgroundJobs | undefined {
+  const { engine = config.engine, jobScope, jobConcurrency: concurrency } = exports;
   if (engine === undefined || !keepsJobs(store)) return undefined;
-  return runJobs({
-    engine: engine as RunJobsOptions['engine'],
-    store,
-    tools: config.tools ?? registryOfModule(exports) ?? [],
-    ...(jobConcurrency === undefined ? {} : { concurrency: jobConcurrency as number }),
-    ...(jobScope === undefined ? {} : { jobScope: jobScope as NonNullable<RunJobsOptions['jobScope']> }),
-  });
+  const options = {
+    ...{ engine, store, tools, logger },
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(jobScope === undefined ? {} : { jobScope }),
+  };
+  const log = new SafeLog(logger);
+  return new BackgroundJobs(options, (error) => log.warn('Jobs are not done in this process yet', { error }));
 }
 
 function recover({
-  exports,
+  exports: { onUnknown },
   config: given,
   store,
+  logger,
 }: WorkParts & { readonly store: CheckpointStore }): RunRecovery {
   const checkpoint = given.checkpoint === 'call' ? 'call' : 'step';
-  const config = { ...given, store, checkpoint } as const;
+  const config = { logger, ...given, store, checkpoint } as const;
   return new RunRecovery({
     store,
-    ...onUnknownOf(exports),
+    logger,
+    ...(onUnknown === undefined ? {} : { onUnknown }),
     ...(given.leaseMs === undefined ? {} : { leaseMs: given.leaseMs }),
     config: () => config,
     scope: () => ({}),

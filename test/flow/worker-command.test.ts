@@ -250,6 +250,68 @@ describe('toolwright worker', () => {
     expect((await worker.ended()).exitCode).toBe(0);
   });
 
+  test.each([
+    [
+      'import { pgBossEngine } from PG_BOSS;',
+      "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
+    ],
+    ['import { bullmqEngine } from BULLMQ;', "bullmqEngine({ connection: 'redis://127.0.0.1:1' })"],
+  ])('takes turns while its engine is away, and drains on SIGTERM: %s', async (imported, engine) => {
+    const line = imported
+      .replace('PG_BOSS', door('pg-boss/index.js'))
+      .replace('BULLMQ', door('bullmq/index.js'));
+    writeFileSync(join(folder, 'away.mjs'), `${line}${PLAIN}config.engine = ${engine};`);
+    await conversations.prompt('c1', 'hold');
+    await using worker = startWorker('away.mjs', '--store', 'runs.sqlite');
+    await worker.said(/worker of away\.mjs: conversations, jobs, runs\n/);
+    await worker.said(/holding\n/);
+    if (imported.includes('pgBoss'))
+      await worker.said(/toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/);
+    worker.send('SIGTERM');
+    await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
+    worker.write('go on\n');
+    expect((await worker.ended()).exitCode).toBe(0);
+    expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
+  });
+
+  test('says in one line what its database refuses, and does not repeat it at each look', async () => {
+    writeFileSync(join(folder, 'quick.mjs'), `${PLAIN}config.leaseMs = 60;`);
+    await using worker = startWorker('quick.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
+    await worker.said(/toolwright: [^\n]*conversations[^\n]*: [^\n]*ECONNREFUSED[^\n]*\n/);
+    await worker.said(/toolwright: The store could not be asked for lost runs: [^\n]*ECONNREFUSED[^\n]*\n/);
+    await pause(300);
+    worker.send('SIGTERM');
+    const { stderr } = await worker.ended();
+    const lines = stderr.split('\n').filter((line) => line.includes('ECONNREFUSED'));
+    expect(new Set(lines).size).toBe(lines.length);
+  });
+
+  test.each([['config.logger = logger;'], ['export { logger };']])(
+    'hands the logger of its module to all that it does: %s',
+    async (handed) => {
+      const logger = `const say = (message, fields) => console.log('logged: ' + message);
+        const logger = { debug() {}, info() {}, warn: say, error: say };`;
+      writeFileSync(join(folder, 'logged.mjs'), `${PLAIN}${logger}${handed}`);
+      await using worker = startWorker('logged.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
+      await worker.said(/logged: The store could not be asked for lost runs\n/);
+      worker.send('SIGTERM');
+      expect((await worker.ended()).stderr).not.toContain('ECONNREFUSED');
+    },
+  );
+
+  test('refuses exports that are misspelt or wrong, all together in one line', async () => {
+    const exported = `
+      export const onUnkown = 'ask', jobConcurency = 2, jobScope = 5, conversations = {};
+      export const shops = 1;`;
+    writeFileSync(join(folder, 'slips.mjs'), `${PLAIN}${exported}`);
+    const { exitCode, stderr } = await refusal('slips.mjs', '--store', 'runs.sqlite');
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^toolwright: slips\.mjs: [^\n]+\n$/);
+    for (const name of ['onUnknown', 'jobConcurrency', 'jobScope', 'conversations'])
+      expect(stderr).toContain(name);
+    expect(stderr).not.toContain('shops');
+  });
+
   test('refuses a config whose guard is misspelt: nothing is taken without it', async () => {
     writeFileSync(join(folder, 'slip.mjs'), `${PLAIN}config.polcy = () => false;`);
     const { exitCode, stderr } = await refusal('slip.mjs', '--store', 'runs.sqlite');
