@@ -98,12 +98,12 @@ const REQUEST = optionTable<PolicyRequest>('Permissions.explain', {
 });
 
 /** What programs run of themselves, or what says what is allowed: it asks, unless a rule names it. */
-const PROTECTED: readonly PermissionRule[] = ['**/.git/**', '**/.git'].map((path) => ({
-  decision: 'ask',
-  action: 'write',
-  path,
-  reason: 'git runs programs that are named there',
-}));
+const PROTECTED = '.git/** .git .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs'.split(' ').map(
+  (name): PermissionRule => ({
+    ...({ decision: 'ask', action: 'write', path: `**/${name}` } as const),
+    reason: 'programs that are named there run by themselves',
+  }),
+);
 
 const RANK: Readonly<Record<Permission, number>> = { allow: 0, ask: 1, deny: 2 };
 

@@ -3,7 +3,15 @@ import type { Touch } from '../../contract/touch.js';
 import { folderPath } from '../paths/folder-path.js';
 import { globMatcher } from '../paths/glob.js';
 import { type FolderView, followPath } from './command-shell.js';
-import { changesOf, changesPackage, impliesFolder, LineChanges, programsIn } from './implied-folder.js';
+import {
+  changesOf,
+  changesPackage,
+  impliesFolder,
+  LineChanges,
+  programsIn,
+  strangeRepository,
+} from './implied-folder.js';
+import { SCRIPT_FILES, settingsThatRun } from './package-managers.js';
 import { type CommandWord, readScript, type ScriptCommand, type ScriptFile } from './read-script.js';
 import { type PackageScript, programOf, textOf } from './started.js';
 import { startedBy } from './started-programs.js';
@@ -150,9 +158,18 @@ class TouchReader {
     const program = textOf(words[0]);
     if (program === undefined || this.#folder === undefined) return;
     const isInPath = level > 0 && !program.includes('/');
-    const found = program === 'git' ? HOOK_FOLDERS : isInPath ? [`${PROGRAMS}/${program}`] : [];
-    for (const folder of foldersUpward(this.#view, this.#folder))
+    const isGit = /^git(-|$)/.test(programOf(words[0]) ?? '');
+    const found = isGit ? HOOK_FOLDERS : isInPath ? [`${PROGRAMS}/${program}`] : [];
+    const at = words.findIndex((word) => textOf(word) === '-C');
+    const own = isGit && at > 0 ? this.#absolute(textOf(words[at + 1]) ?? '.')?.path : this.#folder;
+    const folders = foldersUpward(this.#view, own ?? this.#folder);
+    for (const folder of folders) {
       for (const path of found) this.#source(posix.join(folder, path));
+      for (const why of settingsThatRun(program, (name) => this.#view.text(posix.join(folder, name))))
+        this.#doubt(why);
+    }
+    const strange = isGit ? strangeRepository(folders, this.#view) : undefined;
+    if (strange !== undefined) this.#doubt(`git may run what '${this.#shown(strange)}' names`);
   }
 
   /** After one change of folder it is known where it is; after two it might not be. */
@@ -345,7 +362,7 @@ const ADDRESS = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i;
 const BEHIND_SCHEME = /(?:^|[^a-z0-9+.-])(?!file:)[a-z][a-z0-9+.-]*:$/i;
 
 const PROGRAMS = 'node_modules/.bin';
-const HOOK_FOLDERS = ['.husky', '.githooks'];
+const HOOK_FOLDERS = ['.husky', '.githooks', 'HEAD'];
 
 function isPackageChange([program, ...args]: readonly CommandWord[]): boolean {
   return (
@@ -353,10 +370,6 @@ function isPackageChange([program, ...args]: readonly CommandWord[]): boolean {
     changesPackage(args.map((word) => textOf(word) ?? ''))
   );
 }
-
-/** Files by which package managers find scripts, and what they run them with. */
-const SCRIPT_FILES =
-  'package.json .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs pnpm-workspace.yaml bunfig.toml'.split(' ');
 
 /** A folder, and those that it is in, up to the root. */
 function foldersUpward({ root }: FolderView, folder: string): readonly string[] {

@@ -1,5 +1,7 @@
+import { posix } from 'node:path';
 import { foldedPath } from '../paths/folder-path.js';
-import { programOf, textOf, type Words } from './started.js';
+import type { FolderView } from './command-shell.js';
+import { inFull, programOf, textOf, type Words } from './started.js';
 
 /** How a program that goes through folders is told where: without a word about it, it is where it runs. */
 interface Search {
@@ -26,6 +28,8 @@ const SEARCHES: Readonly<Record<string, Search>> = {
   egrep: GREP,
   fgrep: GREP,
   rgrep: { ...GREP, onlyWith: /^/ },
+  ugrep: { ...GREP, onlyWith: /^/ },
+  ug: { ...GREP, onlyWith: /^/ },
   rg: { operands: 1, instead: /^(-[a-zA-Z]*[ef]|--regexp|--file)/, flags: /^-[ilnwvsSFHNcUpuohI]+$/ },
   ag: { operands: 1, flags: /^-[ilwvsScu]+$/ },
   ack: { operands: 1, flags: /^-[ilwvcH]+$/ },
@@ -56,18 +60,21 @@ const NAMED_ELSEWHERE: Readonly<Record<string, RegExp>> = {
   zip: /^(-[a-zA-Z]*@|--names-stdin)/,
 };
 
-const SHOWS_CHANGES = /^(-[pucmGSLU]|--(patch|cc|unified|word-diff|color-words|remerge-diff|diff-merges))/;
+const SHOWS_CHANGES =
+  /^(-[pucmGSLUW]|--(patch|binary|cc|dd|unified|function-context|word-diff|color-words|remerge-diff|diff-merges))/;
 
 /** Commands of git that show or change the files of the whole tree, with the options with which some do. */
 const GIT: Readonly<Record<string, RegExp>> = {
   add: /^(-[a-z]*[Au]|--all|--update|--pathspec-from)/,
-  'cat-file': /^--batch/,
+  // What has no path in it may be any file, by its hash.
+  'cat-file': /^(--batch|[^-:][^:]*$)/,
   commit: /^(-[a-z]*[av]|--all|--verbose)/,
   log: SHOWS_CHANGES,
   reflog: SHOWS_CHANGES,
   reset: /^--(hard|merge|keep)/,
+  status: /^(-[a-z]*v|--verbose)/,
   ...Object.fromEntries(
-    'am apply archive bisect cherry-pick clean diff diff-tree format-patch grep merge pull range-diff rebase restore revert show sparse-checkout stash submodule whatchanged worktree'
+    'am apply archive bisect cherry-pick clean diff diff-files diff-index diff-tree fast-export format-patch grep merge pull range-diff rebase restore revert show sparse-checkout stash submodule whatchanged worktree'
       .split(' ')
       .map((name) => [name, /^/]),
   ),
@@ -82,7 +89,9 @@ const BEGINS_BRANCH: Readonly<Record<string, RegExp>> = {
 /** Whether a command goes through the folder in which it runs without naming it. */
 export function impliesFolder(words: Words): boolean {
   const program = programOf(words[0]) ?? '';
-  const texts = words.slice(1).map((word) => (word.kind === 'files' ? word.text : (textOf(word) ?? '')));
+  const texts = inFull(words)
+    .slice(1)
+    .map((word) => (word.kind === 'files' ? word.text : (textOf(word) ?? '')));
   if (program === 'git') return gitImplies(texts);
   if (program === 'find') return texts[0] === undefined || texts[0] === '' || texts[0].startsWith('-');
   const elsewhere = Object.hasOwn(NAMED_ELSEWHERE, program) ? NAMED_ELSEWHERE[program] : undefined;
@@ -122,7 +131,11 @@ function gitImplies(texts: readonly string[]): boolean {
   const begins = Object.hasOwn(BEGINS_BRANCH, name) ? BEGINS_BRANCH[name] : undefined;
   if (begins !== undefined) return !rest.includes('--') && !(rest.length === 2 && begins.test(rest[0] ?? ''));
   const marks = Object.hasOwn(GIT, name) ? GIT[name] : undefined;
-  if (marks === undefined || (rest.includes('--') && rest.at(-1) !== '--')) return false;
+  if (marks === undefined) return false;
+  const end = rest.indexOf('--');
+  // Of a file that is named by its hash, no path behind it keeps anything back.
+  const mayBeFile = name === 'cat-file' || rest.slice(0, end).some((text) => /^[\da-f]{4,64}$/.test(text));
+  if (end >= 0 && end < rest.length - 1 && !mayBeFile) return false;
   return marks.test('') || rest.some((text) => marks.test(text));
 }
 
@@ -173,7 +186,7 @@ export function changesOf(words: Words): Changes {
 
 function changesBy(words: Words): Changes {
   const program = programOf(words[0]) ?? '';
-  const args = words.slice(1);
+  const args = inFull(words).slice(1);
   const texts = args.map((word) => (word.kind === 'files' ? word.text : (textOf(word) ?? '')));
   if (READ.has(program)) return NOTHING;
   if (program === 'git') return gitChanges(texts);
@@ -326,4 +339,21 @@ function mayBecome({ path, isDeep }: LineChange, way: string): boolean {
 function mayChange(change: LineChange, read: string): boolean {
   const [path, source] = [foldedPath(change.path), foldedPath(read)];
   return path === source || path.startsWith(`${source}/`) || (change.isDeep && source.startsWith(`${path}/`));
+}
+
+/** The folder whose settings git would take for those of a repository, though anybody may have written them. */
+export function strangeRepository(
+  folders: readonly string[],
+  { names, text, resolve }: Pick<FolderView, 'names' | 'text' | 'resolve'>,
+): string | undefined {
+  for (const folder of folders) {
+    const all = names(folder) ?? [];
+    if (all.includes('.git')) {
+      const linked = /^gitdir:\s*(.*?)\s*$/s.exec(text(`${folder}/.git`) ?? '')?.[1];
+      const own = resolve(linked === undefined ? `${folder}/.git` : posix.resolve(folder, linked)).path;
+      return own.split('/').includes('.git') ? undefined : folder;
+    }
+    if (['HEAD', 'objects', 'refs'].every((name) => all.includes(name))) return folder;
+  }
+  return undefined;
 }

@@ -63,7 +63,8 @@ function installs(args: Words, program: string): Started {
 
 /** Its own commands; nothing where the name is of none. */
 function ownCommand(command: string, rest: Words, program: string): Started | undefined {
-  if (EXEC[program]?.test(command) === true) return executes(rest, program);
+  if (EXEC[program]?.test(command) === true)
+    return both(executes(rest, program), command === 'dlx' ? unclear(`'${program} dlx' installs`) : NOTHING);
   if (INSTALLS.test(command) && !(command === 'audit' && rest.length === 0)) {
     const tests = /^(it|cit|install-test)$/.test(command) ? [{ name: 'test', rest: [] }] : [];
     return both(installs(rest, program), starts({ packageScripts: tests }));
@@ -198,3 +199,34 @@ export const SCRIPT_RUNNERS: Readonly<Record<'node' | 'deno' | 'bun', Reading>> 
   deno: denoTask,
   bun: bunCommands,
 };
+
+/** Settings of package managers that say which programs they run, or where others of these stand, by file. */
+const RUNNING_SETTINGS: Readonly<Record<string, RegExp>> = {
+  '.npmrc':
+    /^\s*(["']?(script-shell|shell|shell-emulator|node-options|git|editor|viewer|browser|init-module|init\.module|onload-script|prefix|userconfig|globalconfig|scripts-prepend-node-path|pnpmfile|global-pnpmfile|use-node-version|node-version|python|ignore-pnpmfile)["']?(\[\])?\s*(=|$)|[^=\n#;]*\\)/im,
+  '.yarnrc': /^\s*(["']?(script-shell|yarn-path|--[\w.-]*(script-shell|cwd))["']?\s)/m,
+  '.yarnrc.yml':
+    /^\s*(["']?yarnPath["']?\s*:(?!\s*\.yarn\/releases\/yarn-[\d.]+\.cjs\s*$)|["']?injectEnvironmentFiles)/m,
+  '.pnpmfile.cjs': /^/,
+  'bunfig.toml': /^\s*(preload|shell|bun)\s*=/m,
+};
+
+const READS_SETTINGS = /^(npm|npx|pnpm|pnpx|yarn|yarnpkg|bun|bunx)$/;
+
+/** The settings in a folder with which a package manager runs more than its words say. */
+export function settingsThatRun(
+  program: string | undefined,
+  textIn: (name: string) => string | undefined,
+): readonly string[] {
+  if (!READS_SETTINGS.test(program ?? '')) return [];
+  return Object.entries(RUNNING_SETTINGS)
+    .filter(([name, setting]) => {
+      const text = textIn(name);
+      return text !== undefined && setting.test(text);
+    })
+    .map(([name]) => `'${name}' says which programs '${program}' runs`);
+}
+
+/** Files by which package managers find scripts, and what they run them with. */
+export const SCRIPT_FILES =
+  'package.json .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs pnpm-workspace.yaml bunfig.toml'.split(' ');

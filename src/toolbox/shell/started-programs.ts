@@ -4,6 +4,7 @@ import {
   anyOf,
   both,
   each,
+  inFull,
   NOTHING,
   programOf,
   type Reading,
@@ -29,7 +30,9 @@ export function startedBy(words: Words): Started {
     )?.[1];
   const other = version !== undefined && Object.hasOwn(PROGRAMS, version) ? PROGRAMS[version] : undefined;
   const loader = /^ld(-linux[\w-]*)?\.so(\.\d+)?$/.test(program) ? PROGRAMS.flock : undefined;
-  return (read ?? other ?? loader)?.(words.slice(1), program) ?? NOTHING;
+  if (program.startsWith('git-') && (GIT.has(program.slice(4)) || textOf(words[0])?.includes('git-core/')))
+    return gitCommands([{ kind: 'known', text: program.slice(4) }, ...words.slice(1)], 'git');
+  return (read ?? other ?? loader)?.(inFull(words).slice(1), program) ?? NOTHING;
 }
 
 const env: Reading = (args, program) => {
@@ -117,7 +120,8 @@ const perl: Reading = (args, program) => {
 };
 
 /** Modules that take a program, or ask for one. */
-const PYTHON_MODULES = /(^| )-[a-zA-Z]*m ?(timeit|pdb|bdb|code|asyncio|profile|cProfile|trace|IPython)\b/;
+const PYTHON_MODULES =
+  /(^| )-[a-zA-Z]*m ?(pip[\d.]*( .*)? install|ensurepip|timeit|pdb|bdb|code|asyncio|profile|cProfile|trace|IPython)\b/;
 
 /** `s/a/b/g`, `10,20p`, `/x/d`, and nothing that runs or writes. */
 const PLAIN_SED =
@@ -157,7 +161,8 @@ const GIT_RUNS: Readonly<Record<string, RegExp>> = {
   pull: /^(-[a-zA-Z]*e$|--edit|--rebase=i)/,
   submodule: /^foreach$/,
   grep: /^(-O|--open-files-in-pager|--ext)/,
-  clone: /^(-u|-c|--config|--template|--recurse|--recursive)/,
+  clone: /^(-u|-c|--config|--template|--separate|--recurse|--recursive)/,
+  init: /^--(template|separate)/,
   commit: /^-[a-zA-Z]*[ec]$|^--(edit|reedit)/,
   add: /^(-[a-z]*[epi]$|--edit|--patch|--interactive)/,
   help: /^/,
@@ -276,7 +281,7 @@ const tar: Reading = (args, program) =>
     const text = index === 0 && plain !== undefined && /^[a-zA-Z]+$/.test(plain) ? `-${plain}` : plain;
     return (
       text === undefined ||
-      /^(-I|-[a-zA-Z]*[hLkKr]|--dereference|--copy-|--recurse|--use-compress|--to-command|--checkpoint-action|--rsh|--info-script|--new-volume|-F|-[a-zA-Z]*[IF])/.test(
+      /^(-I|-[a-zA-Z]*[hLkKr]|--dereference|--copy-|--recurse|--use-compress|--to-command|--checkpoint-action|--rsh|--rmt|--hard-deref|--info-script|--new-volume|-F|-[a-zA-Z]*[IF])/.test(
         text,
       )
     );
@@ -335,7 +340,7 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
     return started === NOTHING ? tar(args, program) : started;
   }),
   ...each('tar bsdtar 7z', tar),
-  ...each('grep egrep fgrep', followsLinks(/^-[a-zA-Z]*R|^--dereference/)),
+  ...each('grep egrep fgrep ugrep ug', followsLinks(/^-[a-zA-Z]*R|^--dereference/)),
   ...each('cp du chmod chown chgrp stat file', followsLinks(/^-[a-zA-Z]*[LH]|^--dereference/)),
   ...each('diff tree', followsLinks(/^-[a-zA-Z]*[rl]|^--recursive/)),
   env,
@@ -343,10 +348,11 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   find,
   sed,
   git: gitCommands,
-  fd: (args, program) =>
-    args.some((word) => /^(-x|-X|--exec|--follow|-[a-zA-Z]*L)/.test(textOf(word) ?? '-x'))
+  ...each('fd fdfind', (args, program) =>
+    args.some((word) => /^(-[a-zA-Z]*[xXL]|--exec|--follow)/.test(textOf(word) ?? '-x'))
       ? anyOf(args, `'${program}' runs others`)
       : NOTHING,
+  ),
   rg: (args, program) =>
     args.some((word) => /^(--(pre|hostname-bin|follow)|-[a-zA-Z]*L)/.test(textOf(word) ?? ''))
       ? anyOf(args, `'${program} --pre' runs others`)
@@ -356,6 +362,8 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
       ? unclear("'sort' may run another program")
       : NOTHING,
   nohup: runsTheRest({}),
+  ...each('nyc c8', runsTheRest({ flags: ANY_LONG })),
+  shx: runsTheRest({}),
   setsid: runsTheRest({ flags: /^-[cfw]+$/ }),
   nice: runsTheRest({ flags: /^(-\d+|-n-?\d+|--adjustment=.*)$/, values: /^-n$/ }),
   ionice: runsTheRest({ flags: /^(-t|-[cn]\d)$/, values: /^-[cn]$/ }),

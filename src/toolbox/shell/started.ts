@@ -118,3 +118,47 @@ export function runsTheRest({ flags, values, operands = 0, adds }: Wrapper): Rea
     return starts({ commands: [adds === undefined ? command : [...command, UNKNOWN]] });
   };
 }
+
+/** Long options that matter, by program: any beginning of one stands for it. */
+const LONG_OPTIONS: Readonly<Record<string, string>> = {
+  ...named(
+    'tar bsdtar gtar',
+    'use-compress-program to-command checkpoint-action rsh-command rmt-command info-script new-volume-script dereference hard-dereference extract get files-from',
+  ),
+  ...named(
+    'grep egrep fgrep rgrep ugrep ug',
+    'recursive dereference-recursive directories file regexp regex',
+  ),
+  ...named('sort', 'compress-program files0-from output'),
+  ...named('wc du', 'files0-from dereference dereference-args'),
+  ...named('cp stat file chmod chown chgrp', 'dereference files-from'),
+  ...named('diff ls', 'recursive'),
+  ...named('rsync', 'rsh rsync-path remote-option daemon files-from'),
+  ...named('zip', 'unzip-command names-stdin'),
+  ...named('curl', 'config'),
+  ...named('wget', 'input-file use-askpass config execute'),
+  ...named('tcpdump', 'postrotate-command'),
+  ...named('sed', 'in-place expression file'),
+  ...named('xargs', 'replace'),
+  ...named(
+    'git',
+    'text textconv exec upload-pack receive-pack ext-diff output template separate-git-dir config recurse-submodules open-files-in-pager edit reedit-message interactive patch binary unified function-context word-diff verbose',
+  ),
+};
+
+function named(programs: string, options: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(programs.split(' ').map((program) => [program, options]));
+}
+
+/** Its words, with long options that matter in full: `tar --to-com=x` is `tar --to-command=x`. */
+export function inFull(words: Words): Words {
+  const program = programOf(words[0]) ?? '';
+  const options = Object.hasOwn(LONG_OPTIONS, program) ? LONG_OPTIONS[program]?.split(' ') : undefined;
+  if (options === undefined) return words;
+  return words.map((word) => {
+    const [, name, rest = ''] = /^--([a-z][\w-]*)(=.*)?$/s.exec(textOf(word) ?? '') ?? [];
+    if (name === undefined || options.includes(name)) return word;
+    const full = options.find((option) => option.startsWith(name));
+    return full === undefined ? word : { kind: 'known', text: `--${full}${rest}` };
+  });
+}

@@ -58,7 +58,7 @@ const awk: Reading = (args, program) => {
 /** Programs whose business is to start others. */
 export const STARTERS: Readonly<Record<string, Reading>> = {
   ...each(
-    'flock setpriv chrt numactl fakeroot fakechroot dbus-run-session dbus-launch valgrind hyperfine faketime proot firejail prlimit setarch linux32 linux64 i386 x86_64 capsh choom unbuffer rlwrap xvfb-run chronic foreman honcho nodemon concurrently cross-env cross-env-shell dotenv dotenvx envdir chpst softlimit setlock setuidgid gosu su-exec start-stop-daemon daemonize runcon cgexec mpirun mpiexec srun uftrace rr lldb gdbserver direnv entr sem pueue batch inotifywait systemd-inhibit caffeinate nix nix-shell guix winpty arch tini dumb-init catchsegv sg newgrp gpg-agent ssh-agent sshpass autossh mosh logsave run-parts debconf systemd-cat pipesz uclampset coresched scriptlive eatmydata nocache cpulimit trickle timelimit retry torify torsocks proxychains proxychains4 tsocks lckdo lockrun with-lock-ex ifne pee mispipe zrun zargs fzf m4 pandoc pwsh powershell cmd.exe nu elvish xonsh yash posh osh ysh turbo nx lerna lage moon wireit lint-staged pre-commit zx vlt',
+    'flock setpriv chrt numactl fakeroot fakechroot dbus-run-session dbus-launch valgrind hyperfine faketime proot firejail prlimit setarch linux32 linux64 i386 x86_64 capsh choom unbuffer rlwrap xvfb-run chronic foreman honcho nodemon concurrently cross-env cross-env-shell dotenv dotenvx envdir chpst softlimit setlock setuidgid gosu su-exec start-stop-daemon daemonize runcon cgexec mpirun mpiexec srun uftrace rr lldb gdbserver direnv entr sem pueue batch inotifywait systemd-inhibit caffeinate nix nix-shell guix winpty arch tini dumb-init catchsegv sg newgrp gpg-agent ssh-agent sshpass autossh mosh logsave run-parts debconf systemd-cat pipesz uclampset coresched scriptlive eatmydata nocache cpulimit trickle timelimit retry torify torsocks proxychains proxychains4 tsocks lckdo lockrun with-lock-ex ifne pee mispipe zrun zargs fzf m4 pandoc pwsh powershell cmd.exe nu elvish xonsh yash posh osh ysh turbo nx lerna lage moon wireit lint-staged pre-commit zx vlt env-cmd',
     runsOthers,
   ),
   ...each(
@@ -101,6 +101,8 @@ export const STARTERS: Readonly<Record<string, Reading>> = {
     'mysql mariadb',
     database(/^(-[a-zA-Z]*e|--execute)/, /\\|\b(system|source|tee|pager)\b|^--(init|pager|tee)/i),
   ),
+  ...each('pip pip3', runsWith(/^(install|wheel|download)$/)),
+  go: runsWith(/^--?(exec|toolexec|vettool)(=|$)/),
   split: runsWith(/^--f/),
   install: runsWith(/^--strip-/),
   ...each('sdiff diff3', runsWith(/^--d/)),

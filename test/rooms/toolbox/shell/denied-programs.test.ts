@@ -266,3 +266,99 @@ describe('Permissions, of a line that changes what it runs,', () => {
     expect([command, await decisionOn(command)]).toEqual([command, 'allow']);
   });
 });
+
+/** Each runs a program that its words do not show, or puts it where one runs by itself. */
+const PLANTED = [
+  'git -C src/b status',
+  'cd src/b && git status',
+  'git -C src/b/objects log --oneline',
+  '/usr/lib/git-core/git-status -C src/b',
+  'git -C linked status',
+  'mkdir made made/refs made/objects && cp x made/HEAD && git -C made status',
+  'cp -r src/b src/c/.git',
+  'cp x sub/.npmrc',
+  'echo x > .npmrc',
+  'echo x > .yarnrc.yml',
+  'cd shelled && npm test',
+  'cd shelled && npx x',
+  'git init --separate-git-dir=y',
+  'git init --sep y',
+  'git init --templ=x',
+  'git clone --sep=y a b',
+  'git clone --templ=y a b',
+  'git clone --conf core.hooksPath=x a b',
+  'tar cf x --checkpoint=1 --checkpoint-ac="exec=rm -rf src" src',
+  'tar cf x --to-com=./c src',
+  'tar cf x --use-c=./c src',
+  'tar cf x --info-s=./c src',
+  'tar cf x --rmt-c=./c src',
+  'tar cf x --new-v=./c src',
+  'tar cf x --rs=./c src',
+  'sort --comp=./comp x',
+  'pip install x',
+  'pip3 install x',
+  'python3 -m pip install x',
+  'pnpm dlx x',
+  'yarn dlx x',
+  'nyc rm x',
+  'c8 rm x',
+  'shx rm x',
+  'env-cmd rm x',
+  'fdfind --exec rm',
+  'fdfind x -Hx rm',
+  'go test -exec rm',
+  'go test -exec=rm',
+  '/usr/lib/git-core/git-commit',
+  '/usr/lib/git-core/git-config core.hooksPath x',
+];
+
+describe('Permissions, where a program is named elsewhere,', () => {
+  beforeEach(() => {
+    root = newFolder({
+      'src/b/HEAD': 'ref: refs/heads/main\n',
+      'src/b/config': '[core]\n\tfsmonitor = "touch ran"\n',
+      'src/b/objects/x': '',
+      'src/b/refs/x': '',
+      'linked/.git': 'gitdir: ../src/b\n',
+      'inner/.git': 'gitdir: ../.git/modules/inner\n',
+      '.git/modules/inner/HEAD': '',
+      'shelled/package.json': '{ "scripts": { "test": "echo" } }',
+      'shelled/.npmrc': 'fund=false\nscript-shell=./s\n',
+      'plain/package.json': '{ "scripts": { "test": "echo" } }',
+      'plain/.npmrc': 'fund=false\n; script-shell=./s\nregistry=https://example.com/\n',
+    });
+    const { policy } = new Permissions({ mode: 'auto' });
+    tools = new ToolRegistry({ policy }).register(...shellTools({ folder: root }));
+  });
+
+  test.each(PLANTED)('do not let %j run unasked', async (command) => {
+    expect([command, await decisionOn(command)]).not.toContain('allow');
+  });
+
+  test('ask about git in a repository that somebody has planted, where the call names its folder', async () => {
+    const call = { command: 'git status', folder: 'src/b' };
+    const { isError, forLLM } = await tools.execute('run_command', call);
+    expect([isError, forLLM]).toEqual([true, expect.stringContaining("'src/b'")]);
+    expect(existsSync(join(root, 'src/b/ran'))).toBe(false);
+  });
+
+  test.each([
+    'git status',
+    'cd inner && git status',
+    'git init x',
+    'git clone -b x a b',
+    'git diff --text',
+    'cd plain && npm test',
+    'tar cf x --exclude=y src',
+    'sort --reverse x',
+    'pip list',
+    'python3 -m pip list',
+    'nyc mocha',
+    'fdfind x',
+    'go test ./...',
+    '/usr/lib/git-core/git-status',
+    'cp -r src/b copy',
+  ])('let %j run', async (command) => {
+    expect([command, await decisionOn(command)]).toEqual([command, 'allow']);
+  });
+});
