@@ -160,16 +160,22 @@ class TouchReader {
     const isInPath = level > 0 && !program.includes('/');
     const isGit = /^git(-|$)/.test(programOf(words[0]) ?? '');
     const found = isGit ? HOOK_FOLDERS : isInPath ? [`${PROGRAMS}/${program}`] : [];
-    const at = words.findIndex((word) => textOf(word) === '-C');
-    const own = isGit && at > 0 ? this.#absolute(textOf(words[at + 1]) ?? '.')?.path : this.#folder;
-    const folders = foldersUpward(this.#view, own ?? this.#folder);
-    for (const folder of folders) {
-      for (const path of found) this.#source(posix.join(folder, path));
-      for (const why of settingsThatRun(program, (name) => this.#view.text(posix.join(folder, name))))
-        this.#doubt(why);
+    const to = isGit
+      ? words.filter((_, at) => textOf(words[at - 1]) === '-C').map((word) => textOf(word))
+      : [];
+    // Each goes on from the one before, and behind some commands it means something else.
+    const ways = to.map((one = '.', at) => (one.startsWith('/') ? one : [...to.slice(0, at), one].join('/')));
+    const all = [...ways, ...to].map((way) => this.#absolute(way ?? '.')?.path ?? this.#view.root);
+    for (const from of [this.#folder, ...all]) {
+      const folders = foldersUpward(this.#view, from);
+      for (const folder of folders) {
+        for (const path of found) this.#source(posix.join(folder, path));
+        for (const why of settingsThatRun(program, (name) => this.#view.text(posix.join(folder, name))))
+          this.#doubt(why);
+      }
+      const strange = isGit ? strangeRepository(folders, this.#view) : undefined;
+      if (strange !== undefined) this.#doubt(`git may run what '${this.#shown(strange)}' names`);
     }
-    const strange = isGit ? strangeRepository(folders, this.#view) : undefined;
-    if (strange !== undefined) this.#doubt(`git may run what '${this.#shown(strange)}' names`);
   }
 
   /** After one change of folder it is known where it is; after two it might not be. */

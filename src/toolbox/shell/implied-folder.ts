@@ -348,12 +348,14 @@ export function strangeRepository(
 ): string | undefined {
   for (const folder of folders) {
     const all = names(folder) ?? [];
+    if (['HEAD', 'objects', 'refs'].every((name) => all.includes(name))) return folder;
     if (all.includes('.git')) {
       const linked = /^gitdir:\s*(.*?)\s*$/s.exec(text(`${folder}/.git`) ?? '')?.[1];
       const own = resolve(linked === undefined ? `${folder}/.git` : posix.resolve(folder, linked)).path;
-      return own.split('/').includes('.git') ? undefined : folder;
+      if (!own.split('/').includes('.git')) return folder;
+      // Git passes by a folder of that name with nothing of git in it.
+      if (linked !== undefined || names(own)?.includes('HEAD') === true) return undefined;
     }
-    if (['HEAD', 'objects', 'refs'].every((name) => all.includes(name))) return folder;
   }
   return undefined;
 }

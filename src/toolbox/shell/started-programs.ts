@@ -204,8 +204,10 @@ const gitCommands: Reading = (args) => {
   for (; at < args.length; at += 1) {
     const text = textOf(args[at]);
     if (text === undefined || !text.startsWith('-')) break;
-    if (text === '-C') at += 1;
-    else if (/^(-c|--config-env|--exec-path|--git-dir|--work-tree|--namespace|--attr-source)/.test(text)) {
+    if (text === '-C') {
+      at += 1;
+      if (textOf(args[at]) === undefined) doubts.push('in which folder git runs is not known before');
+    } else if (/^(-c|--config-env|--exec-path|--git-dir|--work-tree|--namespace|--attr-source)/.test(text)) {
       doubts.push(`'git ${text.slice(0, 30)}' may make git run anything`);
       if (!text.includes('=') && text !== '--exec-path') at += 1;
     } else if (
