@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { CHANGERS, FILE_READERS, FOLDER_READERS, REPOSITORY_READERS } from './readers.js';
+import { CHANGERS, FILE_READERS, FOLDER_READERS, OPENERS, REPOSITORY_READERS } from './readers.js';
 import { STARTED_BY } from './starters.js';
 
-/** What a command is after: to run `evil`, or to read or change what is denied. */
+/** What a command is after: to run `evil`, to read or change what is denied, or to open what is. */
 export interface Aim {
   /** Of the folder, absolute. */
   readonly root: string;
@@ -15,7 +15,17 @@ export interface Aim {
 /** Commands that try to come at what is denied in every way that Bash and common programs have. */
 export function attacksOn(aim: Aim): fc.Arbitrary<string> {
   const reading = fc.oneof(readsFile(aim), readsFile(aim), readsFolder(aim), readsRepository(aim));
-  const start = fc.oneof(runsEvil(aim), runsEvil(aim), reading, changes(aim), fc.constantFrom(...HARMLESS));
+  const start = fc.oneof(
+    runsEvil(aim),
+    runsEvil(aim),
+    reading,
+    changes(aim),
+    fc.constantFrom(...OPENERS),
+    // Of these few run: what is wrapped thrice most often asks.
+    fc.constantFrom(...HARMLESS),
+    fc.constantFrom(...HARMLESS),
+    fc.constantFrom(...HARMLESS),
+  );
   const around = fc.array(wrapper(aim), { maxLength: 3 });
   return fc
     .tuple(start, around)
@@ -68,6 +78,15 @@ function pathTo({ root, denied }: Aim): fc.Arbitrary<string> {
     './/',
     'dir/../',
     'dir/up/',
+    'deep/er/shared/../../',
+    'deep/er/shared/../in/../../',
+    './deep//er/./shared/.././../',
+    'deep/er/shared/../../deep/er/shared/../../',
+    'deep/*/shared/../../',
+    'd*/er/sh*/../../',
+    'link/../',
+    'missing/../',
+    `${root}/deep/er/shared/../../`,
     `${root}/`,
     '/proc/self/cwd/',
     '$PWD/',
@@ -177,6 +196,14 @@ function wrapper({ root }: Aim): fc.Arbitrary<Wrap> {
     (inner) => `cd dir; cd ..; ${inner}`,
     (inner) => `cd . && ${inner}`,
     (inner) => `cd dir/.. && ${inner}`,
+    (inner) => `cd deep/er/shared/../.. && ${inner}`,
+    (inner) => `cd deep/er/shared && cd ../.. && ${inner}`,
+    (inner) => `cd deep/er/shared/..; ${inner}`,
+    (inner) => `cd -P deep/er/shared/../..; ${inner}`,
+    (inner) => `cd missing/..; ${inner}`,
+    (inner) => `ln -s sub/in turn; cd turn/..; ${inner}`,
+    (inner) => `true & wait -n -p 'a[$(${inner.replaceAll("'", '"')})]'`,
+    (inner) => `[[ 0 -eq 'a[$(${inner.replaceAll("'", '"')})]' ]]`,
     (inner) => `cd ${root} && ${inner}`,
     (inner) => `cd "$PWD"; ${inner}`,
     (inner) => `cd no-such-folder; ${inner}`,

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, cpSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -28,6 +30,8 @@ const FILES = {
   'a.txt': 'inside\n',
   'a.c': 'int main(void) { return 0; }\n',
   'dir/b.txt': 'inside\n',
+  'deep/er/c.txt': 'inside\n',
+  'sub/in/d.txt': 'inside\n',
   'name.txt': 'evil\n',
   'run.sh': '#!/bin/bash\nevil x\n',
   'prog.awk': 'BEGIN { system("evil") }\n',
@@ -54,11 +58,17 @@ const FILES = {
  * branch on which all that is denied says something else.
  */
 function newTemplate(mark: string): string {
-  const root = newFolder({ ...FILES, 'bin/evil': `#!/bin/bash\ntouch ${mark}\n` });
-  for (const program of ['bin/evil', 'run.sh']) chmodSync(join(root, program), 0o755);
+  const root = newFolder({
+    ...FILES,
+    'bin/evil': `#!/bin/bash\ntouch ${mark}\n`,
+    'bin/careful': `#!/bin/bash\nfor word; do [ "$word" != harm ] || touch ${mark}; done\n`,
+  });
+  for (const program of ['bin/evil', 'bin/careful', 'run.sh']) chmodSync(join(root, program), 0o755);
   symlinkSync('vault', join(root, 'link'));
   symlinkSync('../.env', join(root, 'dir', 'named'));
   symlinkSync('..', join(root, 'dir', 'up'));
+  // Behind it, `..` is `sub` and not `deep/er`.
+  symlinkSync('../../sub/in', join(root, 'deep', 'er', 'shared'));
   const git = (...args: readonly string[]): string =>
     execFileSync('git', args, { cwd: root, stdio: 'pipe', encoding: 'utf8' });
   git('init', '-q', '-b', 'main', '--template=');
@@ -85,6 +95,8 @@ function toolsIn(root: string): ToolRegistry {
       { decision: 'allow', command: 'cat **' },
       { decision: 'allow', command: 'echo **' },
       { decision: 'deny', command: 'evil' },
+      { decision: 'deny', command: 'careful harm' },
+      { decision: 'deny', host: '127.0.0.1' },
       { decision: 'deny', path: '**/.env*' },
       { decision: 'deny', path: 'vault/**' },
     ],
@@ -115,7 +127,15 @@ test('ShellTools run nothing that is denied, and read and change nothing that is
   const tools = toolsIn(root);
   const did = { ran: 0, refused: 0 };
   const aim = { root, denied: Object.keys(DENIED), around: ['vault', 'vault/deep', 'link', 'sub', 'dir/up'] };
-  const attack = async (command: string): Promise<void> => {
+  let opened = 0;
+  const server = createServer((socket) => {
+    opened += 1;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const attack = async (form: string): Promise<void> => {
+    const command = form.replaceAll('PORT', String(port));
     if (!isFresh) {
       rmSync(root, { recursive: true, force: true });
       cpSync(template, root, { recursive: true, verbatimSymlinks: true });
@@ -125,6 +145,7 @@ test('ShellTools run nothing that is denied, and read and change nothing that is
     did[isFresh ? 'refused' : 'ran'] += 1;
     if (isFresh) return;
     expect([command, existsSync(mark)]).toEqual([command, false]);
+    expect([command, opened]).toEqual([command, 0]);
     expect([command, shows(forLLM) && forLLM]).toEqual([command, false]);
     const texts = textsOf(root);
     const denied = Object.keys(DENIED).map((path) => [path, texts[path]]);
@@ -136,6 +157,7 @@ test('ShellTools run nothing that is denied, and read and change nothing that is
     endOnFailure: true,
     ...(SEED === undefined ? {} : { seed: Number(SEED) }),
   });
+  server.close();
   expect(did.ran).toBeGreaterThan(RUNS / 50);
   expect(did.refused).toBeGreaterThan(RUNS / 50);
   if (process.env.HOSTILE_RUNS !== undefined) console.log(did);
