@@ -1,4 +1,4 @@
-import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions } from 'pg-boss';
+import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions, UpdateOptions } from 'pg-boss';
 import type { DeadJob, DeadJobQuery, Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { withinLimits } from '../kernel/async.js';
@@ -172,22 +172,23 @@ export class BossQueue {
     });
   }
 
-  /** The attempt counts for nothing: the job waits for another one. */
+  /** The attempt counts for nothing: the job waits for another one, without the pause after a failure. */
   async giveBack(taken: TakenJob): Promise<void> {
     const { job, attempts, failed, retryLimit } = taken;
     const data = { job: keptJob(job), attempts, failed };
-    await this.#leave(taken, { message: 'given back', data, retryLimit: retryLimit + 1 });
+    await this.#leave(taken, { message: 'given back', data, retryLimit: retryLimit + 1, startAfter: 0 });
   }
 
   async #leave(
     taken: TakenJob,
-    left: { readonly message: string; readonly data: Payload; readonly retryLimit: number },
+    left: Required<Pick<UpdateOptions, 'retryLimit'>> &
+      Pick<UpdateOptions, 'startAfter'> & { readonly message: string; readonly data: Payload },
   ): Promise<void> {
-    const { message, data, retryLimit } = left;
+    const { message, data, ...changed } = left;
     await this.#transact(async (db) => {
       const outcome = await this.#boss.fail(this.#place.name, [attemptOf(taken)], { message }, { db });
       if ((outcome as CommandOutcome).affected !== 1) return;
-      await this.#boss.update(this.#place.name, data, { id: taken.id, retryLimit, db });
+      await this.#boss.update(this.#place.name, data, { id: taken.id, ...changed, db });
     });
   }
 

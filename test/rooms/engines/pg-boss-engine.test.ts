@@ -38,6 +38,21 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     expect(await boss.getQueue('old')).toMatchObject({ name: 'old' });
   });
 
+  test('pgBossEngine brings a job again at once that was given back, whatever the pause after failures', async () => {
+    const engine = pgBossEngine({ ...place, queue: 'given-back' });
+    await engine.enqueue(JOB, { attempts: 2, backoff: { type: 'exponential', delay: 3_600_000 } });
+    const ended = Promise.withResolvers<number>();
+    const worker = await engine.work({
+      handle: async (_job, { attempt, giveBack }) => {
+        if (attempt < 3) await giveBack();
+        else ended.resolve(attempt);
+      },
+    });
+    expect(await ended.promise).toBe(3);
+    await worker.close();
+    await engine.close();
+  });
+
   test('pgBossEngine commits what a job writes together with its end, or neither', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     await boss.getDb().executeSql(`CREATE TABLE ${schema}.effects (job text)`);
