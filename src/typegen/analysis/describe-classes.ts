@@ -1,6 +1,6 @@
 import type { SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
 import { type CodeReference, definedParts } from '../types/type-walk.js';
-import { listProperties } from '../types/write-properties.js';
+import { listDataProperties } from '../types/write-properties.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
 import {
   allDecorators,
@@ -104,7 +104,7 @@ function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan)
   const reference = classReference(node, view);
   if (reference === undefined) throw new TypeError(`${symbol.name} was referred to and is not exported`);
   const walk = openWalk(scan, 'in');
-  const properties = listProperties(view.declaredType(symbol), '', walk);
+  const properties = listDataProperties(view.declaredType(symbol), walk);
   const fix =
     'a type that JSON has, @Param({ schema: … }) on the property, or @Exclude() if it is no argument';
   reportWalk(walk, scan, { node, where: symbol.name, fix });

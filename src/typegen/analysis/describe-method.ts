@@ -1,4 +1,4 @@
-import { type DocComment, docKeywords } from '../comments/doc-comment.js';
+import { type DocComment, docKeywords, VALUE_TAGS } from '../comments/doc-comment.js';
 import type { CompilerView, SignatureHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
 import { commentOf, describeSchema, settleSchema, writeSchema } from '../types/finish-schema.js';
 import { literalDefault } from '../types/literal-schema.js';
@@ -60,6 +60,13 @@ export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDra
   });
   reportNameless({ where, typed, parameters }, scan);
   reportUnknownParams({ node, where, comment, typed }, scan);
+  for (const tag of comment?.tags.filter((item) => VALUE_TAGS.has(item.name)) ?? [])
+    scan.warnings.push({
+      ...lineOf(node, view),
+      where,
+      problem: `its comment has a @${tag.name} that belongs to no parameter`,
+      fix: `@${tag.name} behind the words of a @param`,
+    });
   const hasOutput = optionOf(decorator?.argument, 'output', view) !== undefined;
   return {
     name,

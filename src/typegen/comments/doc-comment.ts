@@ -35,12 +35,23 @@ export function parseDocComment(body: string): DocComment {
   const params = new Map<string, DocComment>();
   const tags: DocTag[] = [];
   let remarks = '';
-  for (const block of blocks) {
-    const { name, text: rest } = readTag(block);
-    if (name === 'param' || name === 'arg' || name === 'argument') {
-      const [, param = '', said = ''] = PARAM.exec(rest) ?? [];
-      params.set(param, readParam(said));
-    } else if (name === 'remarks') remarks = rest;
+  let ofParam: DocTag[] | undefined;
+  for (const { isBehind, ...tag } of blocks.flatMap((block) => tagsOf(block, lines.length === 1))) {
+    const { name, text: rest } = tag;
+    if (PARAM_TAGS.has(name)) {
+      const [, param = '', words = ''] = PARAM.exec(rest) ?? [];
+      const said = readText(words);
+      ofParam = [...said.tags];
+      params.set(param, { ...said, tags: ofParam });
+      continue;
+    }
+    const isOfParam = isBehind ? !OF_METHOD.has(name) : VALUE_TAGS.has(name);
+    if (ofParam !== undefined && isOfParam) {
+      ofParam.push(tag);
+      continue;
+    }
+    ofParam = undefined;
+    if (name === 'remarks') remarks = rest;
     else tags.push({ name, text: WORDED.has(name) ? readText(rest).summary : rest });
   }
   const said = readText(remarks === '' ? summary : `${summary}\n\n${remarks}`);
@@ -66,6 +77,13 @@ const OTHER_TAGS = [
   ...['integer', 'int', 'asType', 'default', 'defaultValue', 'example', 'param', 'return', 'returns'],
 ];
 
+/** What can be said of a value only: in the comment of a method it is the parameter's before it. */
+export const VALUE_TAGS: ReadonlySet<string> = new Set(
+  [...READERS.keys(), 'integer', 'int', 'asType', 'default', 'defaultValue'].filter(
+    (name) => name !== 'deprecated',
+  ),
+);
+
 /** Before a tag that means something here; `@` stands for other things too. */
 const BEFORE_TAG = new RegExp(`\\s(?=@(?:${[...READERS.keys(), ...OTHER_TAGS].join('|')})(?:\\s|$))`);
 
@@ -76,10 +94,15 @@ function splitLine(line: string): readonly string[] {
 /** `@param {string} [name=1] - text`, of which only the name and the text are wanted. */
 const PARAM = /^(?:\{[^}]*\}\s*)?\[?([\w$.[\]]+?)(?:=[^\]]*)?\]?(?:\s+-)?(?:\s+([\s\S]*))?$/;
 
-function readParam(text: string): DocComment {
-  const [words = '', ...tags] = splitLine(text);
-  const said = readText(words);
-  return { ...said, tags: [...said.tags, ...tags.map(readTag)] };
+const PARAM_TAGS: ReadonlySet<string> = new Set(['param', 'arg', 'argument']);
+
+/** What says nothing of a parameter, also right behind its words. */
+const OF_METHOD: ReadonlySet<string> = new Set(['returns', 'return', 'remarks']);
+
+/** The tags of a block: those behind the words of a `@param` begin none of their own. */
+function tagsOf(block: string, isOneLine: boolean): readonly (DocTag & { readonly isBehind: boolean })[] {
+  const parts = PARAM_TAGS.has(readTag(block).name) ? splitLine(block) : [block];
+  return parts.map((part, index) => ({ ...readTag(part), isBehind: isOneLine || index > 0 }));
 }
 
 function readTag(block: string): DocTag {

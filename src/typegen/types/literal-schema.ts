@@ -15,7 +15,18 @@ export function literalSchema(types: readonly TypeHandle[], walk: TypeWalk): Wri
   const kinds = new Set(values.map((value) => typeof value));
   const [kind] = kinds;
   const type = kinds.size === 1 ? { type: kind } : {};
-  return { schema: values.length === 1 ? { ...type, const: values[0] } : { ...type, enum: values }, notes };
+  const schema = values.length === 1 ? { ...type, const: values[0] } : { ...type, enum: values };
+  const description = enumWords(types, walk);
+  return { schema: description ? { ...schema, description } : schema, notes };
+}
+
+/** What an enum says of itself, where all its members are meant. */
+function enumWords(types: readonly TypeHandle[], walk: TypeWalk): string | undefined {
+  const [member, ...others] = types.map((type) => enumMember(type, walk));
+  const declaration = member?.parent;
+  if (declaration?.members?.length !== types.length) return undefined;
+  if (others.some((other) => other?.parent !== declaration)) return undefined;
+  return commentOf(walk.view, declaration)?.summary;
 }
 
 function bigIntSchema(values: readonly unknown[], walk: TypeWalk): DescribedSchema {

@@ -1,7 +1,8 @@
 import { NUMBER_KEY } from '../../schema/value-type.js';
 import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import { declaredOrder } from './declared-order.js';
 import { settleSchema, writeSchema } from './finish-schema.js';
-import { literalSchema } from './literal-schema.js';
+import { keyPattern, literalSchema } from './literal-schema.js';
 import {
   CodeReference,
   type DescribedSchema,
@@ -50,7 +51,7 @@ const NO_KEYS = [
   ...['Boolean', 'BooleanLiteral', 'BigInt', 'BigIntLiteral'],
 ];
 
-const writeMap: StandardWriter = ({ type, path }, walk) => {
+const writeMap: StandardWriter = ({ type, node, path }, walk) => {
   const [key, value] = walk.view.typeArguments(type);
   const keys = key === undefined ? [] : definedParts(walk, key);
   const foreign = keys.find((part) => hasFlag(walk, part, ...NO_KEYS));
@@ -61,9 +62,22 @@ const writeMap: StandardWriter = ({ type, path }, walk) => {
     });
   const values = value === undefined ? {} : writeSchema({ type: value, path: `${path}{}` }, walk);
   const isNumber = key !== undefined && keys.every((part) => hasFlag(walk, part, ...NUMBERS));
-  const names = isNumber ? { propertyNames: { pattern: NUMBER_KEY } } : {};
-  return { schema: { type: 'object', ...names, additionalProperties: values, instanceOf: MAP } };
+  const ordered = declaredOrder(keys, node?.typeArguments?.[0], walk).map((part) => part.type);
+  const names = { ...(isNumber ? { pattern: NUMBER_KEY } : {}), ...knownKeys(ordered, walk) };
+  const propertyNames = Object.keys(names).length === 0 ? {} : { propertyNames: names };
+  return { schema: { type: 'object', ...propertyNames, additionalProperties: values, instanceOf: MAP } };
 };
+
+/** What keys of literal and template literal types can be; nothing where there is any other among them. */
+function knownKeys(keys: readonly TypeHandle[], walk: TypeWalk): DescribedSchema {
+  const templates = keys.filter((key) => hasFlag(walk, key, 'TemplateLiteral'));
+  const texts = keys.flatMap((key) => {
+    const value = walk.view.literalOf(key);
+    return value === undefined ? [] : [String(value)];
+  });
+  if (keys.length === 0 || templates.length + texts.length < keys.length) return {};
+  return templates.length === 0 ? { enum: texts } : { pattern: keyPattern(templates, texts, walk) };
+}
 
 const refused =
   (problem: string): StandardWriter =>

@@ -62,8 +62,18 @@ function jsonType(type: TypeHandle, { view }: TypeWalk): TypeHandle | undefined 
 }
 
 /** The properties that JSON can carry, in the author's order. */
-export function listProperties(type: TypeHandle, path: string, walk: TypeWalk): readonly WrittenProperty[] {
+function listProperties(type: TypeHandle, path: string, walk: TypeWalk): readonly WrittenProperty[] {
   return orderedProperties(type, walk).flatMap((symbol) => writeProperty(symbol, path, walk) ?? []);
+}
+
+/** Those of a class of which instances are made: its methods are there on each of them. */
+export function listDataProperties(type: TypeHandle, walk: TypeWalk): readonly WrittenProperty[] {
+  const { view } = walk;
+  const isMethod = (symbol: SymbolHandle) =>
+    view.declarations(symbol)[0]?.kind === view.syntaxKinds.MethodDeclaration;
+  return orderedProperties(type, walk).flatMap((symbol) =>
+    isMethod(symbol) ? [] : (writeProperty(symbol, '', walk) ?? []),
+  );
 }
 
 function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): WrittenProperty | undefined {

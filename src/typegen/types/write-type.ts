@@ -3,7 +3,7 @@ import type { SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
 import { aliasDeclaration } from './declared-order.js';
 import { commentOf, describeSchema } from './finish-schema.js';
 import { literalSchema, templatePattern } from './literal-schema.js';
-import { guarded } from './standard-type.js';
+import { guarded, isStandard } from './standard-type.js';
 import {
   definedParts,
   fault,
@@ -77,13 +77,28 @@ function writeAny({ type, path }: TypePlace, walk: TypeWalk): Written {
   return { schema: {} };
 }
 
-/** `string & { __brand: 'Id' }`: the brand exists for the compiler only. */
+/** `string & { __brand: 'Id' }`, `string[] & { … }`: the brand exists for the compiler only. */
 function writeIntersection(place: TypePlace, walk: TypeWalk): Written {
   const parts = walk.view.constituents(place.type);
-  const value = parts.find((part) => !hasFlag(walk, part, 'Object', 'Intersection', 'NonPrimitive'));
+  const value =
+    parts.find((part) => !hasFlag(walk, part, 'Object', 'Intersection', 'NonPrimitive')) ??
+    parts.find((part) => isBranded(part, walk));
   if (value === undefined) return writeObjectType(place, walk);
   return writeOne({ ...place, type: value, node: undefined }, walk);
 }
+
+/** What an intersection with a brand is for JSON: a list, or a type of the language that has a form of its own. */
+function isBranded(type: TypeHandle, walk: TypeWalk): boolean {
+  const { view } = walk;
+  if (view.isArray(type) || view.isTuple(type)) return true;
+  const symbol = view.symbolOf(type);
+  return symbol !== undefined && BRANDED.has(symbol.name) && isStandard(symbol, walk);
+}
+
+const BRANDED: ReadonlySet<string> = new Set([
+  ...['Date', 'URL', 'Uint8Array', 'Buffer'],
+  ...['Set', 'ReadonlySet', 'Map', 'ReadonlyMap'],
+]);
 
 function unsayable({ type, path }: TypePlace, walk: TypeWalk, text: string): Written {
   if (hasFlag(walk, type, 'Never')) return fault(walk, path, { problem: 'is never: no value fits it' });

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
+import { describeClasses } from '../../../src/typegen/analysis/describe-classes.js';
 import { generate } from '../../../src/typegen/generate.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { generateTool, smallProject } from './small-project.js';
@@ -27,6 +28,30 @@ test('toolwright generate says which keys of a Map are numbers', async () => {
   expect(text.match(/propertyNames/g)).toHaveLength(2);
 });
 
+test('toolwright generate takes a DTO class with decorated properties and methods as its data', async () => {
+  const { faults, text } = await generateTool(
+    '  @Tool() run(data: Order) {}',
+    `import { IsEmail } from 'class-validator';
+     class Base { static of() {} sum() { return 1; } }
+     export class Order extends Base { @IsEmail() email!: string; count = 1; total() { return this.count; } }`,
+  );
+  expect(faults).toEqual([]);
+  expect(text.replace(/\s+/g, ' ')).toContain(
+    "properties: { email: { schema: { type: 'string' } }, count: { optional: true, schema: { type: 'number', default: 1 } }, }, });",
+  );
+});
+
+test('toolwright generate tells of a property of a DTO class that holds a function', async () => {
+  const { faults } = await generateTool(
+    '  @Tool() run(data: Order) {}',
+    `import { IsEmail } from 'class-validator';
+     export class Order { @IsEmail() email!: string; total = () => 1; }`,
+  );
+  expect(faults.map(({ path, problem }) => [path, problem])).toEqual([
+    ['total', 'is a function, which JSON cannot carry'],
+  ]);
+});
+
 test('a parameter property has its initialiser as default', async () => {
   const { text } = await generateTool(
     '  @Tool() run(at: Point, b: string) {}',
@@ -51,6 +76,86 @@ const TOOLS = `import { Tool } from 'toolwright';
     @Tool() run(data: Signup) { return [this.mailer.send(), data.email].join(); }
   }
 `;
+
+describe.each(VERSIONS)('toolwright generate, TypeScript %s', (version) => {
+  test('says which keys a Map can have', async () => {
+    using project = smallProject({
+      'src/tools.ts': `import { Tool } from 'toolwright';
+        enum Size { Small = 's', Large = 'l' }
+        type Key = \`x-\${string}\`;
+        export class Tools {
+          @Tool() a(map: Map<Size, number>) {}
+          @Tool() b(map: ReadonlyMap<'z' | 'a', number>) {}
+          @Tool() c(map: Map<Key | 'id', number>) {}
+          @Tool() d(map: Map<2 | 1, number>) {}
+          @Tool() e(map: Map<string, number>, other: Map<string | 5, number>) {}
+        }`,
+    });
+    const { text } = await generatedTools(project.folder, version);
+    expect([...text.matchAll(/propertyNames: (\{[^}]*\})/g)].map(([, names]) => names)).toEqual([
+      "{ enum: ['s', 'l'] }",
+      "{ enum: ['z', 'a'] }",
+      String.raw`{ pattern: '^(?:x-[\\s\\S]*|id)$' }`,
+      String.raw`{ pattern: '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$', enum: ['2', '1'] }`,
+    ]);
+  });
+
+  test('takes the comment of an enum for all of its members, and of no part of it', async () => {
+    using project = smallProject({
+      'src/tools.ts': `import { Tool } from 'toolwright';
+        /** Sort order of the list. */
+        export enum Order {
+          /** The smallest first */
+          Up = 'up',
+          Down = 'down',
+        }
+        interface Query { order: Order; maybe?: Order | null; /** Own. */ own: Order; one: Order.Down }
+        export class Tools { @Tool() run(query: Query) {} }`,
+    });
+    const { tools } = await generatedTools(project.folder, version);
+    const properties = tools[0]?.parameters[0]?.schema?.properties;
+    const notes = '- `up`: The smallest first';
+    expect(properties).toEqual({
+      order: { type: 'string', enum: ['up', 'down'], description: `Sort order of the list.\n${notes}` },
+      maybe: {
+        type: ['string', 'null'],
+        enum: ['up', 'down', null],
+        description: `Sort order of the list.\n${notes}`,
+      },
+      own: { type: 'string', enum: ['up', 'down'], description: `Own.\n${notes}` },
+      one: { type: 'string', const: 'down' },
+    });
+  });
+
+  test('takes lists, dates and collections with a brand as what they are', async () => {
+    using project = smallProject({
+      'src/tools.ts': `import { Tool } from 'toolwright';
+        type Brand = { readonly __brand: 'x' };
+        export class Tools {
+          @Tool() run(list: string[] & Brand, pair: Brand & readonly [string, number], at: Date & Brand) {}
+          @Tool() other(set: Set<string> & Brand, map: Brand & Map<string, number>) {}
+        }`,
+    });
+    const { tools } = await generatedTools(project.folder, version);
+    const [list, pair, at, set, map] = tools.flatMap(({ parameters }) =>
+      parameters.map(({ schema }) => schema),
+    );
+    expect(list).toEqual({ type: 'array', items: { type: 'string' } });
+    expect(pair).toMatchObject({ prefixItems: [{ type: 'string' }, { type: 'number' }], maxItems: 2 });
+    expect(at).toMatchObject({ format: 'date-time', instanceOf: { name: 'Date' } });
+    expect(set).toMatchObject({ items: { type: 'string' }, instanceOf: { name: 'Set' } });
+    expect(map).toMatchObject({ additionalProperties: { type: 'number' }, instanceOf: { name: 'Map' } });
+  });
+});
+
+/** What is generated for a project with one toolset. */
+async function generatedTools(folder: string, version: (typeof VERSIONS)[number]) {
+  const view = (await compilerOf(version)).open(join(folder, 'tsconfig.json'));
+  const { faults, text } = generate({ view, folder });
+  expect(faults).toEqual([]);
+  const [draft] = describeClasses({ view, faults: [], warnings: [], dataClasses: new Map() });
+  return { text, tools: draft?.tools ?? [] };
+}
 
 describe.each(VERSIONS)('classes of another package of the workspace, TypeScript %s', (version) => {
   test('are imported from that package, and described as its source says', async () => {

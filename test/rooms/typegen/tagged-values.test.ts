@@ -75,6 +75,52 @@ test('@integer says that numbers are whole wherever they stand in the value', as
   });
 });
 
+describe('tags of a parameter in the comment of its method', () => {
+  test.each([
+    ['in a comment of one line', '/** Find. @param size How many @minimum 1 @integer */'],
+    ['behind its words', '/** Find.\n * @param size How many @minimum 1 @integer\n */'],
+    ['on a line under it', '/** Find.\n * @param size How many\n *   @minimum 1\n *   @integer\n */'],
+    [
+      'on lines of their own after it',
+      '/** Find.\n * @param size How many\n * @integer\n *\n * @minimum 1 */',
+    ],
+    [
+      'beside others',
+      '/** Find. @param other Which @maxLength 5 @param size How many @minimum 1 @integer */',
+    ],
+    [
+      'before its result',
+      '/** Find. @param size How many @minimum 1 @integer @returns a thing @deprecated */',
+    ],
+  ])('%s are the parameter’s', async (_, comment) => {
+    const { tool, warnings } = await commented(comment);
+    expect(warnings).toEqual([]);
+    expect(tool?.description).toMatch(/^Find\./);
+    expect(tool?.parameters[0]?.schema).toEqual({ type: 'integer', description: 'How many', minimum: 1 });
+  });
+
+  test.each([
+    ['/** Find. @minimum 1 */', 'minimum'],
+    ['/** Find.\n * @default 5\n * @param size How many */', 'default'],
+    ['/** Find.\n * @param size How many\n * @returns a number\n * @pattern x */', 'pattern'],
+  ])('%s: one of no parameter is told', async (comment, name) => {
+    const { warnings } = await commented(comment);
+    expect(warnings).toMatchObject([
+      { where: 'Tools.run', problem: `its comment has a @${name} that belongs to no parameter` },
+    ]);
+  });
+
+  /** What is generated for a method with this comment. */
+  async function commented(comment: string) {
+    const text = `import { Tool } from 'toolwright';\nexport class Tools {\n${comment}\n@Tool() run(size: number, other: string) {} }`;
+    using project = smallProject({ 'src/tools.ts': text });
+    const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
+    const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+    const [draft] = describeClasses(scan);
+    return { tool: draft?.tools?.[0], warnings: scan.warnings };
+  }
+});
+
 describe('@default', () => {
   test('is a value that the property can have', async () => {
     const rows = [
