@@ -78,7 +78,10 @@ const DELIVERY_CASES: readonly EngineCase[] = [
     title: 'gives a job to a worker on another connection as it was enqueued',
     async run(bench) {
       const [sender, receiver] = [await bench.open(), await bench.open()];
-      const job = bench.job({ runId: 'run:1', arguments: { text: 'äö "quoted" 😀 \u0000 \ud800', empty: null } });
+      const job = bench.job({
+        runId: 'run:1',
+        arguments: { text: 'äö "quoted" 😀 \u0000 \ud800', empty: null },
+      });
       const given = new Countdown(1);
       await sender.enqueue(job);
       await bench.work(receiver, async () => given.tell());
