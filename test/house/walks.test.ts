@@ -15,8 +15,8 @@ const CEILINGS: Readonly<Record<string, Ceiling>> = {
   execute: { files: 8, functions: 19 }, // 8
   'turn with a call': { files: 23, functions: 91 }, // 20, 90
   'discover a method': { files: 19, functions: 104 }, // 20, 70
-  suspend: { files: 33, functions: 155 }, // 28
-  resume: { files: 33, functions: 165 }, // 28
+  suspend: { files: 33, functions: 156 }, // 28
+  resume: { files: 34, functions: 166 }, // 28
 };
 
 builtFile('dist/src/index.js');
