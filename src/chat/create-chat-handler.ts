@@ -18,6 +18,7 @@ import { HttpFault } from './http-fault.js';
 import { ANY_ERROR, DEFAULT_HEARTBEAT_MS, protocolOf } from './protocols.js';
 import {
   type EventSource,
+  isOver,
   type ReadEvent,
   readAnsweredTurn,
   readPromptedTurn,
@@ -183,9 +184,10 @@ class ChatService {
   async #reconnect({ asked, view, request }: Asked<'reconnect'>): Promise<Response> {
     const { chatId, lastEvent } = asked;
     const { frames, isWhole } = this.#protocol.reconnect(asked);
-    const isNone = view === undefined || isOver(view, isWhole ? undefined : lastEvent);
-    if (isNone && !isWhole) return new Response(null, { status: 204 });
     const seen = isWhole ? undefined : lastEvent;
+    const { source } = this.#chat(chatId, view, request.signal);
+    const isNone = view === undefined || (await isOver(source, { view, lastEvent: seen }));
+    if (isNone && !isWhole) return new Response(null, { status: 204 });
     const read = (source: EventSource): AsyncIterable<ReadEvent> =>
       isNone ? nothing() : readRest(source, { view, lastEvent: seen });
     return this.#stream(request, chatId, { read, goesOn: false, view, frames });
@@ -237,11 +239,6 @@ function isNobody(owner: unknown): boolean {
 function isEmpty(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.values(value).every(isEmpty);
   return value === null || value === '' || value === false;
-}
-
-/** Whether there is nothing to come, and nothing that the reader has not seen. */
-function isOver({ status, lastEvent }: ConversationView, seen: number | undefined): boolean {
-  return seen === undefined ? status === 'idle' : status !== 'running' && seen >= lastEvent;
 }
 
 /** What a client is told of an error that it has made. */

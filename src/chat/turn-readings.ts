@@ -124,6 +124,16 @@ export async function* readRest(
   }
 }
 
+/** Whether there is nothing to come, and nothing that the reader has not seen. */
+export async function isOver(source: EventSource, { view, lastEvent }: RestOptions): Promise<boolean> {
+  if (lastEvent === undefined) return view.status === 'idle';
+  if (view.status === 'running' || lastEvent < view.lastEvent) return false;
+  if (view.status === 'idle') return true;
+  // A run waits a moment before its readers are told so; what a store has removed was told long ago.
+  const { pausedAt, isGone } = await findTurn(source, { view, upTo: view.lastEvent });
+  return pausedAt !== undefined || isGone;
+}
+
 /** The number before the first event of the turn that is open, or was the last one. */
 async function lastTurnBegin(source: EventSource, view: ConversationView): Promise<number> {
   const { firstEvent } = view.turn ?? view.history.at(-1) ?? {};
@@ -136,7 +146,7 @@ async function lastTurnBegin(source: EventSource, view: ConversationView): Promi
 async function findTurn(
   { conversations, chatId, signal }: EventSource,
   { view, upTo }: { readonly view: ConversationView; readonly upTo: number },
-): Promise<{ readonly begin: number; readonly pausedAt: number | undefined }> {
+): Promise<{ readonly begin: number; readonly pausedAt: number | undefined; readonly isGone: boolean }> {
   const begun = [...view.history, ...(view.turn ? [view.turn] : [])].map(
     ({ firstEvent = 1 }) => firstEvent - 1,
   );
@@ -144,13 +154,15 @@ async function findTurn(
   const after = Math.max(0, ...begun.filter((number) => number <= upTo));
   let begin = upTo;
   let pausedAt: number | undefined;
+  let isGone = true;
   for await (const { number, event } of conversations.events(chatId, { after, upTo, signal })) {
+    isGone = false;
     if (event.type === 'turn-start') begin = number - 1;
     if (event.type === 'turn-end') begin = upTo;
     if (event.type === 'turn-suspended') pausedAt = number;
     if (event.type === 'turn-start' || event.type === 'run-start') pausedAt = undefined;
   }
-  return { begin, pausedAt };
+  return { begin, pausedAt, isGone };
 }
 
 function isPause({ type }: JsonObject): boolean {

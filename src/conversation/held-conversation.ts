@@ -86,12 +86,18 @@ export class HeldConversation {
 
   /** Whether an event that fits was told since the one of that number, that one included. */
   async hasTold(fits: (event: JsonObject) => boolean, since: number): Promise<boolean> {
+    return (await this.lastTold(fits, since)) !== undefined;
+  }
+
+  /** The last event that fits of those since that number. */
+  async lastTold(fits: (event: JsonObject) => boolean, since: number): Promise<JsonObject | undefined> {
     const { conversationId } = this.#lease;
+    let told: JsonObject | undefined;
     for (let after = since - 1; ; ) {
       const page = await this.#log.events({ conversationId, after, limit: EVENTS });
-      if (page.some(({ event }) => fits(event))) return true;
+      told = page.findLast(({ event }) => fits(event))?.event ?? told;
       const last = page.at(-1);
-      if (last === undefined || page.length < EVENTS) return false;
+      if (last === undefined || page.length < EVENTS) return told;
       after = last.number;
     }
   }

@@ -106,6 +106,7 @@ async function continueTurn(
     const { pending } = run.state as RunState;
     // What nobody answered in time is not waited for.
     if (!pending.some((wait) => isExpired(wait))) {
+      await tellPause(held, turn, run);
       surroundings.expiries.expect(held.conversation.conversationId, pending);
       return false;
     }
@@ -145,6 +146,21 @@ function isFinal(error: unknown): boolean {
     error instanceof ToolDeclarationError ||
     (ToolwrightError.is(error) && error.name === 'ConversationNotReady')
   );
+}
+
+/** Tells that the turn waits, where its process died after it had kept the run and before it had told so. */
+async function tellPause(held: HeldConversation, turn: OpenTurn, run: KeptRun): Promise<void> {
+  const isTurning = ({ type }: JsonObject): boolean => type === 'turn-suspended' || type === 'run-start';
+  const last = await held.lastTold(isTurning, turn.firstEvent ?? 1);
+  if (last?.type === 'turn-suspended') return;
+  const { pending } = run.state as RunState;
+  const { messages, iterations, usage, spent, open } = foldRun(run);
+  const { content = '' } = open ?? {};
+  const result: TurnResult = { status: 'suspended', content, messages, iterations, usage, pending };
+  await commitTurn(held, turn, {
+    result: spent === undefined ? result : { ...result, spent },
+    answers: undefined,
+  });
 }
 
 /** A run that ended before the conversation had its end. */

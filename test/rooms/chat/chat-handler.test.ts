@@ -437,6 +437,61 @@ describe('createChatHandler', () => {
     expect(last.status).toBe(204);
   });
 
+  test('a reader that comes back between the end of a run and its pause is told what waits', async () => {
+    const store = new MemoryRunStore();
+    const { conversations: log } = store;
+    const commit = log.commit.bind(log);
+    const arrived = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    log.commit = async (hold, given) => {
+      if (given.events?.some(({ type }) => type === 'turn-suspended')) {
+        arrived.resolve();
+        await goOn.promise;
+      }
+      return commit(hold, given);
+    };
+    const { handler } = start({ protocol: 'events' }, { store });
+    const chat = chatOf(handler);
+    const whole = chat.post({ id: 'c1', messages: [said('call place')] });
+    await arrived.promise;
+    const seen = (await log.read('c1'))?.lastEvent ?? 0;
+    const back = await chat.get('c1', { 'last-event-id': `${seen}` });
+    expect(back.status).toBe(200);
+    goOn.resolve();
+    const rest = await framesOf(back);
+    expect(rest.data.map((text) => JSON.parse(text).type)).toEqual(['turn-suspended']);
+    expect(rest.ids).toEqual([seen + 1]);
+    expect((await framesOf(await whole)).ids.at(-1)).toBe(seen + 1);
+    expect((await chat.get('c1', { 'last-event-id': `${seen + 1}` })).status).toBe(204);
+    await log.removeEventsOlderThan(0);
+    expect((await chat.get('c1', { 'last-event-id': `${seen + 1}` })).status).toBe(204);
+  });
+
+  test('a reader is told what waits where the process died before it had told so', async () => {
+    const store = new MemoryRunStore();
+    const { conversations: log } = store;
+    const commit = log.commit.bind(log);
+    let failures = 0;
+    log.commit = async (hold, given) => {
+      const isPause = given.events?.some(({ type }) => type === 'turn-suspended') ?? false;
+      if (isPause && failures++ === 0) throw new Error('The store is away');
+      return commit(hold, given);
+    };
+    const { handler } = start({ protocol: 'events' }, { store, leaseMs: 60, pollMs: 20 });
+    const chat = chatOf(handler);
+    const { data } = await framesOf(await chat.post({ id: 'c1', messages: [said('call place')] }));
+    const told = data.map((text) => JSON.parse(text));
+    expect(told.filter(({ type }) => type === 'turn-suspended')).toMatchObject([
+      {
+        turn: { number: 1 },
+        status: 'suspended',
+        iterations: 1,
+        pending: [{ kind: 'approval', tool: 'place' }],
+      },
+    ]);
+    expect(failures).toBe(2);
+  });
+
   test('a reader of messages that comes back gets exactly the chunks that it has not seen', async () => {
     const { handler } = start();
     const chat = chatOf(handler);
