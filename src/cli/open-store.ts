@@ -31,6 +31,11 @@ export async function openStore(
       '--store is missing: postgres://user@host:5432/database, or the path of an SQLite file',
     );
   if (/^postgres(ql)?:\/\//.test(name)) return openPostgres(name, user);
+  const [scheme] = /^\w+:\/\//.exec(name) ?? [];
+  if (scheme !== undefined)
+    throw new UserFault(
+      `--store: there are no stores at ${scheme}…: postgres://…, or the path of an SQLite file`,
+    );
   const path = resolve(folder, name.replace(/^sqlite:/, ''));
   const isThere = existsSync(path);
   if (!isThere && user === 'operator') throw new UserFault(`--store: there is no file ${path}`, 1);

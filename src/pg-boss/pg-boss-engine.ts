@@ -62,6 +62,11 @@ const QUEUE_NAME: OptionRule = {
   fix: "a name of letters, digits, '_', '-' and '.': 'toolwright'",
 };
 
+const SCHEMA_NAME: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^[a-z_]\w{0,49}$/i.test(value),
+  fix: "a name of letters, digits and '_', at most 50: 'pgboss'",
+};
+
 const PG_BOSS = withMethods(['start', 'send', 'fetch', 'complete', 'fail', 'getDb'], 'a PgBoss');
 
 const OPTIONS = optionTable<PgBossEngineOptions>('pgBossEngine', {
@@ -71,7 +76,7 @@ const OPTIONS = optionTable<PgBossEngineOptions>('pgBossEngine', {
       fix: "'postgres://shop@127.0.0.1/shop', or new PgBoss({ … })",
     }),
   ),
-  schema: QUEUE_NAME,
+  schema: SCHEMA_NAME,
   queue: QUEUE_NAME,
   heartbeatSeconds: HEARTBEAT,
   transactional: BOOLEAN,

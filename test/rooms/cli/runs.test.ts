@@ -397,6 +397,12 @@ test('a store that is not there is a mistake of one line', async () => {
     code: 1,
     error: expect.stringContaining('there is no file'),
   });
+  expect(await runCommand(['runs', 'list', '--store', 'postgrs://127.0.0.1/shop'], folder)).toMatchObject({
+    code: 2,
+    error: expect.stringMatching(
+      /there are no stores at postgrs:\/\/…: postgres:\/\/…, or the path[^\n]+\n$/,
+    ),
+  });
   for (const [where, problem] of [
     ['127.0.0.1:1/none', 'ECONNREFUSED'],
     ['127.0.0.1:1/none?schema=My', "schema is 'My'"],

@@ -162,3 +162,10 @@ async function startedBoss(place: { readonly connectionString: string; readonly 
   await boss.start();
   return Object.assign(boss, { [Symbol.asyncDispose]: () => boss.stop({ graceful: false }) });
 }
+
+test('pgBossEngine refuses a schema that pg-boss could not make', () => {
+  for (const schema of ['A-b', '1st', 'x'.repeat(51), ''])
+    expect(() => pgBossEngine({ connection: 'postgres://127.0.0.1:1/none', schema })).toThrow(
+      expect.objectContaining({ code: 521 }),
+    );
+});
