@@ -15,6 +15,7 @@ const LONG = [
   'test/flow/chaos',
   'test/flow/fleet-example',
   'test/flow/kill-conversations',
+  'test/flow/worker-command',
   'test/flow/conversations',
   'test/rooms/postgres/',
   'test/house/over-all-sources',

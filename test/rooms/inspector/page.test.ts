@@ -413,7 +413,7 @@ function runTest(folder: string, name: string): { readonly status: number | null
   const config = {
     ...{ rootDir: root, roots: [folder], testMatch: [`**/${name}`], extensionsToTreatAsEsm: ['.ts'] },
     testEnvironment: 'node',
-    cacheDirectory: join(folder, 'cache'),
+    cacheDirectory: join(root, 'node_modules', '.cache', 'toolwright-written-tests'),
     moduleNameMapper: {
       '^toolwright$': '<rootDir>/src/index.ts',
       '^toolwright/(.*)$': '<rootDir>/src/$1/index.ts',
