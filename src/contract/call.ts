@@ -77,7 +77,7 @@ export const SCOPE = optionTable<CallScope>('the scope', SCOPE_RULES, {
 });
 
 /** A scope among other options. */
-export const SCOPE_OPTION = objectOf<CallScope>(SCOPE_RULES, { fix: '{ data: { userId } }' });
+export const SCOPE_OPTION = protecting(objectOf<CallScope>(SCOPE_RULES, { fix: '{ data: { userId } }' }));
 
 /**
  * How a call ended: `success`, `error` (the tool failed), `rejected` (unknown tool or unusable arguments:

@@ -24,6 +24,7 @@ import {
   oneOf,
   optionTable,
   PAUSE,
+  protecting,
   RECORD,
   required,
   SIGNAL,
@@ -188,7 +189,7 @@ const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations',
   config: required(either(FUNCTION, RECORD)),
   engine: JOB_ENGINE,
   jobTools: either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
-  scope: FUNCTION,
+  scope: protecting(FUNCTION),
   takesTurns: BOOLEAN,
   maxConcurrency: COUNT_LIMIT,
   jobConcurrency: WHOLE,
@@ -200,14 +201,14 @@ const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations',
 
 export const PROMPT_OPTIONS = optionTable<PromptOptions>('Conversations.prompt', {
   key: STORED_ID,
-  owner: JSON_VALUE,
-  onlyOwner: BOOLEAN,
+  owner: protecting(JSON_VALUE),
+  onlyOwner: protecting(BOOLEAN),
   replaces: FILLED_TEXT,
 });
 
 export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer', {
   key: STORED_ID,
-  owner: JSON_VALUE,
+  owner: protecting(JSON_VALUE),
   answeredBy: JSON_VALUE,
 });
 

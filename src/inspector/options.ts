@@ -88,7 +88,7 @@ const OPTIONS = optionTable<InspectorOptions>(
     systemPrompt: TEXT,
     store: RUN_STORE,
     stateSecret: protecting(secret(FILLED_TEXT)),
-    scope: FUNCTION,
+    scope: protecting(FUNCTION),
     scopeOf: protecting(FUNCTION),
     surroundings: FUNCTION,
     token: protecting(

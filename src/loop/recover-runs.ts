@@ -6,7 +6,17 @@ import type { RunState } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener } from '../kernel/async.js';
-import { COUNT, either, FUNCTION, oneOf, optionTable, RECORD, required, SIGNAL } from '../kernel/options.js';
+import {
+  COUNT,
+  either,
+  FUNCTION,
+  oneOf,
+  optionTable,
+  protecting,
+  RECORD,
+  required,
+  SIGNAL,
+} from '../kernel/options.js';
 import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
@@ -49,7 +59,7 @@ export interface RecoverOptions {
 const RECOVER_OPTIONS = optionTable<RecoverOptions>('recoverRuns', {
   store: required(CHECKPOINT_STORE),
   config: required({ ...either(RECORD, FUNCTION), fix: '{ provider, tools }, or (run) => config' }),
-  scope: FUNCTION,
+  scope: protecting(FUNCTION),
   onUnknown: oneOf('ask', 'error', 'rerun'),
   maxConcurrency: COUNT,
   leaseMs: LEASE,

@@ -199,7 +199,7 @@ const ANSWERED_RUN = optionTable<AnsweredRun>('the answered run', {
 });
 
 const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
-  owner: JSON_VALUE,
+  owner: protecting(JSON_VALUE),
   answeredBy: JSON_VALUE,
   stateSecret: protecting(secret(FILLED_TEXT)),
   tools: LOOP_RULES.tools,

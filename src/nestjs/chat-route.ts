@@ -1,6 +1,6 @@
 import { All, type CanActivate, Controller, Inject, Req, type Type, UseGuards } from '@nestjs/common';
 import { checkOptions } from '../errors/author-fault.js';
-import { FILLED_TEXT, LIST, oneOf, optionTable } from '../kernel/options.js';
+import { FILLED_TEXT, LIST, oneOf, optionTable, protecting } from '../kernel/options.js';
 import type { ChatRequestOptions } from './application-chats.js';
 import { ToolwrightService } from './toolwright-service.js';
 
@@ -15,7 +15,7 @@ export interface ChatRouteOptions extends Pick<ChatRequestOptions, 'protocol'> {
 const OPTIONS = optionTable<ChatRouteOptions>('ToolwrightModule.forChat', {
   path: FILLED_TEXT,
   protocol: oneOf('ui-messages', 'ag-ui', 'events'),
-  guards: LIST,
+  guards: protecting(LIST),
 });
 
 /** A controller that answers the requests of chats below a path, for a module of its own. */

@@ -238,6 +238,15 @@ function describeFleet(fleet: () => Fleet): void {
     ]);
   });
 
+  test('an owner that is undefined, as of a session without a user, is refused and makes nobody’s conversation', async () => {
+    const conversations = fleet().open({ takesTurns: false });
+    const fault = { option: 'owner', problem: 'owner is there, but undefined' };
+    const refused = { code: 521, faults: [expect.objectContaining(fault)] };
+    await expect(conversations.prompt('c1', 'Hi', { owner: undefined })).rejects.toMatchObject(refused);
+    await expect(conversations.answer('c1', [], { owner: undefined })).rejects.toMatchObject(refused);
+    expect(await conversations.snapshot('c1')).toBeUndefined();
+  });
+
   test('a run of somebody else whose id looks like that of a turn is not told', async () => {
     const store = new MemoryRunStore();
     const config = { provider: echoProvider(), model: 'm' };

@@ -417,6 +417,7 @@ function door<Options extends object>(
 const ofRun = { protecting: ['policy', 'hooks', 'budget', 'stateSecret'], required: ['provider', 'model'] };
 /** An engine needs a store. */
 const withEngine = { ...ofRun, protecting: [...ofRun.protecting, 'store'] };
+const ofConversation = { ...ofRun, protecting: [...ofRun.protecting, 'scope'] };
 const ofResume = { protecting: ofRun.protecting, required: ['provider'] };
 const ofScope = { protecting: ['owner'], open: ['owner'] };
 const ofModule = [
@@ -446,6 +447,7 @@ async function createApplication(root: ReturnType<typeof ToolwrightModule.forRoo
 export const LOOP_DOORS: readonly Door[] = [
   door<ToolLoopConfig>('runToolLoop', config, { ...withEngine, enter: (given) => runToolLoop(given, []) }),
   door<ConversationsOptions>('Conversations', conversationsOptions, {
+    protecting: ['scope'],
     required: ['store', 'config'],
     enter: (given) => new Conversations(given).close(),
   }),
@@ -486,7 +488,7 @@ export const LOOP_DOORS: readonly Door[] = [
       recordings: 'recordings',
     },
     {
-      protecting: ['allowInProduction', 'allowedHosts', 'scopeOf', 'stateSecret', 'token'],
+      protecting: ['allowInProduction', 'allowedHosts', 'scope', 'scopeOf', 'stateSecret', 'token'],
       enter: (given) => createInspector(new ToolRegistry(), given).close(),
     },
   ),
@@ -494,6 +496,7 @@ export const LOOP_DOORS: readonly Door[] = [
     'Conversations.prompt',
     { ...keyed, onlyOwner: false, replaces: 'k0' },
     {
+      protecting: ['owner', 'onlyOwner'],
       open: ['owner'],
       enter: (given) => conversations().prompt('c1', 'Hi', given),
     },
@@ -501,7 +504,11 @@ export const LOOP_DOORS: readonly Door[] = [
   door<AnswersOptions>(
     'Conversations.answer',
     { ...keyed, answeredBy: 'clerk' },
-    { open: ['owner', 'answeredBy'], enter: (given) => conversations().answer('c1', [], given) },
+    {
+      protecting: ['owner'],
+      open: ['owner', 'answeredBy'],
+      enter: (given) => conversations().answer('c1', [], given),
+    },
   ),
   door<EventsOptions>(
     'Conversations.events',
@@ -532,7 +539,7 @@ export const LOOP_DOORS: readonly Door[] = [
       tools: [],
     },
     {
-      protecting: ['stateSecret'],
+      protecting: ['owner', 'stateSecret'],
       open: ['owner', 'answeredBy'],
       enter: (given) => answerStoredRun({ store, runId: 'r1' }, [], given),
     },
@@ -566,7 +573,7 @@ export const LOOP_DOORS: readonly Door[] = [
   door<CompensateOptions>(
     'compensateRun',
     { tools, scope, logger: console, leaseMs: 1000 },
-    { required: ['tools'], enter: (given) => compensateRun(store, 'r1', given) },
+    { protecting: ['scope'], required: ['tools'], enter: (given) => compensateRun(store, 'r1', given) },
   ),
   door<RecoverOptions>(
     'recoverRuns',
@@ -580,12 +587,21 @@ export const LOOP_DOORS: readonly Door[] = [
       signal,
       onResult: () => {},
     },
-    { required: ['store', 'config'], open: ['config'], enter: (given) => recoverRuns(given) },
+    {
+      protecting: ['scope'],
+      required: ['store', 'config'],
+      open: ['config'],
+      enter: (given) => recoverRuns(given),
+    },
   ),
   door<ResumeOptions>(
     'the fourth argument of resumeToolLoop',
     { scope, answeredBy: 'clerk', model: 'm' },
-    { open: ['answeredBy'], enter: (given) => resumeToolLoop(config, suspended, [], given) },
+    {
+      protecting: ['scope'],
+      open: ['answeredBy'],
+      enter: (given) => resumeToolLoop(config, suspended, [], given),
+    },
   ),
   door<CallScope>('the scope of runToolLoop', scope, {
     ...ofScope,
@@ -611,11 +627,11 @@ export const LOOP_DOORS: readonly Door[] = [
     { required: ['messages'], enter: (given) => complete({ provider, model: 'm' }, given) },
   ),
   door<ConversationConfig>('Conversation', conversation, {
-    ...ofRun,
+    ...ofConversation,
     enter: (given) => new Conversation(given),
   }),
   door<ConversationConfig>('Conversation.restore', conversation, {
-    ...ofRun,
+    ...ofConversation,
     enter: (given) => Conversation.restore(given, {} as never),
   }),
   door<CallScope>('the scope of a Conversation', scope, {
@@ -624,9 +640,11 @@ export const LOOP_DOORS: readonly Door[] = [
     enter: (given) => new Conversation({ provider, model: 'm', scope: given }),
   }),
   door<TurnOptions>('Conversation.prompt', turn, {
+    protecting: ['scope'],
     enter: (given) => new Conversation({ provider, model: 'm' }).prompt('Hi', given),
   }),
   door<AnswerOptions>('Conversation.answer', answer, {
+    protecting: ['scope'],
     open: ['answeredBy'],
     enter: (given) => new Conversation({ provider, model: 'm' }).answer([], given),
   }),
@@ -804,6 +822,7 @@ export const OUTER_DOORS: readonly Door[] = [
       onlyOnce: false,
     },
     {
+      protecting: ['owner'],
       required: ['conversationId', 'text'],
       open: ['owner'],
       enter: (given) => new Schedules({ store: new MemoryRunStore() }).add(given),

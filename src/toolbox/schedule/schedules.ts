@@ -8,7 +8,7 @@ import {
   type StoreWithSchedules,
   subjectOf,
 } from '../../contract/schedule-store.js';
-import { checkOptions } from '../../errors/author-fault.js';
+import { checkOptions, refuseOptions } from '../../errors/author-fault.js';
 import { plainJson } from '../../kernel/json.js';
 import {
   BOOLEAN,
@@ -18,9 +18,12 @@ import {
   NUMBER,
   optionTable,
   PAUSE,
+  protecting,
+  type RulesOf,
   required,
   STORED_ID,
   TEXT,
+  wrongValues,
 } from '../../kernel/options.js';
 import { cronTimes, isTimeZone, readTime } from '../../schedules/due-times.js';
 import { enteredTime } from '../../schedules/schedule-runner.js';
@@ -95,9 +98,13 @@ const OPTIONS = optionTable<SchedulesOptions>('Schedules', {
   timeZone: TIME_ZONE,
 });
 
-const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
+const OWNER_RULES: RulesOf<ScheduleOwner> = {
   conversationId: required(STORED_ID),
-  owner: JSON_VALUE,
+  owner: protecting(JSON_VALUE),
+};
+const SCHEDULE_OWNER = optionTable<ScheduleOwner>('whose schedules', OWNER_RULES);
+const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
+  ...OWNER_RULES,
   text: required(TEXT),
   at: TEXT,
   inMinutes: NUMBER,
@@ -179,8 +186,14 @@ export class Schedules {
     );
   }
 
-  /** The schedules of an owner in a conversation, the first to come first. */
+  /**
+   * The schedules of an owner in a conversation, the first to come first.
+   *
+   * @throws InvalidOptionsError (521) for an owner that is `undefined`.
+   */
   async list(of: ScheduleOwner): Promise<readonly Schedule[]> {
+    const faults = wrongValues(of, SCHEDULE_OWNER);
+    refuseOptions(faults.map((fault) => ({ where: SCHEDULE_OWNER.of, ...fault })));
     const { conversationId } = of;
     const kept = await this.#store.listSchedules({ conversationId, limit: Number.MAX_SAFE_INTEGER });
     return kept.filter((schedule) => subjectOf(schedule) === subjectOf(of));

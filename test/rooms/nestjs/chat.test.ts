@@ -227,5 +227,6 @@ describe('ToolwrightModule.forChat', () => {
 
   test('refuses options that are none', () => {
     expect(() => ToolwrightModule.forChat({ paht: 'x' } as never)).toThrow('path');
+    expect(() => ToolwrightModule.forChat({ guards: undefined as never })).toThrow('guards is there');
   });
 });

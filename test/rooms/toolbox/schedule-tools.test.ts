@@ -210,6 +210,9 @@ describe('Schedules', () => {
     expect(() => new Schedules({ store, timeZone: 'Vienna' })).toThrow("'Europe/Vienna', or 'UTC'");
     expect(() => new Schedules({ store, maxSchedules: 0 })).toThrow('maxSchedules');
     const schedules = new Schedules({ store });
+    const nobodys = { conversationId: 'c', owner: undefined };
+    await expect(schedules.list(nobodys)).rejects.toThrow('owner is there, but undefined');
+    await expect(schedules.cancel('s', nobodys)).rejects.toMatchObject({ code: 521 });
     const wrong = { conversationId: 'a\u0000', text: 5, in: 5 } as never;
     await expect(schedules.add(wrong)).rejects.toMatchObject({
       code: 521,
