@@ -2,12 +2,15 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolResult } from '../../contract/tool-result.js';
+import { freezeTool } from '../../discovery/define-tool.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
-import { checkArguments } from '../../errors/author-fault.js';
-import { instanceOf, required } from '../../kernel/options.js';
+import { checkArguments, checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
+import { instanceOf, LIST, optionTable, protecting, required, withMethods } from '../../kernel/options.js';
 import { noteAgents } from '../../loop/agent-as-tool.js';
 import { Agents } from './agents.js';
-import { AGENT_NAME, type OfferOptions, offeredNames, withNames } from './offered-agents.js';
+
+/** What a model is told of the parameter that names an agent. */
+export const AGENT_NAME = 'Name of the agent';
 
 const TASK = 'What it is to do, with all that it needs to know: it sees nothing of this conversation';
 const ID = 'Id of the agent that was started, e.g. agent_1';
@@ -116,4 +119,55 @@ export function agentTools(agents: Agents, options: OfferOptions = {}): ToolDefi
     return [named];
   });
   return offered.some(({ name }) => ASKING.includes(name)) ? offered : [];
+}
+
+/** What forbids calls before they are made, such as `Permissions`. */
+export interface Forbids {
+  /** Whether a call is denied, whoever makes it and when. */
+  denies(call: { readonly tool: ToolDefinition; readonly arguments: JsonObject }): boolean;
+}
+
+/** Which agents a model is offered. */
+export interface OfferOptions {
+  /** Names; default: all of the table. */
+  readonly names?: readonly string[];
+  /** What it denies is not offered. It is to be the policy of the run as well. */
+  readonly permissions?: Forbids;
+}
+
+const OPTIONS = optionTable<OfferOptions>('agentTools', {
+  names: protecting({ ...LIST, fix: "['research']" }),
+  permissions: protecting(withMethods(['denies'], 'new Permissions({ … })')),
+});
+
+/** The agents that a tool may be called for. */
+export function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOptions): readonly string[] {
+  checkOptions(options, OPTIONS);
+  const { names = agents.names, permissions } = options;
+  const strangers = names.filter((name) => agents.find(name) === undefined);
+  if (strangers.length > 0)
+    throw new InvalidOptionsError(
+      strangers.map((name) => ({
+        where: 'agentTools',
+        option: 'names',
+        problem: `there is no agent '${name}'`,
+        fix: `names: of ${agents.names.join(', ')}`,
+      })),
+    );
+  return names.filter((agent) => permissions?.denies({ tool, arguments: { agent } }) !== true);
+}
+
+/** A tool that is told which agents it can be called for, and takes no other. */
+export function withNames(tool: ToolDefinition, names: readonly string[], agents: Agents): ToolDefinition {
+  const told = names.map((name) => `- ${name}: ${agents.find(name)?.description}`);
+  const { properties } = tool.parameters as { readonly properties: Readonly<Record<string, JsonObject>> };
+  const named = {
+    ...tool,
+    description: `${tool.description} Agents:\n${told.join('\n')}`,
+    parameters: {
+      ...tool.parameters,
+      properties: { ...properties, agent: { ...properties.agent, enum: [...names] } },
+    },
+  };
+  return freezeTool(named, named);
 }

@@ -19,8 +19,8 @@ import {
 } from '../../kernel/options.js';
 import { type AgentContext, noteAgents, runAgentOf } from '../../loop/agent-as-tool.js';
 import type { NamedAgent } from './agent-options.js';
+import { AGENT_NAME, type Forbids, offeredNames, withNames } from './agent-tools.js';
 import { Agents } from './agents.js';
-import { AGENT_NAME, type Forbids, offeredNames, withNames } from './offered-agents.js';
 
 /** What {@link HandOffs} are made from. */
 export interface HandOffsOptions {

@@ -1,5 +1,4 @@
 export type { AgentsOptions, NamedAgent } from './agent-options.js';
-export { AgentTools, agentTools } from './agent-tools.js';
+export { AgentTools, agentTools, type Forbids, type OfferOptions } from './agent-tools.js';
 export { Agents, type AgentTask } from './agents.js';
 export { HandOffs, type HandOffsOptions, HandOffTools } from './hand-offs.js';
-export type { Forbids, OfferOptions } from './offered-agents.js';

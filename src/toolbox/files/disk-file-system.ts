@@ -19,8 +19,17 @@ import {
   type WriteCondition,
   wrongKind,
 } from './file-system.js';
-import { canHoldFolders, type FolderAccess, type HeldFolder, kindOf, openFolder } from './held-folder.js';
-import { codeOf, readOpen, ScratchReader, told } from './read-open.js';
+import {
+  canHoldFolders,
+  codeOf,
+  type FolderAccess,
+  type HeldFolder,
+  kindOf,
+  openFolder,
+  readOpen,
+  ScratchReader,
+  told,
+} from './held-folder.js';
 
 /** What a {@link DiskFileSystem} is made from. */
 export interface DiskFileSystemOptions {

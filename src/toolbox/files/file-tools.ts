@@ -6,14 +6,12 @@ import type { Touch } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { globMatcher } from '../paths/glob.js';
 import { changeFile, moveOver, patchFiles, previewChange, previewPatch, removeFrom } from './change-files.js';
-import { describeFiles, describeFolder, describeLines } from './describe-found.js';
 import { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
-import { editText, type TextEdit } from './edit-text.js';
+import { editText, readPatch, type TextEdit } from './edit-text.js';
 import { FileSystem } from './file-system.js';
 import { lineFinder } from './line-search.js';
-import { readPatch } from './patch-text.js';
 import { readByBytes, readByLines } from './read-file.js';
-import { findFiles, searchFiles } from './search-files.js';
+import { describeFiles, describeFolder, describeLines, findFiles, searchFiles } from './search-files.js';
 
 /** How far the file tools go in one call. A subclass may have others. */
 export interface FileLimits {

@@ -2,7 +2,15 @@ import { isAbsolute } from 'node:path';
 import { checkArguments, checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, withMethods } from '../../kernel/options.js';
 import { splitPath } from '../paths/folder-path.js';
-import { ChangeJournal, type ChangeStep, type JournaledChange, type KeptFile } from './change-journal.js';
+import {
+  ChangeJournal,
+  type ChangeStep,
+  digestOf,
+  FolderJournalStorage,
+  type JournaledChange,
+  type KeptFile,
+  MemoryJournalStorage,
+} from './change-journal.js';
 import {
   type ByteRange,
   type FileBytes,
@@ -13,7 +21,6 @@ import {
   type WalkOptions,
   type WriteCondition,
 } from './file-system.js';
-import { digestOf, FolderJournalStorage, MemoryJournalStorage } from './journal-storage.js';
 import { undoSteps } from './undo-steps.js';
 
 /** Where a {@link JournaledFileSystem} keeps its journal, and how much of it. */

@@ -1,8 +1,17 @@
+import ignore from 'ignore';
 import { nextTurn } from '../../kernel/async.js';
-import { joinPath } from '../paths/folder-path.js';
+import { visibleLine } from '../../kernel/visible-text.js';
+import { joinPath, splitPath } from '../paths/folder-path.js';
 import type { PathMatcher } from '../paths/glob.js';
-import { type FileSystem, missing, wrongKind } from './file-system.js';
-import { IgnoredPaths } from './ignored-paths.js';
+import {
+  type FileKind,
+  type FileSystem,
+  type FolderEntry,
+  missing,
+  type WalkedFolder,
+  wrongKind,
+} from './file-system.js';
+import { shownLine } from './file-text.js';
 import type { FoundLine, LineFinder } from './line-search.js';
 
 /** Which files are gone through. */
@@ -17,7 +26,7 @@ interface FileSelection {
 }
 
 /** Files of a selection, by path. */
-export interface FoundFiles {
+interface FoundFiles {
   readonly paths: readonly string[];
   /** There are more than were wanted. */
   readonly isCut: boolean;
@@ -40,7 +49,7 @@ interface FileSearch extends FileSelection {
 }
 
 /** What a search has found, and what it has left out. */
-export interface FoundLines {
+interface FoundLines {
   readonly files: readonly FileLines[];
   readonly count: number;
   readonly searched: number;
@@ -152,4 +161,146 @@ async function eachFile(
     },
     { signal },
   );
+}
+
+const MOST_OF_A_LINE = 300;
+const MOST_CHARACTERS = 60_000;
+
+const KINDS: Readonly<Record<FileKind, string>> = {
+  file: '',
+  folder: '/',
+  link: ' (link)',
+  other: ' (device or pipe)',
+};
+
+/** Names in a folder, as the model is told them; of a file, what it is. */
+export async function describeFolder(files: FileSystem, path: string, most: number): Promise<string> {
+  const known = files.pathOf(path);
+  const info = await files.info(known);
+  if (info === undefined) throw missing(known);
+  if (info.kind === 'file')
+    return `${known}: a file, ${info.size} bytes, changed ${new Date(info.changedAt).toISOString()}`;
+  const entries = await files.list(known);
+  if (entries.length === 0) return `${known}: empty`;
+  const lines: string[] = [];
+  for (const { name, kind } of entries.slice(0, most)) {
+    const size = kind === 'file' ? `, ${(await files.info(joinPath(known, name)))?.size ?? 0} bytes` : '';
+    lines.push(visibleLine(name) + KINDS[kind] + size);
+  }
+  const rest = entries.length > most ? `\n(${entries.length - most} more)` : '';
+  return `${known}: ${entries.length} ${entries.length === 1 ? 'entry' : 'entries'}\n${lines.join('\n')}${rest}`;
+}
+
+/** Paths, as the model is told them. */
+export function describeFiles({ paths, isCut }: FoundFiles): string {
+  if (paths.length === 0) return 'No file fits.';
+  const rest = isCut
+    ? `\n(more than ${paths.length}; look in a folder of them, or by a narrower pattern)`
+    : '';
+  return paths.map(visibleLine).join('\n') + rest;
+}
+
+/** Lines, file by file: `12:` before one that fits, `13-` before one beside it, `--` between places apart. */
+export function describeLines({ files, count, searched, cut, tooLarge }: FoundLines): string {
+  const parts: string[] = [];
+  let room = MOST_CHARACTERS;
+  let shown = 0;
+  for (const { path, lines } of files) {
+    const text: string[] = [visibleLine(path)];
+    for (const [index, { line, text: content, isContext }] of lines.entries()) {
+      const before = lines[index - 1];
+      if (before !== undefined && before.line + 1 < line) text.push('--');
+      text.push(`${line}${isContext ? '-' : ':'} ${shownLine(content, MOST_OF_A_LINE)}`);
+    }
+    const part = text.join('\n');
+    room -= part.length;
+    if (room < 0 && parts.length > 0) break;
+    parts.push(part);
+    shown += 1;
+  }
+  const about = [`${searched} ${searched === 1 ? 'file' : 'files'} searched`];
+  if (cut === 'most') about.push(`there are more than ${count} lines: search for something narrower`);
+  if (cut === 'time') about.push('it took too long and was ended; search in a smaller folder');
+  if (shown < files.length)
+    about.push(`${files.length - shown} more files with lines that fit are not shown`);
+  if (tooLarge.length > 0)
+    about.push(`only the beginning was searched of ${tooLarge.slice(0, 5).join(', ')}`);
+  const head = count === 0 ? 'No line fits' : `${count} ${count === 1 ? 'line fits' : 'lines fit'}`;
+  return [`${head} (${about.join('; ')}).`, ...parts].join('\n\n');
+}
+
+/** Its folder, and whether a path is ignored, is meant all the same, or is not spoken of. */
+interface RulesOfFolder {
+  readonly folder: string;
+  readonly rules: ignore.Ignore;
+}
+
+const RULES_FILE = '.gitignore';
+const MOST_RULE_BYTES = 1024 * 1024;
+
+/** Never of interest, and large. */
+const ALWAYS = new Set(['.git']);
+
+/** What `.gitignore` files say of paths, folder by folder, as a walk comes to them. */
+class IgnoredPaths {
+  readonly #known = new Map<string, readonly RulesOfFolder[]>();
+
+  private constructor() {}
+
+  /** Knows what the folders above the first one say, unless that itself is ignored and meant all the same. */
+  static async above(files: FileSystem, start: string): Promise<IgnoredPaths> {
+    const paths = new IgnoredPaths();
+    const folders: string[] = [];
+    for (let place = splitPath(start); place !== undefined; place = splitPath(place.folder))
+      folders.unshift(place.folder);
+    let rules: readonly RulesOfFolder[] = [];
+    for (const folder of folders) {
+      const text = await textOf(files, joinPath(folder, RULES_FILE));
+      if (text !== undefined) rules = [{ folder, rules: rulesIn(text) }, ...rules];
+    }
+    const isMeant = folders.concat(start).some((folder) => folder !== '.' && says(rules, folder, 'folder'));
+    paths.#known.set(start, isMeant ? [] : rules);
+    return paths;
+  }
+
+  /** The entries of a folder that are not ignored; the folders among them may be asked for next. */
+  kept(folder: WalkedFolder): readonly FolderEntry[] {
+    const { path, entries } = folder;
+    let rules = this.#known.get(path) ?? [];
+    this.#known.delete(path);
+    const own = entries.some(({ name, kind }) => name === RULES_FILE && kind === 'file')
+      ? folder.read(RULES_FILE, MOST_RULE_BYTES)
+      : undefined;
+    if (own !== undefined)
+      rules = [{ folder: path, rules: rulesIn(new TextDecoder().decode(own)) }, ...rules];
+    const kept = entries.filter(
+      ({ name, kind }) => !ALWAYS.has(name) && !says(rules, joinPath(path, name), kind),
+    );
+    for (const { name, kind } of kept) if (kind === 'folder') this.#known.set(joinPath(path, name), rules);
+    return kept;
+  }
+}
+
+function rulesIn(text: string): ignore.Ignore {
+  return ignore({ allowRelativePaths: true }).add(text);
+}
+
+/** The folder nearest to a path has the last word. */
+function says(all: readonly RulesOfFolder[], path: string, kind: FolderEntry['kind']): boolean {
+  for (const { folder, rules } of all) {
+    const relative = folder === '.' ? path : path.slice(folder.length + 1);
+    const { ignored, unignored } = rules.test(kind === 'folder' ? `${relative}/` : relative);
+    if (ignored) return true;
+    if (unignored) return false;
+  }
+  return false;
+}
+
+async function textOf(files: FileSystem, path: string): Promise<string | undefined> {
+  try {
+    const { bytes } = await files.read(path, { most: MOST_RULE_BYTES });
+    return new TextDecoder().decode(bytes);
+  } catch {
+    return undefined;
+  }
 }

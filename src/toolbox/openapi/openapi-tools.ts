@@ -19,8 +19,7 @@ import {
   TEXT,
 } from '../../kernel/options.js';
 import { WebAccess, type WebResponse } from '../network/web-access.js';
-import { buildRequest, type Credential } from './build-request.js';
-import { type OperationSchema, operationSchema } from './operation-schema.js';
+import { buildRequest, type Credential, type OperationSchema, operationSchema } from './operation.js';
 import { type Operation, readDocument, type SecurityScheme } from './read-document.js';
 
 /** What a security scheme needs: a token, `user:password` for `basic`, or a function that gives it for a call. */

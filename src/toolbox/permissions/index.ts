@@ -1,4 +1,3 @@
-export { rulesOfYes } from './describe-touch.js';
 export type { Permission, PermissionRule } from './permission-rule.js';
 export {
   type PermissionMode,
@@ -8,3 +7,4 @@ export {
   type Verdict,
 } from './permissions.js';
 export type { StandingYes, YesScope } from './standing-yes.js';
+export { rulesOfYes } from './touches-of.js';

@@ -13,7 +13,6 @@ import {
   RECORD,
   required,
 } from '../../kernel/options.js';
-import { describeTouch, rulesOfYes } from './describe-touch.js';
 import {
   type Judged,
   type Permission,
@@ -24,7 +23,7 @@ import {
   SAID_RULES,
 } from './permission-rule.js';
 import { type StandingYes, StandingYeses, type YesScope } from './standing-yes.js';
-import { aboutOf, addressesIn, touchesOf } from './touches-of.js';
+import { aboutOf, addressesIn, describeTouch, rulesOfYes, touchesOf } from './touches-of.js';
 
 /**
  * What holds where no rule says something. `read-only`: what reads is allowed, the rest is denied. `ask`: what reads

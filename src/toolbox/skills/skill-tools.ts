@@ -1,6 +1,11 @@
-import { resolve } from 'node:path';
+import { constants, type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs';
+import { open, readdir, realpath } from 'node:fs/promises';
+import { basename, join, relative, resolve, sep } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { parse as parseYaml } from 'yaml';
 import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
+import type { Touch } from '../../contract/touch.js';
 import { defineTool } from '../../discovery/define-tool.js';
 import {
   type AuthorFault,
@@ -8,8 +13,10 @@ import {
   InvalidOptionsError,
   ToolDeclarationError,
 } from '../../errors/author-fault.js';
+import { errorMessage } from '../../kernel/error-message.js';
+import { isRecord } from '../../kernel/json.js';
 import { either, FILLED_TEXT, LIST, optionTable, required } from '../../kernel/options.js';
-import { findSkills, readInside, type Skill, skillFiles, skillText, skillTouches } from './skill-folder.js';
+import { type BroughtText, isWithin, pathWithin, readBroughtFile } from '../paths/folder-path.js';
 
 /** Options of {@link skillTools}. */
 export interface SkillToolsOptions {
@@ -96,4 +103,203 @@ async function describeSkill(skill: Skill): Promise<string> {
   if (files.length === 0) return text;
   const names = files.map((file) => `- ${file}`).join('\n');
   return `${text}\n\nFiles of this skill, in ${skill.folder}:\n${names}`;
+}
+
+/** A skill, as far as it is known before it is used. */
+interface Skill {
+  readonly name: string;
+  readonly description: string;
+  /** Path of the folder that `SKILL.md` is in. */
+  readonly folder: string;
+  /** Path of the folder of skills that it is in. */
+  readonly home: string;
+}
+
+/** The skills of a folder, and what is wrong with those that are none. */
+interface FoundSkills {
+  readonly skills: readonly Skill[];
+  readonly faults: readonly AuthorFault[];
+  /** Why it is no folder of skills at all. */
+  readonly problem?: string;
+}
+
+const FILE = 'SKILL.md';
+
+/** As the format of skills has them: https://agentskills.io/specification. */
+const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const LONGEST_NAME = 57;
+const LONGEST_DESCRIPTION = 1_024;
+
+/** Reads the front matter of every `SKILL.md` in the folders of `folder`, in the order of their names. */
+function findSkills(folder: string): FoundSkills {
+  let entries: readonly Dirent[];
+  try {
+    entries = readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    return { skills: [], faults: [], problem: `folder names ${resolve(folder)}, ${whyNot(error)}` };
+  }
+  const skills: Skill[] = [];
+  const faults: AuthorFault[] = [];
+  for (const { name } of entries.filter((entry) => !entry.isFile()).sort(byName)) {
+    const read = readSkill(join(folder, name), folder);
+    if (read === undefined) continue;
+    if ('description' in read) skills.push(read);
+    else faults.push(...read.faults);
+  }
+  return { skills, faults };
+}
+
+function whyNot(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return 'which is not there';
+  return code === 'ENOTDIR' ? 'which is no folder' : `which cannot be read (${code ?? errorMessage(error)})`;
+}
+
+function byName(first: Dirent, second: Dirent): number {
+  return first.name < second.name ? -1 : 1;
+}
+
+/** Nothing where the folder has no `SKILL.md`: not every folder is a skill. */
+function readSkill(
+  folder: string,
+  home: string,
+): Skill | { readonly faults: readonly AuthorFault[] } | undefined {
+  if (!existsSync(join(folder, FILE))) return undefined;
+  const where = `${basename(folder)}/${FILE}`;
+  const file = readFileOf(folder, home);
+  if (!file.ok)
+    return { faults: [faultOf(where, file.problem, 'a file in a folder of its own, and no link')] };
+  const front = frontMatter(file.text);
+  if ('problem' in front) return { faults: [faultOf(where, front.problem, FIX)] };
+  const { name, description } = front.values;
+  const faults: AuthorFault[] = [];
+  if (typeof name !== 'string' || !NAME.test(name) || name.length > LONGEST_NAME)
+    faults.push(
+      faultOf(where, 'its name is not small letters, digits and single hyphens', 'name: pdf-forms'),
+    );
+  if (
+    typeof description !== 'string' ||
+    description.trim() === '' ||
+    description.length > LONGEST_DESCRIPTION
+  )
+    faults.push(
+      faultOf(where, 'it has no description of 1 to 1,024 characters', 'description: What it does, and when'),
+    );
+  if (faults.length > 0) return { faults };
+  return { name: name as string, description: (description as string).trim(), folder, home };
+}
+
+/** A link that leads out would make all that it leads to a part of the skill. */
+function readFileOf(folder: string, home: string): BroughtText {
+  try {
+    if (isWithin(realpathSync.native(folder), realpathSync.native(home)))
+      return readBroughtFile(join(folder, FILE), folder);
+    return { ok: false, problem: `its folder is a link that leads out of ${resolve(home)}` };
+  } catch (error) {
+    return { ok: false, problem: `it cannot be read: ${errorMessage(error)}` };
+  }
+}
+
+const FIX = '---\\nname: pdf-forms\\ndescription: What it does, and when to use it\\n---';
+
+function frontMatter(
+  text: string,
+): { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string } {
+  const lines = text.split(/\r?\n/);
+  const end = lines.indexOf('---', 1);
+  if (lines[0]?.trimEnd() !== '---' || end < 0) return { problem: 'it does not begin with front matter' };
+  try {
+    const values: unknown = parseYaml(lines.slice(1, end).join('\n'));
+    return isRecord(values) ? { values } : { problem: 'its front matter is no list of names with values' };
+  } catch (error) {
+    return { problem: `its front matter is no YAML: ${errorMessage(error).split('\n')[0]}` };
+  }
+}
+
+function faultOf(where: string, problem: string, fix: string): AuthorFault {
+  return { where, problem, fix };
+}
+
+/** What a skill says, without its front matter. */
+async function skillText(skill: Skill): Promise<string> {
+  const text = await readInside(skill, FILE);
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  return lines
+    .slice(lines.indexOf('---', 1) + 1)
+    .join('\n')
+    .trim();
+}
+
+const MOST_FILES = 200;
+
+/** Paths of the other files of a skill, relative to its folder, with `/`. */
+async function skillFiles(skill: Skill): Promise<readonly string[]> {
+  const folder = await realFolder(skill);
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .filter((path) => path !== FILE)
+    .sort()
+    .slice(0, MOST_FILES);
+}
+
+const MOST_BYTES = 1_000_000;
+
+/**
+ * A text file of a skill.
+ *
+ * @throws Error that says why it cannot be read; what lies outside the skill's folder, also by a link, is not there.
+ */
+async function readInside(skill: Skill, path: string): Promise<string> {
+  const file = await realFile(skill, path);
+  if (file === undefined) throw new Error(`The skill ${skill.name} has no file ${path}.`);
+  await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const stat = await handle.stat();
+  if (!stat.isFile()) throw new Error(`${path} is no file.`);
+  if (stat.size > MOST_BYTES)
+    throw new Error(`${path} has ${stat.size} bytes, which is more than is read at once.`);
+  const bytes = await handle.readFile();
+  if (bytes.includes(0)) throw new Error(`${path} is no text: ${stat.size} bytes.`);
+  return bytes.toString('utf8');
+}
+
+// A pipe is not waited for.
+const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants;
+
+/** With links followed; where it is in its folder of skills no more, nothing of it is there. */
+async function realFolder({ name, folder, home }: Skill): Promise<string> {
+  const [real, around] = await Promise.all([realpath(folder), realpath(home)]);
+  if (!isWithin(real, around)) throw new Error(`The skill ${name} is not in ${home} any more.`);
+  return real;
+}
+
+async function realFile(skill: Skill, path: string): Promise<string | undefined> {
+  const folder = await realFolder(skill);
+  const file = await realpath(join(folder, path)).catch(() => undefined);
+  return file !== undefined && isWithin(file, folder) ? file : undefined;
+}
+
+/**
+ * What is read for a file of a skill, as it is named and with links followed. Its place is told from `root`; that of
+ * a skill elsewhere from its folder of skills, since whoever named that meant it to be read, and with its absolute path.
+ */
+async function skillTouches(skill: Skill, path: string | undefined, root: string): Promise<Touch[]> {
+  const named = path ?? FILE;
+  const file = await realFile(skill, named);
+  if (file === undefined) return [];
+  const bases = [root, skill.home].map((base) => resolve(base));
+  const real = await Promise.all(bases.map((base) => realpath(base).catch(() => base)));
+  const touchOf = (one: string): readonly Touch[] => {
+    for (const [index, base] of bases.entries()) {
+      const path = pathWithin(one, base) ?? pathWithin(one, real[index] ?? base);
+      if (path === undefined) continue;
+      return [{ action: 'read', path, ...(index === 0 ? {} : { absolute: one.split(sep).join('/') }) }];
+    }
+    return [];
+  };
+  const touches = [resolve(skill.folder, named), file].flatMap(touchOf);
+  return touches.filter(
+    (one, index) => touches.findIndex((other) => isDeepStrictEqual(other, one)) === index,
+  );
 }

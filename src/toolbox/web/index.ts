@@ -1,5 +1,5 @@
-export type { HostPattern } from '../network/hosts.js';
 export {
+  type HostPattern,
   WebAccess,
   type WebAccessOptions,
   WebFault,
