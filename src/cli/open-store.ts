@@ -6,6 +6,7 @@ import type { ScheduleStore } from '../contract/schedule-store.js';
 import type { ApprovalStore } from '../contract/standing-approvals.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
+import type { PostgresOptions } from '../postgres/index.js';
 import { SqliteRunStore } from '../stores/index.js';
 import { type CommandSurroundings, UserFault } from './command.js';
 
@@ -17,7 +18,10 @@ export interface OpenStore extends CheckpointStore {
   close(): void | Promise<void>;
 }
 
-/** For whom a store is opened: a worker has it made where it is missing, and waits for a database that is away. */
+/**
+ * For whom a store is opened: a worker has it made where it is missing, and waits for a database that is away. An
+ * operator looks at what is there, and makes and changes no tables.
+ */
 type StoreUser = 'operator' | 'worker';
 
 /** Opens what `--store` names: `postgres://…`, with `?schema=` where it is another one, or the path of an SQLite file. */
@@ -31,7 +35,7 @@ export async function openStore(
       '--store is missing: postgres://user@host:5432/database, or the path of an SQLite file',
     );
   if (/^postgres(ql)?:\/\//.test(name)) return openPostgres(name, user);
-  const [scheme] = /^\w+:\/\//.exec(name) ?? [];
+  const [scheme] = /^(?!sqlite:)\w{2,}:\/+/i.exec(name) ?? [];
   if (scheme !== undefined)
     throw new UserFault(
       `--store: there are no stores at ${scheme}…: postgres://…, or the path of an SQLite file`,
@@ -52,7 +56,8 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
   try {
     const { PostgresRunStore } = await import('../postgres/index.js');
     const store = new PostgresRunStore(placeIn(name));
-    await store.migrate().catch(async (error: unknown) => {
+    const ready = user === 'worker' ? store.migrate() : checkTables(placeIn(name));
+    await ready.catch(async (error: unknown) => {
       if (user === 'worker' && isAway(error)) return;
       await store.close();
       throw wrongStore(error);
@@ -63,6 +68,13 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new UserFault('a store in PostgreSQL needs pg: npm install pg', 1);
   }
+}
+
+/** A store makes its tables at its first use: so those of an operator are looked at before. */
+async function checkTables(place: PostgresOptions): Promise<void> {
+  const { Database } = await import('../postgres/database.js');
+  const database = new Database(place);
+  await database.check().finally(() => database.close());
 }
 
 /** Errors of the database and of the connection to it have codes. */
@@ -84,7 +96,7 @@ function wrongStore(error: unknown): UserFault {
 }
 
 /** `?schema=shop` is for the store, and nothing that `pg` knows. */
-function placeIn(name: string): { readonly connectionString: string; readonly schema?: string } {
+function placeIn(name: string): PostgresOptions {
   const [, before = name, schema, after = ''] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(name) ?? [];
   if (schema === undefined) return { connectionString: name };
   return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decodeURIComponent(schema) };

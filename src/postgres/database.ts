@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkOptions, refuseOptions } from '../errors/author-fault.js';
 import {
-  FILLED_TEXT,
   MILLISECONDS,
   type OptionRule,
   type OptionTable,
@@ -10,7 +9,7 @@ import {
   secret,
   withMethods,
 } from '../kernel/options.js';
-import { migrate } from './migrations.js';
+import { checkTables, migrate } from './migrations.js';
 import {
   connectionOf,
   isConnectionLost,
@@ -42,10 +41,20 @@ const SCHEMA: OptionRule = {
   fix: "'toolwright': up to 40 small letters, digits and underscores",
 };
 
+/** An address, or the folder of a socket, as `pg` reads them; it takes any other text for a host called `base`. */
+const CONNECTION: OptionRule = {
+  accepts: (value) => typeof value === 'string' && (isAddress(value) || /^(\/|socket:)./.test(value)),
+  fix: "'postgres://user@host:5432/database'",
+};
+
+function isAddress(text: string): boolean {
+  return /^postgres(ql)?:\/\//i.test(text) && URL.canParse(text.replace('@/', '@localhost/'));
+}
+
 /** What each of them may be. */
 export const POSTGRES_RULES: RulesOf<PostgresOptions> = {
   pool: withMethods(['query', 'connect'], 'new pg.Pool({ … })'),
-  connectionString: secret({ ...FILLED_TEXT, fix: "'postgres://user@host:5432/database'" }),
+  connectionString: secret(CONNECTION),
   schema: SCHEMA,
   statementTimeoutMs: MILLISECONDS,
   reconnectMs: PAUSE,
@@ -107,6 +116,15 @@ export class Database {
       },
     );
     return this.#ready;
+  }
+
+  /**
+   * Whether the tables are those of this version; makes and changes nothing.
+   *
+   * @throws Error that says what to do where they are not.
+   */
+  check(): Promise<void> {
+    return this.#insist(() => checkTables(this.#pool, this.schema));
   }
 
   /**

@@ -228,11 +228,36 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   client.release();
 }
 
+/**
+ * Looks whether the tables of a schema are those of this version.
+ *
+ * @throws Error that says what to do where they are not.
+ */
+export async function checkTables(pool: PostgresPool, schema: string): Promise<void> {
+  const version = await keptVersion(pool, schema);
+  if (isLatest(version, schema)) return;
+  if (version > 0)
+    throw new Error(
+      `The schema '${schema}' is of version ${version}, and this version of toolwright needs ${LATEST}: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+    );
+  const what = (await hasSchema(pool, schema))
+    ? `The schema '${schema}' has no tables of toolwright`
+    : `There is no schema '${schema}' in the database`;
+  throw new Error(
+    `${what}: name the database and the schema of the application (postgres://…?schema=shop), or start a worker or the application first, which makes them.`,
+  );
+}
+
+async function hasSchema(database: Pick<PostgresPool, 'query'>, schema: string): Promise<boolean> {
+  const { rows } = await database.query({ text: 'SELECT to_regnamespace($1) AS found', values: [schema] });
+  return rows[0]?.found !== null;
+}
+
 async function migrateAlone(client: PostgresClient, schema: string): Promise<void> {
-  const { rows } = await client.query({ text: 'SELECT to_regnamespace($1) AS found', values: [schema] });
   // Not IF NOT EXISTS: that needs the right to make schemas also where there is nothing to make.
-  if (rows[0]?.found === null) await client.query({ text: `CREATE SCHEMA ${schema}` });
-  const version = rows[0]?.found === null ? 0 : await keptVersion(client, schema);
+  const isThere = await hasSchema(client, schema);
+  if (!isThere) await client.query({ text: `CREATE SCHEMA ${schema}` });
+  const version = isThere ? await keptVersion(client, schema) : 0;
   if (isLatest(version, schema)) return;
   if (version === 0)
     await client.query({

@@ -15,7 +15,7 @@ import {
 import { PostgresRunStore } from 'toolwright/postgres';
 import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { describePostgres } from '../../services/services.js';
+import { describePostgres, type TestService } from '../../services/services.js';
 import { TestSchemas } from '../postgres/test-schema.js';
 import { runCommand } from './run-command.js';
 
@@ -29,13 +29,35 @@ let placed: number;
 
 const runs = (...args: readonly string[]) => runCommand(['runs', ...args, '--store', named], folder);
 
+/** A module with one tool. */
+const PING = `
+  export const ping = {
+    name: 'ping', description: 'Ping', parameters: { type: 'object', properties: {} }, execute: () => 'pong',
+  };`;
+
+/** What `--store` says of a schema. */
+function schemaAt(service: TestService, schema: string): string {
+  const url = new URL(service.url);
+  url.searchParams.set('schema', schema);
+  return url.href;
+}
+
+/** A store that the command is told of. */
+interface NamedStore {
+  readonly store: Store;
+  readonly named: string;
+  readonly ready?: Promise<void>;
+}
+
 /** The commands over one kind of store. */
-function describeRuns(title: string, open: () => { readonly store: Store; readonly named: string }): void {
+function describeRuns(title: string, open: () => NamedStore): void {
   describe(title, () => {
-    beforeEach(() => {
+    beforeEach(async () => {
       folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
-      ({ store, named } = open());
+      const opened = open();
+      ({ store, named } = opened);
       placed = 0;
+      await opened.ready;
     });
 
     afterEach(async () => {
@@ -356,20 +378,71 @@ describePostgres('toolwright runs', (service) => {
     await using made = new PostgresRunStore({ connectionString: service.url, schema });
     await made.migrate();
     await schemas.pool.query(`INSERT INTO ${schema}.migrations (version) VALUES (999)`);
-    const url = new URL(service.url);
-    url.searchParams.set('schema', schema);
-    expect(await runCommand(['runs', 'list', '--store', url.href], tmpdir())).toEqual({
+    expect(await runCommand(['runs', 'list', '--store', schemaAt(service, schema)], tmpdir())).toEqual({
       code: 1,
       out: '',
       error: expect.stringMatching(/^toolwright: --store: The schema '\w+' is of version 999, [^\n]+\n$/),
     });
   });
 
+  test.each([
+    ['runs', 'list'],
+    ['runs', 'show', 'r1'],
+    ['runs', 'recover', 'worker.mjs'],
+    ['inspect', 'tools.mjs'],
+  ])(
+    'toolwright %s %s makes no schema in PostgreSQL that is not there, and says what to do',
+    async (...args) => {
+      folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
+      writeFileSync(join(folder, 'tools.mjs'), PING);
+      const schema = schemas.newSchema();
+      const ask = (name: string) => runCommand([...args, '--store', schemaAt(service, name)], folder);
+      expect(await ask(schema)).toEqual({
+        code: 1,
+        out: '',
+        error: expect.stringMatching(
+          /^toolwright: --store: There is no schema '\w+' in the database: [^\n]*\?schema=[^\n]+\n$/,
+        ),
+      });
+      const find = () => schemas.pool.query('SELECT to_regnamespace($1) AS found', [schema]);
+      expect((await find()).rows).toEqual([{ found: null }]);
+      await schemas.pool.query(`CREATE SCHEMA ${schema}`);
+      expect(await ask(schema)).toMatchObject({
+        code: 1,
+        error: expect.stringContaining(`The schema '${schema}' has no tables of toolwright`),
+      });
+      const { rows } = await schemas.pool.query('SELECT 1 FROM pg_tables WHERE schemaname = $1', [schema]);
+      expect(rows).toEqual([]);
+      rmSync(folder, { recursive: true });
+    },
+  );
+
+  test('toolwright runs changes no tables of an older version, and says what to do', async () => {
+    const schema = schemas.newSchema();
+    await using made = new PostgresRunStore({ connectionString: service.url, schema });
+    await made.migrate();
+    const version = async () => {
+      const { rows } = await schemas.pool.query(`SELECT max(version) AS version FROM ${schema}.migrations`);
+      return Number(rows[0].version);
+    };
+    const latest = await version();
+    await schemas.pool.query(`DELETE FROM ${schema}.migrations WHERE version = ${latest}`);
+    expect(await runCommand(['runs', 'list', '--store', schemaAt(service, schema)], tmpdir())).toEqual({
+      code: 1,
+      out: '',
+      error: expect.stringMatching(
+        new RegExp(
+          `^toolwright: --store: The schema '${schema}' is of version ${latest - 1}, [^\\n]+ needs ${latest}: start a worker [^\\n]+\\n$`,
+        ),
+      ),
+    });
+    expect(await version()).toBe(latest - 1);
+  });
+
   describeRuns('toolwright runs over PostgreSQL', () => {
     const schema = schemas.newSchema();
-    const url = new URL(service.url);
-    url.searchParams.set('schema', schema);
-    return { store: new PostgresRunStore({ connectionString: service.url, schema }), named: url.href };
+    const store = new PostgresRunStore({ connectionString: service.url, schema });
+    return { store, named: schemaAt(service, schema), ready: store.migrate() };
   });
 });
 
@@ -404,14 +477,16 @@ test('a store that is not there is a mistake of one line', async () => {
     ),
   });
   for (const [where, problem] of [
-    ['127.0.0.1:1/none', 'ECONNREFUSED'],
-    ['127.0.0.1:1/none?schema=My', "schema is 'My'"],
+    ['//nobody@127.0.0.1:1/none', 'ECONNREFUSED'],
+    ['//nobody@127.0.0.1:1/none?schema=My', "schema is 'My'"],
+    [
+      '//nobody@127.0.0.1:port/none',
+      "connectionString is a text of 37 characters. Write instead: connectionString: 'postgres://user@",
+    ],
+    ['/127.0.0.1/none', 'there are no stores at postgres:/…: postgres://…, or the path'],
   ]) {
-    const { code, error } = await runCommand(
-      ['runs', 'list', '--store', `postgres://nobody@${where}`],
-      folder,
-    );
-    expect(code).toBe(1);
+    const { code, error } = await runCommand(['runs', 'list', '--store', `postgres:${where}`], folder);
+    expect(code).toBeGreaterThan(0);
     expect(error).toContain(problem);
     expect(error).toMatch(/^toolwright: [^\n]+\n$/);
   }

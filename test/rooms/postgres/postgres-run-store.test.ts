@@ -35,6 +35,30 @@ test('PostgresRunStore tells of a wrong connection string without showing it', (
   expect(open).toThrow('connectionString is a number');
 });
 
+test.each(['hello there', 'shop', 'postgress://u:pass@h/d', 'postgres:/h/d', 'postgres://u:pa#ss@h/d'])(
+  'PostgresRunStore refuses %j as the address of a database, and does not show it',
+  (connectionString) => {
+    const problem = "Write instead: connectionString: 'postgres://user@host:5432/database'";
+    const open = () => new PostgresRunStore({ connectionString });
+    expect(open).toThrow(InvalidOptionsError);
+    expect(open).toThrow(problem);
+    expect(open).not.toThrow(connectionString);
+  },
+);
+
+test.each([
+  'postgres://h/d',
+  'postgresql://u:p%20w@h:5432/d?sslmode=disable',
+  'postgres://u@/d?host=/run/postgresql',
+  'postgres:///d',
+  'postgres://%2Frun%2Fpostgresql/d',
+  '/run/postgresql d',
+  'socket:/run/postgresql?db=d',
+])('PostgresRunStore takes the address %s', async (connectionString) => {
+  await using store = new PostgresRunStore({ connectionString });
+  expect(store).toBeInstanceOf(PostgresRunStore);
+});
+
 test('PostgresRunStore says that nobody answers, after it has tried for as long as it was told', async () => {
   await using store = new PostgresRunStore({
     connectionString: 'postgres://x@127.0.0.1:1/x',
