@@ -6,8 +6,35 @@ import { packageVersion } from './package-version.js';
 interface ListedCommand {
   readonly usage: string;
   readonly summary: string;
+  /** All of them, where the usage does not tell them. */
+  readonly options?: Readonly<Record<string, string>>;
   load(): Promise<Command>;
 }
+
+const RUNS_OPTIONS = {
+  '--store postgres://…|file':
+    'where the runs are; postgres://…?schema=shop in another schema than toolwright',
+  '--status status': 'list: only those that are running, suspended or ended',
+  '--limit n': 'list: how many, from 1 to 9999; 50 without it',
+  '--after place': 'list: the page after one that said where the next begins',
+  '--json': 'list, show, approvals, schedules: a line of JSON for each',
+  '--to id': 'answer: which of several questions; show lists them',
+  '--approve': 'answer: yes, the call is made',
+  '--arguments json': 'answer --approve: with these arguments; goes with --module',
+  '--remember scope':
+    'answer --approve: also for later calls of the run, conversation or user; goes with --module',
+  '--until time': 'answer --remember: no longer than until then: 2027-01-01T00:00:00Z',
+  '--refuse': 'answer: no, the call is not made',
+  '--value json': 'answer: to a question',
+  '--result json': 'answer: what a call came to that is made elsewhere',
+  '--done json': 'answer: a call that was under way was done, and came to that',
+  '--not-done': 'answer: it was not, and is made now',
+  '--reason text': 'answer --refuse, cancel: why; the model, or the error of the run, tells it',
+  '--by name': 'answer: who answers, where that is not the owner; kept with the call',
+  '--module file': 'answer: exports the config of the runs, whose tools check what is answered',
+  '--on-unknown ask|error|rerun':
+    'recover: what becomes of calls of which nobody knows whether they were made',
+};
 
 /** Each in a file of its own, which is loaded when the command is called. */
 const COMMANDS: Readonly<Record<string, ListedCommand>> = {
@@ -60,9 +87,10 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   },
   runs: {
     usage:
-      'runs list | show <run> | answer <run> --approve [--arguments json] [--remember scope [--until time]]|--refuse|--value json|--result json|--done json|--not-done | cancel <run> | recover <module> | approvals | revoke <approval> | schedules | unschedule <schedule> --store postgres://…|file',
+      'runs list | show <run> | answer <run> --approve|--refuse|--value json|--result json|--done json|--not-done | cancel <run> | recover <module> | approvals | revoke <approval> | schedules | unschedule <schedule> --store postgres://…|file',
     summary:
       'lists the runs of a store and shows, answers, cancels and recovers them; lists and ends its standing approvals and its schedules',
+    options: RUNS_OPTIONS,
     load: async () => (await import('./runs-command.js')).runsCommand,
   },
   worker: {
@@ -87,7 +115,7 @@ export async function runCommandLine(
     if (command === undefined)
       throw new UserFault(`there is no command '${name}'; toolwright --help lists them`);
     if (rest.includes('--help') || rest.includes('-h')) {
-      surroundings.out(`toolwright ${command.usage}\n\n${command.summary}\n`);
+      surroundings.out(ownHelp(command));
       return 0;
     }
     return await (await command.load()).run(rest, surroundings);
@@ -116,6 +144,13 @@ function userFault(error: unknown, usage: string): UserFault | undefined {
   const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
   if (!String(code).startsWith('ERR_PARSE_ARGS')) return undefined;
   return new UserFault(`${String(message).split('. ')[0]}: toolwright ${usage}`);
+}
+
+function ownHelp({ usage, summary, options = {} }: ListedCommand): string {
+  const width = Math.max(...Object.keys(options).map((option) => option.length));
+  const lines = Object.entries(options).map(([option, what]) => `  ${option.padEnd(width)}  ${what}\n`);
+  const about = `toolwright ${usage}\n\n${summary}\n`;
+  return lines.length === 0 ? about : `${about}\n${lines.join('')}`;
 }
 
 function help(): string {

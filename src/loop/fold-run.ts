@@ -83,7 +83,11 @@ function takeStep(
 
 function endRun(run: Growing, entry: Extract<RunEntry, { readonly type: 'end' }>): void {
   const { type: _, messages, ...end } = entry;
+  const { iterations, usage, spent } = end;
   closeMessage(run);
+  // The last request began no calls, so that no step has counted it.
+  if (iterations > run.iterations)
+    Object.assign(run, { iterations, usage, ...(spent === undefined ? {} : { spent }) });
   run.messages.push(...messages);
   if (run.open?.calls.every((call) => call.status === 'settled' || 'asks' in call)) run.open = undefined;
   run.end = end;

@@ -111,6 +111,20 @@ function testRuns(): void {
     });
   });
 
+  test('show counts the request with which a run ended, and its tokens', async () => {
+    const usage = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
+    const reply = { content: 'Done', usage };
+    const [call] = [{ name: 'place', arguments: { sku: 'A1' } }];
+    const provider = new ScriptedProvider([{ content: '', toolCalls: [call], usage }, reply]);
+    await runToolLoop({ ...config(false), provider }, [{ role: 'user', content: 'Order' }]);
+    expect((await runs('show', 'r1')).out).toContain('r1: ended, 2 requests to m, 4 messages, 1 calls\n');
+    expect(JSON.parse((await runs('show', 'r1', '--json')).out)).toMatchObject({
+      iterations: 2,
+      usage: { totalTokens: 14 },
+      end: { iterations: 2, usage: { totalTokens: 14 } },
+    });
+  });
+
   test('list goes on with the page after', async () => {
     for (const runId of ['r1', 'r2', 'r3']) {
       const given = { ...config(), runId };
@@ -458,6 +472,22 @@ test('toolwright runs over SQLite says in one line that a newer version made the
     error: expect.stringMatching(/^toolwright: --store: [^\n]+ kept in version 999 [^\n]+\n$/),
   });
   rmSync(folder, { recursive: true });
+});
+
+test('toolwright runs --help tells of every option, and toolwright --help stays short', async () => {
+  const { code, out } = await runCommand(['runs', '--help'], tmpdir());
+  expect(code).toBe(0);
+  const told = new Set(out.match(/--[a-z-]+/g));
+  const options =
+    'store status limit after json to approve refuse arguments remember until module value result done not-done reason by on-unknown';
+  expect([...told].toSorted()).toEqual(
+    options
+      .split(' ')
+      .map((option) => `--${option}`)
+      .toSorted(),
+  );
+  expect(out).toMatch(/^ {2}--by name +answer: who answers, [^\n]+$/m);
+  expect((await runCommand(['--help'], tmpdir())).out).not.toContain('--on-unknown');
 });
 
 test('a store that is not there is a mistake of one line', async () => {
