@@ -193,8 +193,13 @@ export class Deadline {
   cancel(): void {
     this.#isCancelled = true;
     if (this.#timer !== undefined) clearTimeout(this.#timer);
-    // Of calls one after the other, none is kept until the turn ends.
-    else if (waiting.at(-1) === this) waiting.pop();
+    // Of calls that end within the turn, side by side too, none is kept until it ends.
+    else while (waiting.at(-1)?.isCancelled) waiting.pop();
+  }
+
+  /** Nobody waits for its end any more. */
+  get isCancelled(): boolean {
+    return this.#isCancelled;
   }
 
   /** Sets the timer, if there is still something to wait for. */

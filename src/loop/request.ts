@@ -146,8 +146,8 @@ function nextChoice({ config: { toolChoice }, toolCalls }: LoopRun): ToolChoice 
   return 'tool' in toolChoice ? 'auto' : { ...toolChoice, mode: 'auto' };
 }
 
-/** Copying so many messages for each request costs more than the rest of the turn. */
-const LONG_HISTORY = 1_000;
+/** To copy so many messages takes longer than to make a key that copies them when it is read. */
+const LONG_HISTORY = 2_000;
 
 /** `history` only grows, so that its length says what it was. */
 function copiedWhenRead(history: readonly Message[]): PropertyDescriptor {

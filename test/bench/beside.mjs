@@ -19,6 +19,8 @@ const TIMES = [
   ['run-200', 'a run of 200 turns, a turn'],
   ['run-2000', 'a run of 2,000 turns, a turn'],
   ['wide', 'a turn with ten calls'],
+  ['async-10', 'a run of 10 turns of an async method, a turn'],
+  ['async-wide', 'a turn with ten calls of an async method'],
   ['streamed', 'a streamed run of 10 turns, a turn'],
   ['W1', 'W1, a method'],
   ['W2', 'W2, a method'],

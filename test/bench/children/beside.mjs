@@ -30,6 +30,8 @@ const measures = {
   'run-200': () => timing(200, () => run(200)),
   'run-2000': () => timing(2_000, () => run(2_000)),
   wide: () => timing(20, () => run(20, { width: 10 })),
+  'async-10': () => timing(10, () => run(10, { tool: 'add_later' })),
+  'async-wide': () => timing(20, () => run(20, { width: 10, tool: 'add_later' })),
   streamed: () => timing(10, () => watchedRun(10)),
   W1: () => timing(1, callsOf(workloads[0])),
   W2: () => timing(1, callsOf(workloads[1])),
@@ -53,6 +55,9 @@ function registry() {
     add(a, b) {
       return bodyOf('add')({ a, b });
     }
+    async add_later(a, b) {
+      return bodyOf('add')({ a, b });
+    }
     search(query, mode, limit, tags) {
       return bodyOf('search')({ query, mode, limit, tags });
     }
@@ -60,7 +65,10 @@ function registry() {
       return bodyOf('create_order')({ customer, items, labels });
     }
   }
-  for (const [name, { properties, required }] of Object.entries(jsonSchemas)) {
+  for (const [name, { properties, required }] of Object.entries({
+    ...jsonSchemas,
+    add_later: jsonSchemas.add,
+  })) {
     for (const [index, [parameter, schema]] of Object.entries(properties).entries())
       Param({ name: parameter, schema, required: required.includes(parameter) })(
         BesideTools.prototype,
@@ -75,13 +83,13 @@ function registry() {
   return new ToolRegistry().register(...discoverTools({ toolsets: [BesideTools] }), defineTool(question));
 }
 
-/** A model that calls `add` in so many turns, never with the same arguments, then `last`, and then answers. */
-function modelOf(turns, { width = 1, last, onRequest } = {}) {
+/** A model that calls a tool in so many turns, never with the same arguments, then `last`, and then answers. */
+function modelOf(turns, { tool = 'add', width = 1, last, onRequest } = {}) {
   let asked = 0;
   const reply = () => {
     asked += 1;
     onRequest?.(asked);
-    const toolCalls = callsOfTurn(asked, { turns, width, last });
+    const toolCalls = callsOfTurn(asked, { turns, tool, width, last });
     return toolCalls.length > 0
       ? { content: '', toolCalls, finishReason: 'tool_calls', usage }
       : { content: 'That is all.', toolCalls, finishReason: 'stop', usage };
@@ -95,12 +103,12 @@ function modelOf(turns, { width = 1, last, onRequest } = {}) {
   };
 }
 
-function callsOfTurn(turn, { turns, width, last }) {
+function callsOfTurn(turn, { turns, tool, width, last }) {
   if (turn > turns)
     return last !== undefined && turn === turns + 1 ? [{ id: 'call_last', name: last, arguments: '{}' }] : [];
   return Array.from({ length: width }, (_, index) => ({
     id: `call_${turn}_${index}`,
-    name: 'add',
+    name: tool,
     arguments: JSON.stringify({ a: 71_000_000, b: turn * 100 + index }),
   }));
 }

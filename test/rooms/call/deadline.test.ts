@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import { Deadline } from '../../../src/call/run-body.js';
 
@@ -8,6 +10,20 @@ const expired = (ms: number, more: (deadline: Deadline) => void = () => {}) =>
     // After the deadline has set its own timer, however busy the machine is.
     setImmediate(() => setTimeout(() => resolve('still waiting'), 60));
   });
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
+
+const heldMegabytes = (): number => {
+  collectGarbage();
+  return process.memoryUsage().heapUsed / 1_000_000;
+};
+
+/** What expires holds a megabyte, as calls hold their arguments and results. */
+const largeDeadline = (): Deadline => {
+  const held = new Array<number>(125_000).fill(0.5);
+  return new Deadline(1_000, () => held.fill(1));
+};
 
 describe('a deadline', () => {
   test('that nobody cancels expires', async () => {
@@ -36,5 +52,12 @@ describe('a deadline', () => {
     await expect(expired(5, (deadline) => [deadline.cancel(), deadline.cancel()])).resolves.toBe(
       'still waiting',
     );
+  });
+
+  test('of work that was done side by side within a turn is not kept until the turn ends', () => {
+    const before = heldMegabytes();
+    for (let turn = 0; turn < 3; turn += 1)
+      for (const deadline of Array.from({ length: 10 }, largeDeadline)) deadline.cancel();
+    expect(heldMegabytes() - before).toBeLessThan(5);
   });
 });

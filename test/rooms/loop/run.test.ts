@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { type LLMProvider, type LLMRequest, type Message, runToolLoop, toolResult } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const call = { toolCalls: [{ id: '1', name: 'a', arguments: { n: 1 } }] };
@@ -45,6 +46,26 @@ describe('a run', () => {
       expect(kept.map((request) => request.messages.length)).toEqual([0, length + 2]);
     },
   );
+
+  test('of a history that goes on growing, each message is looked at once and not at every turn', async () => {
+    const readsWithin = async (turns: number): Promise<number> => {
+      let reads = 0;
+      const get = (message: Message, key: string | symbol): unknown => {
+        reads += 1;
+        return Reflect.get(message, key);
+      };
+      const history = new Proxy<Message>({ role: 'user', content: 'Hi' }, { get });
+      const steps = Array.from({ length: turns }, (_, n) => ({
+        toolCalls: [{ id: `${n}`, name: 'a', arguments: { n } }],
+      }));
+      const provider = new ScriptedProvider([...steps, done]);
+      const config = { provider, model: 'm', tools: [numberTool('a')], maxIterations: turns + 1 };
+      const run = await runToolLoop(config, [history]);
+      expect(run.status).toBe('completed');
+      return reads;
+    };
+    expect(await readsWithin(50)).toBe(await readsWithin(5));
+  });
 
   test('toolCalls has one record for each call, in order, rejected ones included', async () => {
     const calls = {
