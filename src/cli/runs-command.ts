@@ -1,18 +1,13 @@
 import { parseArgs } from 'node:util';
-import type { Answer, ApprovalAnswer } from '../contract/call.js';
-import type { JsonObject } from '../contract/json-schema.js';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
 import type { ScheduleTiming } from '../contract/schedule-store.js';
-import type { RememberScope } from '../contract/standing-approvals.js';
-import { checkAnswers } from '../conversation/check-answers.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { foldRun } from '../loop/fold-run.js';
-import type { ToolLoopConfig } from '../loop/options.js';
 import { recoverRuns } from '../loop/recover-runs.js';
-import { answerStoredRun, cancelRun } from '../loop/stored-run.js';
+import { cancelRun } from '../loop/stored-run.js';
+import { ANSWER_OPTIONS, answerRun } from './answer-run.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { configOfModule, openModule } from './open-module.js';
 import { hasCode, type OpenStore, openStore } from './open-store.js';
@@ -32,19 +27,7 @@ const OPTIONS = {
   limit: { type: 'string' },
   after: { type: 'string' },
   json: { type: 'boolean' },
-  to: { type: 'string' },
-  approve: { type: 'boolean' },
-  refuse: { type: 'boolean' },
-  arguments: { type: 'string' },
-  remember: { type: 'string' },
-  until: { type: 'string' },
-  module: { type: 'string' },
-  value: { type: 'string' },
-  result: { type: 'string' },
-  done: { type: 'string' },
-  'not-done': { type: 'boolean' },
-  reason: { type: 'string' },
-  by: { type: 'string' },
+  ...ANSWER_OPTIONS,
   'on-unknown': { type: 'string' },
 } as const;
 
@@ -53,7 +36,7 @@ type RunsOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['va
 const PARTS: Readonly<Record<string, (call: RunsCall) => Promise<number>>> = {
   list: listRuns,
   show: showRun,
-  answer: answerRun,
+  answer: async (call) => answerRun({ ...call, run: await readRun(call) }),
   cancel: cancel,
   recover: recover,
   approvals: listApprovals,
@@ -160,107 +143,6 @@ async function showRun(call: RunsCall): Promise<number> {
   ];
   surroundings.out(`${lines.map(visibleLine).join('\n')}\n`);
   return 0;
-}
-
-async function answerRun(call: RunsCall): Promise<number> {
-  const { store, options, surroundings } = call;
-  const run = await readRun(call);
-  const { runId, state } = run;
-  const pending = 'pending' in state ? state.pending : [];
-  const [only] = pending;
-  const id = options.to ?? (pending.length === 1 ? only?.id : undefined);
-  if (id === undefined && pending.length > 1)
-    throw new UserFault(
-      `the run waits for several answers: --to one of ${pending.map((item) => item.id).join(', ')}`,
-    );
-  const answers = [answerOf(id ?? '', options)];
-  const answeredBy = options.by === undefined ? {} : { answeredBy: options.by };
-  const { owner } = state;
-  const owned = owner === undefined ? {} : { owner };
-  const conversationId = await conversationOf(store, runId);
-  const tools = await checkedWith(call);
-  if (conversationId !== undefined) {
-    const content = { kind: 'answers' as const, answers, ...answeredBy, ...owned };
-    await checkAnswers({ conversationId, content, store, config: tools });
-    await store.conversations.enter({ conversationId, key: crypto.randomUUID(), content });
-    surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
-    return 0;
-  }
-  const left = await answerStoredRun({ store, runId }, answers, { ...owned, ...answeredBy, ...tools });
-  const rest =
-    left.length === 0
-      ? 'a worker goes on with it'
-      : `it still waits for ${left.map((item) => item.id).join(', ')}`;
-  surroundings.out(`${runId}: ${rest}\n`);
-  return 0;
-}
-
-/** The tools that check edited arguments and what may be remembered: of the module with the config of the runs. */
-async function checkedWith({ options, surroundings }: RunsCall): Promise<Pick<ToolLoopConfig, 'tools'>> {
-  const { arguments: edited, remember, module: named } = options;
-  if (edited === undefined && remember === undefined) return {};
-  const option = edited === undefined ? '--remember is' : '--arguments are';
-  if (named === undefined)
-    throw new UserFault(
-      `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs`,
-    );
-  const { tools } = configOfModule(named, (await openModule(named, surroundings.folder)).exports);
-  return tools === undefined ? {} : { tools };
-}
-
-/** The conversation whose open turn has this run: runs of conversations have its id and a number. */
-async function conversationOf(store: OpenStore, runId: string): Promise<string | undefined> {
-  const conversationId = runId.replace(/\.\d+$/, '');
-  const kept = conversationId === runId ? undefined : await store.conversations.read(conversationId);
-  return kept?.turn?.runId === runId ? conversationId : undefined;
-}
-
-function answerOf(id: string, options: RunsOptions): Answer {
-  const { approve, refuse, value, result, done, reason, arguments: edited } = options;
-  const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
-  if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
-  const stands = rememberOf(options);
-  const given: Answer[] = [
-    ...(approve ? [{ id, approved: true, ...edits, ...stands }] : []),
-    ...(refuse ? [{ id, approved: false, ...(reason === undefined ? {} : { reason }) }] : []),
-    ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
-    ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
-    ...(done === undefined ? [] : [{ id, outcome: 'done' as const, result: json('--done', done) }]),
-    ...(options['not-done'] ? [{ id, outcome: 'not-done' as const }] : []),
-  ];
-  const [answer, second] = given;
-  if (answer !== undefined && second === undefined) return answer;
-  throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
-}
-
-const SCOPES: readonly string[] = ['run', 'conversation', 'user'];
-
-/** For which later calls a yes is to stand. */
-function rememberOf({ approve, remember: scope, until }: RunsOptions): Pick<ApprovalAnswer, 'remember'> {
-  if (scope === undefined) {
-    if (until !== undefined) throw new UserFault('--until goes with --remember');
-    return {};
-  }
-  if (!approve) throw new UserFault('--remember goes with --approve');
-  if (!SCOPES.includes(scope)) throw new UserFault(`--remember is ${SCOPES.join(', ')}, not '${scope}'`);
-  if (until !== undefined && Number.isNaN(Date.parse(until)))
-    throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
-  const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
-  return { remember: { scope: scope as RememberScope, ...expires } };
-}
-
-function objectOf(option: string, text: string): JsonObject {
-  const value = json(option, text);
-  if (isRecord(value)) return value;
-  throw new UserFault(`${option} is a JSON object: ${option} '{"amount":40}', not '${text}'`);
-}
-
-function json(option: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
-  }
 }
 
 /** Answers that stand for later calls, too. */

@@ -35,6 +35,14 @@ const PING = `
     name: 'ping', description: 'Ping', parameters: { type: 'object', properties: {} }, execute: () => 'pong',
   };`;
 
+/** A module whose tool takes what that of the runs does not. */
+const OTHER_PLACE = `
+  const place = {
+    name: 'place', description: 'Place', approval: true, execute: () => 'placed',
+    parameters: { type: 'object', properties: { sku: { type: 'number' } } },
+  };
+  export const config = { provider: { chat() {} }, model: 'm', tools: [place] };`;
+
 /** What `--store` says of a schema. */
 function schemaAt(service: TestService, schema: string): string {
   const url = new URL(service.url);
@@ -308,6 +316,109 @@ function testRuns(): void {
     const listed = await runs('schedules');
     expect(listed.out.trimEnd().split('\n')).toHaveLength(2);
     expect(listed.out + out).not.toMatch(/(?!\n)\p{Cc}/u);
+  });
+
+  const answer = (run: string, to: string, ...more: readonly string[]) =>
+    runs('answer', run, '--to', to, ...more);
+
+  /** Of two who answer at once: who was taken, and what the other was told. */
+  async function both(...asked: readonly ReturnType<typeof runs>[]) {
+    const said = await Promise.all(asked);
+    const taken = said.filter(({ code }) => code === 0);
+    const refused = said.filter(({ code }) => code !== 0);
+    return { taken: taken.length, refused: refused.map(({ code, error }) => `${code} ${error}`) };
+  }
+
+  test('whoever answers second is told that somebody has answered, and who', async () => {
+    const [first = '', second = ''] = await suspend();
+    await answer('r1', first, '--refuse', '--by', 'clerk 7');
+    const late = await answer('r1', first, '--approve', '--by', 'clerk 8');
+    expect(late).toMatchObject({ code: 1, out: '' });
+    expect(late.error).toMatch(
+      /^toolwright: r1 does not wait for '\S+', but for '\S+': it was answered already, the last time by "clerk 7"\n$/,
+    );
+    await answer('r1', second, '--refuse', '--by', 'clerk 9');
+    for (const more of [['--approve'], ['--to', second, '--approve']])
+      expect(await runs('answer', 'r1', ...more)).toMatchObject({
+        code: 1,
+        error: 'toolwright: r1 waits for no answer: it was answered already, the last time by "clerk 9"\n',
+      });
+    const provider = new ScriptedProvider([{ content: 'Done' }]);
+    await recoverRuns({ store, config: { ...config(), provider } });
+    expect(await answer('r1', first, '--approve')).toMatchObject({
+      code: 1,
+      error:
+        'toolwright: r1 waits for no answer: it has ended (completed); it was answered already, the last time by "clerk 9"\n',
+    });
+    expect(placed).toBe(0);
+  });
+
+  test('of two who answer at once one is taken, and the other told so; answers to two questions are both taken', async () => {
+    const [first = '', second = ''] = await suspend();
+    const same = await both(
+      answer('r1', first, '--approve', '--by', 'clerk 7'),
+      answer('r1', first, '--refuse', '--by', 'clerk 8'),
+    );
+    expect(same).toEqual({ taken: 1, refused: [expect.stringMatching(/^1 [^\n]+"clerk [78]"\n$/)] });
+    const { provider: _, ...given } = config();
+    await runToolLoop({ ...config(), runId: 'r2' }, [{ role: 'user', content: 'Order' }]);
+    const { pending } = JSON.parse((await runs('show', 'r2', '--json')).out);
+    const [one = '', other = ''] = pending.map(({ id }: { readonly id: string }) => id);
+    expect(await both(answer('r2', one, '--refuse'), answer('r2', other, '--refuse'))).toMatchObject({
+      taken: 2,
+    });
+    await answer('r1', second, '--refuse');
+    const provider = new ScriptedProvider([{ content: 'Done' }, { content: 'Done' }]);
+    expect(await recoverRuns({ store, config: { ...given, provider } })).toHaveLength(2);
+    expect(placed).toBeLessThan(2);
+  });
+
+  test('of two who answer a conversation at once one is taken, and the other told so', async () => {
+    const { runId: _, store: __, checkpoint: ___, ...given } = config();
+    const asking = new Conversations({ store, config: given, pollMs: 20 });
+    await asking.prompt('c1', 'Order');
+    const { pending = [] } = (await asking.idle('c1')) ?? {};
+    await asking.close();
+    const [first = '', second = ''] = pending.map(({ id }) => id);
+    const said = await both(
+      answer('c1.1', first, '--approve', '--by', 'clerk 7'),
+      answer('c1.1', first, '--refuse', '--by', 'clerk 8'),
+    );
+    const told =
+      /^1 toolwright: c1\.1 waits for no answer to '\S+': it was answered already, by "clerk [78]"\n$/;
+    expect(said).toEqual({ taken: 1, refused: [expect.stringMatching(told)] });
+    expect((await asking.snapshot('c1'))?.inbox).toHaveLength(1);
+    const third = await answer('c1.1', first, '--refuse', '--by', 'clerk 9');
+    expect(`${third.code} ${third.error}`).toMatch(told);
+    await asking.answer('c1', [{ id: second, approved: false }], { answeredBy: 'the shop' });
+    const fourth = await answer('c1.1', second, '--approve');
+    expect(fourth.error).toContain('it was answered already, by "the shop"');
+    const answering = new Conversations({ store, config: given, pollMs: 20 });
+    for await (const { event } of answering.events('c1')) if (event.type === 'turn-end') break;
+    await answering.close();
+    expect((await answer('c1.1', first, '--approve')).error).toContain(
+      'c1.1 waits for no answer: it has ended (completed); it was answered already',
+    );
+    expect(placed).toBeLessThan(2);
+  });
+
+  test('an answer to a conversation that was refused there may be given again', async () => {
+    const { runId: _, store: __, checkpoint: ___, ...given } = config();
+    const conversations = new Conversations({ store, config: given, pollMs: 20 });
+    await conversations.prompt('c1', 'Order');
+    const { pending = [] } = (await conversations.idle('c1')) ?? {};
+    await conversations.close();
+    const [first = '', second = ''] = pending.map(({ id }) => id);
+    writeFileSync(join(folder, 'worker.mjs'), OTHER_PLACE);
+    const edited = ['--approve', '--arguments', '{"sku":7}', '--module', 'worker.mjs'];
+    expect(await answer('c1.1', first, ...edited)).toMatchObject({ code: 0, error: '' });
+    const taking = new Conversations({ store, config: given, pollMs: 20 });
+    for await (const { event } of taking.events('c1')) if (event.type === 'answers-refused') break;
+    expect(await answer('c1.1', first, '--approve')).toMatchObject({ code: 0, error: '' });
+    expect(await answer('c1.1', second, '--refuse')).toMatchObject({ code: 0, error: '' });
+    for await (const { event } of taking.events('c1')) if (event.type === 'turn-end') break;
+    await taking.close();
+    expect(placed).toBe(1);
   });
 
   test('an answer for a conversation enters its inbox', async () => {

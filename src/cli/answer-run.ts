@@ -1,0 +1,257 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { parseArgs } from 'node:util';
+import type { Answer, ApprovalAnswer } from '../contract/call.js';
+import type { InboxContent, InboxEntry } from '../contract/conversation-log.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import type { KeptRun } from '../contract/run-checkpoint.js';
+import type { RememberScope } from '../contract/standing-approvals.js';
+import { checkAnswers } from '../conversation/check-answers.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { isRecord } from '../kernel/json.js';
+import { type FoldedRun, foldRun } from '../loop/fold-run.js';
+import type { ToolLoopConfig } from '../loop/options.js';
+import { answerStoredRun } from '../loop/stored-run.js';
+import { type CommandSurroundings, UserFault } from './command.js';
+import { configOfModule, openModule } from './open-module.js';
+import type { OpenStore } from './open-store.js';
+
+/** What an answer is made from. */
+export const ANSWER_OPTIONS = {
+  to: { type: 'string' },
+  approve: { type: 'boolean' },
+  refuse: { type: 'boolean' },
+  arguments: { type: 'string' },
+  remember: { type: 'string' },
+  until: { type: 'string' },
+  module: { type: 'string' },
+  value: { type: 'string' },
+  result: { type: 'string' },
+  done: { type: 'string' },
+  'not-done': { type: 'boolean' },
+  reason: { type: 'string' },
+  by: { type: 'string' },
+} as const;
+
+type AnswerOptions = ReturnType<typeof parseArgs<{ options: typeof ANSWER_OPTIONS }>>['values'];
+
+/** A run, and what is said to it. */
+interface AnswerCall {
+  readonly store: OpenStore;
+  readonly run: KeptRun;
+  readonly options: AnswerOptions;
+  readonly surroundings: CommandSurroundings;
+}
+
+/** `toolwright runs answer`: of several who answer the same question, the first is taken, and the others are told so. */
+export async function answerRun(call: AnswerCall): Promise<number> {
+  const { store, options, surroundings, run } = call;
+  const { runId, state } = run;
+  const id = questionOf(run, options.to);
+  const answers = [answerOf(id, options)];
+  const { owner } = state;
+  const said = {
+    ...(options.by === undefined ? {} : { answeredBy: options.by }),
+    ...(owner === undefined ? {} : { owner }),
+  };
+  const conversationId = await conversationOf(store, runId);
+  const tools = await checkedWith(call);
+  if (conversationId !== undefined) {
+    const content = { kind: 'answers' as const, answers, ...said };
+    await checkAnswers({ conversationId, content, store, config: tools });
+    await enterAnswer({ store, runId, id, conversationId, content });
+    surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
+    return 0;
+  }
+  const answer = () => answerStoredRun({ store, runId }, answers, { ...said, ...tools });
+  const left = await answerInTurn({ store, runId, id }, answer);
+  const rest =
+    left.length === 0
+      ? 'a worker goes on with it'
+      : `it still waits for ${left.map((item) => item.id).join(', ')}`;
+  surroundings.out(`${runId}: ${rest}\n`);
+  return 0;
+}
+
+/** The id of what is answered. */
+function questionOf(run: KeptRun, to: string | undefined): string {
+  const [only, ...others] = questionsOf(run);
+  if (to === undefined && others.length > 0)
+    throw new UserFault(`the run waits for several answers: --to one of ${[only, ...others].join(', ')}`);
+  const id = to ?? only ?? '';
+  checkWaits(run, id);
+  return id;
+}
+
+function questionsOf({ state }: KeptRun): readonly string[] {
+  return 'pending' in state ? state.pending.map(({ id }) => id) : [];
+}
+
+/** Throws where the run does not wait for that answer; who gave the last one is told. */
+function checkWaits(run: KeptRun, id: string): void {
+  const questions = questionsOf(run);
+  if (questions.includes(id)) return;
+  const others = questions.map((question) => `'${question}'`).join(', ');
+  const waits = others === '' ? 'waits for no answer' : `does not wait for '${id}', but for ${others}`;
+  const folded = foldRun(run);
+  const { end } = folded;
+  const answered = lastAnswer(folded);
+  const isUnderWay = run.status === 'running' && answered === undefined;
+  const why = [
+    ...(end === undefined ? [] : [`it has ended (${end.status})`]),
+    ...(isUnderWay ? ['it is under way'] : []),
+    ...(answered === undefined ? [] : [`it was answered already${by(answered, ', the last time by')}`]),
+  ];
+  throw new UserFault(`${run.runId} ${[waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ')}`, 1);
+}
+
+/** Who said something, where that is known. */
+interface Said {
+  readonly answeredBy?: unknown;
+}
+
+function by({ answeredBy }: Said, before: string): string {
+  return answeredBy === undefined ? '' : `${before} ${JSON.stringify(answeredBy)}`;
+}
+
+/** The last answer that is known of; without a name where nobody gave one and the calls have not gone on yet. */
+function lastAnswer({ toolCalls, open }: FoldedRun): Said | undefined {
+  const calls = open?.calls ?? [];
+  const records = [...toolCalls, ...calls.flatMap((call) => ('record' in call ? [call.record] : []))];
+  const journals = calls.flatMap((call) =>
+    'journal' in call && call.journal !== undefined ? [call.journal] : [],
+  );
+  const named: Said[] = [...records, ...journals.flatMap(({ given = [] }) => given)];
+  const last = named.findLast(({ answeredBy }) => answeredBy !== undefined);
+  if (last !== undefined) return last;
+  const isAnswered = journals.some(
+    ({ approved, refused, result, outcome, answers }) =>
+      (approved ?? refused ?? result ?? outcome ?? answers[0]) !== undefined,
+  );
+  return isAnswered ? {} : undefined;
+}
+
+/** What is answered, and where. */
+interface Question {
+  readonly store: OpenStore;
+  readonly runId: string;
+  readonly id: string;
+}
+
+/** Others hold a run for as long as it takes to keep their answer; or until it ends. */
+const PATIENCE_MS = 3_000;
+const PAUSE_MS = 50;
+
+/** Answers as soon as nobody else does, unless they have answered the same. */
+async function answerInTurn<Left>(question: Question, answer: () => Promise<Left>): Promise<Left> {
+  const { store, runId, id } = question;
+  for (const since = performance.now(); ; await pause(PAUSE_MS)) {
+    try {
+      return await answer();
+    } catch (error) {
+      const run = await store.read(runId);
+      if (run !== undefined) checkWaits(run, id);
+      const isClaimed = ToolwrightError.is(error) && error.name === 'RunClaimed';
+      if (!isClaimed || performance.now() - since > PATIENCE_MS) throw error;
+    }
+  }
+}
+
+/** The conversation whose open turn has this run: runs of conversations have its id and a number. */
+async function conversationOf(store: OpenStore, runId: string): Promise<string | undefined> {
+  const conversationId = runId.replace(/\.\d+$/, '');
+  const kept = conversationId === runId ? undefined : await store.conversations.read(conversationId);
+  return kept?.turn?.runId === runId ? conversationId : undefined;
+}
+
+/** An answer for the inbox of a conversation. */
+interface EnteringAnswer extends Question {
+  readonly conversationId: string;
+  readonly content: InboxContent;
+}
+
+/** The key is that of the question: of two answers, one enters. One that was refused there may be given again. */
+async function enterAnswer({ store, runId, id, conversationId, content }: EnteringAnswer): Promise<void> {
+  for (let count = 1; ; count += 1) {
+    const kept = await store.conversations.read(conversationId);
+    const before = kept?.inbox.find((entry) => answersTo(entry, id));
+    if (before !== undefined)
+      throw new UserFault(
+        `${runId} waits for no answer to '${id}': it was answered already${by(before.content as Said, ', by')}`,
+        1,
+      );
+    // Read after the inbox: answers leave it when the run has them.
+    const run = await store.read(runId);
+    if (run !== undefined) checkWaits(run, id);
+    const entered = await store.conversations.enter({
+      conversationId,
+      key: `answer ${count} to ${id}`,
+      content,
+    });
+    if (entered?.isNew) return;
+  }
+}
+
+function answersTo({ content }: InboxEntry, id: string): boolean {
+  return content.kind === 'answers' && content.answers.some((answer) => answer?.id === id);
+}
+
+/** The tools that check edited arguments and what may be remembered: of the module with the config of the runs. */
+async function checkedWith({ options, surroundings }: AnswerCall): Promise<Pick<ToolLoopConfig, 'tools'>> {
+  const { arguments: edited, remember, module: named } = options;
+  if (edited === undefined && remember === undefined) return {};
+  const option = edited === undefined ? '--remember is' : '--arguments are';
+  if (named === undefined)
+    throw new UserFault(
+      `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs`,
+    );
+  const { tools } = configOfModule(named, (await openModule(named, surroundings.folder)).exports);
+  return tools === undefined ? {} : { tools };
+}
+
+function answerOf(id: string, options: AnswerOptions): Answer {
+  const { approve, refuse, value, result, done, reason, arguments: edited } = options;
+  const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
+  if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
+  const stands = rememberOf(options);
+  const given: Answer[] = [
+    ...(approve ? [{ id, approved: true, ...edits, ...stands }] : []),
+    ...(refuse ? [{ id, approved: false, ...(reason === undefined ? {} : { reason }) }] : []),
+    ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
+    ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
+    ...(done === undefined ? [] : [{ id, outcome: 'done' as const, result: json('--done', done) }]),
+    ...(options['not-done'] ? [{ id, outcome: 'not-done' as const }] : []),
+  ];
+  const [answer, second] = given;
+  if (answer !== undefined && second === undefined) return answer;
+  throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
+}
+
+const SCOPES: readonly string[] = ['run', 'conversation', 'user'];
+
+/** For which later calls a yes is to stand. */
+function rememberOf({ approve, remember: scope, until }: AnswerOptions): Pick<ApprovalAnswer, 'remember'> {
+  if (scope === undefined) {
+    if (until !== undefined) throw new UserFault('--until goes with --remember');
+    return {};
+  }
+  if (!approve) throw new UserFault('--remember goes with --approve');
+  if (!SCOPES.includes(scope)) throw new UserFault(`--remember is ${SCOPES.join(', ')}, not '${scope}'`);
+  if (until !== undefined && Number.isNaN(Date.parse(until)))
+    throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
+  const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
+  return { remember: { scope: scope as RememberScope, ...expires } };
+}
+
+function objectOf(option: string, text: string): JsonObject {
+  const value = json(option, text);
+  if (isRecord(value)) return value;
+  throw new UserFault(`${option} is a JSON object: ${option} '{"amount":40}', not '${text}'`);
+}
+
+function json(option: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
+  }
+}
