@@ -61,9 +61,7 @@ async function obstacleOf(
   const { tool, environment, request } = call;
   const known = await reconciled(call);
   if (known.status === 'done') return { how: 'returned', value: known.result };
-  // Arguments of which only is known how they were sent may have had another key when they ran.
-  const isSure = isMakeable || request.journal !== undefined;
-  if (known.status === 'not-done' && isSure) return undefined;
+  if (known.status === 'not-done') return undefined;
   if (isMakeable && environment.onUnknown === 'rerun') return undefined;
   const message = `The process died while '${tool.name}' ran. It is not known whether it was done.`;
   if (environment.onUnknown === 'error')

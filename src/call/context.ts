@@ -14,7 +14,7 @@ import {
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, type Limits, onAbort } from '../kernel/async.js';
-import { argumentsBefore, type CheckedFacts } from './check-arguments.js';
+import { argumentsBefore, type CheckedFacts, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, HeldEnd } from './invocation.js';
 import type { CallLog } from './log.js';
@@ -69,14 +69,27 @@ export function keyOfEffect(call: Call): string {
   return call.context?.idempotencyKey ?? newKey(call);
 }
 
-/** The tool may have changed its arguments: those count that it was given. */
 function newKey(call: Call): string {
   const { request, scope, tool } = call;
   if (request.idempotencyKey !== undefined) return request.idempotencyKey;
   const of = request.place ?? scope.callId;
-  return of === undefined
-    ? crypto.randomUUID()
-    : effectKey({ of, tool: tool.name, arguments: argumentsBefore(call) });
+  if (of === undefined) return crypto.randomUUID();
+  try {
+    return effectKey({ of, tool: tool.name, arguments: argumentsGiven(call) });
+  } catch {
+    // Only a hook makes something of arguments that are nested too deep to be written.
+    return effectKey({ of, tool: tool.name, arguments: argumentsBefore(call) });
+  }
+}
+
+/**
+ * What the model sent, or what somebody made of that; not what runs: another version of the tool, or of a hook, may make
+ * something else of the same when the call is made again.
+ */
+function argumentsGiven({ request: { journal, text }, hooked, facts }: Call): JsonObject {
+  if (journal?.edited !== undefined) return journal.arguments;
+  const read = readRaw(hooked?.sent ?? text ?? facts.sent);
+  return read.ok ? read.value : {};
 }
 
 /** How long a call may take, and what ends it before. A tool of a class may tell its own limit by a getter. */
@@ -104,6 +117,8 @@ export interface CallHooks {
   readonly isHeard: boolean;
   /** One of them has answered it in place of the tool. */
   readonly isAnswered: boolean;
+  /** The arguments as they came, before any hook: as text where there is one. */
+  readonly sent: unknown;
   /** The request with the arguments that the call goes on with, or why it does not. */
   before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }>;
   /** What keeps the tool from running now, if anything does. */

@@ -16,7 +16,7 @@ interface EffectFacts {
   /** Outside a run: the id that the caller gave the call. */
   readonly of: CallPlace | string;
   readonly tool: string;
-  /** As they run. */
+  /** As they were given, by the model or whoever edited them: what runs depends on the version of the tool. */
   readonly arguments: JsonObject;
 }
 

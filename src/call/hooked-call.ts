@@ -93,7 +93,7 @@ export class HookedCallLife implements CallHooks {
   readonly #hooks: readonly Hooks[];
   readonly #received: ReceivedCall;
   /** As it came, before any hook. */
-  readonly sent: CallRequest;
+  readonly #request: CallRequest;
   readonly #rawArguments: unknown;
   readonly #notes: HookNote[] = [];
   /** Said of a call that is made again, and held until it would run: it may have been done before. */
@@ -103,17 +103,17 @@ export class HookedCallLife implements CallHooks {
   constructor(hooks: readonly Hooks[], received: ReceivedCall) {
     this.#hooks = hooks;
     this.#received = received;
-    this.sent = received.request;
+    this.#request = received.request;
     // Whatever the tool does to its arguments later.
     this.#rawArguments = copyOfJson(received.request.arguments);
   }
 
   async before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }> {
-    const { journal } = this.sent;
-    const read = this.sent.read ?? readRaw(this.sent.arguments);
+    const { journal } = this.#request;
+    const read = this.#request.read ?? readRaw(this.#request.arguments);
     const asked = hooksWith(this.#hooks, 'beforeCall');
     // What cannot be read is rejected next, and nothing runs.
-    if (!read.ok || asked.length === 0) return { request: this.sent };
+    if (!read.ok || asked.length === 0) return { request: this.#request };
     // Somebody has been asked about these: nothing changes them any more.
     const settled = journal?.arguments;
     let args = settled ?? read.value;
@@ -128,11 +128,15 @@ export class HookedCallLife implements CallHooks {
       args = rewritten as JsonObject;
       this.#note(named, { did: 'rewrote', in: 'beforeCall' });
     }
-    return { request: args === read.value ? this.sent : withArguments(this.sent, args) };
+    return { request: args === read.value ? this.#request : withArguments(this.#request, args) };
+  }
+
+  get sent(): unknown {
+    return this.#request.text ?? this.#rawArguments;
   }
 
   get #isRepeated(): boolean {
-    return this.sent.journal !== undefined || this.sent.hasBegun === true;
+    return this.#request.journal !== undefined || this.#request.hasBegun === true;
   }
 
   async beforeRun(call: Call): Promise<BodyEnd | HeldEnd | undefined> {
@@ -233,7 +237,7 @@ export class HookedCallLife implements CallHooks {
 
   #seen(tool: ToolDefinition | undefined, args: JsonObject | undefined): HookedCall {
     const { scope, attempt } = this.#received;
-    const { id, name, place } = this.sent;
+    const { id, name, place } = this.#request;
     return {
       callId: id,
       name,

@@ -68,9 +68,10 @@ export abstract class ToolContext {
   abstract readonly rawArguments: unknown;
   /**
    * What makes the effect of this call known to other systems, such as a payment API: the same whenever the same call
-   * is made again, after a suspension, a crash or on another machine, and also in the work that it started. It is a
-   * digest of run, step, index in the step, tool and arguments; outside a run of the scope's `callId`, tool and
-   * arguments, or random where there is none. 43 characters.
+   * is made again, after a suspension, a crash, on another machine or by another version of its tool, and also in the
+   * work that it started. It is a digest of run, step, index in the step, tool and the arguments as the model sent them,
+   * or as somebody edited them; outside a run of the scope's `callId`, tool and arguments, or random where there is
+   * none. 43 characters.
    */
   abstract readonly idempotencyKey: string;
   /** Id of the work that the call started (`TaskQueue`); none where it started no work that outlives it. */

@@ -60,7 +60,7 @@ export interface Effect {
   readonly callId: string;
   /** That of the call's `context.idempotencyKey`. */
   readonly idempotencyKey: string;
-  /** As the tool got them, in JSON form. */
+  /** As the tool got them, in JSON form; of a call that had begun, as this version of the tool gets them. */
   readonly arguments: JsonObject;
 }
 

@@ -3,6 +3,7 @@ import {
   type Answer,
   defineTool,
   type Effect,
+  type Hooks,
   type JsonSchema,
   type LLMProvider,
   type RecoverOptions,
@@ -20,17 +21,23 @@ const NEVER = new Promise<never>(() => {});
 interface Version extends Partial<ToolDefinition> {
   readonly requires?: readonly string[];
   readonly urgent?: JsonSchema;
+  readonly hooks?: readonly Hooks[];
 }
 
 /** A run whose process dies in its call of `pay`, and goes on where the tool is another one. */
 class LostCall {
   now = 1_700_000_000_000;
   readonly store = new MemoryRunStore({ now: () => this.now });
-  /** The keys of the payments, in order. */
+  /** The keys of the payments, in order, and of the parts that are done once. */
   readonly paid: string[] = [];
+  readonly parts: string[] = [];
   readonly asked: Effect[] = [];
   readonly #provider: LLMProvider;
   #isDead = true;
+  #beginPaying = (): void => {};
+  readonly #isPaying = new Promise<void>((resolve) => {
+    this.#beginPaying = resolve;
+  });
 
   constructor(args: unknown = { to: 'ann' }) {
     this.#provider = {
@@ -41,7 +48,7 @@ class LostCall {
     };
   }
 
-  tool({ requires = [], urgent, name = 'pay', ...more }: Version = {}): ToolDefinition {
+  tool({ requires = [], urgent, name = 'pay', hooks: _, ...more }: Version = {}): ToolDefinition {
     const text = { type: 'string' } as const;
     const properties = { to: text, reference: text, ...(urgent ? { urgent } : {}) };
     return defineTool({
@@ -49,8 +56,10 @@ class LostCall {
       ...more,
       name,
       parameters: { type: 'object', properties, required: [...requires] },
-      execute: (_args, { idempotencyKey }) => {
-        this.paid.push(idempotencyKey);
+      execute: async (_args, context) => {
+        await context.once('part', ({ idempotencyKey }) => this.parts.push(idempotencyKey));
+        this.paid.push(context.idempotencyKey);
+        this.#beginPaying();
         return this.#isDead ? NEVER : 'paid now';
       },
     });
@@ -66,11 +75,14 @@ class LostCall {
     };
   }
 
-  async die(version?: Version): Promise<void> {
+  /** Dies in the call: of a tool that needs an approval, once that is given. */
+  async die(version?: Version, approval?: object): Promise<void> {
     const { store } = this;
     const config = { ...this.#config(version), store, runId: 'r', leaseMs: LEASE };
-    runToolLoop(config, [{ role: 'user', content: 'Pay' }]).catch(() => {});
-    while (this.paid.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const run = runToolLoop(config, [{ role: 'user', content: 'Pay' }]);
+    const last = approval ? run.then(() => this.answer(version, { approved: true, ...approval })) : run;
+    await Promise.race([last, this.#isPaying]);
+    expect(this.paid).toHaveLength(1);
     this.now += LEASE;
     this.#isDead = false;
   }
@@ -86,13 +98,18 @@ class LostCall {
     const [pending] = this.store.load('r')?.pending ?? [];
     const answers = [{ id: pending?.id, ...answer } as Answer];
     return this.#told(
-      await resumeStoredRun(this.#config(version), { store: this.store, runId: 'r' }, answers),
+      await resumeStoredRun(
+        this.#config(version),
+        { store: this.store, runId: 'r', leaseMs: LEASE },
+        answers,
+      ),
     );
   }
 
   #config(version: Version | undefined) {
     const tools = [this.tool(version), defineTool({ name: 'other', description: 'Other', execute: () => 1 })];
-    return { provider: this.#provider, model: 'm', tools, checkpoint: 'step' } as const;
+    const { hooks = [] } = version ?? {};
+    return { provider: this.#provider, model: 'm', tools, hooks, checkpoint: 'step' } as const;
   }
 
   #told(result: unknown) {
@@ -169,7 +186,7 @@ describe('recoverRuns of a call that had begun', () => {
 
   test.each([
     ['done', { status: 'done', result: 'found' }, told('found')],
-    ['not done, under the key of what was sent', { status: 'not-done' }, waits],
+    ['not done', { status: 'not-done' }, told('reference')],
     ['unknown', { status: 'unknown' }, waits],
   ])(
     'asks a tool that takes other arguments by now with those of the call: %s',
@@ -181,4 +198,55 @@ describe('recoverRuns of a call that had begun', () => {
       expect(lost.paid).toHaveLength(1);
     },
   );
+});
+
+const DEFAULTED: Version = { urgent: { type: 'boolean', default: false } };
+const COERCED: Version = { urgent: { type: 'boolean' } };
+const rewriting = (to: string): Version => ({ hooks: [{ beforeCall: () => ({ arguments: { to } }) }] });
+
+describe('a call that had begun has the same key under a version that reads its arguments in another way', () => {
+  const approved: Version = { approval: true };
+  const edited = { arguments: { to: 'bob' } };
+  const sent = { to: 'ann', urgent: 'true' };
+  interface Row {
+    readonly before?: Version;
+    readonly after?: Version;
+    readonly approval?: object;
+    readonly args?: object;
+  }
+  test.each<[string, Row]>([
+    ['a parameter has a default by now', { after: DEFAULTED }],
+    ['a parameter has another default by now', { before: { urgent: { default: true } }, after: DEFAULTED }],
+    ['a parameter has lost its default', { before: DEFAULTED }],
+    ['a type is mended by now', { before: { urgent: {} }, after: COERCED, args: sent }],
+    ['a hook had rewritten what was sent', { before: rewriting('bob') }],
+    ['a hook rewrites what was sent in another way', { before: rewriting('bob'), after: rewriting('cid') }],
+    ['it had been approved', { before: approved, after: { ...approved, ...DEFAULTED }, approval: {} }],
+    ['it had been edited', { before: approved, after: { ...approved, ...DEFAULTED }, approval: edited }],
+  ])('where %s', async (_what, { before, after, approval, args }) => {
+    const lost = new LostCall(args);
+    await lost.die(before, approval);
+    const [key] = lost.paid;
+    await lost.recover({ ...after, ...lost.reconcile({ status: 'unknown' }) });
+    expect(lost.asked.map(({ idempotencyKey }) => idempotencyKey)).toEqual([key]);
+    await lost.answer(after, { outcome: 'not-done' });
+    // Approved or edited for other arguments, it is asked about anew.
+    const isAsked = approval !== undefined;
+    expect(lost.paid).toEqual(isAsked ? [key] : [key, key]);
+    expect(new Set(lost.parts).size).toBe(1);
+  });
+
+  test('and another one where somebody edits it, or the model sends other arguments', async () => {
+    const keys = new Set<string>();
+    for (const [args, approval] of [
+      [{ to: 'ann' }, {}],
+      [{ to: 'ann' }, edited],
+      [{ to: 'ann', urgent: true }, {}],
+    ]) {
+      const lost = new LostCall(args);
+      await lost.die({ ...approved, ...DEFAULTED }, approval);
+      keys.add(lost.paid[0] ?? '');
+    }
+    expect(keys.size).toBe(3);
+  });
 });
