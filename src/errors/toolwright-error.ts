@@ -132,7 +132,7 @@ export const ERROR_TABLE = {
   },
   RunClaimed: {
     code: 517,
-    happened: 'Another process is resuming the run, or took it over when the claim had run out.',
+    happened: 'Another process is resuming the run, or took it over when the claim had run out, or ended it.',
     remedy: 'Nothing: the other one goes on with it. Load the run again to see what came of it.',
   },
   RunStoreFailed: {

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunClaim, RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
@@ -46,7 +47,7 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
       leaseMs,
       renew: () => store.renew({ ...this.claim, leaseMs }),
       take: (holds) => {
-        if (!holds) this.#takenOver();
+        if (!holds) void this.#takenOver();
         return holds;
       },
       fail: (cause) => {
@@ -83,7 +84,7 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
       try {
         if (await write(store, this.claim)) return;
         if (failed !== undefined && (await wasDone?.(store))) return;
-        throw this.#takenOver();
+        throw await this.#takenOver();
       } catch (cause) {
         this.lost.throwIfAborted();
         failed = cause;
@@ -96,7 +97,7 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
   /** Gives the run back with its new state; throws `RunClaimed` where it is somebody else's by now. */
   async release(state: RunState): Promise<void> {
     this.leave();
-    if (!(await this.#request.store.release(this.claim, state))) throw this.#takenOver();
+    if (!(await this.#request.store.release(this.claim, state))) throw await this.#takenOver();
   }
 
   /** Gives the run back as it was. A store that fails keeps it claimed until the lease ends, no longer. */
@@ -110,7 +111,7 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
   /** Forgets the run; throws `RunClaimed` where it is somebody else's by now. */
   async remove(): Promise<void> {
     this.leave();
-    if (!(await this.#request.store.remove(this.claim))) throw this.#takenOver();
+    if (!(await this.#request.store.remove(this.claim))) throw await this.#takenOver();
   }
 
   /** Leaves the run as it stands to whoever takes it over when the lease has ended; nothing more is written. */
@@ -124,8 +125,9 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
     this.#renewal.end();
   }
 
-  #takenOver(): ToolwrightError {
-    const error = claimedByAnother(this.claim.runId);
+  async #takenOver(): Promise<ToolwrightError> {
+    const { store, runId } = this.#request;
+    const error = (await endedByAnother(store, runId)) ?? claimedByAnother(runId);
     this.abandon(error);
     return error;
   }
@@ -136,6 +138,18 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
     this.abandon(error);
     return error;
   }
+}
+
+/** Where somebody else has ended the run, as an operator does who cancels it. A store that fails does not say. */
+async function endedByAnother(store: RunStore, runId: string): Promise<ToolwrightError | undefined> {
+  if (!CHECKPOINT_STORE.accepts(store)) return undefined;
+  const read = async () => (store as CheckpointStore).read(runId);
+  const run = await read().catch(() => undefined);
+  const end = run?.entries.findLast((entry) => entry.type === 'end');
+  if (end === undefined) return undefined;
+  const why = end.error === undefined ? '' : ` ${end.error.message}`;
+  const message = `Run '${runId}' has ended (${end.status}): somebody else had taken it over.${why}`;
+  return new ToolwrightError('RunClaimed', message);
 }
 
 /** Somebody else holds a run. */

@@ -267,6 +267,13 @@ function sayable<Fields extends object>(fields: Fields): Fields {
 
 function told(error: unknown): NonNullable<StoredEnd['error']> {
   const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
-  const known = { name: String(name), message: errorMessage(error) };
+  const known = { name: String(name), message: abortReason(error) ?? errorMessage(error) };
   return typeof code === 'number' ? { ...known, code } : known;
+}
+
+/** Why somebody ended the run, which is in the cause of the error, and that is not kept. */
+function abortReason(error: unknown): string | undefined {
+  if (!ToolwrightError.is(error) || error.name !== 'RunAborted' || error.cause === undefined)
+    return undefined;
+  return `${errorMessage(error).replace(/\.$/, '')}: ${errorMessage(error.cause)}`;
 }

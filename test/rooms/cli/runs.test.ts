@@ -449,6 +449,9 @@ function testRuns(): void {
     await suspend();
     expect(await runs('cancel', 'r1', '--reason', 'the shop is closed')).toMatchObject({ code: 0 });
     expect(await runs('cancel', 'r1')).toMatchObject({ code: 1, out: 'r1: it had ended before\n' });
+    expect((await runs('show', 'r1')).out).toContain(
+      'ended: aborted (The run was aborted: the shop is closed)',
+    );
     const shown = JSON.parse((await runs('show', 'r1', '--json')).out);
     expect(shown).toMatchObject({ status: 'ended', end: { status: 'aborted' } });
     expect(shown.messages.map(({ role }: { readonly role: string }) => role)).toEqual([
@@ -459,6 +462,39 @@ function testRuns(): void {
     ]);
     expect(placed).toBe(0);
   });
+
+  test.each([
+    ['at its next write', 60_000, 'placed'],
+    ['at the renewal of its lease', 3_000, undefined],
+  ])(
+    'a run that is cancelled while a process is at it is told there as ended, %s',
+    async (_, leaseMs, last) => {
+      const begun = Promise.withResolvers<void>();
+      const answered = Promise.withResolvers<string>();
+      const hold = defineTool({
+        name: 'hold',
+        description: 'Hold',
+        execute: (_args, { signal }) => {
+          begun.resolve();
+          signal?.addEventListener('abort', () => answered.resolve('aborted'));
+          return answered.promise;
+        },
+      });
+      const provider = new ScriptedProvider([{ content: '', toolCalls: [{ name: 'hold', arguments: {} }] }]);
+      const given = { ...config(), provider, tools: [hold], leaseMs };
+      const running = runToolLoop(given, [{ role: 'user', content: 'Hold' }]).catch(
+        (error: unknown) => error,
+      );
+      await begun.promise;
+      await runs('cancel', 'r1', '--reason', 'the shop is closed');
+      if (last !== undefined) answered.resolve(last);
+      const told = await running;
+      expect(told).toMatchObject({ code: 517 });
+      expect(String(told)).toContain(
+        "Run 'r1' has ended (aborted): somebody else had taken it over. The run was aborted: the shop is closed",
+      );
+    },
+  );
 
   test('recover goes on with lost runs under the config of a module', async () => {
     const ids = await suspend();
