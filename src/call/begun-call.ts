@@ -47,10 +47,11 @@ export async function wordOnUnmade(call: Call): Promise<Obstacle | undefined> {
  * or that nobody knows. `undefined` where it may be made.
  */
 export async function obstacleOfBegun(call: Call): Promise<Obstacle | undefined> {
-  const { tool, environment } = call;
+  const { tool, environment, request } = call;
   const { readOnly, idempotent } = tool.annotations ?? {};
   // A job has the key of its call: one that was started is not started again.
-  if (readOnly || idempotent || (tool.background && environment.jobs !== undefined)) return undefined;
+  const isJobAgain = request.asJob !== false && tool.background && environment.jobs !== undefined;
+  if (readOnly || idempotent || isJobAgain) return undefined;
   return obstacleOf(call, { isMakeable: true });
 }
 

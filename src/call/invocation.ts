@@ -38,6 +38,8 @@ export interface CallRequest {
   readonly idempotencyKey?: string;
   /** It was made before, its process died, and what came of it is not known. */
   readonly hasBegun?: boolean;
+  /** Whether it was to be a job then; where nobody says, as its tool is now. */
+  readonly asJob?: boolean;
   /** Keeps what `context.once` has done before the tool goes on. */
   readonly keepOnce?: KeepOnce;
   /** Where it came as a message of the Model Context Protocol. */

@@ -101,6 +101,11 @@ export class ToolRegistry {
     };
   }
 
+  /** Whether the work of background tools goes to an engine where a run names none. For the framework. */
+  get hasEngine(): boolean {
+    return this.#environment.jobs !== undefined;
+  }
+
   /**
    * Adds tools; one of the same name is replaced in its place. A function makes a new tool for each call.
    *

@@ -95,6 +95,8 @@ interface StoredBegunCall extends SentCall {
   /** Of a call that is made again: what was known of it. */
   readonly journal?: CallJournal;
   readonly inner?: readonly StoredInnerRun[];
+  /** Its tool was not to run in the call, but as a job under the key of the call. */
+  readonly asJob?: true;
 }
 
 /** One call of the open assistant message. */

@@ -82,6 +82,8 @@ export interface ParsedCall extends ToolCall {
   readonly inner?: readonly StoredInnerRun[];
   /** It was made when its process died, and what came of it is not known. */
   readonly hasBegun?: true;
+  /** Whether it had begun as a job. */
+  readonly asJob?: boolean;
   readonly place: CallPlace;
   /** As the model made it, where it called this tool through another one. */
   readonly wire?: WireCall;

@@ -39,6 +39,7 @@ export class StepKeeper implements RunKeeper {
   #last: Promise<void> = Promise.resolve();
   #soon: Promise<void> | undefined;
   #step = 0;
+  #run: LoopRun | undefined;
 
   constructor({ claimed, first, keepsOnce }: KeeperOptions) {
     this.#claimed = claimed;
@@ -82,6 +83,7 @@ export class StepKeeper implements RunKeeper {
     const { messages, iterations, usage, resumed } = run;
     const begun = new Set(message.calls.flatMap((call, index) => (call.hasBegun ? [index] : [])));
     this.#step = iterations;
+    this.#run = run;
     this.#told = new Set(message.calls.flatMap((call, index) => (call.record ? [index] : [])));
     this.#begun = new Set([...begun, ...begins]);
     const open = openMessage(message, (call, index) => this.#unansweredCall(call, index));
@@ -203,7 +205,8 @@ export class StepKeeper implements RunKeeper {
     if (!this.#begun.has(index))
       return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal, ...runs };
     const known = journal === undefined ? {} : { journal: ofRerun(journal) };
-    return { ...stored, status: 'begun', ...known, ...runs };
+    const isJob = this.#run !== undefined && startsJob(this.#run, call);
+    return { ...stored, status: 'begun', ...known, ...runs, ...(isJob ? { asJob: true } : {}) };
   }
 
   #tell(index: number, call: StoredCall): void {
@@ -257,6 +260,11 @@ function keptCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
   if (kept.status !== 'settled') return { status: 'held', id, name, arguments: kept.arguments };
   const { result, ...record } = kept.record;
   return { status: 'settled', record: { ...sayable(record), result: sayable(result) } };
+}
+
+function startsJob({ config, tools }: LoopRun, { name }: ParsedCall): boolean {
+  const hasEngine = config.engine !== undefined || tools.hasEngine;
+  return hasEngine && Boolean(tools.offered(name)?.background);
 }
 
 /** Those fields of an object that JSON can say. */

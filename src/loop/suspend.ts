@@ -111,7 +111,8 @@ export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   const call: ParsedCall = { ...parseCall(stored, place), ...(stored.wire ? { wire: stored.wire } : {}) };
   if (stored.status === 'held') return call;
   const known = { ...call, ...(stored.inner === undefined ? {} : { inner: stored.inner }) };
-  if (stored.status === 'begun') return { ...known, journal: stored.journal, hasBegun: true };
+  if (stored.status === 'begun')
+    return { ...known, journal: stored.journal, hasBegun: true, asJob: stored.asJob ?? false };
   const { waits, journal } = stored;
   return waits.length > 0 ? { ...known, journal, suspension: { waits, journal } } : { ...known, journal };
 }

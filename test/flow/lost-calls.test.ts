@@ -6,11 +6,13 @@ import {
   type Hooks,
   type JsonSchema,
   type LLMProvider,
+  MemoryJobEngine,
   type RecoverOptions,
   recoverRuns,
   resumeStoredRun,
   runToolLoop,
   type ToolDefinition,
+  ToolRegistry,
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
 
@@ -22,6 +24,8 @@ interface Version extends Partial<ToolDefinition> {
   readonly requires?: readonly string[];
   readonly urgent?: JsonSchema;
   readonly hooks?: readonly Hooks[];
+  /** Who has the engine of a tool of the background; default: the run. */
+  readonly engineOf?: 'registry';
 }
 
 /** A run whose process dies in its call of `pay`, and goes on where the tool is another one. */
@@ -32,6 +36,8 @@ class LostCall {
   readonly paid: string[] = [];
   readonly parts: string[] = [];
   readonly asked: Effect[] = [];
+  /** Does the work of tools of the background; nobody takes it. */
+  readonly engine = new MemoryJobEngine();
   readonly #provider: LLMProvider;
   #isDead = true;
   #beginPaying = (): void => {};
@@ -48,7 +54,14 @@ class LostCall {
     };
   }
 
-  tool({ requires = [], urgent, name = 'pay', hooks: _, ...more }: Version = {}): ToolDefinition {
+  tool({
+    requires = [],
+    urgent,
+    name = 'pay',
+    hooks: _,
+    engineOf: __,
+    ...more
+  }: Version = {}): ToolDefinition {
     const text = { type: 'string' } as const;
     const properties = { to: text, reference: text, ...(urgent ? { urgent } : {}) };
     return defineTool({
@@ -76,13 +89,13 @@ class LostCall {
   }
 
   /** Dies in the call: of a tool that needs an approval, once that is given. */
-  async die(version?: Version, approval?: object): Promise<void> {
+  async die(version?: Version, approval?: object, isDying = this.#isPaying): Promise<void> {
     const { store } = this;
     const config = { ...this.#config(version), store, runId: 'r', leaseMs: LEASE };
     const run = runToolLoop(config, [{ role: 'user', content: 'Pay' }]);
     const last = approval ? run.then(() => this.answer(version, { approved: true, ...approval })) : run;
-    await Promise.race([last, this.#isPaying]);
-    expect(this.paid).toHaveLength(1);
+    const ended = await Promise.race([last, isDying]);
+    expect(ended).toBeUndefined();
     this.now += LEASE;
     this.#isDead = false;
   }
@@ -107,9 +120,17 @@ class LostCall {
   }
 
   #config(version: Version | undefined) {
-    const tools = [this.tool(version), defineTool({ name: 'other', description: 'Other', execute: () => 1 })];
-    const { hooks = [] } = version ?? {};
-    return { provider: this.#provider, model: 'm', tools, hooks, checkpoint: 'step' } as const;
+    const { engine, store } = this;
+    const other = defineTool({ name: 'other', description: 'Other', execute: () => 1 });
+    const hasEngine = version?.background && version.engineOf === undefined;
+    return {
+      provider: this.#provider,
+      model: 'm',
+      tools: new ToolRegistry(version?.engineOf ? { engine, store } : {}).register(this.tool(version), other),
+      hooks: version?.hooks ?? [],
+      checkpoint: 'step',
+      ...(hasEngine ? { engine, store } : {}),
+    } as const;
   }
 
   #told(result: unknown) {
@@ -250,3 +271,69 @@ describe('a call that had begun has the same key under a version that reads its 
     expect(keys.size).toBe(3);
   });
 });
+
+describe('recoverRuns of a call that had begun where it was made, and whose tool runs as a job by now', () => {
+  const later: Version = { background: true };
+  const recover = async (version: Version, options: Partial<RecoverOptions> = {}) => {
+    const lost = new LostCall();
+    await lost.die({ annotations: version.annotations });
+    const end = await lost.recover({ ...later, ...version }, options);
+    const { jobs } = await lost.store.jobs.listJobs();
+    return { lost, end, keys: jobs.map(({ job }) => job.idempotencyKey) };
+  };
+
+  test('asks what came of it, and starts the job once somebody says that it was not done', async () => {
+    const { lost, end, keys } = await recover({});
+    expect([end, keys]).toEqual([waits, []]);
+    await lost.answer(later, { outcome: 'not-done' });
+    const { jobs } = await lost.store.jobs.listJobs();
+    expect(jobs.map(({ job }) => job.idempotencyKey)).toEqual(lost.paid);
+  });
+
+  test('takes what reconcile says', async () => {
+    const said = (known: unknown) => recover({ reconcile: () => known as never });
+    const done = await said({ status: 'done', result: 'found' });
+    expect([done.end, done.keys]).toMatchObject([told('found'), []]);
+    const notDone = await said({ status: 'not-done' });
+    expect([notDone.end, notDone.keys]).toMatchObject([told('Started'), notDone.lost.paid]);
+  });
+
+  test.each([
+    [{ annotations: { readOnly: true } }, {}],
+    [{ annotations: { idempotent: true } }, {}],
+    [{}, { onUnknown: 'rerun' }],
+  ] as const)(
+    'starts the job under the key of the call where it may be repeated: %j, %j',
+    async (version, options) => {
+      const { lost, end, keys } = await recover(version, options);
+      expect([end, keys]).toMatchObject([told('Started'), lost.paid]);
+    },
+  );
+
+  test('tells that nobody knows, where that is wanted', async () => {
+    const { end, keys } = await recover({}, { onUnknown: 'error' });
+    expect([end, keys]).toMatchObject([told('It is not known whether it was done.'), []]);
+  });
+});
+
+test.each<[string, Version]>([
+  ['the run', { background: true }],
+  ['the registry', { background: true, engineOf: 'registry' }],
+])(
+  'recoverRuns starts the job of a call whose process died before it was kept, and asks nobody: engine of %s',
+  async (_whose, version) => {
+    const lost = new LostCall();
+    const { jobs } = lost.store;
+    const addJob = jobs.addJob.bind(jobs);
+    const isDying = new Promise<void>((resolve) => {
+      jobs.addJob = () => {
+        resolve();
+        return NEVER;
+      };
+    });
+    await lost.die(version, undefined, isDying);
+    jobs.addJob = addJob;
+    expect(await lost.recover(version)).toMatchObject(told('Started'));
+    expect((await jobs.listJobs()).jobs).toHaveLength(1);
+  },
+);
